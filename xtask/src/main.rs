@@ -4,6 +4,7 @@
 mod bench;
 mod ci;
 mod clients;
+mod fuzz;
 mod generate;
 mod parity;
 mod sandboxes;
@@ -50,6 +51,9 @@ cargo xtask NAME [options]
        [--write docs/soak.md]
                              sessions on one server with a plugin that misbehaves at random: no growth of memory and
                              descriptors, no orphan, every turn finished (30 minutes; not part of `test`)
+  fuzz-shell [--minutes N] [--seed N]
+                             lines of a generator under real shells, traced: what they execute and write and the reader of
+                             command lines did not name is printed (10 minutes; needs strace)
   sandboxes [--bin PATH] [--only NAMES] [--write] [-v]
                              the same shell commands in the sandboxes of Outrigger, Codex and Claude Code, judged by their
                              effect; --write: into docs/sandboxes.md (needs npm, bubblewrap, socat; not part of `test`)
@@ -104,6 +108,7 @@ fn run(arguments: &[String]) -> Result {
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
+        "fuzz-shell" => fuzz::shell(rest),
         "clients" => clients::run(rest),
         "sandboxes" => sandboxes::run(rest),
         "help" | "--help" | "-h" => {

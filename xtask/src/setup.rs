@@ -9,15 +9,16 @@ use crate::sh::{self, Arguments, check, command, there, work};
 use crate::{Result, failed, usage};
 
 /// A program that tests start, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("git", "git"),
     ("rg", "ripgrep"),
     ("python3", "python3"),
     ("tmux", "tmux"),
+    ("strace", "strace"),
 ];
 
 /// Without these, tests are skipped and say so.
-const OPTIONAL: [&str; 1] = ["tmux"];
+const OPTIONAL: [&str; 2] = ["tmux", "strace"];
 
 /// Installs all of it; a second call finds it there and asks no network.
 pub(crate) fn run(arguments: &[String]) -> Result {

@@ -18,12 +18,14 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 18] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
     ("file-length", |repo| Ok(rules::file_length(repo))),
     ("processes", |repo| Ok(rules::processes(repo))),
+    ("file-reads", |repo| Ok(rules::file_reads(repo))),
+    ("terminal", |repo| Ok(rules::terminal(repo))),
     ("chains", |repo| Ok(rules::chains(repo))),
     ("lock-addresses", |repo| Ok(rules::lock_addresses(repo))),
     ("machine-paths", |repo| Ok(rules::machine_paths(repo))),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use outrigger_config::{AgentEntry, AgentMode};
-use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::permission::{Action, Rule};
@@ -132,7 +131,10 @@ fn last_default() -> Rule {
 }
 
 /// Whether it is asked because a rule says so that is none of the defaults. The first layer is that of an agent.
-pub(crate) fn asked_by_the_user(permission: &str, pattern: &str, layers: &[&[Rule]]) -> bool {
+pub(crate) fn asked_by_the_user(
+    evaluate: impl FnOnce(&[&[Rule]]) -> Action,
+    layers: &[&[Rule]],
+) -> bool {
     let Some((agent, behind)) = layers.split_first() else {
         return false;
     };
@@ -144,7 +146,7 @@ pub(crate) fn asked_by_the_user(permission: &str, pattern: &str, layers: &[&[Rul
     // Where no rule matches it would be asked, too: so one that allows everything stands first.
     let all = [rule("*", "*", Action::Allow)];
     own.insert(0, &all);
-    evaluate(permission, pattern, &own) == Action::Ask
+    evaluate(&own) == Action::Ask
 }
 
 /// All agents by name. `entries` is `agent` of the merged configuration, `global` its `permission`.
@@ -296,7 +298,7 @@ pub fn default_name(
 mod tests {
     use super::*;
     use outrigger_config::OpenCodeConfig;
-    use outrigger_kernel::permission::is_disabled;
+    use outrigger_kernel::permission::{evaluate, is_disabled};
 
     fn agents(config: Value) -> BTreeMap<String, AgentInfo> {
         let config =
@@ -350,7 +352,7 @@ mod tests {
             let session: Vec<Rule> = session.into_iter().collect();
             let layers: [&[Rule]; 2] = [&agents[agent].permission, &session];
             assert_eq!(
-                asked_by_the_user(permission, pattern, &layers),
+                asked_by_the_user(|own| evaluate(permission, pattern, own), &layers),
                 by_the_user,
                 "{agent} {permission} {pattern}"
             );

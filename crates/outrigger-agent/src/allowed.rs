@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 /// The list. One that cannot be read allows nothing.
 pub(crate) fn read<T: DeserializeOwned + Default>(list: &Path) -> T {
-    let bytes = std::fs::read(list).unwrap_or_default();
+    let bytes = outrigger_files::read(list, outrigger_files::DATA).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 

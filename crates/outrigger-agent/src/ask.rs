@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use outrigger_kernel::permission::evaluate;
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
@@ -18,6 +17,10 @@ use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use outrigger_kernel::permission::evaluate_unclear;
+
+use crate::access::hosts;
+use crate::ask_rules;
 use crate::error::AgentError;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
@@ -56,9 +59,18 @@ impl Allowed {
     }
 }
 
+/// A question that waits for its answer.
+#[derive(Debug)]
+struct Waiting {
+    request: PermissionRequest,
+    /// What the rules are held against.
+    ask: PermissionAsk,
+    answer: oneshot::Sender<Answered>,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    open: Mutex<HashMap<PermissionId, (PermissionRequest, oneshot::Sender<Answered>)>>,
+    open: Mutex<HashMap<PermissionId, Waiting>>,
     /// Arguments of calls that run, as they are asked about; the log has them a moment later.
     calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
     /// Those that only the user answers: a rule of the user's asks, or a command hook insists.
@@ -104,6 +116,9 @@ impl Questions {
         lock(&self.firm).contains_key(&PermissionId(id.to_owned()))
     }
 }
+
+/// The permission of a command that runs outside of its sandbox.
+const OUTSIDE: &str = "sandbox";
 
 /// Why a tool may not do what it wants.
 #[derive(Debug, PartialEq, Eq)]
@@ -188,10 +203,26 @@ impl Inner {
         } else {
             ask.patterns.clone()
         };
-        let actions: Vec<Action> = patterns
-            .iter()
-            .map(|p| evaluate(&ask.permission, p, &layers))
-            .collect();
+        let mut actions = self.access.actions(&ask, &patterns, asker.rules).await;
+        // "Always" answers what is asked about; it lifts no deny.
+        for (pattern, action) in patterns.iter().zip(&mut actions) {
+            let approved = |pattern| {
+                let approved = match ask.unclear {
+                    None => self
+                        .access
+                        .evaluate(&ask.permission, pattern, &[&approvals]),
+                    Some(_) => evaluate_unclear(&ask.permission, pattern, &[&approvals]),
+                };
+                approved == Action::Allow
+            };
+            if *action == Action::Ask && approved(pattern) {
+                *action = Action::Allow;
+            }
+        }
+        actions.extend(match ask_rules::by_spelling(&ask, asker.rules) {
+            Some(Action::Ask) => ask_rules::by_spelling(&ask, &layers),
+            other => other,
+        });
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
@@ -203,19 +234,18 @@ impl Inner {
         if asker.insists.is_none() && actions.iter().all(allowed) {
             return Ok(Allowed::by_rule());
         }
-        let by_rule = patterns
-            .iter()
-            .any(|pattern| crate::agents::asked_by_the_user(&ask.permission, pattern, &layers));
+        let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
+        let by_rule = crate::agents::asked_by_the_user(evaluate, &layers);
+        let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
+        let (asked, unclear) = (ask.clone(), ask.unclear);
+        let metadata = with_doubt(ask.metadata, unclear.as_deref());
         let mut request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
             permission: ask.permission,
             patterns,
             always: ask.always,
-            metadata: with_reason(
-                ask.metadata,
-                asker.insists.map(Insistence::shown).as_deref(),
-            ),
+            metadata: with_reason(metadata, asker.insists.map(Insistence::shown).as_deref()),
             tool: asker.tool.clone(),
             provenance: asker.causes.clone(),
             missing_grant: None,
@@ -258,14 +288,23 @@ impl Inner {
             Answering::Allow if lacking.is_some() => Answering::Refuse,
             answering => answering,
         };
-        match self.ask_user(request, answering).await {
+        match self.ask_user(request, asked, answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {
                 let way = match lacking {
                     Some(_) => "",
+                    None if local => {
+                        " (It is an address of this machine or its network, which a rule under `permission.webfetch` in \
+                         opencode.json allows by name: \"http://localhost:3000/*\": \"allow\".)"
+                    }
                     None => " (Allow it under `permission` in opencode.json, or run with --auto.)",
                 };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
-                Err(Refusal::User(text + way + &more))
+                let unclear = unclear.map(|why| {
+                    format!(" What it runs is not certain: it has {why}; plainer commands are held against the rules one by one.")
+                });
+                Err(Refusal::User(
+                    text + way + &more + &unclear.unwrap_or_default(),
+                ))
             }
             answer => {
                 let text = answer.as_ref().map(|it| it.text.as_str());
@@ -325,14 +364,70 @@ impl Inner {
         })
     }
 
+    /// Asks whether a command that failed in its sandbox runs once more outside of it. Only a person says yes, once: no rule, no plugin
+    /// and no `--auto`; a rule for `sandbox` says no.
+    pub(crate) async fn ask_person_outside(
+        self: &Arc<Self>,
+        asker: &Asker<'_>,
+        command: &str,
+        why: &str,
+    ) -> bool {
+        let denied = self.access.evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
+        if denied || self.answering != Answering::Ask {
+            return false;
+        }
+        let request = PermissionRequest {
+            id: ids::permission(),
+            session_id: asker.session_id.clone(),
+            permission: OUTSIDE.to_owned(),
+            patterns: vec![command.to_owned()],
+            always: Vec::new(),
+            metadata: json!({
+                "command": command,
+                "reason": format!("it failed in the sandbox of commands ({why}); run it once more, outside of it?"),
+            }),
+            tool: asker.tool.clone(),
+            provenance: asker.causes.clone(),
+            missing_grant: None,
+        };
+        let _firm = Firm::new(self, &request.id, Firmness::Person);
+        let asked = PermissionAsk {
+            permission: OUTSIDE.to_owned(),
+            patterns: vec![command.to_owned()],
+            ..PermissionAsk::default()
+        };
+        let answer = self.ask_user(request, asked, Answering::Ask).await;
+        let by = if answer.is_ok() { "allow" } else { "deny" };
+        let mut causes = asker.causes.clone();
+        for actor in answer.iter().flat_map(|it| &it.by) {
+            causes = causes.with(actor.clone(), Deed::Answered, None);
+        }
+        self.audit_decision(crate::audit::Decided {
+            session: asker.session_id,
+            call: asker.tool.as_ref().map(|tool| tool.call_id.as_str()),
+            permission: OUTSIDE,
+            patterns: &[command.to_owned()],
+            decision: by,
+            by: "the user",
+            causes,
+        });
+        answer.is_ok()
+    }
+
     async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
+        ask: PermissionAsk,
         answering: Answering,
     ) -> Result<Allowed, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
-        lock(&self.questions.open).insert(request.id.clone(), (request.clone(), sender));
+        let waiting = Waiting {
+            request: request.clone(),
+            ask,
+            answer: sender,
+        };
+        lock(&self.questions.open).insert(request.id.clone(), waiting);
         let mut open = OpenQuestion {
             inner: self,
             request: Some(request.clone()),
@@ -400,27 +495,20 @@ impl Inner {
             lock(&self.approvals).extend(rules);
         }
         let approvals = lock(&self.approvals).clone();
-        let covered = |request: &PermissionRequest| match reply {
+        let covered = |Waiting { ask, .. }: &Waiting| match reply {
             Reply::Once => false,
             Reply::Reject => true,
-            Reply::Always => {
-                let allowed = |pattern: &String| {
-                    evaluate(&request.permission, pattern, &[&approvals]) == Action::Allow
-                };
-                request.patterns.iter().all(allowed)
-            }
+            Reply::Always => self.access.action(ask, &[&approvals]) == Action::Allow,
         };
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open
             .iter()
-            .filter(|(_, (request, _))| {
-                request.session_id == answered.session_id && covered(request)
-            })
+            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(it))
             .map(|(id, _)| id.clone())
             .collect();
         for id in others {
-            if let Some((_, sender)) = open.remove(&id) {
-                let _ = sender.send((reply, None, by.clone()));
+            if let Some(waiting) = open.remove(&id) {
+                let _ = waiting.answer.send((reply, None, by.clone()));
             }
         }
     }
@@ -452,6 +540,14 @@ fn with_reason(mut metadata: Value, insists: Option<&str>) -> Value {
         (Value::Null, Some(why)) => json!({ HOOK_REASON: why }),
         (metadata, _) => metadata,
     }
+}
+
+/// Why the line is shown as a whole, for who is asked.
+fn with_doubt(mut metadata: Value, unclear: Option<&str>) -> Value {
+    if let (Value::Object(fields), Some(why)) = (&mut metadata, unclear) {
+        fields.insert("unclear".to_owned(), json!(why));
+    }
+    metadata
 }
 
 /// A question that no command hook answers in the user's place, while plugins are asked about it.
@@ -515,7 +611,7 @@ impl Agent {
     pub fn questions(&self) -> Vec<PermissionRequest> {
         lock(&self.inner.questions.open)
             .values()
-            .map(|(request, _)| request.clone())
+            .map(|it| it.request.clone())
             .collect()
     }
 
@@ -557,10 +653,8 @@ impl Agent {
     /// The file cannot be changed; the question stays.
     pub fn grant(&self, id: &PermissionId) -> Result<Option<std::path::PathBuf>, AgentError> {
         let open = lock(&self.inner.questions.open);
-        let missing = open
-            .get(id)
-            .and_then(|(asked, _)| asked.missing_grant.clone());
-        let session = open.get(id).map(|(asked, _)| asked.session_id.clone());
+        let missing = open.get(id).and_then(|it| it.request.missing_grant.clone());
+        let session = open.get(id).map(|it| it.request.session_id.clone());
         drop(open);
         let Some(missing) = missing else {
             return Ok(None);
@@ -587,10 +681,13 @@ impl Agent {
         message: Option<String>,
         by: Actor,
     ) -> bool {
-        let Some((request, sender)) = lock(&self.inner.questions.open).remove(id) else {
+        let Some(Waiting {
+            request, answer, ..
+        }) = lock(&self.inner.questions.open).remove(id)
+        else {
             return false;
         };
-        let told = sender
+        let told = answer
             .send((reply, message.filter(|m| !m.is_empty()), by.clone()))
             .is_ok();
         self.inner.answer_others(&request, reply, &by);

@@ -212,6 +212,7 @@ impl Agent {
         for problem in &config.problems {
             tracing::warn!("[config] {problem}");
         }
+        outrigger_net::forbid(&config.settings.forbid.hosts);
         crate::flags::record(&config);
         let Shared { store, spawner } = match boot.shared.take() {
             Some(shared) => shared,
@@ -235,6 +236,7 @@ impl Agent {
             crate::confine::spawner(&spawner, &config, &place, &boot.folders, settled.as_ref());
         let boxed = boxed.with_boxes(boxes.clone());
         let mcp = crate::mcp::start(&boot, &config, &place, &boxed);
+        crate::home_files::check(&boot.folders, &config.settings.tools.secrets);
         let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let (notice, notices) = crate::notices::channel();
         let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
@@ -340,6 +342,10 @@ impl Agent {
             waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config, &skills, &boot.folders),
+            anchor: outrigger_sandbox::Anchor::hold(&place.directory)
+                .ok()
+                .map(Arc::new),
+            access: crate::access::Access::new(&place, &boot.folders.home),
             place,
             project,
             folders: boot.folders,
@@ -351,6 +357,8 @@ impl Agent {
             models,
             runtime,
             artifacts,
+            temporary: crate::command_box::Temporary::default(),
+            loopback: crate::command_box::loopback(&config),
             answering: boot.answering,
             questions: Questions::default(),
             ptys: crate::pty::Ptys::default(),
@@ -424,10 +432,11 @@ fn plugin_options(
         project: json!(project),
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
         covers: {
-            let (place, rules) = (place.clone(), config.config.permission.clone());
+            let access = crate::access::Access::new(place, &boot.folders.home);
+            let rules = config.config.permission.clone();
             let folders = boot.folders.clone();
-            let forbidden = Forbidden::of(config, &place);
-            Arc::new(move || crate::confine::kept(&place, &folders, &[&rules], &forbidden))
+            let forbidden = Forbidden::of(config, place);
+            Arc::new(move || crate::confine::kept(&access.rules(&[&rules]), &folders, &forbidden))
         },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),

@@ -115,7 +115,9 @@ impl HostHandler for Bridge {
                 patterns: ask.patterns,
                 always: ask.always,
                 metadata: ask.metadata,
-            };
+                ..PermissionAsk::default()
+            }
+            .with_lines_read();
             ctx.ask(question).await.map_err(|error| error.to_string())
         })
     }

@@ -163,8 +163,8 @@ impl CommandHost for Bridge {
         self.inner()?.questions.call(session, call)
     }
 
-    fn commands(&self, line: &str) -> Option<Vec<String>> {
-        outrigger_tools::commands_of(line)
+    fn may_run(&self, line: &str, means: &dyn Fn(&str) -> bool) -> bool {
+        outrigger_tools::line_may_run(line, means)
     }
 
     fn patched(&self, patch: &str) -> Option<Vec<(String, bool)>> {

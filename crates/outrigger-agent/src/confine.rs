@@ -6,12 +6,13 @@ use std::sync::{Arc, Once};
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::{Profile, Sandbox};
-use outrigger_kernel::permission::{denies_folder, denies_path};
-use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::covers::{self, Cover, Covers, Kept};
 use outrigger_sandbox::folders::movable_above;
 use outrigger_sandbox::{Calls, CoversFn, Forbids as _, Level, Policy, SandboxError, Spawner};
 
+use crate::access::{Access, PathRules};
+use crate::command_box::Around;
 use crate::folders::Folders;
 use crate::forbidden::Forbidden;
 use crate::git_box;
@@ -19,11 +20,6 @@ use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
 use crate::settled::Settled;
-
-/// Folders for files that nobody keeps.
-const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// Terminals.
-const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 
 /// Why a process is not started.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +30,9 @@ pub(crate) enum ConfineError {
     /// What it changes of the settings could not be found out.
     #[error("{0}")]
     Noted(SandboxError),
+    /// Commands have no folder for temporary files.
+    #[error("the folder for temporary files of commands cannot be made: {0}")]
+    Temporary(std::io::Error),
     /// `sandbox = "strict"`, and the system cannot enforce all of it.
     #[error("the system can enforce only a part of the process's box, and `sandbox` is \"strict\"")]
     Strict,
@@ -43,6 +42,10 @@ impl ConfineError {
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::Rules(error) | Self::Noted(error) => error.hint().unwrap_or_default(),
+            Self::Temporary(_) => {
+                "make room in the system's folder for temporary files, or name another one with TMPDIR"
+                    .to_owned()
+            }
             Self::Strict => {
                 "`outrigger doctor` shows what is missing; `sandbox = \"on\"` starts it anyway"
                     .to_owned()
@@ -98,22 +101,24 @@ fn ours(folders: &Folders) -> Covers {
     }
 }
 
-/// What is kept from processes: what rules deny of a project, what the policy of the machine forbids, and what is ours.
+/// What is kept from processes: what rules deny, what the policy of the machine forbids, and what is ours.
 ///
 /// # Errors
 /// [`SandboxError::TooMany`].
 pub(crate) fn kept(
-    place: &Place,
+    rules: &PathRules,
     folders: &Folders,
-    layers: &[&[Rule]],
     forbidden: &Forbidden,
 ) -> Result<Covers, SandboxError> {
-    let mut found = covers(place, layers)?;
+    let mut found = rules.covers()?;
     found.hide.extend(forbidden.covers()?);
     let ours = ours(folders);
     found.hide.extend(ours.hide);
     found.read_only.extend(ours.read_only);
     found.held = ours.held;
+    let code = outrigger_plugins::kept_code(rules.worktree());
+    found.read_only.extend(code.read_only);
+    found.held.extend(code.held);
     found.closed = ours.closed;
     // The policy of the machine, which only root could change.
     let policy = Path::new(places::POLICY);
@@ -124,11 +129,10 @@ pub(crate) fn kept(
     Ok(found)
 }
 
-/// What of a git project processes do not see, asked about file by file, where there is no process to hide it from.
+/// What of a project processes do not see, asked about file by file, where there is no process to hide it from.
 pub(crate) struct Withheld {
-    worktree: PathBuf,
-    rules: Vec<Rule>,
-    /// Denied or ours as a whole.
+    rules: PathRules,
+    /// Ours.
     folders: Vec<PathBuf>,
     forbidden: Forbidden,
 }
@@ -136,28 +140,18 @@ pub(crate) struct Withheld {
 impl Withheld {
     /// Of this project; `None` where nothing is boxed.
     pub(crate) fn of(config: &Loaded, place: &Place, folders: &Folders) -> Option<Self> {
-        let rules = config.config.permission.clone();
         let ours = ours(folders);
-        let mut denied = outside(place, &[&rules]);
-        denied.extend(ours.hide.into_iter().chain(ours.closed));
         (config.settings.sandbox != Sandbox::Off).then(|| Self {
-            worktree: place.worktree.clone(),
-            rules,
-            folders: denied,
+            rules: Access::new(place, &folders.home).rules(&[&config.config.permission]),
+            folders: ours.hide.into_iter().chain(ours.closed).collect(),
             forbidden: Forbidden::of(config, place),
         })
     }
 
     /// Whether a file of the project, by its absolute path, is kept from processes. Reads the disk.
     pub(crate) fn holds(&self, path: &Path) -> bool {
-        let shown = path.strip_prefix(&self.worktree).unwrap_or(path);
-        let hidden = |it: &Path| {
-            let is_dir = it != shown || path.is_dir() && !path.is_symlink();
-            cover_of(&it.to_string_lossy(), is_dir, &[&self.rules]) == Cover::Hidden
-        };
-        let mut above = shown.ancestors().filter(|it| *it != Path::new(""));
         self.folders.iter().any(|folder| path.starts_with(folder))
-            || above.any(hidden)
+            || self.rules.hides(path)
             || self.forbidden.file(path).is_some()
     }
 }
@@ -175,76 +169,19 @@ pub(crate) fn spawner(
     if sandbox == Sandbox::Off {
         return spawner.clone();
     }
-    let (place, folders) = (place.clone(), folders.clone());
+    let (access, folders) = (Access::new(place, &folders.home), folders.clone());
     let rules = config.config.permission.clone();
     let settled = settled.cloned();
-    let forbidden = Forbidden::of(config, &place);
+    let forbidden = Forbidden::of(config, place);
     let covers = Arc::new(move || {
         if let Some(settled) = &settled {
             settled.runs()?;
         }
-        kept(&place, &folders, &[&rules], &forbidden)
+        kept(&access.rules(&[&rules]), &folders, &forbidden)
     });
     spawner
         .clone()
         .with_covers(covers, sandbox == Sandbox::Strict)
-}
-
-/// What of a project the rules keep from every process. Walks the project when a rule asks for it: blocking.
-///
-/// # Errors
-/// [`SandboxError::TooMany`].
-fn covers(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
-    let names = |permission: &str| {
-        layers.iter().flat_map(|layer| layer.iter()).any(|rule| {
-            rule.action == Action::Deny
-                && rule.pattern != "*"
-                && outrigger_kernel::permission::matches(&rule.permission, permission)
-        })
-    };
-    let mut found = match names("read") || names("edit") {
-        true => walk(place, layers)?,
-        false => Covers::default(),
-    };
-    found.hide.extend(outside(place, layers));
-    Ok(found)
-}
-
-/// Whether rules keep anything from processes: one that speaks of certain paths.
-fn denies(rules: &[Rule]) -> bool {
-    let about = |rule: &Rule| {
-        let mut kinds = ["read", "edit", "external_directory"].into_iter();
-        kinds.any(|kind| outrigger_kernel::permission::matches(&rule.permission, kind))
-    };
-    let mut denies = rules.iter().filter(|rule| rule.action == Action::Deny);
-    denies.any(|rule| rule.pattern != "*" && about(rule))
-}
-
-fn walk(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
-    // Patterns are about paths as the tools ask for them: from the root of the repository, else from that of the system.
-    let base = match place.git {
-        true => &place.worktree,
-        false => Path::new("/"),
-    };
-    let above = place.worktree.strip_prefix(base).unwrap_or(Path::new(""));
-    covers::find(&place.worktree, |path, is_dir| {
-        let path = above.join(path);
-        cover_of(&path.to_string_lossy(), is_dir, layers)
-    })
-}
-
-/// What rules say of a path, written as the tools ask for it.
-fn cover_of(path: &str, is_dir: bool, layers: &[&[Rule]]) -> Cover {
-    let denied = |permission: &str| {
-        denies_path(permission, path, layers) || is_dir && denies_folder(permission, path, layers)
-    };
-    if denied("read") {
-        Cover::Hidden
-    } else if denied("edit") {
-        Cover::ReadOnly
-    } else {
-        Cover::None
-    }
 }
 
 /// What else of a project a process does not change.
@@ -262,66 +199,6 @@ fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
     Ok(found.read_only)
 }
 
-/// Folders outside the project that are denied by name (`"external_directory": {"/home/me/.ssh/*": "deny"}`).
-fn outside(place: &Place, layers: &[&[Rule]]) -> Vec<PathBuf> {
-    let rules = layers.iter().flat_map(|layer| layer.iter());
-    let folders = rules
-        .filter(|rule| rule.permission == "external_directory" && rule.action == Action::Deny)
-        .filter_map(|rule| {
-            let folder = rule.pattern.trim_end_matches('*').strip_suffix('/')?;
-            let plain = Path::new(folder).is_absolute() && !folder.contains(['*', '?']);
-            plain.then_some(folder)
-        })
-        .filter(|folder| denies_folder("external_directory", folder, layers));
-    folders
-        .map(PathBuf::from)
-        .filter(|folder| !place.worktree.starts_with(folder) && folder.exists())
-        .collect()
-}
-
-/// The policy of a shell command. `None`: nothing is kept from it.
-/// `reads`: what it reads besides the system, the project and temporary folders; without them everything.
-fn policy(
-    profile: Profile,
-    place: &Place,
-    kept: Kept,
-    reads: Option<Vec<PathBuf>>,
-) -> Option<Policy> {
-    let mut policy = match profile {
-        Profile::Full if kept.covers().is_empty() => return None,
-        Profile::Full => Policy::open(),
-        Profile::WorkspaceWrite | Profile::ReadOnly => {
-            let mut policy = Policy::system();
-            match reads {
-                None => policy.read.push(PathBuf::from("/")),
-                Some(reads) => {
-                    policy.read.extend(reads);
-                    policy.read.push(place.directory.clone());
-                    policy.read.push(place.worktree.clone());
-                }
-            }
-            policy.write.extend(TERMINALS.map(PathBuf::from));
-            policy.write.extend(TEMPORARY.map(PathBuf::from));
-            policy.write.push(std::env::temp_dir());
-            if profile == Profile::WorkspaceWrite {
-                policy.write.push(place.directory.clone());
-                policy.write.push(place.worktree.clone());
-            } else {
-                // The project may lie in a temporary folder.
-                policy.read_only.push(place.worktree.clone());
-            }
-            policy.calls = Some(Calls {
-                udp: true,
-                ..Calls::default()
-            });
-            policy
-        }
-    };
-    policy.kept = kept;
-    policy.ends_uncovered = true;
-    Some(policy)
-}
-
 static WARNED: Once = Once::new();
 
 impl Inner {
@@ -332,6 +209,23 @@ impl Inner {
     pub(crate) async fn confine(&self, rules: Vec<Rule>) -> Result<Option<Policy>, ConfineError> {
         let profile = self.config.settings.tools.sandbox;
         self.confine_to(profile, rules, None, None).await
+    }
+
+    /// The box of a command that a person lets run outside of its sandbox: what rules deny and what is ours is kept from it.
+    ///
+    /// # Errors
+    /// As for [`Inner::confine`].
+    pub(crate) async fn confine_outside(
+        &self,
+        rules: Vec<Rule>,
+    ) -> Result<Option<Policy>, ConfineError> {
+        self.confine_to(Profile::Full, rules, None, None).await
+    }
+
+    /// Whether a command may leave its sandbox if a person says so: not where the policy of the machine has it in there.
+    pub(crate) fn may_leave_sandbox(&self) -> bool {
+        let mut policies = self.config.policies.iter();
+        !policies.any(|it| it.policy.sandbox.tools.is_some())
     }
 
     /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
@@ -362,13 +256,9 @@ impl Inner {
     pub(crate) fn is_kept_from_processes(&self, path: &Path, real: &Path) -> bool {
         let ours = ours(&self.folders);
         let mut kept = ours.hide.iter().chain(&ours.closed);
-        // Patterns are about paths as the tools ask for them.
-        let base = match self.place.git {
-            true => &self.place.worktree,
-            false => Path::new("/"),
-        };
-        let shown = real.strip_prefix(base).unwrap_or(real).to_string_lossy();
-        denies_path("read", &shown, &[&self.config.config.permission])
+        let rules = self.access.rules(&[&self.config.config.permission]);
+        rules.hides(path)
+            || rules.hides(real)
             || kept.any(|it| it.canonicalize().is_ok_and(|it| real.starts_with(it)))
             || self.is_forbidden(path)
     }
@@ -393,9 +283,9 @@ impl Inner {
         more: Option<MoreFn>,
     ) -> Result<Kept, ConfineError> {
         let (place, folders) = (self.place.clone(), self.folders.clone());
-        let forbidden = Forbidden::of(&self.config, &place);
+        let (access, forbidden) = (self.access.clone(), Forbidden::of(&self.config, &place));
         let again: CoversFn = Arc::new(move || {
-            let mut found = kept(&place, &folders, &[&rules], &forbidden)?;
+            let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
             if let Some(more) = more {
                 found.read_only.extend(more(&place)?);
             }
@@ -409,6 +299,27 @@ impl Inner {
         let found = tokio::task::spawn_blocking(move || first()).await;
         let found = found.unwrap_or(Err(SandboxError::Stopped))?;
         Ok(Kept::new(found, again))
+    }
+
+    async fn narrow(
+        &self,
+        profile: Profile,
+        reads: Option<Vec<PathBuf>>,
+    ) -> Result<Policy, ConfineError> {
+        let temporary = self.temporary.folder().map_err(ConfineError::Temporary)?;
+        let (config, place) = (self.config.clone(), self.place.clone());
+        let (folders, loopback) = (self.folders.clone(), self.loopback.clone());
+        let made = tokio::task::spawn_blocking(move || {
+            let around = Around {
+                config: &config,
+                place: &place,
+                folders: &folders,
+                temporary,
+                loopback,
+            };
+            around.policy(profile, reads)
+        });
+        Ok(made.await.unwrap_or(Err(SandboxError::Stopped))?)
     }
 
     async fn confine_to(
@@ -425,11 +336,16 @@ impl Inner {
         if let Some(settled) = &self.settled {
             settled.will_run().await.map_err(ConfineError::Noted)?;
         }
-        let denied = denies(&rules) || self.config.settings.forbid.is_about_files();
+        let denied =
+            self.access.rules(&[&rules]).denies() || self.config.settings.forbid.is_about_files();
         let found = self.kept_under(rules, true, more).await?;
-        let Some(mut policy) = policy(profile, &self.place, found, reads) else {
-            return Ok(None);
+        let mut policy = match profile {
+            Profile::Full if found.covers().is_empty() => return Ok(None),
+            Profile::Full => Policy::open(),
+            narrower => self.narrow(narrower, reads).await?,
         };
+        policy.kept = found;
+        policy.ends_uncovered = true;
         if denied && policy.calls.is_none() {
             // A service of the user's would read for it what it does not see.
             policy.calls = Some(Calls {
@@ -455,6 +371,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::permission::Action;
 
     fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
         Rule {
@@ -563,7 +480,8 @@ mod tests {
                     _ => rule.clone(),
                 };
                 let rules: Vec<Rule> = rules.iter().map(moved).collect();
-                let found = covers(&place, &[&rules]).unwrap();
+                let access = Access::new(&place, &root.join("home"));
+                let found = access.rules(&[&rules]).covers().unwrap();
                 let full = |names: &[&str]| -> Vec<PathBuf> {
                     names.iter().map(|name| root.join(name)).collect()
                 };
@@ -571,9 +489,8 @@ mod tests {
                 assert_eq!(found.read_only, full(read_only), "{rules:?} {git}");
                 // Of what is asked about file by file the same.
                 let withheld = Withheld {
-                    worktree: project.clone(),
-                    folders: outside(&place, &[&rules]),
-                    rules: rules.clone(),
+                    rules: access.rules(&[&rules]),
+                    folders: Vec::new(),
                     forbidden: Forbidden::here(Default::default(), &place),
                 };
                 for file in FILES.into_iter().filter(|_| git) {
@@ -581,10 +498,6 @@ mod tests {
                     let hidden = found.hide.iter().any(|it| file.starts_with(it));
                     assert_eq!(withheld.holds(&file), hidden, "{rules:?} {file:?}");
                 }
-                let free = found.is_empty();
-                let again: CoversFn = Arc::new(|| Ok(Covers::default()));
-                let kept = Kept::new(found, again);
-                assert_eq!(policy(Profile::Full, &place, kept, None).is_none(), free);
             }
         }
     }

@@ -50,8 +50,10 @@ fn remote(
             .get(variable)
             .cloned()
             .ok_or_else(|| format!("the variable {variable} is not set"))?,
-        (None, Some(file)) => std::fs::read_to_string(file)
-            .map_err(|error| format!("the token cannot be read from {file}: {error}"))?,
+        (None, Some(file)) => {
+            outrigger_files::read_to_string(std::path::Path::new(file), outrigger_files::SETTINGS)
+                .map_err(|error| format!("the token cannot be read from {file}: {error}"))?
+        }
         (None, None) => return Err("it has neither token_env nor token_file".to_owned()),
     };
     let token = token.trim().to_owned();

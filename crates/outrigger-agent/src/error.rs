@@ -90,6 +90,11 @@ pub enum AgentError {
     /// The task of a turn ended without an outcome.
     #[error("the turn was lost: {0}")]
     Lost(String),
+    /// Something else is in the place of the folder that an agent works in.
+    #[error(
+        "{0} is not the folder any more that this agent was started in: a link or another folder is in its place"
+    )]
+    Moved(String),
     /// A file that was to go with the prompt.
     #[error("cannot attach {path}: {reason}")]
     Attachment {
@@ -170,6 +175,7 @@ impl AgentError {
             Self::WaitsForItself(_) => "agent.waits_for_itself",
             Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",
+            Self::Moved(_) => "agent.moved",
             Self::Attachment { .. } => "agent.attachment",
             Self::StrictPlugins { .. } => "plugin.strict",
             Self::SettingsChanged { .. } => "config.changed",

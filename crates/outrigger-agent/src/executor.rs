@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use outrigger_bridge::{Call, Hands, Refusal};
-use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::event::Event;
@@ -191,13 +190,17 @@ impl ToolHost for Host {
     }
 
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
-        let refused = ask.permission == "external_directory"
-            || ask
-                .patterns
-                .iter()
-                .any(|pattern| evaluate(&ask.permission, pattern, &[&self.rules]) != Action::Allow);
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         Box::pin(async move {
+            // The paths of this host's tools begin in the working folder.
+            let (access, base) = (&self.inner.access, &self.inner.place.directory);
+            let rules: [&[Rule]; 1] = [&self.rules];
+            let actions = access.actions_from(base, &ask, &ask.patterns, &rules).await;
+            let actions = actions.into_iter();
+            let refused = ask.permission == "external_directory"
+                || actions
+                    .chain(crate::ask_rules::by_spelling(&ask, &rules))
+                    .any(|action| action != Action::Allow);
             match refused {
                 false => Ok("allow".to_owned()),
                 true => Err(ToolError::Denied(format!(

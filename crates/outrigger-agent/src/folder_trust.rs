@@ -50,7 +50,7 @@ fn file(folders: &Folders) -> PathBuf {
 }
 
 fn read(folders: &Folders) -> Trusted {
-    let text = fs::read(file(folders)).unwrap_or_default();
+    let text = outrigger_files::read(&file(folders), outrigger_files::DATA).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 

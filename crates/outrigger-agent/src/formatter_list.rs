@@ -75,7 +75,8 @@ impl When {
         };
         let named_in = |file: &str, fields: [&str; 2], name: &str| {
             files(file).iter().any(|path| {
-                let text = std::fs::read_to_string(path).unwrap_or_default();
+                let text = outrigger_files::read_to_string(path, outrigger_files::SETTINGS)
+                    .unwrap_or_default();
                 let value: Value = serde_json::from_str(&text).unwrap_or_default();
                 fields.iter().any(|field| {
                     value
@@ -95,7 +96,9 @@ impl When {
                 let says = |name: &str, word: &str| {
                     let first = files(name).into_iter().next();
                     first
-                        .and_then(|path| std::fs::read_to_string(path).ok())
+                        .and_then(|path| {
+                            outrigger_files::read_to_string(&path, outrigger_files::SETTINGS).ok()
+                        })
                         .is_some_and(|text| text.contains(word))
                 };
                 !files("ruff.toml").is_empty()

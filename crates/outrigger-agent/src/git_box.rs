@@ -1,13 +1,10 @@
 //! The box in which this program runs git. A repository names programs in its own files (filters, monitors, signing), and
 //! whoever can write there, a plugin or a command of the model, would have them run by us (issue 5, item 5).
 
-use std::fs::{self, File};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::{Calls, Policy};
-use rustix::fs::{Mode, OFlags};
 
 use crate::project::Place;
 
@@ -45,7 +42,7 @@ pub(crate) fn reads(place: &Place, home: &Path) -> impl Iterator<Item = PathBuf>
 }
 
 /// Where a linked worktree or a submodule has its repository: `.git` is a file that names it.
-fn stores(worktree: &Path) -> Vec<PathBuf> {
+pub(crate) fn stores(worktree: &Path) -> Vec<PathBuf> {
     let text = small(&worktree.join(".git"));
     let named = text.lines().find_map(|line| line.strip_prefix("gitdir:"));
     let Some(own) = named.and_then(|it| worktree.join(it.trim()).canonicalize().ok()) else {
@@ -76,17 +73,7 @@ fn knows(own: &Path, worktree: &Path) -> bool {
 /// What is in a small file; nothing for one of another kind. Whoever can write to the project may have put a pipe there, which
 /// is not waited for.
 pub(crate) fn small(path: &Path) -> String {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
-    let file = opened
-        .ok()
-        .filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
-    let mut text = String::new();
-    let read = file.map(|file| file.take(MOST).read_to_string(&mut text));
-    match read {
-        Some(Ok(_)) => text,
-        _ => String::new(),
-    }
+    outrigger_files::read_to_string(path, MOST).unwrap_or_default()
 }
 
 /// What git is not to do in any repository: start programs that fetch what lies elsewhere, and ask.
@@ -96,7 +83,8 @@ pub(crate) const NO_PROGRAMS: [(&str, &str); 2] =
 /// Variables that keep git from reading a file of the user's that leads it to others, which it could not open.
 pub(crate) fn variables(home: &Path) -> Option<(&'static str, &'static str)> {
     let leads_on = |name: &str| {
-        let text = fs::read_to_string(home.join(name)).unwrap_or_default();
+        let text = outrigger_files::read_to_string(&home.join(name), outrigger_files::SETTINGS)
+            .unwrap_or_default();
         text.to_ascii_lowercase().contains("[include")
     };
     let leads_on = leads_on(".gitconfig") || leads_on(".config/git/config");
@@ -105,6 +93,10 @@ pub(crate) fn variables(home: &Path) -> Option<(&'static str, &'static str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use rustix::fs::Mode;
+
     use super::*;
 
     #[test]

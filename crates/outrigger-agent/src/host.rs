@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::{Decision, HookRecord};
@@ -19,12 +18,14 @@ use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_sandbox::Policy;
 use outrigger_tools::{
-    AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, PermissionAsk, ReadRules,
-    SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
+    AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, Outside, PermissionAsk,
+    ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost,
+    nearby_instruction_files,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
+use crate::access::{Operation, hosts};
 use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::drive::Msg;
@@ -526,6 +527,42 @@ impl ToolHost for CallHost {
         })
     }
 
+    fn outside<'a>(
+        &'a self,
+        command: &'a str,
+        why: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
+        Box::pin(async move {
+            if !self.inner.may_leave_sandbox() {
+                return Ok(None);
+            }
+            let own = self.inner.store.session(&self.session_id);
+            let own = own.map_err(|error| ToolError::failed(error.to_string()))?;
+            let own = own
+                .and_then(|session| session.permission)
+                .unwrap_or_default();
+            let causes = self.causes();
+            let asker = Asker {
+                session_id: &self.session_id,
+                tool: Some(self.tool.clone()),
+                rules: &[&self.agent.permission, &own],
+                insists: None,
+                causes: &causes,
+            };
+            if !self.inner.ask_person_outside(&asker, command, why).await {
+                return Ok(None);
+            }
+            let rules = [self.agent.permission.clone(), own].concat();
+            let policy = self.inner.confine_outside(rules).await.map_err(|error| {
+                ToolError::failed(format!(
+                    "The command was not started: {error} ({})",
+                    error.hint()
+                ))
+            })?;
+            Ok(Some(Outside(policy)))
+        })
+    }
+
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         Box::pin(async move {
             self.inner
@@ -588,13 +625,34 @@ impl ToolHost for CallHost {
         let own = self.inner.store.session(&self.session_id).ok().flatten();
         let own = own.and_then(|it| it.permission).unwrap_or_default();
         let approvals = lock(&self.inner.approvals).clone();
-        let layers = [self.agent.permission.clone(), own, approvals];
-        let worktree = self.inner.place.worktree.clone();
+        let access = self.inner.access.clone();
+        let rules = access.rules(&[&self.agent.permission, &own]);
+        let approvals = access.rules(&[&approvals]);
+        let denied = rules.denies().then(|| rules.denied());
         ReadRules::new(move |file| {
-            let shown = file.strip_prefix(&worktree).unwrap_or(file);
-            let layers = layers.each_ref().map(Vec::as_slice);
-            evaluate("read", &shown.to_string_lossy(), &layers)
+            let verdict = rules.decide(Operation::Read, file);
+            let other_name = || match &denied {
+                None => false,
+                Some(Ok(denied)) => denied.holds(file).is_some(),
+                // Which files are denied is not known.
+                Some(Err(_)) => true,
+            };
+            match verdict.action {
+                Action::Deny => Action::Deny,
+                _ if other_name() => Action::Deny,
+                // "Always" answers what is asked about; it lifts no deny.
+                Action::Ask => approvals.decide(Operation::Read, file).action,
+                Action::Allow => Action::Allow,
+            }
         })
+    }
+
+    fn names_address(&self, url: &str) -> bool {
+        let own = self.inner.store.session(&self.session_id).ok().flatten();
+        let own = own.and_then(|it| it.permission).unwrap_or_default();
+        let approvals = lock(&self.inner.approvals).clone();
+        let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
+        self.users || hosts::is_named(url, &layers)
     }
 
     fn opened(&self, file: &Path) {

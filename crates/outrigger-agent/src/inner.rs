@@ -98,6 +98,10 @@ pub struct Agent {
 
 pub(crate) struct Inner {
     pub(crate) place: Place,
+    /// Its folder, held open; `None` where there was none.
+    pub(crate) anchor: Option<Arc<outrigger_sandbox::Anchor>>,
+    /// What of files is allowed, asked about and denied.
+    pub(crate) access: crate::access::Access,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
     /// Set when plugins have prepared the providers that they bring.
@@ -133,6 +137,9 @@ pub(crate) struct Inner {
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    pub(crate) temporary: crate::command_box::Temporary,
+    /// Services of this machine that commands reach.
+    pub(crate) loopback: outrigger_sandbox::Loopback,
     /// Prompts that wait for the turn before them.
     pub(crate) waiting: crate::queue::Waiting,
     /// How shell commands are run.

@@ -5,6 +5,7 @@
 //! and ask about is therefore repeated after the rules of plugins, and a wider rule for a session is refused.
 
 use outrigger_config::OpenCodeConfig as Config;
+use outrigger_kernel::permission::paths::plain;
 use outrigger_kernel::permission::{evaluate, matches};
 use outrigger_protocol::permission::{Action, Rule};
 
@@ -110,7 +111,40 @@ fn hold(user: &[Rule], rules: &mut Vec<Rule>, asks: bool) {
 
 /// Whether there could be something that both speak of.
 fn overlap(one: &Rule, other: &Rule) -> bool {
-    meet(&one.permission, &other.permission) && meet(&one.pattern, &other.pattern)
+    if !meet(&one.permission, &other.permission) {
+        return false;
+    }
+    match is_about_paths(&one.permission) && is_about_paths(&other.permission) {
+        true => meet_as_paths(&one.pattern, &other.pattern),
+        false => meet(&one.pattern, &other.pattern),
+    }
+}
+
+/// Whether a path could be meant by a rule that is kept and by another, however each is written: by the whole path, a folder above,
+/// or in other letters.
+fn meet_as_paths(kept: &str, other: &str) -> bool {
+    let (kept, other) = (kept.to_lowercase(), other.to_lowercase());
+    let (kept, other) = (plain(&kept), plain(&other));
+    // One of them is relative to a folder that is not known here.
+    let anywhere = |pattern: &str, beside: &str| match beside.starts_with('/') {
+        true if !pattern.starts_with('/') => format!("*/{pattern}"),
+        _ => pattern.to_owned(),
+    };
+    let forms = |pattern: &str, beside: &str| {
+        let at_root = pattern.strip_prefix("**/").unwrap_or(pattern);
+        [anywhere(pattern, beside), anywhere(at_root, beside)]
+    };
+    let kept_forms = forms(&kept, &other);
+    let below = kept_forms.iter().map(|it| format!("{it}/*"));
+    let mut mine = below.chain(kept_forms.iter().cloned());
+    let others = forms(&other, &kept);
+    mine.any(|one| others.iter().any(|other| meet(&one, other)))
+}
+
+/// Whether a permission is about paths, for which one file has many names.
+fn is_about_paths(permission: &str) -> bool {
+    let mut about = ["read", "edit", "external_directory"].into_iter();
+    about.any(|it| matches(permission, it))
 }
 
 /// Whether some text fits both patterns.
@@ -281,7 +315,9 @@ mod tests {
     #[test]
     fn rules_that_would_lift_a_deny_are_found() {
         let user = UserRules {
-            everywhere: rules("deny read *.env\n allow bash *\n ask webfetch *\n ask bash rm*"),
+            everywhere: rules(
+                "deny read *.env\n deny read keys\n allow bash *\n ask webfetch *\n ask bash rm*",
+            ),
             of_agents: vec![("plan".into(), rules("deny edit src/*"))],
         };
         for (given, want) in [
@@ -296,9 +332,29 @@ mod tests {
             ("allow read docs/*", true),
             ("allow read docs/a.txt", false),
             ("allow read x.env", true),
+            ("allow read /p/x.env", true),
+            ("allow read X.ENV", true),
+            ("allow read **/x.env", true),
+            ("allow read keys/id", true),
+            ("allow read /p/keys/id", true),
             ("allow * *", true),
             ("ask edit src/a", true),
             ("allow edit docs/a", false),
+        ] {
+            assert_eq!(user.lifted(&rules(given)).is_some(), want, "{given}");
+        }
+        // Where the project lies is not known here.
+        let user = UserRules {
+            everywhere: rules("deny read /p/own/a"),
+            of_agents: Vec::new(),
+        };
+        for (given, want) in [
+            ("allow read own/a", true),
+            ("allow read a", true),
+            ("allow read /p/own/a/x", true),
+            ("allow read /P/own/a", true),
+            ("allow read /p/own/b", false),
+            ("allow read /q/*", false),
         ] {
             assert_eq!(user.lifted(&rules(given)).is_some(), want, "{given}");
         }

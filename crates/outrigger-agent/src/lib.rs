@@ -5,10 +5,12 @@
 //! before it acts on it, and tells the bus. It knows nothing of HTTP.
 
 mod abandon;
+mod access;
 mod admitted;
 pub mod agents;
 mod allowed;
 mod ask;
+mod ask_rules;
 mod audit;
 mod auth;
 mod background;
@@ -19,6 +21,7 @@ mod bus;
 mod causes;
 mod changes;
 mod command;
+mod command_box;
 mod command_hooks;
 mod compact;
 mod confine;
@@ -42,6 +45,7 @@ mod formatters;
 mod git_box;
 mod grant_line;
 mod hands;
+mod home_files;
 mod host;
 mod idle;
 pub mod ids;
@@ -114,6 +118,7 @@ pub use grant_line::{read_settings, write_settings};
 pub use idle::Working;
 pub use ids::now;
 pub use inner::{Agent, CommandInfo, CommandSource, SdkService};
+pub use listing::View;
 pub use lsp::LspStatus;
 pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,

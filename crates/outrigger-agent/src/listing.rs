@@ -1,13 +1,16 @@
 //! What clients list of an agent and may see of its files.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::permission::Action;
+use outrigger_sandbox::Anchor;
 use serde_json::Value;
 
+use crate::access::{Operation, PathRules};
+use crate::error::AgentError;
 use crate::inner::Agent;
 use crate::mcp::is_mcp;
 use crate::offer::definition;
@@ -50,6 +53,19 @@ impl Agent {
         offers
     }
 
+    /// The folder that it was started in, held open, where that is still the one at its path.
+    ///
+    /// # Errors
+    /// [`AgentError::Moved`]: nothing is to be read by that path for anybody.
+    pub fn folder(&self) -> Result<Option<Arc<Anchor>>, AgentError> {
+        match &self.inner.anchor {
+            Some(anchor) if !anchor.stands() => {
+                Err(AgentError::Moved(anchor.path().display().to_string()))
+            }
+            anchor => Ok(anchor.clone()),
+        }
+    }
+
     /// Whether a client may be shown a file: not what the rules of the default agent forbid to read. What they would ask
     /// about is shown: the client is who would be asked.
     #[must_use]
@@ -60,17 +76,45 @@ impl Agent {
     /// The same for another permission about paths, `edit`.
     #[must_use]
     pub fn may(&self, permission: &str, path: &Path) -> bool {
-        let relative = path
-            .strip_prefix(&self.inner.place.worktree)
-            .unwrap_or(path)
-            .to_string_lossy();
-        if self.inner.is_forbidden(path) {
-            return false;
-        }
+        let operation = match permission {
+            "edit" => Operation::Write,
+            _ => Operation::Read,
+        };
+        self.view().may(operation, path)
+    }
+
+    /// The files that a client may be shown, for one request.
+    #[must_use]
+    pub fn view(&self) -> View {
         let name = self.default_agent().unwrap_or_default();
-        match self.inner.agents.get(&name) {
-            Some(agent) => evaluate(permission, &relative, &[&agent.permission]) != Action::Deny,
-            None => false,
+        let agent = self.inner.agents.get(&name);
+        View {
+            agent: self.clone(),
+            rules: agent.map(|agent| self.inner.access.rules(&[&agent.permission])),
         }
+    }
+}
+
+/// What of the files a client may be shown, or have changed. Reads the disk.
+pub struct View {
+    agent: Agent,
+    /// Those of the default agent; without one nothing is shown.
+    rules: Option<PathRules>,
+}
+
+impl View {
+    /// Whether a file may be shown, or its name be told.
+    #[must_use]
+    pub fn may_read(&self, path: &Path) -> bool {
+        self.may(Operation::Read, path)
+    }
+
+    fn may(&self, operation: Operation, path: &Path) -> bool {
+        let Some(rules) = &self.rules else {
+            return false;
+        };
+        let verdict = rules.decide_by_file(operation, path);
+        !self.agent.inner.is_forbidden(path)
+            && verdict.is_ok_and(|verdict| verdict.action != Action::Deny)
     }
 }

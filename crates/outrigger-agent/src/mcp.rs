@@ -372,6 +372,7 @@ impl Tool for McpTool {
             patterns: all(),
             always: all(),
             metadata: json!({}),
+            ..PermissionAsk::default()
         }])
     }
 

@@ -1,9 +1,11 @@
 //! Files that a command's text names with `@path`: they go with the prompt, as in the reference.
 
+use std::path::Path;
+
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PartInput;
-use outrigger_sandbox::paths::Roots;
+use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
 
 use crate::agents::AgentInfo;
@@ -43,21 +45,27 @@ impl Agent {
         filled: &str,
     ) -> Vec<PartInput> {
         let place = &self.inner.place;
-        let roots = Roots::new([&place.worktree, &place.directory]);
+        let roots = Roots::found([&place.worktree, &place.directory]);
         let mut parts = Vec::new();
         for name in names(filled) {
             let there = [&place.directory, &place.worktree]
                 .into_iter()
                 .map(|root| root.join(name))
                 .find(|path| path.exists());
-            let Some(path) = there.and_then(|path| roots.contains(path).ok()) else {
+            let Some(shown) = there else { continue };
+            let shown = resolve(Path::new("/"), &shown);
+            let Ok(path) = roots.contains(&shown) else {
                 continue;
             };
             let own = self.session(session_id).ok().and_then(|s| s.permission);
-            let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
+            let mut patterns = vec![outrigger_tools::relative(&place.worktree, &path)];
+            // As it was named, too: a rule may speak of the link.
+            if shown != path {
+                patterns.push(outrigger_tools::relative(&place.worktree, &shown));
+            }
             let ask = PermissionAsk {
                 permission: "read".into(),
-                patterns: vec![relative.display().to_string()],
+                patterns,
                 ..PermissionAsk::default()
             };
             let insists = self.inner.prompted_without_grant(causes, None, &ask);
@@ -76,7 +84,7 @@ impl Agent {
                 false => self.inner.decide(&asker, ask).await,
             };
             let read = match decided {
-                Ok(_) => self.attachment(path).map_err(|e| e.to_string()),
+                Ok(_) => self.attach(path).map_err(|e| e.to_string()),
                 Err(refusal) => Err(refusal.text()),
             };
             parts.extend(

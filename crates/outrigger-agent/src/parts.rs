@@ -1,15 +1,16 @@
 //! Parts of a prompt as clients send them, and what the model reads of them: files are read, agents are called.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::PartInput;
-use outrigger_sandbox::paths::Roots;
+use outrigger_sandbox::paths::{Roots, resolve};
 use serde_json::{Value, json};
 
+use crate::access::Operation;
 use crate::agents::AgentInfo;
 use crate::inner::Agent;
 use crate::mentions::names;
@@ -67,13 +68,19 @@ impl Agent {
     /// (invariant 11).
     fn file(&self, path: PathBuf, agent: &AgentInfo) -> Vec<PartInput> {
         let place = &self.inner.place;
-        let roots = Roots::new([&place.worktree, &place.directory]);
-        let read = match roots.contains(&path) {
+        let roots = Roots::found([&place.worktree, &place.directory]);
+        let shown = resolve(Path::new("/"), &path);
+        let read = match roots.contains(&shown) {
             Ok(path) => {
-                let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
-                let name = relative.display().to_string();
-                match evaluate("read", &name, &[&agent.permission]) {
-                    Action::Allow => self.attachment(path).map_err(|e| e.to_string()),
+                let rules = self.inner.access.rules(&[&agent.permission]);
+                let named = rules.decide(Operation::Read, &shown).action;
+                match rules
+                    .decide_by_file(Operation::Read, &path)
+                    .map(|it| it.action)
+                {
+                    Ok(Action::Allow) if named == Action::Allow => {
+                        self.attach(path).map_err(|e| e.to_string())
+                    }
                     _ => Err("the rules for `read` do not allow it without asking".to_owned()),
                 }
             }

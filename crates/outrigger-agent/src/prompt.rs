@@ -9,12 +9,14 @@ use outrigger_protocol::message::{
     MessageInfo, MessagePath, MessageWithParts, ModelRef, PartKind, TextPart, UserMessage,
 };
 use outrigger_protocol::model::Cost;
+use outrigger_protocol::permission::Action;
 use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
 use outrigger_sandbox::Forbids;
 use serde_json::{Value, json};
 
+use crate::access::{Access, Operation};
 use crate::agents::AgentInfo;
 use crate::boot::Boot;
 use crate::command;
@@ -23,6 +25,7 @@ use crate::error::AgentError;
 use crate::forbidden::{Forbidden, is_forbidden};
 use crate::ids;
 use crate::inner::{Agent, CommandInfo};
+use crate::project::Place;
 use crate::session::is_placeholder;
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
@@ -76,7 +79,7 @@ impl Attachment {
         let most = MOST_ATTACHED * if mime == "text/plain" { 1 } else { 40 };
         let mut bytes = Vec::new();
         // Not as many bytes as its size says: that of files in /proc is 0, and a log grows.
-        let file = std::fs::File::open(&path).map_err(|e| fail(e.to_string()))?;
+        let file = outrigger_files::open(&path).map_err(|e| fail(e.to_string()))?;
         file.take(most + 1)
             .read_to_end(&mut bytes)
             .map_err(|e| fail(e.to_string()))?;
@@ -106,23 +109,49 @@ impl Attachment {
 }
 
 impl Agent {
-    /// The parts of a file of the user's, for a prompt.
+    /// The parts of a file of the user's, for a prompt. Walks the project now and then: blocking.
     ///
     /// # Errors
-    /// [`AgentError::Attachment`].
+    /// [`AgentError::Attachment`], also where a rule denies to read it.
     pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
+        // What the policy forbids is said by whoever opens the file.
+        if !self.inner.is_forbidden(&path) && !self.may_read(&path) {
+            return Err(denied(&path));
+        }
+        self.attach(path)
+    }
+
+    /// The same for a file about which the rules have been asked.
+    pub(crate) fn attach(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
         Attachment { path }.parts(self.inner.spawner.forbids())
     }
 }
 
 impl Boot {
-    /// The same where no agent runs here: only the policy of the machine is read.
+    /// The same where no agent runs here: by the policy of the machine and the rules of the folder.
     ///
     /// # Errors
-    /// [`AgentError::Attachment`], and those of the policy.
+    /// [`AgentError::Attachment`], and those of the policy and the configuration.
     pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
         let forbidden = Forbidden::by_policy(self)?;
+        let place = Place::find(&self.directory);
+        let config = self.load(&place)?;
+        let rules = Access::new(&place, &self.folders.home).rules(&[&config.config.permission]);
+        let verdict = rules.decide_by_file(Operation::Read, &path);
+        if !is_forbidden(Some(&forbidden), &path)
+            && verdict.map_or(true, |it| it.action == Action::Deny)
+        {
+            return Err(denied(&path));
+        }
         Attachment { path }.parts(Some(&forbidden))
+    }
+}
+
+/// The rules are the user's as the file is: what goes with a prompt is told to a model.
+fn denied(path: &Path) -> AgentError {
+    AgentError::Attachment {
+        path: path.display().to_string(),
+        reason: "a rule under `permission` denies to read it".to_owned(),
     }
 }
 

@@ -161,7 +161,7 @@ impl Notes {
 }
 
 fn read(path: &Path) -> Option<Note> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    serde_json::from_slice(&outrigger_files::read(path, outrigger_files::DATA).ok()?).ok()
 }
 
 /// Writes a note that is whole also where we are killed meanwhile: one that cannot be read would keep everybody from starting.

@@ -1,7 +1,6 @@
 //! The system prompt: who the agent is, where it works, and what the project wants of it.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::paths::open_resolved;
@@ -107,7 +106,7 @@ impl Inner {
     /// read. One that is left out is told of once.
     pub(crate) fn instruction(&self, path: &Path) -> Option<String> {
         let real = path.canonicalize().ok()?;
-        let project = self.place.worktree.canonicalize().ok()?;
+        let project = &self.place.worktree;
         let led_out = path.starts_with(&self.place.worktree) && !real.starts_with(project);
         if led_out || self.is_kept_from_processes(path, &real) {
             if lock(&self.left_out).insert(path.to_owned()) {
@@ -119,10 +118,18 @@ impl Inner {
             return None;
         }
         // What was looked at is what is read: no link is followed any more.
-        let mut file = open_resolved(&real, false, false).ok()?;
-        let mut text = String::new();
-        let is_file = file.metadata().ok()?.is_file();
-        (is_file && file.read_to_string(&mut text).is_ok()).then_some(text)
+        let file = open_resolved(&real, false, false);
+        match file
+            .and_then(|file| outrigger_files::read_open_to_string(file, outrigger_files::SETTINGS))
+        {
+            Ok(text) => Some(text),
+            Err(error) => {
+                if lock(&self.left_out).insert(path.to_owned()) {
+                    tracing::warn!("[instructions] {} is left out: {error}", path.display());
+                }
+                None
+            }
+        }
     }
 }
 

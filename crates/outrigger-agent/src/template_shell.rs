@@ -6,7 +6,6 @@ use std::time::Duration;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_sandbox::{Policy, Spec};
-use outrigger_tools::PermissionAsk;
 
 use crate::agents::AgentInfo;
 use crate::ask::Asker;
@@ -33,11 +32,7 @@ impl Agent {
             .ok()
             .and_then(|session| session.permission)
             .unwrap_or_default();
-        let ask = PermissionAsk {
-            permission: "bash".into(),
-            patterns: vec![line.to_owned()],
-            ..PermissionAsk::default()
-        };
+        let ask = outrigger_tools::ask_for_line(line);
         let label = command_label(name);
         let insists = self.inner.prompted_without_grant(causes, None, &ask);
         // A line that the plugin brought itself runs in its own sandbox.
@@ -52,7 +47,12 @@ impl Agent {
             insists: insists.as_ref(),
             causes,
         };
-        if let Err(refusal) = self.inner.decide(&asker, ask).await {
+        // Such as `cd` alone, which needs no approval.
+        let decided = match ask.patterns.is_empty() && insists.is_none() {
+            true => Ok(()),
+            false => self.inner.decide(&asker, ask).await.map(drop),
+        };
+        if let Err(refusal) = decided {
             return format!("(not run: {})", refusal.text());
         }
         let mut spec = Spec::new("/bin/sh")

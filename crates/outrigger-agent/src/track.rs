@@ -92,6 +92,7 @@ impl Inner {
             patterns: vec![call.tool.clone()],
             always: vec![call.tool.clone()],
             metadata: json!({ "tool": call.tool, "input": call.input }),
+            ..PermissionAsk::default()
         };
         let answer = self.decide(&asker, ask).await;
         answer.map(|it| it.text).map_err(crate::ask::Refusal::text)

@@ -152,6 +152,8 @@ impl Vcs {
             "-c",
             "core.fsmonitor=false",
             "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
             "core.quotepath=false",
             "-c",
             "color.ui=false",

@@ -1,29 +1,109 @@
 //! The door of a port: who has not shown yet that they may come in are few, and do not stay (C9, 3). The bridge and
 //! `outrigger serve` listen behind it.
 //!
-//! The time runs to the first request that is let in, not to the end of a request's head, and then ends: a stranger who is refused
-//! again and again goes, and a client's connection that waits for its next request, or that events go out on, stays.
+//! Everybody is let as far as the door at once, so that strangers who are slow keep nobody waiting. Where there are too many
+//! of them, one goes: of an address that nobody was let in from, of those the one with the most strangers, and of these who
+//! has stood there longest. A client says who it is with its first bytes, and has left the strangers by then.
+//!
+//! A stranger's time runs to the first request that is let in, not to the end of a request's head, and then ends: who is
+//! refused again and again goes, and a client's connection that waits for its next request, or that events go out on, stays.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
-/// A port and what bounds strangers at it. Further ones wait in the system's queue.
+/// Most bytes that a stranger may send: a request's line and head.
+const LONGEST_HEAD: usize = 64 * 1024;
+/// Addresses that are remembered since somebody was let in from them.
+const MOST_KNOWN: usize = 256;
+/// How long a stranger may take where more than half of the places are taken.
+const HURRIED: Duration = Duration::from_millis(2500);
+
+/// A port and what bounds strangers at it.
 #[derive(Debug)]
 pub struct Door {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    strangers: Arc<Mutex<Strangers>>,
     patience: Duration,
+}
+
+/// Who is there and was not let in.
+#[derive(Debug)]
+struct Strangers {
+    most: usize,
+    next: u64,
+    /// In the order in which they came.
+    all: BTreeMap<u64, Stranger>,
+    /// Addresses that somebody was let in from, the last one at the end.
+    known: VecDeque<IpAddr>,
+}
+
+#[derive(Debug)]
+struct Stranger {
+    address: IpAddr,
+    /// Whoever waits for the stranger's next bytes, or to send some.
+    wakers: [Option<Waker>; 2],
+}
+
+impl Strangers {
+    fn come(&mut self, address: IpAddr) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let wakers = [None, None];
+        self.all.insert(number, Stranger { address, wakers });
+        // Half of the places at most are for one address, as long as it is not known.
+        let of_address = self.all.values().filter(|it| it.address == address);
+        let too_many = of_address.count() > self.most.div_ceil(2) && !self.known.contains(&address);
+        if self.all.len() > self.most || too_many {
+            self.send_one_away(too_many.then_some(address));
+        }
+        number
+    }
+
+    /// Takes one's place away; the connection ends when it looks for it.
+    fn send_one_away(&mut self, of: Option<IpAddr>) {
+        let mut counts: BTreeMap<(bool, IpAddr), usize> = BTreeMap::new();
+        for stranger in self.all.values() {
+            let key = (!self.known.contains(&stranger.address), stranger.address);
+            *counts.entry(key).or_default() += 1;
+        }
+        let most = counts
+            .iter()
+            .max_by_key(|((unknown, _), count)| (*unknown, **count));
+        let Some(address) = of.or_else(|| most.map(|((_, address), _)| *address)) else {
+            return;
+        };
+        let mut all = self.all.iter();
+        let oldest = all
+            .find(|(_, it)| it.address == address)
+            .map(|(number, _)| *number);
+        if let Some(gone) = oldest.and_then(|number| self.all.remove(&number)) {
+            gone.wakers.into_iter().flatten().for_each(Waker::wake);
+        }
+    }
+
+    fn let_in(&mut self, number: u64, address: IpAddr) {
+        self.all.remove(&number);
+        self.known.retain(|known| *known != address);
+        self.known.push_back(address);
+        if self.known.len() > MOST_KNOWN {
+            self.known.pop_front();
+        }
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.all.len() > self.most / 2
+    }
 }
 
 impl Door {
@@ -43,7 +123,12 @@ impl Door {
     pub fn with_bounds(listener: TcpListener, strangers: usize, patience: Duration) -> Self {
         Self {
             listener,
-            places: Arc::new(Semaphore::new(strangers)),
+            strangers: Arc::new(Mutex::new(Strangers {
+                most: strangers.max(1),
+                next: 0,
+                all: BTreeMap::new(),
+                known: VecDeque::new(),
+            })),
             patience,
         }
     }
@@ -54,15 +139,27 @@ impl Listener for Door {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
-        // Never closed, so there is always a place in the end.
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
         // A piece of an answer is not to wait for the next one.
         let _ = stream.set_nodelay(true);
+        let (number, crowded) = {
+            let mut strangers = lock(&self.strangers);
+            (strangers.come(address.ip()), strangers.is_crowded())
+        };
+        let patience = match crowded {
+            true => self.patience.min(HURRIED),
+            false => self.patience,
+        };
         let connection = Connection {
             stream,
-            visitor: Visitor(Arc::new(Mutex::new(place))),
-            until: Some(Box::pin(tokio::time::sleep(self.patience))),
+            visitor: Visitor(Arc::new(Place {
+                strangers: Arc::clone(&self.strangers),
+                number,
+                address: address.ip(),
+                is_let_in: Mutex::new(false),
+            })),
+            until: Some(Box::pin(tokio::time::sleep(patience))),
+            left: LONGEST_HEAD,
         };
         (connection, address)
     }
@@ -75,17 +172,44 @@ impl Listener for Door {
 /// Who is at the other end of a connection: a stranger, until a request is let in. Requests carry it as
 /// `ConnectInfo<Visitor>`.
 #[derive(Clone, Debug)]
-pub struct Visitor(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub struct Visitor(Arc<Place>);
+
+#[derive(Debug)]
+struct Place {
+    strangers: Arc<Mutex<Strangers>>,
+    number: u64,
+    address: IpAddr,
+    is_let_in: Mutex<bool>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.strangers).all.remove(&self.number);
+    }
+}
 
 impl Visitor {
     /// The connection may stay from now on, and its place among the strangers is free.
     pub fn let_in(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if !std::mem::replace(&mut *lock(&self.0.is_let_in), true) {
+            lock(&self.0.strangers).let_in(self.0.number, self.0.address);
+        }
     }
 
     fn is_stranger(&self) -> bool {
-        let place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        place.is_some()
+        !*lock(&self.0.is_let_in)
+    }
+
+    /// A stranger still has a place. Where it is taken away, `side` of the connection is told.
+    fn has_place(&self, side: usize, waker: &Waker) -> bool {
+        let mut strangers = lock(&self.0.strangers);
+        let place = strangers.all.get_mut(&self.0.number);
+        place.is_some_and(|stranger| {
+            if let Some(slot) = stranger.wakers.get_mut(side) {
+                *slot = Some(waker.clone());
+            }
+            true
+        })
     }
 }
 
@@ -101,6 +225,32 @@ pub struct Connection {
     stream: TcpStream,
     visitor: Visitor,
     until: Option<Pin<Box<Sleep>>>,
+    /// Bytes that a stranger may still send.
+    left: usize,
+}
+
+const READS: usize = 0;
+const WRITES: usize = 1;
+
+impl Connection {
+    /// Ends a stranger's connection whose time or place is gone, while it reads and while it writes: who does not take an
+    /// answer does not stay either.
+    fn may_stay(&mut self, side: usize, cx: &mut Context<'_>) -> io::Result<()> {
+        if !self.visitor.is_stranger() {
+            self.until = None;
+            return Ok(());
+        }
+        let is_over = |until: &mut Pin<Box<Sleep>>| until.as_mut().poll(cx).is_ready();
+        if self.until.as_mut().is_some_and(is_over) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match self.visitor.has_place(side, cx.waker()) {
+            true => Ok(()),
+            // Let in since it was asked.
+            false if !self.visitor.is_stranger() => Ok(()),
+            false => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
 }
 
 impl AsyncRead for Connection {
@@ -110,15 +260,17 @@ impl AsyncRead for Connection {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if !this.visitor.is_stranger() {
-            this.until = None;
+        this.may_stay(READS, cx)?;
+        let before = buf.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(cx, buf);
+        if this.until.is_some() {
+            let came = buf.filled().len() - before;
+            match this.left.checked_sub(came) {
+                Some(left) => this.left = left,
+                None => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
+            }
         }
-        if let Some(until) = &mut this.until
-            && until.as_mut().poll(cx).is_ready()
-        {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        Pin::new(&mut this.stream).poll_read(cx, buf)
+        read
     }
 }
 
@@ -128,7 +280,9 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+        let this = self.get_mut();
+        this.may_stay(WRITES, cx)?;
+        Pin::new(&mut this.stream).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -136,7 +290,9 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
+        let this = self.get_mut();
+        this.may_stay(WRITES, cx)?;
+        Pin::new(&mut this.stream).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -149,5 +305,71 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strangers(most: usize, known: &[u8]) -> Strangers {
+        let address = |last: &u8| IpAddr::from([10, 0, 0, *last]);
+        Strangers {
+            most,
+            next: 0,
+            all: BTreeMap::new(),
+            known: known.iter().map(address).collect(),
+        }
+    }
+
+    #[test]
+    fn who_goes_where_there_are_too_many() {
+        for (case, most, known, come, stay) in [
+            (
+                "the oldest",
+                8,
+                &[1][..],
+                &[1, 1, 1, 1, 1, 1, 1, 1, 1][..],
+                &[1, 2, 3, 4, 5, 6, 7, 8][..],
+            ),
+            ("half for one address", 4, &[], &[1, 1, 1], &[1, 2]),
+            (
+                "all for one that is known",
+                4,
+                &[1],
+                &[1, 1, 1, 1],
+                &[0, 1, 2, 3],
+            ),
+            ("one of the many", 4, &[], &[2, 1, 1, 3, 4], &[0, 2, 3, 4]),
+            (
+                "an unknown one first",
+                4,
+                &[1],
+                &[1, 1, 2, 1, 1],
+                &[0, 1, 3, 4],
+            ),
+        ] {
+            let mut all = strangers(most, known);
+            for last in come {
+                all.come(IpAddr::from([10, 0, 0, *last]));
+            }
+            let left: Vec<u64> = all.all.keys().copied().collect();
+            assert_eq!(left, stay, "{case}");
+        }
+    }
+
+    #[test]
+    fn few_addresses_are_remembered() {
+        let mut all = strangers(4, &[]);
+        for n in 0..1000_u32 {
+            let address = IpAddr::from(n.to_be_bytes());
+            let number = all.come(address);
+            all.let_in(number, address);
+        }
+        assert_eq!((all.all.len(), all.known.len()), (0, MOST_KNOWN));
     }
 }

@@ -11,6 +11,7 @@ use crate::interrupt::Signals;
 use crate::progress::Line;
 use crate::remote::{Answers, Attached, Heard, Remote, Told, gone, listen};
 use crate::report::Failure;
+use crate::terminal::name;
 use crate::view::{Paint, View, err, out};
 
 const HELP: &str = "\
@@ -139,8 +140,11 @@ impl Talk<'_> {
     fn enter(&mut self, session: Session) {
         self.attached.follow_session(&session.id);
         self.view = Some(self.view_of(&session));
-        self.line
-            .say(&Paint::for_stderr().dim(&format!("~ {}  {}\n", session.id, session.title)));
+        self.line.say(&Paint::for_stderr().dim(&format!(
+            "~ {}  {}\n",
+            session.id,
+            name(&session.title)
+        )));
         self.session = Some(session);
     }
 
@@ -272,7 +276,11 @@ impl Talk<'_> {
         let own = self.session.as_ref().map(|session| &session.id);
         for session in self.attached.remote.sessions().await? {
             let mark = if Some(&session.id) == own { "*" } else { " " };
-            out(&format!("{mark} {}  {}\n", session.id, session.title));
+            out(&format!(
+                "{mark} {}  {}\n",
+                session.id,
+                name(&session.title)
+            ));
         }
         Ok(())
     }
@@ -286,7 +294,7 @@ impl Talk<'_> {
                 .into_iter()
                 .flat_map(|m| m.keys())
             {
-                out(&format!("{id}/{model}\n"));
+                out(&format!("{}\n", name(&format!("{id}/{model}"))));
             }
         }
         Ok(())
@@ -296,11 +304,8 @@ impl Talk<'_> {
         let all = self.attached.remote.get("/agent").await?;
         let shown = |agent: &&Value| agent["mode"] != "subagent" && agent["hidden"] != true;
         for agent in all.as_array().into_iter().flatten().filter(shown) {
-            let name = agent["name"].as_str().unwrap_or_default();
-            out(&format!(
-                "{name}  {}\n",
-                agent["description"].as_str().unwrap_or_default()
-            ));
+            let field = |key: &str| name(agent[key].as_str().unwrap_or_default());
+            out(&format!("{}  {}\n", field("name"), field("description")));
         }
         Ok(())
     }

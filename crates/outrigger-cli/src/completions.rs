@@ -3,12 +3,16 @@
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
+use crate::terminal::out;
+
 /// Prints the script.
 pub(crate) fn print(shell: Shell) {
+    let mut script = Vec::new();
     clap_complete::generate(
         shell,
         &mut crate::args::Cli::command(),
         "outrigger",
-        &mut std::io::stdout(),
+        &mut script,
     );
+    out(&String::from_utf8_lossy(&script));
 }

@@ -103,6 +103,7 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
     let parts = [
         format!("Landlock ABI {}", spawner.landlock_abi()),
         has(spawner.has_views(), "mount namespaces"),
+        has(spawner.has_namespaces(), "PID namespaces"),
         has(spawner.has_filters(), "seccomp"),
         has(spawner.has_connects(), "connections by address"),
     ];

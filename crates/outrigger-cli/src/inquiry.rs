@@ -4,6 +4,7 @@ use outrigger_protocol::id::QuestionId;
 use outrigger_protocol::question::{Answer, QuestionRequest};
 use serde_json::{Value, json};
 
+use crate::terminal;
 use crate::view::Paint;
 
 /// A request with one or more questions, and the answers so far.
@@ -32,10 +33,12 @@ impl Inquiry {
             return String::new();
         };
         let paint = Paint::for_stderr();
-        let mut text = format!("{} {}\n", paint.bold("?"), question.question);
+        let asked = terminal::question(&question.question);
+        let mut text = format!("{} {asked}\n", paint.bold("?"));
         for (n, option) in question.options.iter().enumerate() {
-            let description = paint.dim(&option.description);
-            text.push_str(&format!("  {}. {}  {description}\n", n + 1, option.label));
+            let description = paint.dim(&terminal::name(&option.description));
+            let label = terminal::name(&option.label);
+            text.push_str(&format!("  {}. {label}  {description}\n", n + 1));
         }
         let how = if question.multiple == Some(true) {
             "numbers, or your own words; nothing: no answer"

@@ -44,6 +44,7 @@ mod sandbox;
 mod serve;
 mod session;
 mod telegram;
+mod terminal;
 mod told;
 mod tool;
 mod tool_args;
@@ -73,7 +74,10 @@ pub(crate) mod exit {
 fn main() -> ExitCode {
     outrigger_sandbox::memory::give_back_large_blocks();
     outrigger_sandbox::files::raise_limit();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     report::logging(&cli.global);
     outrigger_sandbox::hide_host();
     let format = match &cli.command {
@@ -102,9 +106,19 @@ fn main() -> ExitCode {
     // Whatever still runs in the background must not hold the process.
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     match outcome {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => terminal::exit_code(code),
         Err(failure) => report::fail(&failure, format),
     }
+}
+
+/// What is wrong with the command line, or the help that it asks for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    match error.use_stderr() {
+        true => terminal::err(&text),
+        false => terminal::out(&text),
+    }
+    terminal::exit_code(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
 }
 
 async fn dispatch(cli: Cli) -> Result<u8, Failure> {

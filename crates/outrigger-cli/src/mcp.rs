@@ -264,7 +264,7 @@ fn write(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
     if path.with_extension("jsonc").exists() {
         return Err(wrong("there is an opencode.jsonc beside it".to_owned()));
     }
-    let mut whole: Value = match std::fs::read_to_string(&path) {
+    let mut whole: Value = match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
         Ok(text) => serde_json::from_str(&text)
             .map_err(|error| wrong(format!("it has comments or is not valid JSON ({error})")))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),

@@ -1,30 +1,34 @@
-//! Writing for people: colors where the terminal wants them, the answer on standard output, the rest on standard error.
+//! Colours of our own, where the terminal wants them.
 
-use std::io::{IsTerminal as _, Write as _};
+use crate::terminal;
 
-/// Colors, where the terminal wants them.
+/// Colours, or none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint(bool);
 
 impl Paint {
     /// For standard output.
     pub(crate) fn for_stdout() -> Self {
-        Self(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        Self(terminal::out_has_colours())
     }
-    /// Off without a terminal and under `NO_COLOR`.
+    /// For standard error.
     pub(crate) fn for_stderr() -> Self {
-        Self(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        Self(terminal::err_has_colours())
     }
     #[cfg(test)]
     pub(crate) fn off() -> Self {
         Self(false)
     }
+    /// Line by line: no colour outlives its line.
     fn wrap(self, code: &str, text: &str) -> String {
-        if self.0 {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
+        if !self.0 {
+            return text.to_owned();
         }
+        let lines = text.split('\n').map(|line| match line.is_empty() {
+            true => String::new(),
+            false => format!("\x1b[{code}m{line}\x1b[0m"),
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
     pub(crate) fn dim(self, text: &str) -> String {
         self.wrap("90", text)
@@ -38,16 +42,4 @@ impl Paint {
     pub(crate) fn bold(self, text: &str) -> String {
         self.wrap("1", text)
     }
-}
-
-/// Writes to standard output; a reader that is gone is no error of ours.
-pub(crate) fn out(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes());
-    let _ = stdout.flush();
-}
-
-/// Writes to standard error.
-pub(crate) fn err(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::remote::Remote;
 use crate::report::Failure;
+use crate::terminal;
 use crate::view::out;
 
 /// Records that are read at once.
@@ -211,8 +212,10 @@ pub(crate) async fn top(remote: &Remote, once: bool) -> Result<u8, Failure> {
             out(&screen);
             return Ok(0);
         }
-        // Clears the screen and begins at its top.
-        out(&format!("\u{1b}[2J\u{1b}[H{screen}"));
+        terminal::screen(&screen);
+        if terminal::is_lost() {
+            return Ok(0);
+        }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

@@ -3,13 +3,13 @@
 //! Without a terminal nothing moves; only what takes long and what failed is said, each once.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use outrigger_plugins::{Fetched, Progress, Stage};
 
 use crate::fetching::Fetching;
+use crate::terminal::{self, name};
 use crate::view::{Paint, err};
 
 /// A plugin that takes longer than this to load is named on screen (C5).
@@ -35,7 +35,7 @@ struct State {
 impl State {
     fn erase(&mut self) {
         if std::mem::take(&mut self.shown) {
-            let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
+            terminal::last_line("");
         }
     }
 
@@ -62,7 +62,7 @@ impl Line {
     pub(crate) fn new() -> Self {
         Self {
             state: Arc::default(),
-            terminal: std::io::stderr().is_terminal(),
+            terminal: terminal::err_is_terminal(),
         }
     }
 
@@ -86,15 +86,16 @@ impl Line {
             return self.came(&plugin, fetched);
         }
         match stage {
-            Stage::Installing => self.say(&paint.dim(&format!("~ installing {spec} …\n"))),
+            Stage::Installing => self.say(&paint.dim(&format!("~ installing {} …\n", name(&spec)))),
             Stage::Failed | Stage::Off => {
                 let cause = cause
                     .map(|c| format!("{} (while {})", c.message, c.at))
                     .unwrap_or_default();
                 let without = without(&guards);
                 self.say(&format!(
-                    "{} plugin {plugin} {stage}: {cause}{without}\n",
-                    paint.bad("!")
+                    "{} plugin {} {stage}: {cause}{without}\n",
+                    paint.bad("!"),
+                    name(&plugin)
                 ));
             }
             // What guards something is refused without it, so it is no secret why.
@@ -180,7 +181,10 @@ impl Line {
         for name in slow {
             // Or it would stand behind what moves.
             state.erase();
-            err(&Paint::for_stderr().dim(&format!("~ waiting for plugin {name} …\n")));
+            err(&Paint::for_stderr().dim(&format!(
+                "~ waiting for plugin {} …\n",
+                terminal::name(&name)
+            )));
             state.named.push(name);
         }
         if !self.terminal {
@@ -194,8 +198,7 @@ impl Line {
         let Some(text) = state.text(now) else {
             return;
         };
-        let line = format!("\r\x1b[K{}", Paint::for_stderr().dim(&format!("~ {text}")));
-        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        terminal::last_line(&Paint::for_stderr().dim(&format!("~ {}", name(&text))));
         state.shown = true;
     }
 

@@ -11,18 +11,20 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::progress::Line;
+use crate::terminal::{self, name};
 use crate::view::Paint;
 
 /// A person is at both ends: they can read the question and answer it.
 pub(crate) fn person_is_there() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    std::io::stdin().is_terminal() && terminal::err_is_terminal()
 }
 
 /// Whether a program may be fetched from npm. A plain thread reads the answer: whoever leaves instead of answering must not
 /// be waited for.
 pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
     line.say(&format!(
-        "? a plugin needs {what}, which is not here; fetch it from npm (about 40 MB, once)? [y/N] "
+        "? a plugin needs {}, which is not here; fetch it from npm (about 40 MB, once)? [y/N] ",
+        name(&what)
     ));
     said_yes().await
 }
@@ -36,7 +38,11 @@ pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
         details,
     } = question;
     line.say(&format!(
-        "plugin {plugin} ({spec}): {reason}\n{details}? start it, and trust it as it is now? [y/N] "
+        "plugin {} ({}): {}\n{}? start it, and trust it as it is now? [y/N] ",
+        name(&plugin),
+        name(&spec),
+        name(&reason),
+        terminal::question(&details)
     ));
     said_yes().await
 }
@@ -44,7 +50,8 @@ pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
 /// Whether the settings of the folder are to count (issue 18).
 pub(crate) async fn may_trust_folder(line: Line, asks: String) -> bool {
     line.say(&format!(
-        "{asks}? let them count here, as long as they ask for this? [y/N] "
+        "{}? let them count here, as long as they ask for this? [y/N] ",
+        terminal::question(&asks)
     ));
     said_yes().await
 }
@@ -242,11 +249,11 @@ impl Questions {
             let granted = typed.filter(|typed| is_grant(typed));
             let granted = granted.and_then(|_| agent.grant(&shown.id));
             match granted {
-                Some(Ok(done)) => line.say(&format!("{}\n", visible(&done))),
+                Some(Ok(done)) => line.say(&format!("{}\n", name(&done))),
                 // What was meant as a yes for good is a no for now: the person reads why.
                 other => {
                     if let Some(Err(why)) = other {
-                        line.say(&format!("it cannot be granted: {}\n", visible(&why)));
+                        line.say(&format!("it cannot be granted: {}\n", name(&why)));
                     }
                     // The end of input is an answer too, and it is no.
                     let _ = agent.answer(&shown.id, typed.map_or(Reply::Reject, meaning));
@@ -329,21 +336,8 @@ fn text(request: &PermissionRequest, paint: Paint, can_grant: bool) -> String {
     format!(
         "{} {}",
         paint.bold("?"),
-        visible(&format!("allow {what}? [y]es, [n]o{always}{grant}: "))
+        name(&format!("allow {what}? [y]es, [n]o{always}{grant}: "))
     )
-}
-
-/// Control characters as text: a command must not be able to hide what it does from the person who allows it.
-fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            shown.extend(c.escape_default())
-        } else {
-            shown.push(c)
-        }
-    }
-    shown
 }
 
 fn is_grant(text: &str) -> bool {
@@ -393,7 +387,7 @@ mod tests {
     fn a_command_cannot_hide_itself() {
         assert_eq!(
             text(&request("1"), Paint::off(), true),
-            "? allow bash (rm \\u{1b}[2K\\rls)? [y]es, [n]o, [a]lways (rm *): "
+            "? allow bash (rm ␛[2K␍ls)? [y]es, [n]o, [a]lways (rm *): "
         );
     }
 

@@ -1,6 +1,5 @@
 //! Failures and the log.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use outrigger_agent::AgentError;
@@ -10,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{Format, Global, LogLevel};
 use crate::exit;
+use crate::terminal;
 use crate::view::{json_line, out};
 
 /// What ends a command.
@@ -117,9 +117,7 @@ pub(crate) fn fail(failure: &Failure, format: Format) -> ExitCode {
         let body = json!({ "error": { "name": "UnknownError", "data": data } });
         out(&json_line("error", failure.session.as_ref(), body));
     }
-    let _ = std::io::stderr()
-        .lock()
-        .write_all(failure.text().as_bytes());
+    terminal::err(&failure.text());
     ExitCode::from(failure.exit)
 }
 
@@ -142,7 +140,7 @@ pub(crate) fn logging(global: &Global) {
         EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| terminal::Log)
         .with_target(false)
         .with_ansi(false);
     if global.print_logs || global.log_level.is_some() {

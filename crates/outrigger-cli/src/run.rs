@@ -329,7 +329,7 @@ fn said_already(agent: &Agent, session: &Session) -> Result<u8, Failure> {
         ));
     }
     err(&Paint::for_stderr().dim("~ no turn was interrupted; the last answer was:\n"));
-    crate::paint::out(&format!("{}\n", text.trim()));
+    crate::terminal::out(&format!("{}\n", text.trim()));
     Ok(0)
 }
 

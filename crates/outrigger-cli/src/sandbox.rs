@@ -1,7 +1,7 @@
 //! `outrigger sandbox`: a command in the sandbox of the `bash` tool.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 
 use outrigger_agent::Agent;
 use outrigger_sandbox::Exit;
@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::args::Global;
 use crate::progress::Line;
 use crate::report::Failure;
+use crate::terminal;
 
 /// What a shell adds to the number of the signal that ended a program.
 const SIGNALLED: u8 = 128;
@@ -23,18 +24,18 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (exit, out, err) = tokio::join!(
         child.wait(),
-        pass_on(stdout, io::stdout()),
-        pass_on(stderr, io::stderr())
+        pass_on(stdout, terminal::pass_out),
+        pass_on(stderr, terminal::pass_err)
     );
     let refused = child.refused();
     agent.shutdown().await;
     let failed = |error: io::Error| Failure::new("sandbox.output", error.to_string(), None);
     out.and(err).map_err(failed)?;
     if !refused.is_empty() {
-        eprintln!(
-            "outrigger: no connection was made to {}: `tools.hosts` or the policy of this machine does not allow it",
+        terminal::err(&format!(
+            "outrigger: no connection was made to {}: `tools.hosts` or the policy of this machine does not allow it\n",
             refused.join(", ")
-        );
+        ));
     }
     let exit = exit.map_err(|error| Failure::new("sandbox.wait", error.to_string(), None))?;
     Ok(code(exit))
@@ -49,15 +50,24 @@ fn code(exit: Exit) -> u8 {
     }
 }
 
-async fn pass_on(from: Option<impl AsyncRead + Unpin>, mut to: impl Write) -> io::Result<()> {
+async fn pass_on(from: Option<impl AsyncRead + Unpin>, to: impl Fn(&[u8])) -> io::Result<()> {
     let Some(mut from) = from else { return Ok(()) };
     let mut bytes = vec![0; 16 * 1024];
+    // The beginning of a character that is not whole yet.
+    let mut kept = Vec::new();
     loop {
         let read = from.read(&mut bytes).await?;
-        let Some(read) = bytes.get(..read).filter(|read| !read.is_empty()) else {
-            return to.flush();
+        if read == 0 {
+            to(&kept);
+            return Ok(());
+        }
+        kept.extend_from_slice(bytes.get(..read).unwrap_or_default());
+        let whole = match std::str::from_utf8(&kept) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => kept.len(),
         };
-        to.write_all(read)?;
-        to.flush()?;
+        let rest = kept.split_off(whole);
+        to(&kept);
+        kept = rest;
     }
 }

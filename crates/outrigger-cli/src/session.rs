@@ -15,6 +15,7 @@ use crate::args::{Global, SessionCommand};
 use crate::causes::Causes;
 use crate::progress::Line;
 use crate::report::Failure;
+use crate::terminal::name;
 use crate::told::{is_tool, tool_text};
 use crate::view::{Paint, out};
 
@@ -112,7 +113,7 @@ fn list(store: &Store, place: &Place, all: bool, as_json: bool) -> Result<u8, Fa
     }
     for session in sessions {
         let folder = if all {
-            format!("  {}", session.directory)
+            format!("  {}", name(&session.directory))
         } else {
             String::new()
         };
@@ -120,7 +121,7 @@ fn list(store: &Store, place: &Place, all: bool, as_json: bool) -> Result<u8, Fa
             "{}  {}  {}{folder}\n",
             session.id,
             date(session.time.updated),
-            session.title
+            name(&session.title)
         ));
     }
     Ok(0)
@@ -148,8 +149,8 @@ fn show(store: &Store, session: &Session) -> Result<u8, Failure> {
     out(&format!(
         "{}  {}\n{}\n\n",
         session.id,
-        session.title,
-        paint.dim(&session.directory)
+        name(&session.title),
+        paint.dim(&name(&session.directory))
     ));
     out(&conversation(store, session, paint)?);
     Ok(0)

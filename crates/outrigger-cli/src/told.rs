@@ -6,6 +6,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use crate::paint::Paint;
+use crate::terminal;
 
 /// Lines of a tool's output that are shown; the model gets more, the session keeps all.
 const SHOWN_LINES: usize = 40;
@@ -30,7 +31,7 @@ pub(crate) fn tool_text(message: &ConversationMessage, paint: Paint, directory: 
 /// A start without its result or a result without its start (E5), as it is.
 fn half(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
     let field = |key: &str| message.metadata.get(key);
-    let name = field("tool_name").and_then(Value::as_str).unwrap_or("tool");
+    let name = terminal::name(field("tool_name").and_then(Value::as_str).unwrap_or("tool"));
     let shorten = |text: &str| shorten(text, directory);
     if message.message_type == "tool_use" {
         let input = field("input").map(ToString::to_string).unwrap_or_default();
@@ -56,7 +57,7 @@ fn shorten(text: &str, directory: &str) -> String {
 
 fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
     let field = |key: &str| message.metadata.get(key);
-    let name = field("tool_name").and_then(Value::as_str).unwrap_or("tool");
+    let name = terminal::name(field("tool_name").and_then(Value::as_str).unwrap_or("tool"));
     let input = |key: &str| {
         field("input")
             .and_then(|i| i.get(key))
@@ -74,7 +75,7 @@ fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> Strin
         return format!(
             "{} {name} {} failed{time}\n{} {}\n",
             paint.bad("✗"),
-            shorten(what),
+            terminal::question(&shorten(what)),
             paint.bad("Error:"),
             shorten(why)
         );
@@ -94,7 +95,7 @@ fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> Strin
             format!(
                 "{} {}{code}{time}\n{output}",
                 paint.bold("$"),
-                input("command").unwrap_or(name)
+                terminal::question(input("command").unwrap_or(&name))
             )
         }
         Some(Details::Diff {
@@ -105,13 +106,13 @@ fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> Strin
             format!(
                 "{} {}{time}\n{}",
                 paint.bold("←"),
-                shorten(&message.content),
+                terminal::name(&shorten(&message.content)),
                 diff(&old_content, &new_content, paint)
             )
         }
         Some(Details::FileList { files }) => {
             let count = files.len();
-            let what = input("pattern").unwrap_or_default();
+            let what = terminal::name(input("pattern").unwrap_or_default());
             let noun = if count == 1 { "file" } else { "files" };
             format!(
                 "{} {name} \"{what}\" {}{time}\n",
@@ -120,7 +121,11 @@ fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> Strin
             )
         }
         None if message.content.starts_with("Read ") => {
-            format!("{} {}{time}\n", paint.bold("→"), shorten(&message.content))
+            format!(
+                "{} {}{time}\n",
+                paint.bold("→"),
+                terminal::name(&shorten(&message.content))
+            )
         }
         None => {
             let input = field("input").map(ToString::to_string).unwrap_or_default();

@@ -12,7 +12,9 @@ use outrigger_protocol::turn::TurnOutcome;
 use serde_json::{Value, json};
 
 use crate::args::{Format, RunArgs};
-pub(crate) use crate::paint::{Paint, err, out};
+pub(crate) use crate::paint::Paint;
+use crate::terminal::name;
+pub(crate) use crate::terminal::{err, out};
 use crate::told::{is_tool, tool_text};
 
 /// Where a text goes.
@@ -213,9 +215,10 @@ impl View {
                 } else if let MessageInfo::Assistant(message) = info.as_ref()
                     && !std::mem::replace(&mut self.begun, true)
                 {
-                    let title = self
-                        .paint
-                        .bold(&format!("> {} · {}", message.agent, message.model_id));
+                    let title = self.paint.bold(&name(&format!(
+                        "> {} · {}",
+                        message.agent, message.model_id
+                    )));
                     self.err(&format!("\n{title}\n\n"));
                 }
             }
@@ -235,8 +238,8 @@ impl View {
                 let mark = self.paint.bad("!");
                 self.err(&format!(
                     "{mark} permission requested: {} ({})\n",
-                    request.permission,
-                    request.patterns.join(", ")
+                    name(&request.permission),
+                    name(&request.patterns.join(", "))
                 ));
             }
             _ => {}
@@ -277,7 +280,7 @@ impl View {
                 } = &call.state
                     && call.tool == "task"
                 {
-                    let told = self.paint.dim(&format!("• {title}\n"));
+                    let told = self.paint.dim(&format!("• {}\n", name(title)));
                     self.err(&told);
                 }
             }

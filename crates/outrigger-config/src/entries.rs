@@ -92,10 +92,8 @@ fn entry(
     problems: &mut Vec<ConfigProblem>,
 ) -> Result<Option<Entry>, ConfigError> {
     let file = path.display().to_string();
-    let text = match paths::read(path) {
-        Ok(Some(text)) => text,
-        Ok(None) => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(text) = paths::read_if_fit(path, problems)? else {
+        return Ok(None);
     };
     let Markdown {
         mut data,

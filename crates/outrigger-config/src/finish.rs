@@ -12,7 +12,7 @@ use crate::origin::{Positions, child};
 use crate::plugin_list::PluginSpec;
 use crate::{
     ConfigError, ConfigProblem, Loaded, OpenCodeConfig, Origin, check, layers, normalize,
-    permission, settings, username,
+    permission, settings, unmatched, username,
 };
 
 /// What the reference writes into a file without `$schema`.
@@ -56,6 +56,8 @@ impl Loader<'_> {
         settings.project();
         self.files.extend(settings.files);
         self.problems.extend(settings.problems);
+        let unmatched = unmatched::problems(&self.merged.value, &self.merged.origins);
+        self.problems.extend(unmatched);
         let (left_out, is_trusted) = self.counts();
         Ok(Loaded {
             asks: self.asks,

@@ -41,6 +41,7 @@ pub mod skills;
 mod strict_toml;
 mod substitute;
 mod typed;
+mod unmatched;
 mod username;
 
 pub use discovery::{PLUGIN_PATH, PluginRoots, Switched};

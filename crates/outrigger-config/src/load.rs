@@ -421,7 +421,12 @@ impl<'a> Loader<'a> {
     }
 
     fn read(&mut self, path: &Path) -> Result<Option<Document>, ConfigError> {
-        let Some(text) = paths::read(path)? else {
+        // What the user's own files say holds, or nothing starts.
+        let read = match self.is_project {
+            true => paths::read_if_fit(path, &mut self.problems)?,
+            false => paths::read(path)?,
+        };
+        let Some(text) = read else {
             return Ok(None);
         };
         self.files.push(path.into());

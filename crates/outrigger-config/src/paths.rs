@@ -161,9 +161,46 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
 /// Reads a file; `None` when there is none.
 ///
 /// # Errors
-/// `config.read` when it is there but cannot be read.
+/// `config.read` when it is there but cannot be read, or is no regular file of at most [`outrigger_files::SETTINGS`].
 pub(crate) fn read(path: &Path) -> Result<Option<String>, crate::ConfigError> {
-    match std::fs::read_to_string(path) {
+    text(path).map_err(|error| unreadable(path, &error))
+}
+
+/// Reads a file that keeps nobody from starting: one that is a pipe, a device or a folder, or is too large, is told of and
+/// counts as none.
+///
+/// # Errors
+/// `config.read` when it is a file of a fitting size and cannot be read.
+pub(crate) fn read_if_fit(
+    path: &Path,
+    problems: &mut Vec<crate::ConfigProblem>,
+) -> Result<Option<String>, crate::ConfigError> {
+    match text(path) {
+        Err(error)
+            if error.kind() == std::io::ErrorKind::IsADirectory
+                || outrigger_files::FileError::of(&error).is_some() =>
+        {
+            problems.push(crate::ConfigProblem {
+                file: path.display().to_string(),
+                pointer: None,
+                message: format!("left out: {}", reason(&error)),
+            });
+            Ok(None)
+        }
+        Ok(text) => Ok(text),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> crate::ConfigError {
+    crate::ConfigError::Read {
+        file: path.display().to_string(),
+        reason: reason(error),
+    }
+}
+
+fn text(path: &Path) -> std::io::Result<Option<String>> {
+    match outrigger_files::read_to_string(path, outrigger_files::SETTINGS) {
         Ok(text) => Ok(Some(text)),
         // A file where a folder was expected (`NotADirectory`) is the same as no file.
         Err(error)
@@ -174,10 +211,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, crate::ConfigError> {
         {
             Ok(None)
         }
-        Err(error) => Err(crate::ConfigError::Read {
-            file: path.display().to_string(),
-            reason: reason(&error),
-        }),
+        Err(error) => Err(error),
     }
 }
 

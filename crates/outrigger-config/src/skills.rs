@@ -135,7 +135,7 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
 }
 
 fn read(file: &Path) -> Result<Option<Skill>, String> {
-    let text = std::fs::read_to_string(file)
+    let text = outrigger_files::read_to_string(file, outrigger_files::SETTINGS)
         .map_err(|error| format!("cannot be read: {}", paths::reason(&error)))?;
     let markdown = markdown::parse(&text)?;
     let text_of = |key: &str| {

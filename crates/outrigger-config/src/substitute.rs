@@ -89,7 +89,8 @@ fn replace(
         let path = paths::expand(reference, scope.folder, scope.home);
         let read = match (scope.forbidden)(&path) {
             true => Err("the policy of this machine forbids it".to_owned()),
-            false => std::fs::read_to_string(&path).map_err(|error| paths::reason(&error)),
+            false => outrigger_files::read_to_string(&path, outrigger_files::SETTINGS)
+                .map_err(|error| paths::reason(&error)),
         };
         read.map(|content| content.trim().to_owned())
             .map_err(|reason| {

@@ -51,8 +51,10 @@ fn fill(folder: &Path) -> io::Result<()> {
             .map(|(_, text)| *text);
         let kind = entry.file_type()?;
         let right = kind.is_file()
-            && text
-                .is_some_and(|text| fs::read(entry.path()).is_ok_and(|now| now == text.as_bytes()));
+            && text.is_some_and(|text| {
+                outrigger_files::read(&entry.path(), outrigger_files::DATA)
+                    .is_ok_and(|now| now == text.as_bytes())
+            });
         match (right, kind.is_dir()) {
             (true, _) => {}
             (false, true) => fs::remove_dir_all(entry.path())?,

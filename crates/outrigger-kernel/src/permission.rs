@@ -1,7 +1,11 @@
 //! Which rule counts. Rules are read as the reference reads them: all layers one after the other (defaults, configuration,
 //! agent, session), the last rule that matches both permission and pattern wins, and with none the user is asked.
 
+use alloc::vec::Vec;
+
 use outrigger_protocol::permission::{Action, Rule};
+
+pub mod paths;
 
 /// Decides a request. `layers` are in rising precedence.
 #[must_use]
@@ -12,6 +16,67 @@ pub fn evaluate(permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
         .flat_map(|layer| layer.iter().rev())
         .find(|rule| matches(&rule.permission, permission) && matches(&rule.pattern, pattern))
         .map_or(Action::Ask, |rule| rule.action)
+}
+
+/// Stands in a text for a part of it that is not known: any run of characters.
+pub const UNKNOWN: char = '\0';
+
+/// What rules about certain commands say of one that is spelled in another way than it is shown: rules that deny or ask only, and
+/// none that is about everything. A rule that may mean it, depending on what is [`UNKNOWN`], asks.
+#[must_use]
+pub fn restricts(permission: &str, text: &str, layers: &[&[Rule]]) -> Action {
+    let mut least = Action::Allow;
+    for rule in about(permission, layers) {
+        if is_everything(&rule.pattern) {
+            break;
+        }
+        let certain = matches(&rule.pattern, text);
+        match rule.action {
+            Action::Deny if certain => return Action::Deny,
+            Action::Deny | Action::Ask if certain || may_match(&rule.pattern, text) => {
+                least = Action::Ask;
+            }
+            _ => {}
+        }
+        if certain {
+            break;
+        }
+    }
+    least
+}
+
+/// What rules say of a text of which nobody knows what it does: it is allowed where everything is and no further rule denies or
+/// asks anything, or where a rule names it letter by letter.
+#[must_use]
+pub fn evaluate_unclear(permission: &str, text: &str, layers: &[&[Rule]]) -> Action {
+    let mut least = Action::Allow;
+    for rule in about(permission, layers) {
+        if is_everything(&rule.pattern) || rule.pattern == text {
+            return match (rule.action, least) {
+                (Action::Allow, least) => least,
+                (action, _) => action,
+            };
+        }
+        match rule.action {
+            Action::Deny if matches(&rule.pattern, text) => return Action::Deny,
+            Action::Deny | Action::Ask => least = Action::Ask,
+            Action::Allow => {}
+        }
+    }
+    Action::Ask
+}
+
+/// The rules for a permission, the one with the highest precedence first.
+fn about<'a>(permission: &str, layers: &[&'a [Rule]]) -> impl Iterator<Item = &'a Rule> {
+    layers
+        .iter()
+        .rev()
+        .flat_map(|layer| layer.iter().rev())
+        .filter(move |rule| matches(&rule.permission, permission))
+}
+
+fn is_everything(pattern: &str) -> bool {
+    !pattern.is_empty() && pattern.bytes().all(|b| b == b'*')
 }
 
 /// True when nothing that the tool does could ever be allowed, so the model is not offered it at all: the last rule for
@@ -43,65 +108,31 @@ pub fn is_wanted(tool: &str, layers: &[&[Rule]]) -> bool {
         .is_some_and(|rule| rule.pattern != "*" || rule.action != Action::Deny)
 }
 
-/// Whether a rule that speaks of certain paths denies this one, so that no process may get at it either (a catch-all
-/// deny only switches the tool off: a process without any file could not run).
-#[must_use]
-pub fn denies_path(permission: &str, path: &str, layers: &[&[Rule]]) -> bool {
-    deciding(permission, path, layers).is_some()
-}
-
-/// Whether everything below a folder is denied in that way, also what is not there yet.
-#[must_use]
-pub fn denies_folder(permission: &str, folder: &str, layers: &[&[Rule]]) -> bool {
-    // A name that no rule means: what denies it denies all names, unless a later rule knows better.
-    let probe = alloc::format!("{folder}/\u{1}");
-    let Some(at) = deciding(permission, &probe, layers) else {
-        return false;
-    };
-    layers
-        .iter()
-        .flat_map(|layer| layer.iter())
-        .skip(at + 1)
-        .all(|rule| {
-            rule.action == Action::Deny
-                || !matches(&rule.permission, permission)
-                || !may_match_below(&rule.pattern, folder)
-        })
-}
-
-/// Whether a pattern could match a path below a folder, going by what stands before its first wildcard.
-fn may_match_below(pattern: &str, folder: &str) -> bool {
-    let start = pattern.split(['*', '?']).next().unwrap_or_default();
-    let below = alloc::format!("{folder}/");
-    start.starts_with(below.as_str()) || (start.len() < pattern.len() && below.starts_with(start))
-}
-
-/// The place, over all layers, of the rule that denies a path by a pattern of its own.
-fn deciding(permission: &str, path: &str, layers: &[&[Rule]]) -> Option<usize> {
-    let (at, rule) = layers
-        .iter()
-        .flat_map(|layer| layer.iter())
-        .enumerate()
-        .filter(|(_, rule)| matches(&rule.permission, permission) && matches(&rule.pattern, path))
-        .last()?;
-    (rule.action == Action::Deny && rule.pattern != "*").then_some(at)
-}
-
 /// `*` stands for any run of characters (also an empty one, also `/`), `?` for exactly one. A pattern that ends in ` *`
 /// also matches without what the space introduces, so `git *` covers a bare `git`.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
+    matches_by(pattern, text, |a, b| a == b)
+}
+
+/// The same, with upper and lower case of ASCII letters taken for the same.
+#[must_use]
+pub fn matches_any_case(pattern: &str, text: &str) -> bool {
+    matches_by(pattern, text, |a, b| a.eq_ignore_ascii_case(b))
+}
+
+fn matches_by(pattern: &str, text: &str, same: impl Fn(&u8, &u8) -> bool + Copy) -> bool {
     if let Some(head) = pattern.strip_suffix(" *")
-        && glob(head.as_bytes(), text.as_bytes())
+        && glob(head.as_bytes(), text.as_bytes(), same)
     {
         return true;
     }
-    glob(pattern.as_bytes(), text.as_bytes())
+    glob(pattern.as_bytes(), text.as_bytes(), same)
 }
 
 // Iterative matching with one point to go back to: linear space, no recursion on hostile input. Works on bytes; `?` takes
 // one character, so continuation bytes are skipped with it.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
+fn glob(pattern: &[u8], text: &[u8], same: impl Fn(&u8, &u8) -> bool) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -111,7 +142,8 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
                 p += 1;
                 continue;
             }
-            Some(b'?') => {
+            // What is not known may be none or many.
+            Some(b'?') if text.get(t) != Some(&0) => {
                 p += 1;
                 t += 1;
                 while text.get(t).is_some_and(|b| b & 0xC0 == 0x80) {
@@ -119,7 +151,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
                 }
                 continue;
             }
-            Some(c) if text.get(t) == Some(c) => {
+            Some(c) if text.get(t).is_some_and(|it| same(c, it)) => {
                 p += 1;
                 t += 1;
                 continue;
@@ -136,6 +168,51 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern
         .get(p..)
         .is_some_and(|rest| rest.iter().all(|c| *c == b'*'))
+}
+
+/// Whether a pattern matches a text, or does for some of what is [`UNKNOWN`] in it.
+#[must_use]
+pub fn may_match(pattern: &str, text: &str) -> bool {
+    if matches(pattern, text) {
+        return true;
+    }
+    let head = pattern.strip_suffix(" *");
+    text.contains(UNKNOWN)
+        && (meet(pattern.as_bytes(), text.as_bytes())
+            || head.is_some_and(|head| meet(head.as_bytes(), text.as_bytes())))
+}
+
+// Row by row: `row[t]` says whether what was taken of the pattern can be the first `t` bytes of the text. Bytes instead of
+// characters for `?`: where it errs, it answers that they may match.
+fn meet(pattern: &[u8], text: &[u8]) -> bool {
+    let unknown = |t: usize| text.get(t) == Some(&0);
+    let mut row: Vec<bool> = Vec::with_capacity(text.len() + 1);
+    row.push(true);
+    for t in 0..text.len() {
+        let empty = row.get(t) == Some(&true) && unknown(t);
+        row.push(empty);
+    }
+    for p in pattern {
+        let mut next: Vec<bool> = Vec::with_capacity(row.len());
+        let was = |t: usize| row.get(t) == Some(&true);
+        next.push(*p == b'*' && was(0));
+        for t in 0..text.len() {
+            let here = next.last() == Some(&true);
+            let can = if *p == b'*' {
+                was(t + 1) || here
+            } else {
+                // An unknown part takes this byte, or is empty; `?` takes a byte, or one more of its character.
+                let takes = *p == b'?' || text.get(t) == Some(p);
+                let more = *p == b'?' && text.get(t).is_some_and(|b| b & 0xC0 == 0x80);
+                (takes && was(t))
+                    || (more && here)
+                    || (unknown(t) && (was(t) || was(t + 1) || here))
+            };
+            next.push(can);
+        }
+        row = next;
+    }
+    row.last() == Some(&true)
 }
 
 #[cfg(test)]
@@ -173,6 +250,71 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_known_may_be_anything() {
+        for (pattern, text, certain, possible) in [
+            ("git push *", "git \0", false, true),
+            ("git *", "git \0", true, true),
+            ("git push", "git \0", false, true),
+            ("git push", "git \0 -f", false, false),
+            ("git *force*", "git push \0", false, true),
+            ("rm *", "git \0", false, false),
+            ("rm *", "\0", false, true),
+            ("a?c", "a\0c", false, true),
+            ("a?c", "a\0", false, true),
+            ("abc", "\0a\0b\0c\0", false, true),
+            ("abc", "\0b\0a\0", false, false),
+            ("touch é*", "touch \0", false, true),
+            ("touch ?", "touch é", true, true),
+            ("a", "\0", false, true),
+            ("", "\0", false, true),
+            ("*x", "\0y", false, false),
+        ] {
+            assert_eq!(matches(pattern, text), certain, "{pattern} on {text:?}");
+            assert_eq!(may_match(pattern, text), possible, "{pattern} on {text:?}");
+        }
+    }
+
+    #[test]
+    fn other_spellings_and_unclear_lines() {
+        let rules = |list: &[(&str, Action)]| -> Vec<Rule> {
+            list.iter()
+                .map(|(pattern, action)| rule("bash", pattern, *action))
+                .collect()
+        };
+        let (allow, ask, deny) = (Action::Allow, Action::Ask, Action::Deny);
+        let some = rules(&[("*", allow), ("rm *", deny), ("git push *", ask)]);
+        let lifted = rules(&[("rm *", deny), ("*", allow)]);
+        let status = rules(&[("*", ask), ("git *", deny), ("git status *", allow)]);
+        for (text, rules, want) in [
+            ("rm x", &some, deny),
+            ("ls", &some, allow),
+            ("git \0", &some, ask),
+            ("\0", &some, ask),
+            ("git push", &some, ask),
+            ("rm x", &lifted, allow),
+            ("git status \0", &status, allow),
+            ("git \0", &status, deny),
+            ("git log \0", &status, deny),
+            ("ls", &status, allow),
+        ] {
+            assert_eq!(restricts("bash", text, &[rules]), want, "{text:?}");
+        }
+        let all = rules(&[("*", allow)]);
+        let exact = rules(&[("*", ask), ("a$(b)", allow), ("a*", allow)]);
+        for (text, rules, want) in [
+            ("a$(b)", &all, allow),
+            ("a$(b)", &some, ask),
+            ("a$(b)", &lifted, allow),
+            ("a$(b)", &exact, allow),
+            ("a$(c)", &exact, ask),
+            ("rm $(c)", &some, deny),
+            ("a$(b)", &Vec::new(), ask),
+        ] {
+            assert_eq!(evaluate_unclear("bash", text, &[rules]), want, "{text:?}");
+        }
+    }
+
+    #[test]
     fn the_last_matching_rule_of_the_highest_layer_wins() {
         let defaults = [
             rule("*", "*", Action::Allow),
@@ -196,38 +338,6 @@ mod tests {
             );
         }
         assert_eq!(evaluate("anything", "x", &[]), Action::Ask);
-    }
-
-    #[test]
-    fn paths_that_processes_must_not_get_at() {
-        let rules = [
-            rule("*", "*", Action::Allow),
-            rule("read", "*.env", Action::Deny),
-            rule("read", "keys/*", Action::Deny),
-            rule("read", "shared/*", Action::Deny),
-            rule("read", "shared/public.txt", Action::Allow),
-        ];
-        let nothing = [rule("read", "*", Action::Deny)];
-        for (path, file, folder) in [
-            ("a.txt", false, false),
-            (".env", true, false),
-            ("deep/.env", true, false),
-            ("keys", false, true),
-            ("keys/id", true, true),
-            ("shared/secret.txt", true, true),
-            ("shared/public.txt", false, true),
-            ("shared", false, false),
-        ] {
-            assert_eq!(denies_path("read", path, &[&rules]), file, "{path}");
-            assert_eq!(denies_folder("read", path, &[&rules]), folder, "{path}");
-        }
-        let reopened = [
-            rule("read", "keys/*", Action::Deny),
-            rule("read", "*.pub", Action::Allow),
-        ];
-        assert!(!denies_folder("read", "keys", &[&reopened]));
-        assert!(!denies_path("read", "keys/id", &[&nothing]));
-        assert!(!denies_path("edit", "keys/id", &[&rules]));
     }
 
     #[test]

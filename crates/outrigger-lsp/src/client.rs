@@ -117,12 +117,9 @@ impl Client {
     /// Tells what is in a file now; the version that the server knows it by, or `None` when it was not told.
     pub(crate) async fn tell(&self, path: &Path) -> Option<i64> {
         let mut told = self.told.lock().await;
-        if path.metadata().ok()?.len() > LARGEST {
-            return None;
-        }
         let bytes = tokio::task::spawn_blocking({
             let path = path.to_path_buf();
-            move || std::fs::read(path)
+            move || outrigger_files::read(&path, LARGEST)
         });
         let text = String::from_utf8_lossy(&bytes.await.ok()?.ok()?).into_owned();
         let uri = uri::of_path(path);

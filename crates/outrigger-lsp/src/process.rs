@@ -97,7 +97,7 @@ impl Process {
         let (outgoing, queue) = mpsc::channel(QUEUE);
         let (stop, stopping) = watch::channel(None);
         let (ended, over) = watch::channel(false);
-        let pid = child.pid();
+        let pid = child.own_pid();
         let tasks = Tasks {
             write: tokio::spawn(write(stdin, queue)),
             read: tokio::spawn(read(

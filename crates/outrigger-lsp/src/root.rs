@@ -44,8 +44,11 @@ impl Root {
                     .ancestors()
                     .take_while(|dir| dir.starts_with(worktree))
                     .find(|dir| {
-                        std::fs::read_to_string(dir.join("Cargo.toml"))
-                            .is_ok_and(|text| text.contains("[workspace]"))
+                        outrigger_files::read_to_string(
+                            &dir.join("Cargo.toml"),
+                            outrigger_files::SETTINGS,
+                        )
+                        .is_ok_and(|text| text.contains("[workspace]"))
                     })
                     .map(Path::to_path_buf);
                 Some(workspace.unwrap_or(package))

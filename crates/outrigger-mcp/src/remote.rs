@@ -53,6 +53,10 @@ impl Remote {
             value.set_sensitive(true);
             sent.insert(name, value);
         }
+        outrigger_net::check_text(url).map_err(|refused| McpError::Http {
+            server: server.to_owned(),
+            reason: refused.to_string(),
+        })?;
         let client = client(url, 0, way).map_err(|error| McpError::Http {
             server: server.to_owned(),
             reason: error.to_string(),
@@ -182,9 +186,15 @@ pub(crate) fn client(url: &str, redirects: usize, way: &Way) -> Result<Client, r
     let policy = match redirects {
         // A redirect would carry the configured headers to another place.
         0 => reqwest::redirect::Policy::none(),
-        most => reqwest::redirect::Policy::limited(most),
+        most => reqwest::redirect::Policy::custom(move |attempt| {
+            match outrigger_net::check(attempt.url()) {
+                _ if attempt.previous().len() > most => attempt.error("too many redirects"),
+                Ok(()) => attempt.follow(),
+                Err(refused) => attempt.error(refused),
+            }
+        }),
     };
-    let builder = Client::builder()
+    let builder = outrigger_net::builder()
         .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)

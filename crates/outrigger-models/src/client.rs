@@ -50,6 +50,7 @@ impl Http {
 
     /// The client for an address, or why there is none.
     pub(crate) fn client(&self, url: &str) -> Result<&Client, String> {
+        outrigger_net::check_text(url).map_err(|refused| refused.to_string())?;
         let kind = kind(url);
         let cell = match kind {
             Kind::Local => &self.local,
@@ -84,15 +85,16 @@ fn kind(url: &str) -> Kind {
 /// A client for one address that is no model's, made like those that models are asked with.
 ///
 /// # Errors
-/// A system whose certificates cannot be read.
+/// A system whose certificates cannot be read, a host that the policy forbids.
 pub fn http_client(url: &str) -> Result<Client, String> {
+    outrigger_net::check_text(url).map_err(|refused| refused.to_string())?;
     build(kind(url), None)
 }
 
 fn build(kind: Kind, proxy: Option<&str>) -> Result<Client, String> {
     // Fails only when a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
+    let builder = outrigger_net::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)

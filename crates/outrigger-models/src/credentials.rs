@@ -270,7 +270,7 @@ fn private(path: &Path, fresh: bool) -> std::io::Result<File> {
 
 /// The entries of a file; none when there is no file.
 fn read(path: &Path) -> Result<Object, CredentialError> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match outrigger_files::read_to_string(path, outrigger_files::SETTINGS) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Object::new()),
         Err(error) => {

@@ -10,7 +10,7 @@ fn file(data: &Path) -> PathBuf {
 }
 
 fn known(data: &Path) -> BTreeSet<String> {
-    std::fs::read(file(data))
+    outrigger_files::read(&file(data), outrigger_files::DATA)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default()

@@ -70,7 +70,7 @@ fn only_ours(folder: &Path) -> io::Result<()> {
 }
 
 fn copy_changed(from: &Path, (private, to): (&Path, &Path), record: &Path) -> io::Result<()> {
-    let mut copied: Copied = fs::read(record)
+    let mut copied: Copied = outrigger_files::read(record, outrigger_files::DATA)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default();

@@ -141,8 +141,10 @@ impl Cache {
 }
 
 fn version_of(package: &Path) -> Option<String> {
-    let manifest: Value =
-        serde_json::from_slice(&fs::read(package.join("package.json")).ok()?).ok()?;
+    let manifest: Value = serde_json::from_slice(
+        &outrigger_files::read(&package.join("package.json"), outrigger_files::SETTINGS).ok()?,
+    )
+    .ok()?;
     let version = manifest.get("version")?.as_str()?;
     // It becomes part of a folder's name.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
@@ -210,12 +212,14 @@ impl Drop for Staging {
 
 // npm tells it in package-lock.json, Bun in bun.lock, which is JSON with trailing commas and one line for each package.
 fn integrity(dir: &Path, name: &str) -> Option<String> {
-    if let Ok(bytes) = fs::read(dir.join("package-lock.json")) {
+    if let Ok(bytes) = outrigger_files::read(&dir.join("package-lock.json"), outrigger_files::DATA)
+    {
         let lock: Value = serde_json::from_slice(&bytes).ok()?;
         let entry = lock.get("packages")?.get(format!("node_modules/{name}"))?;
         return entry.get("integrity")?.as_str().map(str::to_owned);
     }
-    let lock = fs::read_to_string(dir.join("bun.lock")).ok()?;
+    let lock =
+        outrigger_files::read_to_string(&dir.join("bun.lock"), outrigger_files::DATA).ok()?;
     let start = format!("\"{name}\": [");
     let line = lock
         .lines()

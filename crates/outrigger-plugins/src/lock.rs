@@ -131,7 +131,7 @@ fn file_name(name: &str) -> PathBuf {
 
 /// A file of JSON; `None` where there is none.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
-    match fs::read(path) {
+    match outrigger_files::read(path, outrigger_files::DATA) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

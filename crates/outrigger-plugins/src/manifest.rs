@@ -4,7 +4,6 @@
 //! name (variables that are secrets, ports, UNIX sockets) what the user has granted. Without a manifest it gets the default.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,19 +55,11 @@ pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginErr
         message,
         hint,
     };
-    match fs::metadata(&path) {
-        Ok(meta) if meta.is_file() && meta.len() <= MOST => {}
-        Ok(_) => {
-            return Err(wrong(
-                format!("{} is no file of a reasonable size", path.display()),
-                None,
-            ));
-        }
+    let text = match outrigger_files::read_to_string(&path, MOST) {
+        Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong(format!("{}: {error}", path.display()), None)),
-    }
-    let text = fs::read_to_string(&path)
-        .map_err(|error| wrong(format!("{}: {error}", path.display()), None))?;
+    };
     let file = path.display().to_string();
     let manifest: Manifest = outrigger_config::read_toml(&text, &file)
         .map_err(|error: ConfigError| wrong(error.to_string(), error.hint()))?;
@@ -107,8 +98,7 @@ pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginErr
 /// What a manifest calls its plugin, whatever else is wrong with it.
 pub(crate) fn named(dir: &Path) -> Option<String> {
     let path = dir.join(MANIFEST_FILE);
-    let fits = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST);
-    let text = fits.then(|| fs::read_to_string(&path).ok())??;
+    let text = outrigger_files::read_to_string(&path, MOST).ok()?;
     // Line by line: what breaks it may be anywhere, and a section ends what is said of the plugin itself.
     let lines = text.lines().map(str::trim);
     let mut lines = lines.take_while(|line| !line.starts_with('['));
@@ -333,6 +323,8 @@ fn under(project: &Path, root: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use outrigger_sandbox::Policy;
 
     use super::*;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::error::PluginError;
 use crate::semver;
-use crate::spec::file_url;
+use crate::spec::{Source, file_url};
 
 /// The version of OpenCode that this host is compatible with; `engines.opencode` is checked against it.
 pub const OPENCODE_VERSION: &str = "1.18.33";
@@ -56,6 +56,14 @@ pub struct ResolvedPlugin {
     pub manifest: Option<Box<Manifest>>,
 }
 
+impl ResolvedPlugin {
+    /// It was declared as a file by its path, and not as a package or its folder.
+    pub(crate) fn is_file(&self) -> bool {
+        let source = Source::parse(&self.spec, &self.dir);
+        self.from_path && !matches!(source, Ok(Source::Path(path)) if path.is_dir())
+    }
+}
+
 /// Resolves a path spec: a file, a package folder, or a folder with an index file.
 ///
 /// # Errors
@@ -69,6 +77,11 @@ pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin,
         return resolve_package(spec, id, path, true);
     }
     let dir = path.parent().unwrap_or(path);
+    // The runtime follows a link, and what is behind one in the same folder can be read.
+    let real = path.canonicalize().ok().filter(|real| {
+        path.is_symlink() && dir.canonicalize().is_ok_and(|dir| real.starts_with(dir))
+    });
+    let path = real.as_deref().unwrap_or(path);
     // A folder of plugins may hold a manifest too: it is that of the file that it names.
     let own = |manifest: &Manifest| {
         let entry = manifest.entry.as_deref().map(|entry| dir.join(entry));
@@ -188,7 +201,7 @@ impl Package<'_> {
             path: path.clone(),
             message,
         };
-        match std::fs::read_to_string(&path) {
+        match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
             Ok(text) => {
                 // Editors on Windows put a byte-order mark in front, and npm takes it.
                 let text = text.trim_start_matches('\u{feff}');

@@ -129,7 +129,7 @@ pub(crate) fn is_used_by(plugin: &ResolvedPlugin) -> bool {
     if !plugin.from_path || !small {
         return true;
     }
-    let Ok(source) = std::fs::read_to_string(&plugin.file) else {
+    let Ok(source) = outrigger_files::read_to_string(&plugin.file, MOST_SOURCE) else {
         return true;
     };
     let speaks_of = ["client", "zod", "fetch", "serverUrl"];

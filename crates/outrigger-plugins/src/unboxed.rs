@@ -9,13 +9,10 @@ use outrigger_protocol::settings::SETTINGS;
 use outrigger_sandbox::covers::{MOST_COVERS, MOST_ENTRIES};
 use outrigger_sandbox::{Policy, SandboxError};
 
+use crate::git_files;
+
 /// What says the same to other programs that a person starts in the project.
-const OF_OTHERS: [&str; 4] = [
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".git/config",
-    ".git/hooks",
-];
+const OF_OTHERS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
 /// What of a repository may hold very many files, and no repository of a submodule.
 const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
@@ -26,7 +23,7 @@ const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 ///
 /// # Errors
 /// [`SandboxError::TooMany`]: not all of it was found, and the process must not be started.
-pub(crate) fn keep(
+pub fn keep(
     policy: &mut Policy,
     [folder, root]: [&Path; 2],
     granted: &[PathBuf],
@@ -43,23 +40,36 @@ pub(crate) fn keep(
             found.push(git.clone());
         }
         submodules(&git.join("modules"), &mut found)?;
+        let is_granted = |path: &Path| {
+            let mut granted = granted.iter();
+            granted.any(|it| path.starts_with(it) && it.starts_with(folder) && it != folder)
+        };
         for name in SETTINGS.iter().chain(&OF_OTHERS) {
             let path = folder.join(name);
-            let is_granted = granted
-                .iter()
-                .any(|it| path.starts_with(it) && it.starts_with(folder) && it != folder);
-            if !is_granted && path.exists() {
+            if !is_granted(&path) && path.exists() {
                 found.push(path);
             }
         }
+        if git.is_dir() {
+            let mut of_git = git_files::of_repository(&git);
+            of_git.retain(|path| !is_granted(path));
+            let (there, not) = of_git.into_iter().partition(|path| path.exists());
+            found.extend::<Vec<PathBuf>>(there);
+            policy.absent.extend::<Vec<PathBuf>>(not);
+        }
     }
+    hold(policy, found);
+    Ok(())
+}
+
+/// Keeps these from being changed, or moved away with a folder that they lie in.
+pub fn hold(policy: &mut Policy, found: Vec<PathBuf>) {
     policy.held.extend(movable(&found, &policy.write));
     for path in found {
         if !policy.read_only.contains(&path) {
             policy.read_only.push(path);
         }
     }
-    Ok(())
 }
 
 /// The folders above these that lie in one that may be written to.

@@ -1,10 +1,11 @@
-//! Which system calls a process may not make, as a seccomp filter.
+//! Which system calls a process may make, as a seccomp filter: those of a list ([`allowed`]), less what rules refuse.
 //!
 //! Landlock rules files and TCP. What goes round it is refused here: UNIX sockets by path (`docker.sock`, an SSH agent),
 //! raw sockets, UDP where the network is ruled, looking into other processes, io_uring (whose operations no filter
 //! sees), mounts, handles to files. What every process with a policy is refused, whatever it may do otherwise, stands in
 //! [`outwards`].
 
+mod allowed;
 mod outwards;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::io;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
 /// Exceptions from the filter of [`crate::Policy::calls`].
@@ -89,7 +90,7 @@ const X32: u32 = 0x4000_0000;
 pub(crate) fn filter(calls: Option<Calls>, tcp: bool) -> io::Result<BpfProgram> {
     let compile = || -> Result<BpfProgram, seccompiler::BackendError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-        let mut all = outwards::rules(std::process::id())?;
+        let mut all = outwards::rules((!crate::namespace::is_possible()).then(std::process::id))?;
         if let Some(calls) = calls {
             all.extend(rules(calls, tcp)?);
         }
@@ -203,22 +204,26 @@ fn rules(
     Ok(rules)
 }
 
-/// Refuses the x32 form of every call, and `clone3` where no process may be made: its flags lie in memory, where no filter
+/// Steps of the kernel's language for filters.
+const LOAD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+const ERRNO: u32 = 0x0005_0000;
+
+fn statement(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+/// Refuses what is not on the list ([`allowed`]), the x32 form of every call, and `clone3` where no process may be made: its flags lie in memory, where no filter
 /// looks, and C libraries go on with `clone` when they are told that it is not there. Jumps are relative, so a program can
 /// be put in front of another.
 fn with_prelude(program: BpfProgram, alone: bool) -> BpfProgram {
-    use seccompiler::sock_filter;
-    const LOAD: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const ERRNO: u32 = 0x0005_0000;
-    let statement = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let refuse = || statement(RETURN, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs());
     // The number of the call is the first word of what a filter is given.
     let mut whole = vec![statement(LOAD, 0, 0, 0)];
     #[cfg(target_arch = "x86_64")]
     {
-        const JUMP_IF_AT_LEAST: u16 = 0x35;
         whole.push(statement(JUMP_IF_AT_LEAST, 0, 1, X32));
         whole.push(refuse());
     }
@@ -226,6 +231,7 @@ fn with_prelude(program: BpfProgram, alone: bool) -> BpfProgram {
         whole.push(statement(JUMP_IF_EQUAL, 0, 1, clone));
         whole.push(refuse());
     }
+    whole.extend(allowed::prelude(REFUSED));
     whole.extend(program);
     whole
 }

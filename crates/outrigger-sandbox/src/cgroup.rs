@@ -75,7 +75,13 @@ impl Cgroup {
     /// # Errors
     /// The system refuses it: the process has ended, or may not be moved.
     pub fn enter(&self, pid: u32) -> io::Result<()> {
-        fs::write(self.dir.join("cgroup.procs"), pid.to_string())
+        let procs = self.dir.join("cgroup.procs");
+        fs::write(&procs, pid.to_string())?;
+        // Of a namespace this is init, and the command is there already.
+        for child in crate::usage::children(pid) {
+            fs::write(&procs, child.to_string())?;
+        }
+        Ok(())
     }
 
     /// How many processes in it the kernel has killed because they needed more memory than they may have.

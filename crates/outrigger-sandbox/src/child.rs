@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use tokio::io::Interest;
@@ -10,6 +11,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
+use crate::absent::Absent;
 use crate::error::SandboxError;
 use crate::led::Way;
 use crate::policy::Level;
@@ -62,6 +64,7 @@ pub struct Child {
     level: Option<Level>,
     process: Arc<Process>,
     pub(crate) way: Option<Way>,
+    pub(crate) absent: Absent,
 }
 
 impl Child {
@@ -75,10 +78,11 @@ impl Child {
             channel,
             terminal,
             level,
+            absent,
         } = started;
         let pid = process.pid();
         let connect = || -> io::Result<Self> {
-            let watch = process.pidfd()?.try_clone_to_owned()?;
+            let watch = process.watched()?.try_clone_to_owned()?;
             let channel = channel.map(|channel| {
                 channel.set_nonblocking(true)?;
                 UnixStream::from_std(channel)
@@ -93,6 +97,7 @@ impl Child {
                 level,
                 process: Arc::new(process),
                 way: None,
+                absent,
             })
         };
         connect().map_err(|source| SandboxError::Watch { pid, source })
@@ -102,6 +107,12 @@ impl Child {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// The number by which it knows itself: another one in a namespace of its own.
+    #[must_use]
+    pub fn own_pid(&self) -> u32 {
+        self.process.own_pid()
     }
 
     /// When it was started, in clock ticks since boot: with [`Child::pid`] a name that is never reused.
@@ -120,6 +131,15 @@ impl Child {
     #[must_use]
     pub fn refused(&self) -> Vec<String> {
         self.way.as_ref().map(Way::refused).unwrap_or_default()
+    }
+
+    /// What it made so far that it must not make ([`crate::Policy::absent`]); it was put aside.
+    #[must_use]
+    pub fn put_aside(&self) -> Vec<PathBuf> {
+        match self.absent.is_empty() {
+            true => Vec::new(),
+            false => self.absent.put_aside(),
+        }
     }
 
     /// Waits for its end. May be called again, and dropped at any point. What the process left running in its group

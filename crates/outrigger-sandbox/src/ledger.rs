@@ -130,7 +130,9 @@ impl Ledger {
                 continue;
             }
             let Some((header, entries)) =
-                fs::read_to_string(&file).ok().and_then(|text| parse(&text))
+                outrigger_files::read_to_string(&file, outrigger_files::DATA)
+                    .ok()
+                    .and_then(|text| parse(&text))
             else {
                 continue;
             };

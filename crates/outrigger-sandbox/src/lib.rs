@@ -11,6 +11,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEATHSIG and Landlock");
 
+pub mod absent;
 pub mod cgroup;
 pub mod covers;
 pub mod env;
@@ -23,17 +24,20 @@ pub mod paths;
 pub mod proxy;
 pub mod usage;
 
+mod anchor;
 mod calls;
 mod child;
 mod connects;
 mod error;
 mod led;
 mod listens;
+mod namespace;
 mod own_boxes;
 mod policy;
 mod process;
 mod procfs;
 mod programs;
+mod release;
 mod run;
 mod setup;
 mod spawner;
@@ -44,9 +48,10 @@ pub mod uncovered;
 mod view;
 mod which;
 
+pub use anchor::Anchor;
 pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
-pub use connects::Door;
+pub use connects::{Door, Loopback};
 pub use covers::CoversFn;
 pub use error::SandboxError;
 pub use led::{Led, reach};

@@ -35,6 +35,34 @@ pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
         .all(|socket| members.iter().any(|member| has_open(member.pid, socket)))
 }
 
+/// The numbers of the sockets to which a connection to this address and port may come.
+pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let all: Vec<Listener> = tables
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .flat_map(|text| listeners(&text, port))
+        .collect();
+    // "Every address" is this machine's loopback.
+    let to = match to {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        other => other,
+    };
+    let number = |name: &str| {
+        name.strip_prefix("socket:[")?
+            .strip_suffix(']')?
+            .parse()
+            .ok()
+    };
+    let found = answering(&all, to);
+    // One that cannot be told apart is nobody's.
+    found
+        .into_iter()
+        .map(|name| number(name).unwrap_or(0))
+        .collect()
+}
+
 /// Which of these processes, or of what they started, has a connection from one port of this machine to another open. Reads
 /// `/proc`, some milliseconds.
 pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {

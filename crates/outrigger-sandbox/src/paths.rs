@@ -130,6 +130,15 @@ impl Roots {
         )
     }
 
+    /// Roots that were found to be without links: what has become one since is another place, and is not followed.
+    pub fn found<I, P>(roots: I) -> Self
+    where
+        I: IntoIterator<Item = P>,
+        P: AsRef<Path>,
+    {
+        Self(roots.into_iter().map(|it| it.as_ref().to_owned()).collect())
+    }
+
     /// The roots as they really are.
     #[must_use]
     pub fn as_slice(&self) -> &[PathBuf] {
@@ -164,7 +173,8 @@ impl Roots {
 /// The system's answer, of `openat2`.
 pub fn open_resolved(path: &Path, write: bool, create: bool) -> io::Result<File> {
     let mut flags = if write { OFlags::RDWR } else { OFlags::RDONLY };
-    flags |= OFlags::CLOEXEC | OFlags::NOCTTY;
+    // A pipe that was put in the place of a file is not waited for.
+    flags |= OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let mut mode = Mode::empty();
     if create {
         flags |= OFlags::CREATE;

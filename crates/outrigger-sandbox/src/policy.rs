@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::calls::{self, Calls};
-use crate::connects;
+use crate::connects::{self, Loopback};
 use crate::covers::Kept;
 use crate::programs;
 use crate::view;
@@ -86,6 +86,9 @@ pub struct Policy {
     /// address counts where the host can decide about connections (Linux 5.9, and processes that it may look into);
     /// elsewhere Landlock's rules do, which are by port, and the level is [`Level::Partial`].
     pub connect_tcp: Option<Vec<u16>>,
+    /// Where connections are not ruled: which services of this machine it reaches. Others of the internet it reaches all; what listens
+    /// for datagrams on this machine, too.
+    pub loopback: Option<Loopback>,
     /// Files and folders that look empty and cannot be changed, wherever they lie. Of what exists when the process
     /// starts; a hard link of another name is another file.
     pub hide: Vec<PathBuf>,
@@ -96,6 +99,13 @@ pub struct Policy {
     /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is
     /// looked for anew.
     pub kept: Kept,
+    /// Files and folders that are not there and are not to come. One that the process makes is put aside, under its name with
+    /// [`crate::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
+    pub absent: Vec<PathBuf>,
+    /// Its folder for temporary files, which may be written and which `TMPDIR` names.
+    pub temporary: Option<PathBuf>,
+    /// `/dev/shm` is its own, and empty.
+    pub own_memory: bool,
     /// It is ended when a file that is hidden from it is saved anew, as another file: a process that is started then does not
     /// see that one, either.
     pub ends_uncovered: bool,
@@ -137,6 +147,11 @@ impl Policy {
         self.bind_tcp.is_some() || self.connect_tcp.is_some()
     }
 
+    /// Whether the host decides about its connections.
+    pub(crate) fn is_asked_about(&self) -> bool {
+        self.rules_tcp() || self.loopback.is_some()
+    }
+
     /// Whether everything may be changed that is not covered.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -162,7 +177,7 @@ impl Policy {
     pub fn level(&self) -> Level {
         let views = view::is_possible();
         let filters = calls::is_possible();
-        let addresses = !self.rules_tcp() || connects::is_possible();
+        let addresses = !self.is_asked_about() || connects::is_possible();
         match self.level_for(kernel_abi()) {
             Level::None if self.rules_tcp() && addresses => Level::Partial,
             Level::Full if !(views && filters && addresses) => Level::Partial,
@@ -230,44 +245,70 @@ fn add_ports(
     Ok(ruleset)
 }
 
-/// Lets a ruleset that is not in force yet have the terminals of the caller's view: their file system was made after it.
-/// Runs in the child.
-#[expect(
-    unsafe_code,
-    reason = "system calls between fork and exec, where only raw calls are allowed"
-)]
-pub(crate) fn allow_terminals(ruleset: libc::c_int) -> std::io::Result<()> {
-    /// `struct landlock_path_beneath_attr` of `linux/landlock.h`.
-    #[repr(C, packed)]
-    struct Beneath {
-        access: u64,
-        folder: libc::c_int,
-    }
-    /// `LANDLOCK_RULE_PATH_BENEATH`.
-    const BENEATH: libc::c_int = 1;
-    /// Write, read, list: bits 1 to 3; and `ioctl` on devices, bit 15, which kernels before 6.10 do not know.
-    const ACCESS: [u64; 2] = [0b1110 | 1 << 15, 0b1110];
-    let flags = libc::O_PATH | libc::O_CLOEXEC;
-    // SAFETY: raw calls on literals and on a local of the size that the kernel reads.
-    unsafe {
-        let folder = libc::open(c"/dev/pts".as_ptr(), flags);
-        if folder == -1 {
-            return Err(std::io::Error::last_os_error());
+/// A folder of the child's view whose file system is made after the ruleset, so that no rule of it is about that one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Late {
+    folder: &'static std::ffi::CStr,
+    /// What is allowed in there, in bits of `linux/landlock.h`; where the kernel does not know the first ones, the next.
+    access: &'static [u64],
+}
+
+impl Late {
+    /// Write, read, list: bits 1 to 3; and `ioctl` on devices, bit 15.
+    pub(crate) const TERMINALS: Self = Self {
+        folder: c"/dev/pts",
+        access: &[0b1110 | 1 << 15, 0b1110],
+    };
+    /// All that there is, of Linux 6.10, 6.2, 5.19 and 5.13.
+    pub(crate) const MEMORY: Self = Self {
+        folder: c"/dev/shm",
+        access: &[(1 << 16) - 1, (1 << 15) - 1, (1 << 14) - 1, (1 << 13) - 1],
+    };
+
+    /// Execute, read, list: bits 0, 2 and 3.
+    pub(crate) const NUMBERS: Self = Self {
+        folder: c"/proc",
+        access: &[0b1101, 0b1100],
+    };
+
+    /// Allows it in a ruleset that is not in force yet. Runs in the child.
+    #[expect(
+        unsafe_code,
+        reason = "system calls between fork and exec, where only raw calls are allowed"
+    )]
+    pub(crate) fn allow(self, ruleset: libc::c_int) -> std::io::Result<()> {
+        /// `struct landlock_path_beneath_attr` of `linux/landlock.h`.
+        #[repr(C, packed)]
+        struct Beneath {
+            access: u64,
+            folder: libc::c_int,
         }
-        for access in ACCESS {
-            let rule = Beneath { access, folder };
-            let answer = libc::syscall(
-                libc::SYS_landlock_add_rule,
-                ruleset,
-                BENEATH,
-                &raw const rule,
-                0_u32,
-            );
-            if answer == 0 {
-                return Ok(());
+        /// `LANDLOCK_RULE_PATH_BENEATH`.
+        const BENEATH: libc::c_int = 1;
+        let flags = libc::O_PATH | libc::O_CLOEXEC;
+        // SAFETY: raw calls on literals and on a local of the size that the kernel reads.
+        unsafe {
+            let folder = libc::open(self.folder.as_ptr(), flags);
+            if folder == -1 {
+                return Err(std::io::Error::last_os_error());
             }
+            for access in self.access {
+                let access = *access;
+                let rule = Beneath { access, folder };
+                let answer = libc::syscall(
+                    libc::SYS_landlock_add_rule,
+                    ruleset,
+                    BENEATH,
+                    &raw const rule,
+                    0_u32,
+                );
+                if answer == 0 {
+                    libc::close(folder);
+                    return Ok(());
+                }
+            }
+            Err(std::io::Error::last_os_error())
         }
-        Err(std::io::Error::last_os_error())
     }
 }
 

@@ -8,11 +8,14 @@ use std::time::Duration;
 use std::{io, thread};
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, pidfd_send_signal,
+    waitid,
 };
 
+use crate::absent::Absent;
 use crate::child::Exit;
 use crate::ledger::Ledger;
+use crate::namespace::Report;
 use crate::{procfs, setup, tree};
 
 /// How often the reaper looks at processes that were killed but have not ended yet.
@@ -27,9 +30,19 @@ pub(crate) struct Process {
     tag: Option<u64>,
     pidfd: Option<OwnedFd>,
     ledger: Option<Ledger>,
+    absent: Absent,
+    /// It is init of a namespace, and this tells how the command in there ended.
+    report: Option<Report>,
 }
 
 impl Process {
+    /// Takes over init of a namespace.
+    pub(crate) fn adopt_init(pid: u32, report: Report) -> io::Result<Self> {
+        let mut process = Self::adopt(pid, None)?;
+        process.report = Some(report);
+        Ok(process)
+    }
+
     /// Takes over a child that has just been started. When this fails, the child has been killed.
     pub(crate) fn adopt(pid: u32, tag: Option<u64>) -> io::Result<Self> {
         let raw = i32::try_from(pid)
@@ -43,6 +56,8 @@ impl Process {
                 tag: tag.filter(|tag| setup::tag_of(pid) == Some(*tag)),
                 pidfd: Some(pidfd),
                 ledger: None,
+                absent: Absent::default(),
+                report: None,
             }),
             Err(error) => {
                 let _ = kill_process(raw, Signal::KILL);
@@ -63,15 +78,49 @@ impl Process {
         }
     }
 
+    /// What comes to these names until it has been reaped is put aside.
+    pub(crate) fn keeps_free(&mut self, absent: Absent) {
+        self.absent = absent;
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// The number by which the command knows itself.
+    pub(crate) fn own_pid(&self) -> u32 {
+        match self.report {
+            // The first one that init starts.
+            Some(_) => 2,
+            None => self.pid,
+        }
     }
 
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    pub(crate) fn pidfd(&self) -> io::Result<BorrowedFd<'_>> {
+    /// Becomes readable when it has ended.
+    pub(crate) fn watched(&self) -> io::Result<BorrowedFd<'_>> {
+        match &self.report {
+            Some(report) => Ok(report.pipe().as_fd()),
+            None => self.pidfd(),
+        }
+    }
+
+    /// Ends a namespace with all that is in it; false where there is none.
+    fn kill_namespace(&self) -> bool {
+        match (&self.report, &self.pidfd) {
+            (Some(_), Some(pidfd)) => {
+                // Fails when it has ended.
+                let _ = pidfd_send_signal(pidfd, Signal::KILL);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn pidfd(&self) -> io::Result<BorrowedFd<'_>> {
         self.pidfd
             .as_ref()
             .map(OwnedFd::as_fd)
@@ -80,6 +129,9 @@ impl Process {
 
     /// How the process ended, without reaping it; `None` while it runs.
     pub(crate) fn exit(&self) -> io::Result<Option<Exit>> {
+        if let Some(report) = &self.report {
+            return report.exit();
+        }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let pidfd = self.pidfd()?;
         let status = rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(pidfd), options))?;
@@ -90,6 +142,9 @@ impl Process {
     }
 
     pub(crate) fn kill_tree(&self) {
+        if self.kill_namespace() {
+            return;
+        }
         // Answered at all, it is an unreaped child of ours, alive or not.
         let is_ours = self.exit().is_ok();
         tree::kill(tree::Root {
@@ -102,7 +157,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if matches!(self.exit(), Ok(Some(_))) {
+        if self.kill_namespace() {
+            // Nothing that is in there is left.
+        } else if matches!(self.exit(), Ok(Some(_))) {
             // It ended by itself: what it left running in its group goes, a daemon that it set free stays.
             tree::kill_group(self.pid);
         } else {
@@ -115,6 +172,7 @@ impl Drop for Process {
             pid: self.pid,
             pidfd,
             ledger: self.ledger.take(),
+            absent: std::mem::take(&mut self.absent),
         };
         if let Some(corpse) = corpse.reap() {
             hand_to_reaper(corpse);
@@ -127,6 +185,7 @@ struct Corpse {
     pid: u32,
     pidfd: OwnedFd,
     ledger: Option<Ledger>,
+    absent: Absent,
 }
 
 impl Corpse {
@@ -136,6 +195,9 @@ impl Corpse {
         let answer = waitid(WaitId::PidFd(self.pidfd.as_fd()), options);
         if matches!(answer, Ok(None) | Err(rustix::io::Errno::INTR)) {
             return Some(self);
+        }
+        if !self.absent.is_empty() {
+            self.absent.put_aside();
         }
         if let Some(ledger) = &self.ledger
             && let Err(error) = ledger.forget(self.pid)

@@ -6,8 +6,8 @@ use seccompiler::BpfProgram;
 
 use crate::calls;
 use crate::connects;
-use crate::policy;
-use crate::view::View;
+use crate::policy::Late;
+use crate::view::{Namespaces, View};
 
 /// The channel's file descriptor in every process that has one.
 pub(crate) const CHANNEL_FD: libc::c_int = 3;
@@ -49,8 +49,8 @@ pub(crate) struct FileId {
 /// Everything the child needs, prepared before fork, so that it only has to read it.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// The host, to see whether it died between fork and `prctl`.
-    pub(crate) host: libc::pid_t,
+    /// The host, or init of its namespace, to see whether it died between fork and `prctl`.
+    pub(crate) parent: libc::pid_t,
     pub(crate) data: Option<u64>,
     pub(crate) nofile: Option<u64>,
     /// The soft limit of open files that the host had before it raised its own.
@@ -60,13 +60,15 @@ pub(crate) struct Setup {
     pub(crate) channel: Option<(libc::c_int, Option<FileId>)>,
     /// Standard input is a terminal, which becomes that of its session.
     pub(crate) terminal: bool,
-    /// It has a view with terminals of its own.
-    pub(crate) own_terminals: bool,
+    /// What its view has of its own.
+    pub(crate) late: Vec<Late>,
     pub(crate) no_new_privs: bool,
     /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
     pub(crate) confined: bool,
     pub(crate) ruleset: Option<libc::c_int>,
     pub(crate) view: Option<View>,
+    /// Its namespaces, where it enters them by itself; else it is in them already.
+    pub(crate) enters: Option<Namespaces>,
     pub(crate) filter: Option<BpfProgram>,
     /// The child's end of the pair over which the host gets to decide about connections.
     pub(crate) connects: Option<libc::c_int>,
@@ -83,20 +85,23 @@ impl Setup {
         // `io::Error::last_os_error` does not allocate.
         unsafe {
             // Before the signal is asked for, which a change of credentials would take back.
-            if let Some(view) = &self.view {
-                view.apply()?;
+            if let Some(namespaces) = &self.enters {
+                namespaces.enter()?;
+                if let Some(view) = &self.view {
+                    view.apply(false)?;
+                }
             }
             check(prctl(libc::PR_SET_PDEATHSIG, DEATH_SIGNAL))?;
-            if libc::getppid() != self.host {
-                // The host died before the signal was asked for: nobody is left to report to.
+            if libc::getppid() != self.parent {
+                // It died before the signal was asked for: nobody is left to report to.
                 libc::_exit(127);
             }
             // A session without a terminal, and a group of its own with it: `/dev/tty` is the host's otherwise.
             check(libc::setsid())?;
-            if self.own_terminals
-                && let Some(ruleset) = self.ruleset.filter(|_| self.view.is_some())
-            {
-                policy::allow_terminals(ruleset)?;
+            if let Some(ruleset) = self.ruleset {
+                for late in &self.late {
+                    late.allow(ruleset)?;
+                }
             }
             if self.terminal {
                 check(libc::ioctl(0, libc::TIOCSCTTY, 0))?;

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
+use crate::absent::Absent;
 use crate::calls;
 use crate::child::Child;
 use crate::connects;
@@ -18,6 +19,7 @@ use crate::covers::{CoversFn, Kept, PATIENCE};
 use crate::error::SandboxError;
 use crate::led::Led;
 use crate::ledger::Ledger;
+use crate::namespace;
 use crate::own_boxes::OwnBoxes;
 use crate::policy::{self, Level, Policy};
 use crate::process::Process;
@@ -110,6 +112,7 @@ pub(crate) struct Started {
     pub(crate) channel: Option<UnixStream>,
     pub(crate) terminal: Option<OwnedFd>,
     pub(crate) level: Option<Level>,
+    pub(crate) absent: Absent,
 }
 
 impl Spawner {
@@ -137,6 +140,7 @@ impl Spawner {
             .spawn(move || {
                 // Here, ahead of the first start: it makes a process and waits for it.
                 connects::is_possible();
+                namespace::is_possible();
                 for Job {
                     spec,
                     ledger,
@@ -148,6 +152,10 @@ impl Spawner {
                     if reply.is_closed() {
                         continue;
                     }
+                    let absent = spec
+                        .policy
+                        .as_ref()
+                        .map(|policy| Absent::of(&policy.absent));
                     let mut started = match start(&spec) {
                         Ok(started) => started,
                         Err(error) => {
@@ -155,6 +163,10 @@ impl Spawner {
                             continue;
                         }
                     };
+                    if let Some(absent) = absent {
+                        started.absent = absent.clone();
+                        started.process.keeps_free(absent);
+                    }
                     if let Some(recorder) = recorder {
                         recorder(&ProcessStart {
                             label: spec.label_or_name(),
@@ -270,6 +282,12 @@ impl Spawner {
         view::is_possible()
     }
 
+    /// Whether processes can have a namespace of process numbers of their own: nothing outlives them then.
+    #[must_use]
+    pub fn has_namespaces(&self) -> bool {
+        namespace::is_possible()
+    }
+
     /// Whether a process's connections can be decided about by address.
     #[must_use]
     pub fn has_connects(&self) -> bool {
@@ -314,6 +332,7 @@ impl Spawner {
         };
         let end = Instant::now() + PATIENCE;
         let what = spec.label_or_name();
+        spec.name_temporary();
         let (started, hidden) = loop {
             let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
             let hidden = match watched.map(|policy| policy.kept.covers().hide.clone()) {
@@ -337,9 +356,9 @@ impl Spawner {
             way.belongs_to(child.pid());
         }
         child.way = way;
-        if let Some(hidden) = hidden {
-            let pid = child.pid();
-            let watched = hidden.ends(child.killer(), what);
+        if hidden.is_some() || !child.absent.is_empty() {
+            let (pid, hidden) = (child.pid(), hidden.unwrap_or_default());
+            let watched = hidden.ends(child.absent.clone(), child.killer(), what);
             watched.map_err(|source| SandboxError::Watch { pid, source })?;
         }
         Ok(child)

@@ -226,6 +226,19 @@ impl Spec {
         self
     }
 
+    /// Names the folder for temporary files that its policy gives it.
+    pub(crate) fn name_temporary(&mut self) {
+        let Some(folder) = self.policy.as_ref().and_then(|it| it.temporary.clone()) else {
+            return;
+        };
+        for name in ["TMPDIR", "TMP", "TEMP"] {
+            self.env.push((name.into(), folder.clone().into()));
+        }
+        // What zsh keeps here-documents in.
+        self.env
+            .push(("TMPPREFIX".into(), folder.join("zsh").into()));
+    }
+
     /// The value that `name` has in this environment (the last one given).
     pub(crate) fn var_value(&self, name: &str) -> Option<&OsStr> {
         self.env

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::absent::Absent;
 use crate::child::Killer;
 
 /// Between two looks.
@@ -29,6 +30,7 @@ static NEW: Mutex<(bool, Vec<Watched>)> = Mutex::new((false, Vec::new()));
 /// A process that ends when something is saved anew.
 struct Watched {
     hidden: Hidden,
+    absent: Absent,
     process: Killer,
     what: String,
 }
@@ -57,12 +59,12 @@ impl Hidden {
         None
     }
 
-    /// Ends the process when one is.
+    /// Ends the process when one is. What it makes of `absent` is put aside.
     ///
     /// # Errors
     /// There is no thread to look.
-    pub(crate) fn ends(self, process: Killer, what: String) -> io::Result<()> {
-        if self.0.is_empty() {
+    pub(crate) fn ends(self, absent: Absent, process: Killer, what: String) -> io::Result<()> {
+        if self.0.is_empty() && absent.is_empty() {
             return Ok(());
         }
         let mut known = NEW.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,6 +77,7 @@ impl Hidden {
         }
         new.push(Watched {
             hidden: self,
+            absent,
             process,
             what,
         });
@@ -96,6 +99,9 @@ fn watch() {
                 *runs = false;
                 return;
             }
+        }
+        for watched in &all {
+            watched.absent.put_aside();
         }
         end_uncovered(&mut all);
     }

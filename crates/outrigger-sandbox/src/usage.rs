@@ -28,12 +28,16 @@ pub struct Usage {
 /// What the tree below a process uses, itself included; `None` when it has ended. It follows children, so what left the
 /// tree (a daemon) is not counted.
 #[must_use]
-pub fn usage(pid: u32) -> Option<Usage> {
+pub fn usage(root: u32) -> Option<Usage> {
     let mut usage = Usage::default();
-    let mut stack = vec![pid];
+    let mut stack = vec![root];
     while let Some(pid) = stack.pop() {
         if usage.processes >= MOST {
             break;
+        }
+        if pid == root && crate::namespace::is_init(pid) {
+            stack.extend(children(pid));
+            continue;
         }
         let Some((ticks, rss)) = one(pid) else {
             continue;
@@ -69,7 +73,7 @@ fn ticks(line: &str) -> Option<u64> {
     times.sum::<Result<u64, _>>().ok()
 }
 
-fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };

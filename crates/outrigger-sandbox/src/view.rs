@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use closed::Closed;
 use roots::Roots;
 
-use crate::policy::Policy;
+use crate::policy::{Late, Policy};
 
 mod closed;
 mod roots;
@@ -86,8 +86,10 @@ pub(crate) struct View {
     /// What is below [`STAGE`] itself, when that is gone again.
     late: Vec<Target>,
     terminals: bool,
+    memory: bool,
+    /// `/proc` may be read, by a rule of its own.
+    reads_proc: bool,
     cwd: CString,
-    maps: Option<Maps>,
 }
 
 /// The identity map of a user namespace: the process stays who it is.
@@ -162,18 +164,29 @@ impl View {
             covers: covers.into_iter().map(|(_, target)| target).collect(),
             late: kernel(policy)?,
             terminals: policy.own_terminals,
+            memory: policy.own_memory && Path::new("/dev/shm").is_dir(),
+            reads_proc: policy.read.iter().any(|path| path == Path::new("/proc")),
             cwd: c_string(cwd.as_os_str())?,
-            maps: Maps::needed(),
         })
     }
 
-    /// Runs in the child: async-signal-safe calls only.
+    /// File systems that it makes; `numbers` as for [`View::apply`].
+    pub(crate) fn late(&self, numbers: bool) -> Vec<Late> {
+        let all = [
+            (self.terminals, Late::TERMINALS),
+            (self.memory, Late::MEMORY),
+            (self.reads_proc && numbers, Late::NUMBERS),
+        ];
+        let made = all.into_iter().filter(|(is_made, _)| *is_made);
+        made.map(|(_, late)| late).collect()
+    }
+
+    /// Runs in the child, in namespaces of its own: async-signal-safe calls only. `numbers`: among them is one of process numbers.
     #[expect(
         unsafe_code,
         reason = "system calls between fork and exec, where only raw calls are allowed"
     )]
-    pub(crate) fn apply(&self) -> io::Result<()> {
-        enter(self.maps.as_ref())?;
+    pub(crate) fn apply(&self, numbers: bool) -> io::Result<()> {
         if let Some(roots) = &self.roots {
             roots.apply()?;
         }
@@ -196,8 +209,11 @@ impl View {
                 target.apply()?;
             }
             check(libc::umount2(STAGE.as_ptr(), libc::MNT_DETACH))?;
+            if numbers {
+                own_proc(self.roots.is_some())?;
+            }
             for target in &self.late {
-                target.apply()?;
+                target.apply_to(target.open_whatever()?)?;
             }
             if self.terminals {
                 check(libc::mount(
@@ -206,6 +222,15 @@ impl View {
                     c"devpts".as_ptr(),
                     libc::MS_NOSUID | libc::MS_NOEXEC,
                     c"newinstance,ptmxmode=0666,mode=0600".as_ptr().cast(),
+                ))?;
+            }
+            if self.memory {
+                check(libc::mount(
+                    c"tmpfs".as_ptr(),
+                    c"/dev/shm".as_ptr(),
+                    c"tmpfs".as_ptr(),
+                    libc::MS_NOSUID | libc::MS_NODEV,
+                    c"mode=1777".as_ptr().cast(),
                 ))?;
             }
             // The old working directory is still the uncovered one.
@@ -219,13 +244,14 @@ impl View {
 pub(crate) fn is_possible() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
-        let maps = Maps::needed();
+        let namespaces = Namespaces::needed();
         // SAFETY: the child makes async-signal-safe calls only and ends without running anything of ours.
         unsafe {
             match libc::fork() {
                 -1 => false,
                 0 => {
-                    let made = enter(maps.as_ref())
+                    let made = namespaces
+                        .enter()
                         .and_then(|()| Roots::default().apply())
                         .and_then(|()| stage());
                     libc::_exit(i32::from(made.is_err()))
@@ -247,32 +273,75 @@ pub(crate) fn is_possible() -> bool {
 /// What a process has to itself: mounts, and System V memory, semaphores and queues, which are no files.
 const OWN: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
 
-/// Moves the caller to namespaces of its own.
-#[expect(unsafe_code, reason = "see `View::apply`")]
-fn enter(maps: Option<&Maps>) -> io::Result<()> {
-    // SAFETY: raw calls on numbers and literals.
-    unsafe {
-        match maps {
-            None => check(libc::unshare(OWN))?,
-            Some(maps) => {
-                check(libc::unshare(libc::CLONE_NEWUSER | OWN))?;
+/// Namespaces of a process of ours, and who it is in them.
+#[derive(Debug, Clone)]
+pub(crate) struct Namespaces(Option<Maps>);
+
+impl Namespaces {
+    /// What a child of this host needs to have any.
+    pub(crate) fn needed() -> Self {
+        Self(Maps::needed())
+    }
+
+    /// For `clone`, with numbers of processes among them.
+    pub(crate) fn flags(&self) -> libc::c_int {
+        let user = self.0.as_ref().map_or(0, |_| libc::CLONE_NEWUSER);
+        OWN | libc::CLONE_NEWPID | user
+    }
+
+    /// Moves the caller to namespaces of its own, but for that of numbers, which only a child would be in.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        let user = self.0.as_ref().map_or(0, |_| libc::CLONE_NEWUSER);
+        // SAFETY: a number.
+        check(unsafe { libc::unshare(OWN | user) })?;
+        self.settle()
+    }
+
+    /// What is left to do in new ones: the caller stays who it is, and mounts of its own stay its own.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(crate) fn settle(&self) -> io::Result<()> {
+        // SAFETY: raw calls on numbers and literals.
+        unsafe {
+            if let Some(maps) = &self.0 {
                 // The host is not dumpable, so its child's files in /proc are root's until this; exec decides anew.
                 libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
                 write(c"/proc/self/setgroups", b"deny")?;
                 write(c"/proc/self/uid_map", maps.uid.as_bytes())?;
                 write(c"/proc/self/gid_map", maps.gid.as_bytes())?;
             }
+            let none = std::ptr::null();
+            // What the host mounts later still shows up here, what is mounted here stays here.
+            check(libc::mount(
+                none,
+                c"/".as_ptr(),
+                none,
+                libc::MS_REC | libc::MS_SLAVE,
+                none.cast(),
+            ))
         }
-        let none = std::ptr::null();
-        // What the host mounts later still shows up here, what is mounted here stays here.
-        check(libc::mount(
-            none,
-            c"/".as_ptr(),
-            none,
-            libc::MS_REC | libc::MS_SLAVE,
-            none.cast(),
-        ))
     }
+}
+
+/// Mounts the `/proc` of the caller's namespace of numbers.
+#[expect(unsafe_code, reason = "see `View::apply`")]
+pub(crate) fn own_proc(read_only: bool) -> io::Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    let flags = if read_only {
+        flags | libc::MS_RDONLY
+    } else {
+        flags
+    };
+    // SAFETY: raw calls on literals.
+    check(unsafe {
+        libc::mount(
+            c"proc".as_ptr(),
+            c"/proc".as_ptr(),
+            c"proc".as_ptr(),
+            flags,
+            std::ptr::null(),
+        )
+    })
 }
 
 /// Mounts a small file system at [`STAGE`].
@@ -292,14 +361,22 @@ fn stage() -> io::Result<()> {
 }
 
 impl Target {
+    /// What is at its place now.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    unsafe fn open_whatever(&self) -> io::Result<libc::c_int> {
+        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: a prepared string.
+        let target = unsafe { libc::open(self.path.as_ptr(), flags) };
+        check(target).map_err(moved)?;
+        Ok(target)
+    }
+
     /// What was found, and nothing else that has its place now.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     unsafe fn open(&self) -> io::Result<libc::c_int> {
-        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: raw calls on a prepared string and on a local of the size that is passed.
+        // SAFETY: a raw call on a local of the size that is passed.
         unsafe {
-            let target = libc::open(self.path.as_ptr(), flags);
-            check(target).map_err(moved)?;
+            let target = self.open_whatever()?;
             let mut stat: libc::stat = std::mem::zeroed();
             check(libc::fstat(target, &raw mut stat))?;
             if stat.st_dev != self.device || stat.st_ino != self.inode {
@@ -313,9 +390,15 @@ impl Target {
     /// child.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     unsafe fn apply(&self) -> io::Result<()> {
+        // SAFETY: what is opened is closed by what covers it.
+        unsafe { self.apply_to(self.open()?) }
+    }
+
+    /// Covers an open file or folder, and closes it.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    unsafe fn apply_to(&self, target: libc::c_int) -> io::Result<()> {
         // SAFETY: raw calls on descriptors that are open.
         unsafe {
-            let target = self.open()?;
             let (from, source, below) = match self.cover {
                 Cover::File => (libc::AT_FDCWD, EMPTY_FILE, 0),
                 Cover::Folder => (libc::AT_FDCWD, EMPTY_FOLDER, 0),

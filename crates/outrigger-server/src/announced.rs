@@ -76,7 +76,7 @@ fn announced_sockets(path: &Path) -> Option<Vec<u64>> {
     if !meta.is_file() || meta.mode() & 0o077 != 0 {
         return None;
     }
-    let text = fs::read_to_string(path).ok()?;
+    let text = outrigger_files::read_to_string(path, outrigger_files::SETTINGS).ok()?;
     let mut words = text.split_whitespace();
     let pid: u32 = words.next()?.parse().ok()?;
     let same = start_time(pid)? == words.next()?.parse::<u64>().ok()?;

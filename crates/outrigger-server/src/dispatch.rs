@@ -102,6 +102,9 @@ async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
             Err(error) => return ApiError::from(error).into_response(),
         }
     };
+    if let Err(error) = instance.agent.folder() {
+        return ApiError::from(error).into_response();
+    }
     let (instance, _working) = match at_work(&hub, &directory, instance, request.method()).await {
         Ok(it) => it,
         Err(error) => return ApiError::from(error).into_response(),

@@ -120,7 +120,7 @@ impl From<AgentError> for ApiError {
             }
             AgentError::Part(_) | AgentError::BadFormat(_) => StatusCode::BAD_REQUEST,
             AgentError::Conflict { .. } => StatusCode::CONFLICT,
-            AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
+            AgentError::WaitsForItself(_) | AgentError::Moved(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self {

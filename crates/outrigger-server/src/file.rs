@@ -6,13 +6,15 @@
 use std::io::Read as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::routing::get;
 use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outrigger_agent::Agent;
+use outrigger_agent::{Agent, View};
+use outrigger_sandbox::Anchor;
 use outrigger_sandbox::paths::{self, Roots};
 use outrigger_tools::search::{self, Ignored, Kind};
 use serde::Deserialize;
@@ -52,11 +54,40 @@ struct Text {
     pattern: String,
 }
 
+/// A folder that is searched: as it is opened, and which files in it may be shown.
+struct Searched {
+    held: Option<Arc<Anchor>>,
+    directory: PathBuf,
+    view: View,
+}
+
+impl Searched {
+    fn of(agent: &Agent) -> Result<Self, ApiError> {
+        Ok(Self {
+            held: agent.folder()?,
+            directory: agent.place().directory.clone(),
+            view: agent.view(),
+        })
+    }
+
+    /// The folder whatever has come into its place since.
+    fn root(&self) -> PathBuf {
+        let held = self.held.as_ref();
+        held.map_or_else(|| self.directory.clone(), |it| it.root())
+    }
+
+    fn may_read(&self, root: &Path, path: &Path) -> bool {
+        let rest = path.strip_prefix(root).unwrap_or(path);
+        self.view.may_read(&self.directory.join(rest))
+    }
+}
+
 async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Answer<Value> {
-    let root = agent.place().directory.clone();
     blocking(move || {
+        let searched = Searched::of(&agent)?;
+        let root = searched.root();
         let hits = search::lines(&root, &query.pattern, MOST_LINES, &|path| {
-            agent.may_read(path)
+            searched.may_read(&root, path)
         })
         .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?;
         let hits = hits.into_iter().map(|hit| {
@@ -103,8 +134,14 @@ async fn find_file(State(agent): State<Agent>, Query(names): Query<Names>) -> An
         None if names.dirs == Some(false) => Kind::File,
         None => Kind::Any,
     };
-    let root = agent.place().directory.clone();
-    blocking(move || Ok(Json(search::names(&root, &names.query, kind, limit)))).await
+    blocking(move || {
+        let searched = Searched::of(&agent)?;
+        let root = searched.root();
+        let may_read = |path: &Path| searched.may_read(&root, path);
+        let found = search::names(&root, &names.query, kind, limit, &may_read);
+        Ok(Json(found))
+    })
+    .await
 }
 
 #[derive(Deserialize)]
@@ -116,7 +153,7 @@ struct At {
 fn locate(agent: &Agent, path: &str) -> Result<(PathBuf, PathBuf), ApiError> {
     let place = agent.place();
     let shown = paths::resolve(&place.directory, Path::new(path));
-    let real = Roots::new([&place.worktree])
+    let real = Roots::found([&place.worktree])
         .contains(&shown)
         .map_err(|e| ApiError::bad_request(e.to_string()))?;
     for path in [&shown, &real] {
@@ -143,7 +180,9 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Vec<Va
         let (shown, real) = locate(&agent, &at.path)?;
         let place = agent.place();
         let ignored = Ignored::of(&place.worktree);
-        let entries = std::fs::read_dir(&real).map_err(|e| unreadable(&shown, &e))?;
+        let entries = Anchor::hold(&real).and_then(|it| it.entries());
+        let entries = entries.map_err(|e| unreadable(&shown, &e))?;
+        let view = agent.view();
         let mut nodes: Vec<(bool, String)> = entries
             .filter_map(Result::ok)
             .filter_map(|entry| {
@@ -151,7 +190,8 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Vec<Va
                 // Links, sockets and the like are left out, as in the reference.
                 let plain = kind.is_file() || kind.is_dir();
                 let name = entry.file_name().into_string().ok()?;
-                plain.then_some((!kind.is_dir(), name))
+                let shown = plain && view.may_read(&real.join(&name));
+                shown.then_some((!kind.is_dir(), name))
             })
             .collect();
         nodes.sort();

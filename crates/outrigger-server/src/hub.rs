@@ -170,6 +170,11 @@ impl Hub {
             });
         }));
         let agent = Agent::boot(boot).await?;
+        // What was asked for is a folder: a link that has taken its place leads to another.
+        if agent.place().directory != origin.directory && origin.directory.is_dir() {
+            agent.shutdown().await;
+            return Err(AgentError::Moved(origin.directory.display().to_string()));
+        }
         let suspended = lock(&self.inner.suspended).remove(&origin.directory);
         for plugin in suspended.unwrap_or_default() {
             // One that is gone has nothing to be suspended.

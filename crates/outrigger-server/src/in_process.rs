@@ -15,6 +15,7 @@ use tower::ServiceExt as _;
 use serde_json::Value;
 
 use crate::dispatch::{FromPlugin, Sender};
+use crate::error::ApiError;
 use crate::hub::Hub;
 use crate::own_sessions::refuse_foreign;
 use crate::scope::Scope;
@@ -92,7 +93,8 @@ impl SdkService for InProcess {
     fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer> {
         let (router, scope, hub) = (self.router.clone(), self.scope.clone(), self.hub.clone());
         let own = refuse_foreign(&self.agent, &scope, &request)
-            .and_then(|()| refuse_wider(&self.agent, &request));
+            .and_then(|()| refuse_wider(&self.agent, &request))
+            .and_then(|()| self.agent.folder().map(drop).map_err(ApiError::from));
         Box::pin(async move {
             if let Err(refused) = own {
                 return match told(refused.into_response()).await {

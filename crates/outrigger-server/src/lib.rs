@@ -12,6 +12,8 @@ mod doc;
 mod error;
 mod experimental;
 mod file;
+#[cfg(test)]
+mod file_routes;
 mod guard;
 mod hub;
 mod in_process;

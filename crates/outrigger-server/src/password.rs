@@ -28,7 +28,7 @@ pub fn kept_password(data: &Path) -> io::Result<Option<String>> {
     if !meta.is_file() || meta.permissions().mode() & 0o077 != 0 {
         return Ok(None);
     }
-    let text = fs::read_to_string(&path)?;
+    let text = outrigger_files::read_to_string(&path, outrigger_files::SETTINGS)?;
     Ok(Some(text.trim().to_owned()).filter(|text| text.len() >= 16))
 }
 

@@ -3,7 +3,6 @@
 //! A server has agents in many folders, and a plugin that could name any of them would be a plugin in all of them: it would
 //! prompt agents whose user never installed it. What it names is resolved here once, and the routes take that path.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use axum::extract::Request;
@@ -60,7 +59,9 @@ impl Scope {
     /// That file lies outside of the plugin's box, so the plugin cannot have written it.
     fn is_linked(&self, folder: &Path) -> bool {
         let root = Place::find(folder).worktree;
-        let Ok(text) = fs::read_to_string(root.join(".git")) else {
+        let Ok(text) =
+            outrigger_files::read_to_string(&root.join(".git"), outrigger_files::SETTINGS)
+        else {
             return false;
         };
         let named = text.strip_prefix("gitdir:").map(str::trim);
@@ -124,6 +125,8 @@ pub(crate) async fn outside_the_box(request: Request, next: Next) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -89,7 +89,7 @@ async fn changes(request: Request) -> Result<Value, ApiError> {
 fn write(file: &Path, changes: &Value) -> Result<Option<Rewritten>, ApiError> {
     let failed =
         |error: io::Error| ApiError::internal(format!("cannot change {}: {error}", file.display()));
-    let before = match fs::read_to_string(file) {
+    let before = match outrigger_files::read_to_string(file, outrigger_files::SETTINGS) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed(error)),

@@ -136,7 +136,9 @@ impl Bot {
     pub fn new(api: &str, token: Token) -> Result<Self, TelegramError> {
         // An error means that another part of the program has installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
+        outrigger_net::check_text(api)
+            .map_err(|refused| TelegramError::Client(refused.to_string()))?;
+        let client = outrigger_net::builder()
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| TelegramError::Client(error.to_string()))?;

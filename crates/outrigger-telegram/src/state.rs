@@ -26,7 +26,7 @@ struct Kept {
 impl State {
     /// A file that is not there, or that cannot be read, is a new beginning; of the latter the log tells.
     pub(crate) fn open(path: &Path) -> Self {
-        let kept = match fs::read(path) {
+        let kept = match outrigger_files::read(path, outrigger_files::DATA) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 tracing::warn!(
                     "[telegram] {} cannot be read: {error}; chats begin anew",

@@ -108,6 +108,7 @@ fn tool() -> FnTool {
         patterns: vec!["*".into()],
         always: vec!["*".into()],
         metadata: json!({}),
+        ..PermissionAsk::default()
     };
     FnTool::new(spec, |input, _| async move { Ok(sum(&input)) }).asks(ask)
 }

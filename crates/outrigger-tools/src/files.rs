@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use outrigger_protocol::permission::Action;
 use outrigger_sandbox::paths::{PathError, Roots, open_resolved, resolve};
 use serde_json::json;
 
@@ -65,7 +66,7 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
     let shown = resolve(&ctx.directory, Path::new(path));
     // `/` as project means that there is none; then only the working directory counts (the reference's rule).
     let project = Some(&ctx.worktree).filter(|root| root.as_path() != Path::new("/"));
-    let roots = Roots::new(std::iter::once(&ctx.directory).chain(project));
+    let roots = Roots::found(std::iter::once(&ctx.directory).chain(project));
     match roots.contains(&shown) {
         Ok(real) => {
             ctx.allowed(&shown, &real)?;
@@ -116,6 +117,7 @@ impl Located {
             patterns: vec![pattern.clone()],
             always: vec![pattern],
             metadata: json!({"filepath": self.shown, "parentDir": folder}),
+            ..PermissionAsk::default()
         })
     }
 
@@ -124,6 +126,12 @@ impl Located {
         let mut lent = ctx.host.skills().into_iter().map(|s| s.dir);
         let roots = Roots::new(lent.by_ref().chain(std::iter::once(ctx.artifacts.clone())));
         roots.contains(&self.real).is_ok()
+    }
+
+    /// Whether an error about what is in the file may be told before the question about it is answered: neither outside of the
+    /// project nor of a file that a rule keeps from being read.
+    pub(crate) fn tells_errors(&self, ctx: &ToolContext) -> bool {
+        self.inside && ctx.host.read_rules().of(&self.shown) != Action::Deny
     }
 
     /// True when the name itself is a link.
@@ -144,8 +152,9 @@ impl Located {
     }
 }
 
-/// `path` seen from `base`; empty for `base` itself.
-pub(crate) fn relative(base: &Path, path: &Path) -> String {
+/// `path` seen from `base`, with `..` where it has to be; empty for `base` itself.
+#[must_use]
+pub fn relative(base: &Path, path: &Path) -> String {
     let mut from = base.components().peekable();
     let mut to = path.components().peekable();
     while from.peek().is_some() && from.peek() == to.peek() {

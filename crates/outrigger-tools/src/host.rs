@@ -33,9 +33,18 @@ pub struct PermissionAsk {
     pub patterns: Vec<String>,
     /// Patterns that "always" would allow.
     pub always: Vec<String>,
+    /// Other spellings of the commands, and commands that may be among them, in which `\0` stands for what is not known: a rule about
+    /// certain commands that denies or asks about one of these holds, too.
+    pub spellings: Vec<String>,
+    /// Why nobody knows what the command line runs, where that is so: then no pattern allows it but one for everything.
+    pub unclear: Option<String>,
     /// For display.
     pub metadata: Value,
 }
+
+/// What a command may do outside of its sandbox, where a person lets it run there: what rules deny is kept from it all the same.
+#[derive(Clone, Debug)]
+pub struct Outside(pub Option<Policy>);
 
 /// What the rules say of reading each file: allowed, asked about, or denied.
 pub struct ReadRules(Box<dyn Fn(&Path) -> Action + Send>);
@@ -175,6 +184,16 @@ pub trait ToolHost: Send + Sync {
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async { Ok(None) })
     }
+    /// A command failed, as it seems for its sandbox, which `why` says: a person is asked whether it runs once more outside of it. `None`:
+    /// it does not, or there is nobody to ask.
+    fn outside<'a>(
+        &'a self,
+        command: &'a str,
+        why: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
+        let _ = (command, why);
+        Box::pin(async { Ok(None) })
+    }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;
     /// A skill was loaded: its MCP servers are started for this session. Answers what the model has to know of them; `None`
@@ -232,6 +251,12 @@ pub trait ToolHost: Send + Sync {
     /// What the rules say of reading a file, for searches, which meet too many to ask about each.
     fn read_rules(&self) -> ReadRules {
         ReadRules::default()
+    }
+    /// Whether a rule of the user's allows this address by name, and not with all others: one that is named may lead to this
+    /// machine or its network.
+    fn names_address(&self, url: &str) -> bool {
+        let _ = url;
+        false
     }
     /// A file was read, and is likely to be changed.
     fn opened(&self, file: &Path) {

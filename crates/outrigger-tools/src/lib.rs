@@ -11,10 +11,12 @@ pub mod answer;
 pub mod builtin;
 
 mod capture;
+mod command_line;
 mod diff;
 mod error;
 mod files;
 mod host;
+mod ignored;
 mod matching;
 mod output;
 mod patch;
@@ -22,16 +24,15 @@ pub mod routes;
 mod runtime;
 mod schema;
 pub mod search;
-mod shell;
 mod tool;
 
+pub use command_line::{ask_for_line, line_may_run};
 pub use error::ToolError;
-pub use files::nearby_instruction_files;
+pub use files::{nearby_instruction_files, relative};
 pub use host::{
-    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
+    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction, Outside,
     PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
 pub use patch::patched;
 pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};
-pub use shell::commands_of;
 pub use tool::{FnTool, Tool};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::Gitignore;
 
 /// A line that is longer is cut, as in the reference.
 const LONGEST_LINE: usize = 2000;
@@ -129,9 +129,15 @@ impl Sink for Collect<'_> {
 }
 
 /// Names below `root` that hold the letters of `query` in their order, the best first, at most `most`; folders end
-/// with a slash. An empty query finds what is nearest to the root.
+/// with a slash. An empty query finds what is nearest to the root. What `may_read` refuses is passed over.
 #[must_use]
-pub fn names(root: &Path, query: &str, kind: Kind, most: usize) -> Vec<String> {
+pub fn names(
+    root: &Path,
+    query: &str,
+    kind: Kind,
+    most: usize,
+    may_read: &dyn Fn(&Path) -> bool,
+) -> Vec<String> {
     let query: Vec<char> = query.trim().to_lowercase().chars().collect();
     let mut found: Vec<(i64, String)> = walk(root)
         .filter(|entry| entry.depth() > 0)
@@ -148,6 +154,7 @@ pub fn names(root: &Path, query: &str, kind: Kind, most: usize) -> Vec<String> {
                 .to_str()?
                 .to_owned();
             let score = score(&path, &query)?;
+            may_read(entry.path()).then_some(())?;
             if folder {
                 path.push('/');
             }
@@ -209,11 +216,8 @@ fn fit_at(text: &[char], start: usize, query: &[char]) -> Option<i64> {
 
 /// Hidden files count, `.git` does not; .gitignore also holds in a folder that is no repository.
 fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
-    ignore::WalkBuilder::new(root)
-        .hidden(false)
-        .require_git(false)
+    crate::ignored::walk(root)
         .sort_by_file_path(Ord::cmp)
-        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
         .build()
         .filter_map(Result::ok)
 }
@@ -227,12 +231,7 @@ impl Ignored {
     /// Reads the two files; lines that cannot be used are passed over.
     #[must_use]
     pub fn of(root: &Path) -> Self {
-        let mut builder = GitignoreBuilder::new(root);
-        for name in [".gitignore", ".ignore"] {
-            // The answer is the error of a line, if any.
-            drop(builder.add(root.join(name)));
-        }
-        Self(builder.build().unwrap_or_else(|_| Gitignore::empty()))
+        Self(crate::ignored::of_folder(root))
     }
 
     /// Whether a path below the root is left out, by itself or with a folder above it.
@@ -331,9 +330,15 @@ mod tests {
             ("zzz", Kind::Any, &[]),
         ];
         for (query, kind, want) in cases {
-            assert_eq!(names(dir.path(), query, kind, 10), want, "{query}");
+            assert_eq!(
+                names(dir.path(), query, kind, 10, &|_| true),
+                want,
+                "{query}"
+            );
         }
-        assert_eq!(names(dir.path(), "", Kind::Any, 1).len(), 1);
+        assert_eq!(names(dir.path(), "", Kind::Any, 1, &|_| true).len(), 1);
+        let none = |path: &Path| !path.ends_with("main.rs");
+        assert!(names(dir.path(), "main.rs", Kind::File, 9, &none) == ["src/domain/main_loop.rs"]);
     }
 
     #[test]

@@ -100,6 +100,76 @@ pub(super) fn processes(repo: &Repo) -> Vec<String> {
     found
 }
 
+/// Nothing is printed past the one sink for the terminal (invariant 14).
+pub(super) fn terminal(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in repo.iter() {
+        let product =
+            path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        if !product || path == "crates/outrigger-cli/src/terminal.rs" || path.ends_with("tests.rs")
+        {
+            continue;
+        }
+        for (number, line) in before_tests(text) {
+            let code = line.split("//").next().unwrap_or_default();
+            let prints = ["print!(", "println!(", "io::stdout", "io::stderr"];
+            if prints.iter().any(|it| code.contains(it)) {
+                found.push(format!(
+                    "{path}:{number} prints; use crates/outrigger-cli/src/terminal.rs"
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Files whose readers are held elsewhere: what they open is in /proc, is our own database, or was checked and is read to a
+/// limit there.
+const READERS: [&str; 13] = [
+    "crates/outrigger-sandbox/src/procfs.rs",
+    "crates/outrigger-sandbox/src/usage.rs",
+    "crates/outrigger-sandbox/src/cgroup.rs",
+    "crates/outrigger-sandbox/src/memory.rs",
+    "crates/outrigger-sandbox/src/listens.rs",
+    "crates/outrigger-sandbox/src/connects/notify.rs",
+    "crates/outrigger-server/src/announced.rs",
+    "crates/outrigger-store/src/salvage/pages.rs",
+    "crates/outrigger-store/src/audit/tamper.rs",
+    "crates/outrigger-store/src/writer.rs",
+    "crates/outrigger-plugins/src/commands/transcript.rs",
+    "crates/outrigger-agent/src/settled.rs",
+    "crates/outrigger-cli/src/demo/project.rs",
+];
+
+/// Whole files are read by `outrigger-files`, which waits for no pipe and has limits.
+pub(super) fn file_reads(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in repo.iter() {
+        let product =
+            path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        let held = path.starts_with("crates/outrigger-files/") || READERS.contains(&path);
+        if !product || held || path.ends_with("tests.rs") {
+            continue;
+        }
+        for (number, line) in before_tests(text) {
+            let code = line.split("//").next().unwrap_or_default();
+            let reads = [
+                "fs::read(",
+                "fs::read_to_string(",
+                "File::open(",
+                "fs::read)",
+            ];
+            // Of the system, not of a project or a user.
+            let system = ["\"/etc/", "\"/proc/", "\"/dev/"];
+            let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
+            if has(&reads) && !has(&system) {
+                found.push(format!("{path}:{number} reads a file; use outrigger-files"));
+            }
+        }
+    }
+    found
+}
+
 /// The lines in front of the tests module, which stands last in a file.
 fn before_tests(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text
@@ -232,6 +302,38 @@ mod tests {
         assert_eq!(
             file_length(&repo),
             ["crates/a/src/lib.rs has 651 lines, more than 650: split it"]
+        );
+    }
+
+    #[test]
+    fn what_is_printed_past_the_sink_is_found() {
+        let repo = Repo::of(&[
+            (
+                "crates/outrigger-cli/src/a.rs",
+                "// println!(1)\neprintln!(1);\nlet out = std::io::stdout();\n#[cfg(test)]\nprintln!(1)\n",
+            ),
+            ("crates/outrigger-cli/src/terminal.rs", "io::stderr()\n"),
+        ]);
+        let at = |line| {
+            let rest = "prints; use crates/outrigger-cli/src/terminal.rs";
+            format!("crates/outrigger-cli/src/a.rs:{line} {rest}")
+        };
+        assert_eq!(terminal(&repo), [at(2), at(3)]);
+    }
+
+    #[test]
+    fn file_reads_without_a_limit_are_found() {
+        let repo = Repo::of(&[
+            (
+                "crates/a/src/lib.rs",
+                "fs::read(\"/proc/x\")\nstd::fs::read_to_string(path)\n// fs::read(x)\n#[cfg(test)]\nfs::read(x)\n",
+            ),
+            ("crates/outrigger-files/src/lib.rs", "File::open(x)\n"),
+            ("crates/a/tests/it/main.rs", "File::open(x)\n"),
+        ]);
+        assert_eq!(
+            file_reads(&repo),
+            ["crates/a/src/lib.rs:2 reads a file; use outrigger-files"]
         );
     }
 

@@ -312,6 +312,7 @@ impl ResourceTool {
             patterns,
             always,
             metadata,
+            ..PermissionAsk::default()
         }])
     }
 }

@@ -46,7 +46,8 @@ impl Found {
 }
 
 fn digest(path: &Path) -> String {
-    fs::read(path).map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
+    outrigger_files::read(path, outrigger_files::DATA)
+        .map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
 }
 
 /// The digest of what a settings file says, as it is noted.

@@ -153,7 +153,8 @@ impl Place {
         }
         // An error means that another part of the program has installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
+        outrigger_net::check(&base).map_err(|refused| refused.to_string())?;
+        let client = outrigger_net::builder()
             .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
             .redirect(Policy::custom(same_origin));
         let unusable = |error: reqwest::Error| format!("no web client could be made: {error}");
@@ -208,7 +209,7 @@ impl Place {
         check(listed).map_err(Wrong::Refused)?;
         let dir = self.skill_dir(&listed.name);
         let marker = self.dir.join("versions").join(&listed.name);
-        let known = fs::read_to_string(&marker).ok();
+        let known = outrigger_files::read_to_string(&marker, outrigger_files::SETTINGS).ok();
         if listed.version.is_some() && known == listed.version && dir.join(SKILL_FILE).is_file() {
             return Ok(dir);
         }
@@ -250,7 +251,8 @@ impl Place {
         version: Option<&str>,
     ) -> io::Result<()> {
         let same = |(name, bytes): &(String, Vec<u8>)| {
-            fs::read(dir.join(name)).is_ok_and(|there| there == *bytes)
+            outrigger_files::read(&dir.join(name), outrigger_files::DATA)
+                .is_ok_and(|there| there == *bytes)
         };
         if !files.iter().all(same) {
             fs::create_dir_all(self.dir.join("skills"))?;

@@ -113,10 +113,16 @@ fn repository(worktree: &Path) -> Option<(PathBuf, PathBuf)> {
 /// What the repository leaves out by its own list is left out here.
 fn exclude(store: &Path, worktree: &Path) -> std::io::Result<()> {
     let theirs = repository(worktree)
-        .and_then(|(_, common)| std::fs::read(common.join("info/exclude")).ok())
+        .and_then(|(_, common)| {
+            outrigger_files::read(&common.join("info/exclude"), outrigger_files::SETTINGS).ok()
+        })
         .unwrap_or_default();
     let ours = store.join("info/exclude");
-    if std::fs::read(&ours).ok().as_deref() != Some(theirs.as_slice()) {
+    if outrigger_files::read(&ours, outrigger_files::SETTINGS)
+        .ok()
+        .as_deref()
+        != Some(theirs.as_slice())
+    {
         std::fs::write(ours, theirs)?;
     }
     Ok(())

@@ -331,7 +331,8 @@ async fn who_is_not_let_in_does_not_stay() {
         let said = said.to_owned();
         strangers.spawn(async move {
             use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-            stream.write_all(said.as_bytes()).await.unwrap();
+            // One that was sent away for another may not get that far.
+            let _ = stream.write_all(said.as_bytes()).await;
             let mut answer = Vec::new();
             let ended = stream.read_to_end(&mut answer);
             // Ended or reset: both are gone.

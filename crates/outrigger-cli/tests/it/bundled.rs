@@ -121,7 +121,7 @@ fn the_tools_of_each_bundled_plugin_work_in_a_run() {
         ".opencode/skill/knots/SKILL.md",
         "---\nname: knots\ndescription: How to tie knots.\n---\nOver, under, through.\n",
     );
-    world.config(json!({"permission": {"webfetch": "allow"}}));
+    world.config(json!({"permission": {"webfetch": {"http://127.0.0.1*": "allow"}}}));
     world.run(&["go"]).ok();
     assert_eq!(world.read("new.txt"), "made\n");
     let told = results(&world);

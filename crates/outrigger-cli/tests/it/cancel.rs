@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_cancelled_tool_is_gone_and_the_session_goes_on() {
-    let command = "echo $$ >> pids.txt; sleep 322 & echo $! >> pids.txt; wait";
+    let command = "N=$(readlink /proc/self/ns/pid | tr -dc 0-9); echo $N >> pids.txt; sleep 322 & echo $N >> pids.txt; wait";
     let world = World::new([
         turn([call(
             "bash",
@@ -138,7 +138,7 @@ fn sigterm_leaves_no_process_behind() {
         "slow",
         &SLOW.replace(
             "fs.writeFileSync(directory + '/began.txt', '')",
-            "fs.writeFileSync(directory + '/began.txt', String(process.pid))",
+            "fs.writeFileSync(directory + '/began.txt', fs.readlinkSync('/proc/self/ns/pid').replace(/[^0-9]/g, ''))",
         ),
     );
     let running = world.start(world.command(&["run", "wait"]));

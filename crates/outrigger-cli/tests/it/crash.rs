@@ -199,7 +199,7 @@ fn a_subagent_that_was_killed_is_reported_to_its_parent() {
 const PID: &str = "
 import fs from 'node:fs'
 export const Pid = async ({ directory }) => {
-  fs.appendFileSync(directory + '/pids.txt', process.pid + '\\n')
+  fs.appendFileSync(directory + '/pids.txt', fs.readlinkSync('/proc/self/ns/pid').replace(/[^0-9]/g, '') + '\\n')
   return {
     'chat.message': async () => fs.appendFileSync(directory + '/messages.txt', 'seen\\n'),
     'tool.execute.before': async () => {},
@@ -253,7 +253,7 @@ fn plugin_processes_do_not_outlive_a_killed_host() {
 /// next start, which finds it in the ledger of the dead host.
 #[test]
 fn nothing_outlives_a_host_killed_in_the_middle_of_a_tool() {
-    let command = "echo $$ >> pids.txt; sleep 321 & echo $! >> pids.txt; wait";
+    let command = "N=$(readlink /proc/self/ns/pid | tr -dc 0-9); echo $N >> pids.txt; sleep 321 & echo $N >> pids.txt; wait";
     let turns = [
         turn([call(
             "bash",

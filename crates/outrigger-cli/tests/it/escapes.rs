@@ -64,6 +64,9 @@ fn kept(world: &World, names: &[&str]) {
     }
 }
 
+/// What commands may do where the sandbox of commands leaves it to the rules.
+const FULL: [(&str, &str); 1] = [("OUTRIGGER_TOOLS_SANDBOX", "full")];
+
 fn has_views() -> bool {
     outrigger_sandbox::Spawner::new().unwrap().has_views()
 }
@@ -529,7 +532,7 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
         fs::create_dir_all(fetched.parent().unwrap()).unwrap();
         fs::write(fetched, "{}").unwrap();
     }
-    world.run(&["do it"]).ok();
+    world.run_with(&FULL, &["do it"]).ok();
     assert_eq!(fs::read_to_string(&models).unwrap(), "{}");
     assert!(!world.home().join(".cache/outrigger/x").exists());
     assert_eq!(world.mock.last().texts("tool").len(), ways.len());
@@ -573,7 +576,7 @@ fn what_is_not_there_is_not_made(turns: Vec<Value>) {
     if !has_views() {
         return;
     }
-    world.run(&["do it"]).ok();
+    world.run_with(&FULL, &["do it"]).ok();
     let at = |name: &str| world.home().join(name);
     let text = |name: &str| fs::read_to_string(at(name)).unwrap();
     assert_eq!(text(".cache/opencode/models.json"), "");
@@ -806,7 +809,7 @@ fn settings_that_our_tools_wrote_count() {
     );
     world.run(&["do it"]).ok();
     world.run(&["again"]).ok();
-    world.run(&["do it"]).ok();
+    world.run_with(&FULL, &["do it"]).ok();
     assert!(world.read(path).contains("\"b\""), "{}", world.read(path));
     let refused = world.run(&["again"]).exited(2);
     assert!(

@@ -16,7 +16,7 @@ const SEES: &str = r"
 import fs from 'node:fs'
 export const Sees = async ({ directory }) => {
   const { ACME_API_KEY = 'none', OTHER_TOKEN = 'none' } = process.env
-  fs.appendFileSync(directory + '/NAME.txt', [process.pid, ACME_API_KEY, OTHER_TOKEN].join(' ') + '\n')
+  fs.appendFileSync(directory + '/NAME.txt', [fs.readlinkSync('/proc/self/ns/pid').replace(/[^0-9]/g, ''), ACME_API_KEY, OTHER_TOKEN].join(' ') + '\n')
   return { 'chat.message': async () => {} }
 }";
 

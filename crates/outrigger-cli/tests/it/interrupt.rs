@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const STUCK: &str = "
 import fs from 'node:fs'
 export const Stuck = async ({ directory }) => {
-  fs.writeFileSync(directory + '/pid.txt', String(process.pid))
+  fs.writeFileSync(directory + '/pid.txt', fs.readlinkSync('/proc/self/ns/pid').replace(/[^0-9]/g, ''))
   await new Promise((done) => setTimeout(done, 60000))
   return {}
 }";

@@ -216,8 +216,15 @@ fn a_process_that_does_not_answer_a_health_check_is_started_again() {
     talk.say("one");
     let plugin = || server.get("/outrigger/plugin").json(200)["plugins"][0].clone();
     let pid = i32::try_from(plugin()["pid"].as_i64().unwrap()).unwrap();
-    let process = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    // In a sandbox the plugin is the child of an init of its own.
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let children = children
+        .split_whitespace()
+        .map(|it| it.parse::<i32>().unwrap());
+    for pid in children.chain([pid]) {
+        let process = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    }
     assert!(wait_until(Duration::from_secs(20), || {
         let now = plugin();
         now["generation"] == 2 && now["state"] == "active"

@@ -26,10 +26,10 @@ fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     }
     let world = omo(turns)?;
     configure(&world, &json!({ "tmux": { "enabled": true } }));
-    // In the box nothing of a plugin makes a socket unless the user says so.
+    // In the sandbox nothing of a plugin makes a socket unless the user says so, nor does a command.
     granting(
         &world,
-        "[plugins.\"oh-my-opencode\"]\nunix_sockets = true\n",
+        "[plugins.\"oh-my-opencode\"]\nunix_sockets = true\n[tools]\nunix_sockets = true\n",
     );
     Some(world)
 }

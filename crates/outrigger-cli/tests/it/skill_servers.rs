@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const COUNTER: &str = "
 import fs from 'node:fs'
 import readline from 'node:readline'
-fs.appendFileSync('pids.txt', process.pid + '\\n')
+fs.appendFileSync('pids.txt', fs.readlinkSync('/proc/self/ns/pid').replace(/[^0-9]/g, '') + '\\n')
 if (process.argv.includes('broken')) { console.error('out of paper'); process.exit(3) }
 let count = 0
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n')
@@ -274,24 +274,15 @@ fn a_subagents_servers_end_with_it() {
         "task",
         json!({ "description": "sub job", "prompt": "count", "subagent_type": "general" }),
     );
-    let check = "kill -0 $(cat pids.txt) 2>/dev/null && echo runs || echo gone";
-    let world = World::new([
-        turn([task]),
-        load("count"),
-        next(),
-        text("counted"),
-        turn([call(
-            "bash",
-            json!({ "command": check, "description": "x" }),
-        )]),
-        done(),
-    ]);
+    let world = World::new([turn([task]), load("count"), next(), text("counted"), done()]);
     world.file("counter.mjs", COUNTER);
     let servers = json!({ "counter": entry(&world, &[]) });
     skill(&world.home().join(".claude"), "count", Some(&servers));
-    world.run(&["go"]).ok();
+    let server = world.serve(&["--no-auth"]);
+    say(&server, &session(&server));
+    assert_eq!(pids(&world).len(), 1);
+    assert!(wait_until(LIMIT, || !alive(pids(&world)[0])));
     let last = world.mock.last();
-    assert_eq!(last.texts("tool")[1].trim(), "gone");
     // The session that asked for the work has not loaded the skill.
     assert!(!last.tools().iter().any(|tool| tool == "counter_next"));
 }

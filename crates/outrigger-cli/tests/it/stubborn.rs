@@ -25,7 +25,7 @@ import fs from 'node:fs'
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
 export const Stubborn = async ({ directory }) => ({
   tool: { wait: { description: 'waits', args: {}, execute: () => {
-    fs.writeFileSync(directory + '/pid.txt', String(process.pid))
+    fs.writeFileSync(directory + '/pid.txt', fs.readlinkSync('/proc/self/ns/pid').replace(/[^0-9]/g, ''))
     return new Promise(() => setInterval(() => {}, 1000)) } } },
 })",
     );
@@ -37,8 +37,10 @@ export const Stubborn = async ({ directory }) => ({
         running.stderr()
     );
     let plugin = pid(&world);
-    let number = Pid::from_raw(i32::try_from(plugin).unwrap()).unwrap();
-    kill_process(number, Signal::INT).unwrap();
+    for process in members(plugin) {
+        let number = Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+        kill_process(number, Signal::INT).unwrap();
+    }
     running.signal(Signal::INT);
     running.end().exited(130);
     assert!(
@@ -65,7 +67,7 @@ fn a_dispose_that_never_ends_is_cut_off() {
                 "
 import fs from 'node:fs'
 export const Stays = async ({{ directory }}) => ({{
-  'chat.message': async () => fs.writeFileSync(directory + '/pid.txt', String(process.pid)),
+  'chat.message': async () => fs.writeFileSync(directory + '/pid.txt', fs.readlinkSync('/proc/self/ns/pid').replace(/[^0-9]/g, '')),
   dispose: {dispose},
 }})"
             ),

@@ -495,8 +495,10 @@ fn ctrl_c_while_the_plugin_takes_signals_for_itself() {
             running.stderr()
         );
         let plugin = pid().unwrap();
-        let number = Pid::from_raw(i32::try_from(plugin).unwrap()).unwrap();
-        kill_process(number, Signal::INT).unwrap();
+        for process in members(plugin) {
+            let number = Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+            kill_process(number, Signal::INT).unwrap();
+        }
         let began = Instant::now();
         running.signal(Signal::INT);
         running.end().exited(130);

@@ -348,6 +348,15 @@ pub const KEYS: &[Key<Settings>] = &[
     key!(trust "tools.hosts", Kind::Names, "hosts that shell commands may connect to", |s, v| {
         s.tools.hosts = Some(v.list().to_vec());
     }),
+    key!(trust "tools.secrets", Kind::Folders, "secrets of the home folder that the model's shell commands see", |s, v| {
+        s.tools.secrets = v.list().to_vec();
+    }),
+    key!(trust "tools.write", Kind::Folders, "more that the model's shell commands may change", |s, v| {
+        s.tools.write = v.list().to_vec();
+    }),
+    key!(trust "tools.ports", Kind::Ports, "ports of this machine that the model's shell commands reach", |s, v| {
+        s.tools.ports = v.list().iter().filter_map(|port| port.parse().ok()).collect();
+    }),
     key!(
         "tools.skill_server_idle_ms",
         MILLIS,

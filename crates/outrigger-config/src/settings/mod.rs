@@ -215,11 +215,12 @@ pub enum TrustChanges {
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// All that the user may.
-    #[default]
     Full,
-    /// Everything may be read; the project and temporary folders may be changed.
+    /// Everything but secrets of the home folder may be read; the project, caches and a temporary folder of their own may be
+    /// changed.
+    #[default]
     WorkspaceWrite,
-    /// Everything may be read; only temporary folders may be changed.
+    /// The same may be read; only a temporary folder of their own may be changed.
     ReadOnly,
 }
 
@@ -417,6 +418,12 @@ pub struct Tools {
     pub unix_sockets: bool,
     /// Hosts that shell commands may connect to (issue 5); all when unset.
     pub hosts: Option<Vec<String>>,
+    /// Secrets of the home folder that commands see (issue 18).
+    pub secrets: Vec<String>,
+    /// More files and folders that commands may change.
+    pub write: Vec<String>,
+    /// Ports of this machine that they reach although other programs listen there.
+    pub ports: Vec<u16>,
 }
 
 impl Default for Tools {
@@ -426,9 +433,12 @@ impl Default for Tools {
             output_lines: 2_000,
             bash_timeout_ms: 120_000,
             skill_server_idle_ms: 300_000,
-            sandbox: Profile::Full,
+            sandbox: Profile::default(),
             unix_sockets: false,
             hosts: None,
+            secrets: Vec::new(),
+            write: Vec::new(),
+            ports: Vec::new(),
         }
     }
 }

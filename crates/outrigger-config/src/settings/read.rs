@@ -57,7 +57,11 @@ impl SettingsLoaded {
         options: &LoadOptions,
         of_project: bool,
     ) -> Result<(), ConfigError> {
-        let Some(text) = paths::read(path)? else {
+        let read = match of_project {
+            true => paths::read_if_fit(path, &mut self.problems)?,
+            false => paths::read(path)?,
+        };
+        let Some(text) = read else {
             return Ok(());
         };
         let folder = path.parent().unwrap_or(path);
@@ -321,9 +325,12 @@ mod tests {
         tools.output_lines = 2000
         tools.bash_timeout_ms = 120000
         tools.skill_server_idle_ms = 300000
-        tools.sandbox = "full"
+        tools.sandbox = "workspace-write"
         tools.unix_sockets = false
         tools.hosts = null
+        tools.secrets = []
+        tools.write = []
+        tools.ports = []
         agent.max_steps = null
         agent.max_continuations = null
         log.plugin_stderr_level = "warn"

@@ -31,7 +31,7 @@ fn permissions() {
             project(r#"{"permission": {"bash": {"git *": "allow", "*": "ask"}, "edit": "deny"}}"#),
             None,
             "bash git * allow; bash * ask; edit * deny",
-            0,
+            1,
         ),
         (
             project(

@@ -204,6 +204,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 /// A document; `None` where there is none (any 4xx, as servers answer many things there).
 async fn json(url: &Url, way: &Way) -> Result<Option<Value>, String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
+    outrigger_net::check(url).map_err(|refused| refused.to_string())?;
     let client = client(url.as_str(), REDIRECTS, way).map_err(failed)?;
     let request = client
         .get(url.clone())
@@ -249,6 +250,7 @@ pub(crate) async fn post(
     text: String,
 ) -> Result<(StatusCode, Value), String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
+    outrigger_net::check(url).map_err(|refused| refused.to_string())?;
     let client = client(url.as_str(), 0, way).map_err(failed)?;
     let mut request = client
         .post(url.clone())

@@ -153,7 +153,8 @@ impl TokenStore {
     }
 
     fn read(&self) -> BTreeMap<String, Entry> {
-        let text = self.path.as_ref().map(std::fs::read);
+        let text = self.path.as_ref();
+        let text = text.map(|path| outrigger_files::read(path, outrigger_files::DATA));
         text.and_then(Result::ok)
             .and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default()

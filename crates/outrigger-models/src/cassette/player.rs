@@ -36,8 +36,8 @@ impl Player {
             path: path.clone(),
             message,
         };
-        let text =
-            std::fs::read_to_string(&path).map_err(|e| error(format!("cannot be read: {e}")))?;
+        let text = outrigger_files::read_to_string(&path, 4 * outrigger_files::DATA)
+            .map_err(|e| error(format!("cannot be read: {e}")))?;
         let mut lines = text
             .lines()
             .enumerate()

@@ -104,7 +104,7 @@ impl Catalog {
                 return Table::new();
             };
             // An empty one is what we make where there is none.
-            let text = std::fs::read(path).unwrap_or_default();
+            let text = outrigger_files::read(path, outrigger_files::DATA).unwrap_or_default();
             if text.is_empty() {
                 return Table::new();
             }

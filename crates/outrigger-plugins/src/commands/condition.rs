@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::GitignoreBuilder;
-use outrigger_kernel::permission::matches;
+use outrigger_kernel::permission::{matches, may_match};
 use outrigger_sandbox::paths::{follow, resolve};
 use serde_json::Value;
 use url::Url;
@@ -12,6 +12,9 @@ use url::Url;
 /// What else a rule named `Edit` or `Read` is about.
 const EDITS: [&str; 3] = ["Edit", "Write", "MultiEdit"];
 const READS: [&str; 5] = ["Read", "Grep", "Glob", "LS", "LSP"];
+
+/// Asked with a command line and with what is meant.
+type MayRun<'a> = &'a dyn Fn(&str, &dyn Fn(&str) -> bool) -> bool;
 
 /// A rule: `TOOL` or `TOOL(PATTERN)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +36,8 @@ pub(super) struct Call<'a> {
     pub(super) cwd: &'a Path,
     pub(super) project: &'a Path,
     pub(super) home: Option<&'a Path>,
-    /// The commands of a command line; none where it cannot be read.
-    pub(super) commands: &'a dyn Fn(&str) -> Option<Vec<String>>,
+    /// Whether a command line runs, or may run, a command that is meant.
+    pub(super) may_run: MayRun<'a>,
 }
 
 impl Condition {
@@ -80,8 +83,8 @@ fn about(pattern: &str, call: &Call<'_>) -> bool {
                 Some(head) => format!("{head} *"),
                 None => pattern.to_owned(),
             };
-            let commands = text("command").and_then(call.commands);
-            commands.is_none_or(|all| all.iter().any(|command| matches(&pattern, command)))
+            let means = |command: &str| may_match(&pattern, command);
+            text("command").is_none_or(|line| (call.may_run)(line, &means))
         }
         "WebFetch" => match (pattern.strip_prefix("domain:"), text("url").and_then(host)) {
             (Some(domain), Some(host)) => matches(&domain.to_ascii_lowercase(), &host),
@@ -159,9 +162,8 @@ mod tests {
     fn rules_mean_calls() {
         let names = |tool: &str| super::super::names::names(tool, &["git".to_owned()]);
         // Enough of a shell for the table; the real one is the tools' own.
-        let commands = |line: &str| match line {
-            "unreadable" => None,
-            line => Some(line.split(" && ").map(str::to_owned).collect()),
+        let may_run = |line: &str, means: &dyn Fn(&str) -> bool| {
+            line == "unreadable" || line.split(" && ").any(means)
         };
         let bash = |command: &str| ("bash", json!({ "command": command }));
         let edit = |path: &str| ("edit", json!({ "file_path": path }));
@@ -179,6 +181,7 @@ mod tests {
             ("Bash(git *)", bash("ls && git push"), true),
             ("Bash(git *)", bash("ls && cat x"), false),
             ("Bash(git *)", bash("unreadable"), true),
+            ("Bash(git push *)", bash("git \0"), true),
             ("Edit(git *)", bash("git push"), false),
             ("Edit(*.ts)", edit("/p/src/a.ts"), true),
             ("Edit(*.ts)", edit("/p/src/a.rs"), false),
@@ -282,7 +285,7 @@ mod tests {
                 cwd: "/p".as_ref(),
                 project: "/top".as_ref(),
                 home: Some("/home/u".as_ref()),
-                commands: &commands,
+                may_run: &may_run,
             };
             assert_eq!(Condition::new(rule).means(&call), want, "{rule} {input}");
         }
@@ -331,7 +334,7 @@ mod tests {
                 cwd: "/p".as_ref(),
                 project: "/p".as_ref(),
                 home: None,
-                commands: &|line| Some(vec![line.to_owned()]),
+                may_run: &|line, means| means(line),
             };
             assert_eq!(Condition::new(rule).means(&call), want, "{rule} {input}");
         }
@@ -373,7 +376,7 @@ mod tests {
                 cwd: &root,
                 project: &root,
                 home: None,
-                commands: &|_| None,
+                may_run: &|_, _| true,
             };
             assert_eq!(rule.means(&call), meant, "{path}");
         }

@@ -116,8 +116,9 @@ pub trait CommandHost: Send + Sync {
     /// Tool and arguments of a call of a session.
     fn call(&self, session: &str, call: &str) -> Option<(String, Value)>;
 
-    /// The commands of a command line, without what stands before and behind them; `None` where it cannot be read.
-    fn commands(&self, line: &str) -> Option<Vec<String>>;
+    /// Whether a command line runs, or may run, a command that is meant. It is called with each command, in several spellings, in
+    /// which `\0` stands for what is not known.
+    fn may_run(&self, line: &str, means: &dyn Fn(&str) -> bool) -> bool;
 
     /// The files that a patch in the form of `apply_patch` changes, as it names them, and whether each is made; `None` where it
     /// cannot be read.

@@ -193,7 +193,7 @@ impl Commands {
                 cwd: &self.directory,
                 project: &handler.project,
                 home: home.map(|(_, home)| home.as_ref()),
-                commands: &|line| self.with.host.commands(line),
+                may_run: &|line, means| self.with.host.may_run(line, means),
             })
         })
     }

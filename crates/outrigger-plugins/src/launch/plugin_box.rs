@@ -9,7 +9,9 @@ use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
 use super::Launch;
 use crate::access::Access;
+use crate::code_places;
 use crate::registry::Plugin;
+use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 use crate::unboxed;
 
@@ -26,11 +28,18 @@ impl Launch {
         pass: Option<&Pass>,
         packages: Vec<PathBuf>,
     ) -> Result<Policy, SandboxError> {
-        let folder = |index: &usize| {
-            let resolved = |it: &Plugin| it.resolved.as_ref().map(|it| it.dir.clone());
+        let resolved = |index: &usize| {
+            let resolved = |it: &Plugin| it.resolved.clone();
             self.registry.with(*index, resolved).flatten()
         };
-        let mut folders: Vec<PathBuf> = members.iter().filter_map(folder).collect();
+        let resolved: Vec<ResolvedPlugin> = members.iter().filter_map(resolved).collect();
+        let (directory, worktree) = (self.directory.clone(), self.worktree.clone());
+        let places = tokio::task::spawn_blocking(move || -> Vec<PathBuf> {
+            let project = [directory.as_path(), worktree.as_path()];
+            let of = |plugin| code_places::of(plugin, project);
+            resolved.iter().flat_map(of).collect()
+        });
+        let mut folders = places.await.map_err(|_| SandboxError::Stopped)?;
         folders.extend(self.modules.as_ref().map(|modules| modules.root.clone()));
         folders.extend(packages);
         let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, private);

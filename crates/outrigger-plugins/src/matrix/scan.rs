@@ -78,7 +78,7 @@ pub(super) fn scan(entry: &Path, root: &Path) -> Named {
             continue;
         };
         left = rest;
-        let Ok(bytes) = std::fs::read(&path) else {
+        let Ok(bytes) = outrigger_files::read(&path, outrigger_files::DATA) else {
             continue;
         };
         let text = String::from_utf8_lossy(&bytes);

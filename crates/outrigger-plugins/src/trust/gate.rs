@@ -8,6 +8,7 @@ use outrigger_config::{PluginScope, PluginSpec};
 use outrigger_protocol::Millis;
 
 use crate::error::PluginError;
+use crate::kept_code;
 use crate::resolve::ResolvedPlugin;
 use crate::trust::changes::Changes;
 use crate::trust::content::{Before, Content};
@@ -125,6 +126,13 @@ impl Gate {
     /// # Errors
     /// `plugin.changed`, `plugin.untrusted`, `plugin.not_pinned`, `plugin.trust_file`.
     pub(crate) async fn check(&self, found: Candidate) -> Result<Verified, PluginError> {
+        let resolved = found.resolved.clone();
+        let verified = self.checked(found).await?;
+        kept_code::keep(&self.project, &resolved, &verified.content);
+        Ok(verified)
+    }
+
+    async fn checked(&self, found: Candidate) -> Result<Verified, PluginError> {
         let id = found.resolved.id.clone();
         found.pinned(&self.project)?;
         let by = match &found.known {

@@ -11,7 +11,7 @@ mod gate;
 mod review;
 pub(crate) mod signature;
 mod store;
-mod tree;
+pub(crate) mod tree;
 
 use std::sync::Arc;
 

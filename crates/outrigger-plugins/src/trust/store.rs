@@ -141,13 +141,14 @@ impl Store {
 
     /// The files of a plugin when it was last looked at; nothing when that is not known any more.
     pub(crate) fn before(&self, plugin: &str) -> Before {
-        let bytes = fs::read(self.list(plugin)).unwrap_or_default();
+        let bytes =
+            outrigger_files::read(&self.list(plugin), outrigger_files::DATA).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
     /// The text of a file as it was trusted, if it was kept.
     pub(crate) fn text(&self, hash: &str) -> Option<String> {
-        let text = fs::read_to_string(self.texts().join(hash)).ok()?;
+        let text = outrigger_files::read_to_string(&self.texts().join(hash), MOST_TEXT).ok()?;
         (hex(&Sha256::digest(text.as_bytes())) == hash).then_some(text)
     }
 

@@ -19,9 +19,9 @@ use outrigger_protocol::manifest::MANIFEST_FILE;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::code_places::is_above_home;
 use crate::resolve::{ResolvedPlugin, find_file};
 use crate::setup::imports;
-use crate::spec::Source;
 use outrigger_protocol::text::hex;
 
 /// A plugin with more entries is not started: nobody could review it, and a link to `/` must come to an end.
@@ -31,7 +31,7 @@ const MOST_DEPTH: usize = 64;
 /// Larger sources are not searched for imports, in bytes; they are part of the plugin all the same.
 const MOST_SOURCE: u64 = 4 << 20;
 /// Extensions of files that are searched for imports.
-const SOURCES: [&str; 8] = ["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
+pub(crate) const SOURCES: [&str; 8] = ["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
 /// What of `package.json` says how the files beside it are read. The rest may change as it likes.
 const STEERING: [&str; 6] = ["type", "imports", "exports", "main", "module", "name"];
 
@@ -96,7 +96,7 @@ impl Tree {
             allow_world_writable,
             ..Self::default()
         };
-        if plugin.from_path && !by_folder(plugin) {
+        if plugin.is_file() {
             let file = real(plugin.entries.first().unwrap_or(&plugin.file))?;
             tree.base = file.parent().unwrap_or(&file).to_owned();
             tree.above(&tree.base.clone())?;
@@ -108,6 +108,12 @@ impl Tree {
         } else if plugin.from_path {
             tree.skip_git = true;
             tree.base = real(&plugin.dir)?;
+            if is_above_home(&tree.base) {
+                return Err(TreeError::TooLarge(format!(
+                    "{} is the home folder or holds it; put the plugin into a folder of its own",
+                    plugin.dir.display()
+                )));
+            }
             tree.above(&tree.base.clone())?;
             tree.folder(&tree.base.clone(), true, 0)?;
             tree.entries(plugin)?;
@@ -240,6 +246,13 @@ impl Tree {
             self.guarded(&file, &meta)?;
             let size = meta.len();
             let regular = meta.is_file();
+            if size > outrigger_files::DATA {
+                return Err(TreeError::TooLarge(format!(
+                    "{} is larger than {} MiB",
+                    file.display(),
+                    outrigger_files::DATA >> 20
+                )));
+            }
             self.put(
                 &file,
                 if regular {
@@ -256,7 +269,8 @@ impl Tree {
             {
                 continue;
             }
-            let text = fs::read(&file).map_err(|e| TreeError::io(&file, &e))?;
+            let text =
+                outrigger_files::read(&file, MOST_SOURCE).map_err(|e| TreeError::io(&file, &e))?;
             for import in imports(&String::from_utf8_lossy(&text)) {
                 match imported(&folder, import) {
                     Some(Imported::File(file)) => waiting.push_back(real(&file)?),
@@ -371,7 +385,7 @@ fn nearest(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 fn manifest(file: &Path) -> Value {
-    let text = fs::read(file).unwrap_or_default();
+    let text = outrigger_files::read(file, outrigger_files::SETTINGS).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
@@ -388,11 +402,6 @@ fn installation(package: &Path) -> Option<&Path> {
             .is_some_and(|name| name == "node_modules")
     })?;
     modules.parent()
-}
-
-fn by_folder(plugin: &ResolvedPlugin) -> bool {
-    let source = Source::parse(&plugin.spec, &plugin.dir);
-    matches!(source, Ok(Source::Path(path)) if path.is_dir())
 }
 
 /// A path as it is said from a folder, with `..` where it lies beside.

@@ -56,8 +56,8 @@ impl CommandHost for Host {
             _ => ("bash".to_owned(), json!({"command": "ls"})),
         })
     }
-    fn commands(&self, line: &str) -> Option<Vec<String>> {
-        Some(line.split(" && ").map(str::to_owned).collect())
+    fn may_run(&self, line: &str, means: &dyn Fn(&str) -> bool) -> bool {
+        line.split(" && ").any(means)
     }
     fn patched(&self, patch: &str) -> Option<Vec<(String, bool)>> {
         let files = patch.split(' ');

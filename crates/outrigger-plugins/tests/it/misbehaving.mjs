@@ -1,6 +1,6 @@
 // The misbehaving plugin: does one fault where it is told to. Options: {fault, where}; `where` is a hook, "tool" or "load".
 // While it is loaded, a fault gets the plugin's input as its input and the hooks that it is about to return as its output.
-import { appendFileSync, closeSync, existsSync, openSync, writeFileSync, writeSync } from "node:fs"
+import { appendFileSync, closeSync, existsSync, openSync, readlinkSync, writeFileSync, writeSync } from "node:fs"
 import { spawn } from "node:child_process"
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms))
@@ -53,7 +53,7 @@ const faults = {
   dispose_never: () => { stays = () => new Promise(() => {}) },
   dispose_spins: () => { stays = () => { for (;;) {} } },
   // The test reads who takes the signals for itself.
-  signals: ({ directory }) => { writeFileSync(directory + "/pid.txt", String(process.pid)); for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(name, () => {}); return new Promise(() => setInterval(() => {}, 1000)) },
+  signals: ({ directory }) => { writeFileSync(directory + "/pid.txt", readlinkSync("/proc/self/ns/pid").replace(/[^0-9]/g, "")); for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(name, () => {}); return new Promise(() => setInterval(() => {}, 1000)) },
   // ends
   exit0: () => process.exit(0),
   exit1: () => process.exit(1),

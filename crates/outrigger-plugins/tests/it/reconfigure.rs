@@ -55,7 +55,7 @@ async fn the_config_hook_is_called_again_and_compared() {
     assert!(next.contains("needy a/b"), "{next}");
     assert!(warnings.is_empty(), "{warnings:?}");
 
-    let different = "config.started = process.pid; config.same = 1";
+    let different = "config.started = Math.random(); config.same = 1";
     let (next, warnings) = restarted(different, Stage::Active).await;
     assert!(next.contains("needy a/b"), "{next}");
     assert_eq!(

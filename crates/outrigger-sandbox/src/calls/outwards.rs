@@ -38,8 +38,10 @@ const SIGNALS: [libc::c_long; 5] = [
 /// All processes that there are.
 const EVERYBODY: u64 = u32::MAX as u64;
 
-/// Rules of calls that are refused. `host`: the number of this process.
-pub(super) fn rules(host: u32) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, BackendError> {
+/// Rules of calls that are refused. `host`: the number of this process, where the caller sees it.
+pub(super) fn rules(
+    host: Option<u32>,
+) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, BackendError> {
     let is = |argument, op, value| SeccompCondition::new(argument, Len::Dword, op, value);
     let mut rules: BTreeMap<_, Vec<SeccompRule>> = BTreeMap::new();
     for (call, argument) in ABOUT {
@@ -50,7 +52,10 @@ pub(super) fn rules(host: u32) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>
         let all = SeccompRule::new(vec![is(0, Op::Eq, kind)?])?;
         rules.entry(call).or_default().push(all);
     }
-    for call in SIGNALS {
+    for (call, host) in SIGNALS
+        .into_iter()
+        .flat_map(|call| host.map(|it| (call, it)))
+    {
         let to_us = SeccompRule::new(vec![is(0, Op::Eq, host.into())?])?;
         rules.entry(call).or_default().push(to_us);
     }

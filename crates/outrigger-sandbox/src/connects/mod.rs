@@ -16,6 +16,7 @@ mod address;
 mod bind;
 mod lead;
 mod line;
+mod loopback;
 mod notify;
 mod probe;
 
@@ -32,6 +33,7 @@ use rustix::net::{AddressFamily, SocketType};
 use address::Target;
 pub use lead::Door;
 use line::Line;
+pub use loopback::Loopback;
 use notify::{Asked, Call, Caller, Listener, Reply};
 pub(crate) use notify::{install, pair, receive};
 pub(crate) use probe::is_possible;
@@ -48,6 +50,8 @@ pub(crate) struct Rules {
     pub(crate) connect: Option<Vec<u16>>,
     /// TCP ports that may be listened on, 0 for one that the system picks, on this machine's loopback; `None` is no rule.
     pub(crate) bind: Option<Vec<u16>>,
+    /// Where connections are not ruled: which services of this machine are reached.
+    pub(crate) loopback: Option<Loopback>,
     /// Where other TCP connections are led; they are refused without it.
     pub(crate) door: Option<Door>,
     /// UNIX sockets without a path may be connected to.
@@ -115,7 +119,15 @@ impl Rules {
                 let made = bind::listen(ports, listener, asked, queue);
                 Ok(Answer::Now(Reply::Made(made)))
             }
-            _ => Ok(Answer::Now(Reply::Unruled)),
+            (Call::Connect, None, _) => match &self.loopback {
+                Some(loopback) => loopback.connect(self, listener, asked),
+                None => Ok(Answer::Now(Reply::Unruled)),
+            },
+            (Call::Listen(_), _, None) => match &self.loopback {
+                Some(loopback) => loopback.listen(listener, asked).map(Answer::Now),
+                None => Ok(Answer::Now(Reply::Unruled)),
+            },
+            (Call::Bind, _, None) => Ok(Answer::Now(Reply::Unruled)),
         };
         answer.unwrap_or_else(|errno| Answer::Now(Reply::Made(Err(errno))))
     }
@@ -136,17 +148,7 @@ impl Rules {
                 let v6 = family == AddressFamily::INET6;
                 Ok(Answer::Led(Box::new(move |_| door.lead(&socket, v6, to))))
             }
-            Target::Path(path) => {
-                // The service sees this host, who may be let in where the caller is not.
-                if caller.user != rustix::process::geteuid().as_raw() {
-                    return Err(libc::EPERM);
-                }
-                let view = caller.view(listener, asked)?;
-                Ok(Answer::Direct(Box::new(move |waits| {
-                    let found = view.find(&path)?;
-                    connect_while(&socket, &address::unix(found.as_raw_fd()), waits)
-                })))
-            }
+            Target::Path(path) => self.connect_path(path, socket, caller, listener, asked),
             Target::Abstract if !self.abstract_sockets => Err(libc::EPERM),
             Target::Abstract | Target::Nothing => Ok(direct(socket, bytes)),
         }

@@ -11,19 +11,23 @@ use std::process::Command;
 use seccompiler::BpfProgram;
 
 use super::{NotStarted, Started};
+use crate::absent::Absent;
 use crate::calls;
 use crate::connects;
 use crate::error::SandboxError;
+use crate::namespace::{self, Program};
 use crate::policy::{Level, Policy};
 use crate::process::Process;
 use crate::setup::{self, CHANNEL_FD, RETRY, Setup};
 use crate::spec::{Spec, Stdio};
 use crate::terminal;
-use crate::view::{self, View};
+use crate::view::{self, Namespaces, View};
 use crate::which::{is_executable, which};
 
 /// How often a start is tried again when another thread took file descriptor 3 meanwhile.
 const ATTEMPTS: usize = 8;
+/// The first process of a namespace.
+const INIT: libc::pid_t = 1;
 
 /// Runs on the spawning thread.
 pub(super) fn start(spec: &Spec) -> Result<Started, NotStarted> {
@@ -75,7 +79,10 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
         false => None,
     };
     let filter = match calls::is_possible() {
-        true => Some(calls::filter(policy.calls, policy.connect_tcp.is_some())?),
+        true => {
+            let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
+            Some(calls::filter(policy.calls, ruled)?)
+        }
         false => None,
     };
     Ok((view, filter))
@@ -84,9 +91,10 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
 /// What it may connect to and where it may listen, where that is ruled and the kernel can leave it to us.
 fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
     let policy = spec.policy.as_ref()?;
-    (policy.rules_tcp() && connects::is_possible()).then(|| connects::Rules {
+    (policy.is_asked_about() && connects::is_possible()).then(|| connects::Rules {
         connect: policy.connect_tcp.clone(),
         bind: policy.bind_tcp.clone(),
+        loopback: policy.loopback.clone(),
         door: spec.door.clone(),
         abstract_sockets: policy.reach_out,
     })
@@ -121,8 +129,14 @@ fn fork(
         }
         None => (None, None),
     };
+    let namespaces = view.as_ref().map(|_| Namespaces::needed());
+    let numbers = namespaces.is_some() && namespace::is_possible();
     let setup = Setup {
-        host: std::process::id().cast_signed(),
+        parent: match numbers {
+            true => INIT,
+            false => std::process::id().cast_signed(),
+        },
+        enters: namespaces.clone().filter(|_| !numbers),
         data: spec.limits.data,
         nofile: spec.limits.nofile,
         files: crate::files::of_children(),
@@ -131,7 +145,7 @@ fn fork(
             .as_ref()
             .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
         terminal: terminal.is_some(),
-        own_terminals: terminal.is_none() && has_own_terminals(spec),
+        late: view.as_ref().map(|it| it.late(numbers)).unwrap_or_default(),
         no_new_privs: spec.no_new_privs,
         confined: spec.policy.is_some(),
         ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
@@ -139,21 +153,42 @@ fn fork(
         filter,
         connects: connects.as_ref().map(|end| end.as_raw_fd()),
     };
-    let mut child = command(spec, program, setup, process_end)?.spawn()?;
+    let (process, [stdin, stdout, stderr]) = match namespaces.filter(|_| numbers) {
+        Some(namespaces) => {
+            let text = Program::new(program, spec.program.as_os_str(), &spec.args, &spec.env)?;
+            let (ours, theirs) = streams(spec, process_end)?;
+            let (pid, report) = namespace::start(&namespace::Start {
+                program: &text,
+                setup: &setup,
+                streams: theirs.each_ref().map(|it| it.as_raw_fd()),
+                namespaces: &namespaces,
+            })?;
+            (Process::adopt_init(pid, report)?, ours)
+        }
+        None => {
+            let mut child = command(spec, program, setup, process_end)?.spawn()?;
+            let streams = [
+                child.stdin.take().map(OwnedFd::from),
+                child.stdout.take().map(OwnedFd::from),
+                child.stderr.take().map(OwnedFd::from),
+            ];
+            (Process::adopt(child.id(), tag)?, streams)
+        }
+    };
     drop(child_end);
-    let process = Process::adopt(child.id(), tag)?;
     if let Some((ours, rules)) = watched {
         // Its first connection waits until this is there.
         connects::watch(connects::receive(&ours)?, rules)?;
     }
     Ok(Started {
         process,
-        stdin: child.stdin.take().map(OwnedFd::from),
-        stdout: child.stdout.take().map(OwnedFd::from),
-        stderr: child.stderr.take().map(OwnedFd::from),
+        stdin,
+        stdout,
+        stderr,
         channel: host_end,
         terminal,
         level,
+        absent: Absent::default(),
     })
 }
 
@@ -199,11 +234,35 @@ fn command(
     Ok(command)
 }
 
-/// Whether it begins a session of its own, for terminals of its own.
-fn has_own_terminals(spec: &Spec) -> bool {
-    spec.policy
-        .as_ref()
-        .is_some_and(|policy| policy.own_terminals)
+/// The host's ends of its streams, and the process's.
+fn streams(
+    spec: &Spec,
+    terminal: Option<OwnedFd>,
+) -> io::Result<([Option<OwnedFd>; 3], [OwnedFd; 3])> {
+    if let Some(end) = terminal {
+        let ends = [end.try_clone()?, end.try_clone()?, end];
+        return Ok(([None, None, None], ends));
+    }
+    let open = |stdio: Stdio, reads: bool| -> io::Result<(Option<OwnedFd>, OwnedFd)> {
+        match stdio {
+            Stdio::Null => {
+                let mut null = std::fs::OpenOptions::new();
+                let null = null.read(reads).write(!reads).open("/dev/null")?;
+                Ok((None, null.into()))
+            }
+            Stdio::Pipe => {
+                let (reader, writer) = std::io::pipe()?;
+                Ok(match reads {
+                    true => (Some(writer.into()), reader.into()),
+                    false => (Some(reader.into()), writer.into()),
+                })
+            }
+        }
+    };
+    let (stdin, read) = open(spec.stdin, true)?;
+    let (stdout, write) = open(spec.stdout, false)?;
+    let (stderr, errors) = open(spec.stderr, false)?;
+    Ok(([stdin, stdout, stderr], [read, write, errors]))
 }
 
 fn stdio(stdio: Stdio) -> std::process::Stdio {

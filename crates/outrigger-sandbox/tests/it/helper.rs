@@ -59,6 +59,7 @@ fn helper() {
         "connect" => say(TcpStream::connect(("127.0.0.1", argument.parse().unwrap())).map(drop)),
         "bind" => say(TcpListener::bind(("127.0.0.1", argument.parse().unwrap())).map(drop)),
         "host" => host(argument),
+        "boxed" => boxed(argument),
         "call" => say(super::calls::make(argument)),
         "reach" => say(super::connects::make(argument)),
         other => panic!("no task {other}"),
@@ -70,6 +71,12 @@ fn say(answer: std::io::Result<()>) {
         Ok(()) => println!("\nANSWER ok"),
         Err(error) => println!("\nANSWER {:?}", error.kind()),
     }
+}
+
+/// A host with a boxed command, which waits to be killed.
+#[tokio::main]
+async fn boxed(argument: &str) {
+    super::namespace::host(argument).await;
 }
 
 /// A host with one shell that has started a process of its own; says both numbers, then waits to be killed.

@@ -91,6 +91,36 @@ async fn the_older_form_of_the_answer_and_what_always_answers() {
     h.sees("permission.replied", 2).await;
 }
 
+/// What "always" allows of files that are asked about opens none that a rule denies.
+#[tokio::test(flavor = "multi_thread")]
+async fn always_lifts_no_deny() {
+    let read = |file: &str| turn([call("read", json!({ "filePath": file }))]);
+    let rules = json!({ "read": { "*": "ask", "*.env": "deny" } });
+    let h = Harness::new(
+        [read("a.txt"), read("b.txt"), read("x.env"), done()],
+        json!({ "permission": rules }),
+    )
+    .await;
+    for file in ["a.txt", "b.txt", "x.env"] {
+        std::fs::write(h.path(file), "what it holds").unwrap();
+    }
+    let session = h.session().await;
+    h.prompt_async(&session, "go").await;
+    let asked = h.sees("permission.asked", 1).await;
+    let id = asked["properties"]["id"].as_str().unwrap();
+    let reply = json!({ "reply": "always" });
+    h.ok("POST", &format!("/permission/{id}/reply"), reply)
+        .await;
+    h.sees("session.idle", 1).await;
+    let tools = h.parts(&session, "tool").await;
+    let shows = |at: usize| tools[at]["state"].to_string().contains("what it holds");
+    assert_eq!(
+        [shows(0), shows(1), shows(2)],
+        [true, true, false],
+        "{tools:?}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered() {
     let h = Harness::new([turn([asks("Which color?")]), done()], json!({})).await;

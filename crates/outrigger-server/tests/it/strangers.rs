@@ -93,3 +93,99 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
     until(&mut kept, "\r\n\r\nplain").await;
     until(&mut events, "second").await;
 }
+
+/// The server of these tests, with this door, and its address.
+async fn served(strangers: usize, patience: Duration) -> String {
+    let guard = Guard {
+        login: Some(Login {
+            username: "opencode".into(),
+            password: "secret".into(),
+        }),
+        hostname: "127.0.0.1".into(),
+        hosts: Vec::new(),
+        cors: Vec::new(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let door = Door::with_bounds(listener, strangers, patience);
+    let router = guard.around(Router::new().route("/plain", get(|| async { "plain" })));
+    let visited = router.into_make_service_with_connect_info::<Visitor>();
+    tokio::spawn(async move { axum::serve(door, visited).await });
+    address
+}
+
+/// 1,000 strangers who come again as soon as they are sent away: each sends nothing, half a head, a byte at a time, a body
+/// that does not come, or takes no answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_does_not_wait_behind_slow_strangers() {
+    outrigger_sandbox::files::raise_limit();
+    let address = served(Door::STRANGERS, Door::PATIENCE).await;
+    let strangers = (0..1000).map(|n| {
+        let address = address.clone();
+        tokio::spawn(async move {
+            loop {
+                let Ok(mut stream) = TcpStream::connect(&address).await else {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                };
+                let head =
+                    format!("POST /plain HTTP/1.1\r\nhost: {address}\r\ncontent-length: 9\r\n");
+                let said = match n % 5 {
+                    0 => String::new(),
+                    1 => head,
+                    2 => head.repeat(2) + "\r\n",
+                    3 => "G".into(),
+                    _ => format!("GET /plain HTTP/1.1\r\nhost: {address}\r\n\r\n").repeat(100),
+                };
+                let _ = stream.write_all(said.as_bytes()).await;
+                if n % 5 == 4 {
+                    tokio::time::sleep(Duration::from_secs(20)).await;
+                }
+                while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
+                // No faster than a thousand connections in a second.
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        })
+    });
+    let strangers: Vec<_> = strangers.collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for _ in 0..10 {
+        let began = std::time::Instant::now();
+        let request = format!(
+            "GET /plain HTTP/1.1\r\nhost: {address}\r\nauthorization: Basic b3BlbmNvZGU6c2VjcmV0\r\n\r\n"
+        );
+        let mut stream = said(&address, &request).await;
+        until(&mut stream, "\r\n\r\nplain").await;
+        let took = began.elapsed();
+        println!("a client was answered after {took:?}");
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    for stranger in strangers {
+        stranger.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_sends_no_more_than_a_head() {
+    let address = served(8, PLENTY).await;
+    for said in [
+        format!("GET /{} HTTP/1.1\r\n", "x".repeat(200_000)),
+        format!(
+            "GET / HTTP/1.1\r\nhost: {address}\r\nx: {}\r\n",
+            "x".repeat(200_000)
+        ),
+        format!(
+            "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-length: 900000\r\n\r\n{}",
+            "x".repeat(900_000)
+        ),
+    ] {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        // It may be closed before all is sent.
+        let _ = stream.write_all(said.as_bytes()).await;
+        let mut seen = Vec::new();
+        let ended =
+            tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut seen)).await;
+        assert!(ended.is_ok(), "still there");
+    }
+}

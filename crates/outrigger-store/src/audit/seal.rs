@@ -2,7 +2,7 @@
 //! off without the key, which is in a file of its own.
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -146,18 +146,19 @@ pub(crate) fn seal_path(store: &Path) -> PathBuf {
 
 /// The seal in the file beside the store.
 pub(crate) fn seal_file(store: &Path) -> Option<Seal> {
-    Seal::from_line(&std::fs::read_to_string(seal_path(store)).ok()?)
+    Seal::from_line(
+        &outrigger_files::read_to_string(&seal_path(store), outrigger_files::SETTINGS).ok()?,
+    )
 }
 
 /// The key of a store, if it has one yet.
 pub(crate) fn read_key(store: &Path) -> std::result::Result<Option<Ed25519KeyPair>, StoreError> {
     let path = key_path(store);
-    let mut text = String::new();
-    match std::fs::File::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
-        Ok(_) => {}
+    let text = match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
+        Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(StoreError::io(&path, "read the audit's key", e)),
-    }
+    };
     let seed = unhex(text.trim()).filter(|seed| seed.len() == 32);
     let key = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
     key.map(Some).ok_or_else(|| StoreError::Decode {

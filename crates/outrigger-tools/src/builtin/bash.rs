@@ -1,5 +1,6 @@
 //! `bash`: runs a shell command.
 
+mod outside;
 mod rules;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::absent::SUFFIX;
 use outrigger_sandbox::{Child, Exit, Spec, Stdio, env, which};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -18,7 +20,7 @@ use super::{MAX_SAFE, Options, number, spec, text};
 use crate::capture::Capture;
 use crate::error::ToolError;
 use crate::files::locate;
-use crate::host::{PermissionAsk, ToolContext};
+use crate::host::{Outside, PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
@@ -235,7 +237,7 @@ impl Tool for Bash {
         input: &Value,
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
-        rules::asks(input, ctx)
+        rules::asks(input, &shell_program(&self.options), ctx)
     }
 
     // The tool ends by itself at its timeout and tells what was printed until then.
@@ -268,18 +270,42 @@ impl Tool for Bash {
                 .stderr(Stdio::Pipe)
                 .allow_new_privs()
                 .label("bash");
-            start.policy = ctx.host.confine().await?;
-            let child =
-                ctx.spawner.spawn(start).await.map_err(|e| {
-                    ToolError::failed(format!("The command could not be started: {e}"))
-                })?;
             let timeout = self.timeout(&input);
-            let capture = Capture::new(&ctx.limits, &ctx.artifacts, ctx.call.call_id.as_str());
-            let mut running = Running::new(capture);
-            let exit = running.follow(child, timeout, ctx).await?;
+            start.policy = ctx.host.confine().await?;
+            let (mut running, exit) = run(start.clone(), timeout, ctx).await?;
+            let printed = running.capture.preview(PREVIEW);
+            if let Some(why) = outside::reason(start.policy.as_ref(), exit, &printed) {
+                let Some(Outside(policy)) = ctx.host.outside(command, why).await? else {
+                    running.notes.push(format!(
+                        "The sandbox of commands may be the reason: {why}. Work within it, or ask the user to run the command."
+                    ));
+                    return Ok(running.output(command, exit, timeout, ctx));
+                };
+                start.policy = policy;
+                let (mut again, exit) = run(start, timeout, ctx).await?;
+                again.notes.push(format!(
+                    "The command failed in its sandbox ({why}); the user let it run once more outside of it, which this is the output of."
+                ));
+                return Ok(again.output(command, exit, timeout, ctx));
+            }
             Ok(running.output(command, exit, timeout, ctx))
         })
     }
+}
+
+/// Runs a command to its end, or until its time is up.
+async fn run(
+    start: Spec,
+    timeout: Duration,
+    ctx: &ToolContext,
+) -> Result<(Running<'_>, Ended), ToolError> {
+    let child = ctx.spawner.spawn(start).await;
+    let child =
+        child.map_err(|e| ToolError::failed(format!("The command could not be started: {e}")))?;
+    let capture = Capture::new(&ctx.limits, &ctx.artifacts, ctx.call.call_id.as_str());
+    let mut running = Running::new(capture);
+    let exit = running.follow(child, timeout, ctx).await?;
+    Ok((running, exit))
 }
 
 /// A command under way, with what it prints.
@@ -291,6 +317,10 @@ pub(super) struct Running<'a> {
     fresh: bool,
     /// Hosts that the command was refused.
     refused: Vec<String>,
+    /// What else the model has to know.
+    notes: Vec<String>,
+    /// Files that it made and must not make.
+    aside: Vec<PathBuf>,
 }
 
 #[derive(Default)]
@@ -320,6 +350,8 @@ impl<'a> Running<'a> {
             stderr: Tail::default(),
             fresh: false,
             refused: Vec::new(),
+            notes: Vec::new(),
+            aside: Vec::new(),
         }
     }
 
@@ -363,6 +395,7 @@ impl<'a> Running<'a> {
             ctx.progress(None, json!({"output": self.capture.preview(PREVIEW)}));
         }
         self.refused = child.refused();
+        self.aside = child.put_aside();
         Ok(exit.flatten())
     }
 
@@ -416,7 +449,12 @@ impl<'a> Running<'a> {
             let hosts = self.refused.join(", ");
             format!("No connection was made to {hosts}: the user's `tools.hosts` or the policy of this machine does not allow it.")
         });
-        let notes: Vec<String> = note.into_iter().chain(refused).collect();
+        let aside = self.aside.iter().map(|path| {
+            let path = path.display();
+            format!("Commands must not make {path}; it was renamed to {path}{SUFFIX}.")
+        });
+        let notes = note.into_iter().chain(refused).chain(aside);
+        let notes: Vec<String> = notes.chain(self.notes).collect();
         if !notes.is_empty() {
             let note = notes.join("\n");
             output.push_str(&format!("\n\n<shell_metadata>\n{note}\n</shell_metadata>"));

@@ -107,7 +107,7 @@ impl Tool for Edit {
                 let before = plan.old.map(|old| old.text).unwrap_or_default();
                 Some(diff(&at.shown, &before, &plan.new.text))
             }
-            Err(error) if at.inside => return Err(error),
+            Err(error) if at.tells_errors(ctx) => return Err(error),
             Err(_) => None,
         };
         asks.push(ask_edit(&at, change.as_ref(), ctx));

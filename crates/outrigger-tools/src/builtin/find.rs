@@ -59,11 +59,7 @@ fn walk(
     mut each: impl FnMut(Found) -> bool,
 ) -> Result<(), ToolError> {
     // Hidden files count, `.git` does not; .gitignore also holds in a folder that is no repository.
-    let walk = ignore::WalkBuilder::new(root)
-        .hidden(false)
-        .require_git(false)
-        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
-        .build();
+    let walk = crate::ignored::walk(root).build();
     let rules = ctx.host.read_rules();
     for entry in walk.filter_map(Result::ok) {
         if ctx.cancel.is_cancelled() {
@@ -105,6 +101,7 @@ fn asks(
         patterns: vec![pattern.to_owned()],
         always: vec!["*".to_owned()],
         metadata,
+        ..PermissionAsk::default()
     }];
     let kind = if root.real.is_file() {
         Kind::File

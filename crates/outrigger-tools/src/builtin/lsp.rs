@@ -4,9 +4,10 @@ use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
+use super::read::asks_read;
 use super::{MAX_SAFE, number, reading, spec, text};
 use crate::error::ToolError;
-use crate::files::{Kind, Located, locate};
+use crate::files::{Located, locate};
 use crate::host::{PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
@@ -163,13 +164,14 @@ impl Tool for Language {
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let question = question(input, ctx)?;
-        let mut asks: Vec<PermissionAsk> =
-            question.at.ask_outside(Kind::File).into_iter().collect();
+        // What a server says of a file is what stands in it.
+        let mut asks = asks_read(&question.at, ctx);
         asks.push(PermissionAsk {
             permission: "lsp".to_owned(),
             patterns: vec!["*".to_owned()],
             always: vec!["*".to_owned()],
             metadata: question.metadata(),
+            ..PermissionAsk::default()
         });
         Ok(asks)
     }

@@ -100,6 +100,7 @@ fn ask_edit(named: &[Located], plan: Option<&Plan>, ctx: &ToolContext) -> Permis
         }),
         patterns,
         always: vec!["*".to_owned()],
+        ..PermissionAsk::default()
     }
 }
 
@@ -126,7 +127,9 @@ impl Tool for ApplyPatch {
         // An error about a file outside would tell what is in it, so the question about the folder comes first.
         let plan = match plan(&sections, ctx) {
             Ok(plan) => Some(plan),
-            Err(error) if asks.is_empty() => return Err(error),
+            Err(error) if asks.is_empty() && named.iter().all(|at| at.tells_errors(ctx)) => {
+                return Err(error);
+            }
             Err(_) => None,
         };
         // Under another name a file could be read by everybody.

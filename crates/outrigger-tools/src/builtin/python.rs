@@ -91,6 +91,7 @@ impl Tool for Python {
             patterns: vec![format!("python3 -c {script}")],
             always: vec!["python3 -c *".to_owned()],
             metadata: json!({"command": "python3", "script": script}),
+            ..PermissionAsk::default()
         }])
     }
 

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
+use outrigger_protocol::permission::Action;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
@@ -81,6 +83,7 @@ pub(super) fn asks_read(at: &Located, ctx: &ToolContext) -> Vec<PermissionAsk> {
         patterns,
         always: vec!["*".to_owned()],
         metadata: json!({}),
+        ..PermissionAsk::default()
     });
     asks
 }
@@ -109,8 +112,8 @@ impl Tool for Read {
             let from = number(&input, "offset").unwrap_or(1).max(1);
             let limit = number(&input, "limit").unwrap_or(MOST_LINES);
             let title = at.relative(ctx);
-            let (place, cancel) = (at.clone(), ctx.cancel.clone());
-            let shown = tokio::task::spawn_blocking(move || show(&place, from, limit, &cancel))
+            let (place, here) = (at.clone(), ctx.clone());
+            let shown = tokio::task::spawn_blocking(move || show(&place, from, limit, &here))
                 .await
                 .map_err(|e| ToolError::failed(e.to_string()))??;
             let mut output = ToolOutput { title, ..shown };
@@ -140,16 +143,16 @@ fn add_instructions(output: &mut ToolOutput, at: &Located, ctx: &ToolContext) {
     output.metadata["loaded"] = found.iter().map(|one| json!(one.path)).collect();
 }
 
-fn show(at: &Located, from: u64, limit: u64, cancel: &CancelFlag) -> Result<ToolOutput, ToolError> {
+fn show(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let file = match at.open() {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(at)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(at, ctx)),
         Err(error) => return Err(ToolError::io("open", &at.shown, &error)),
     };
     let fail = |error: io::Error| ToolError::io("read", &at.shown, &error);
     let meta = file.metadata().map_err(fail)?;
     if meta.is_dir() {
-        return folder(at, from, limit).map_err(fail);
+        return folder(at, from, limit, ctx).map_err(fail);
     }
     let extension = at
         .real
@@ -165,12 +168,13 @@ fn show(at: &Located, from: u64, limit: u64, cancel: &CancelFlag) -> Result<Tool
             at.shown.display()
         )));
     }
-    let part = lines(file, from, limit, cancel).map_err(fail)?;
+    let part = lines(file, from, limit, &ctx.cancel).map_err(fail)?;
     present(at, from, part)
 }
 
 // The reference names the file alone; what is near in name saves the model a search.
-fn missing(at: &Located) -> ToolError {
+fn missing(at: &Located, ctx: &ToolContext) -> ToolError {
+    let names = names(ctx);
     let wanted = at
         .shown
         .file_name()
@@ -185,6 +189,7 @@ fn missing(at: &Located) -> ToolError {
         .into_iter()
         .flatten()
         .filter_map(Result::ok)
+        .filter(|entry| names(&entry.path()))
         .filter(|entry| {
             let name = entry.file_name().to_string_lossy().to_lowercase();
             name.starts_with(&stem) || name.contains(&wanted)
@@ -208,9 +213,17 @@ fn missing(at: &Located) -> ToolError {
     ToolError::failed(message)
 }
 
-fn folder(at: &Located, from: u64, limit: u64) -> io::Result<ToolOutput> {
+/// Whether a name may be told: that of a file which may not be read is not, as in searches.
+fn names(ctx: &ToolContext) -> impl Fn(&Path) -> bool + use<'_> {
+    let rules = ctx.host.read_rules();
+    move |path| rules.of(path) != Action::Deny && ctx.allowed(path, path).is_ok()
+}
+
+fn folder(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> io::Result<ToolOutput> {
+    let names = names(ctx);
     let mut entries: Vec<String> = std::fs::read_dir(&at.real)?
         .filter_map(Result::ok)
+        .filter(|entry| names(&entry.path()))
         .map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
             if entry.path().is_dir() {

@@ -73,6 +73,7 @@ impl Tool for Task {
             patterns: vec![agent.to_owned()],
             always: vec!["*".to_owned()],
             metadata: json!({"description": input.get("description"), "subagent_type": agent}),
+            ..PermissionAsk::default()
         }])
     }
 
@@ -152,6 +153,7 @@ impl Tool for TodoWrite {
             patterns: vec!["*".to_owned()],
             always: vec!["*".to_owned()],
             metadata: json!({}),
+            ..PermissionAsk::default()
         }])
     }
 

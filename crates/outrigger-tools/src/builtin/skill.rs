@@ -54,9 +54,7 @@ fn find(name: &str, ctx: &ToolContext) -> Result<SkillEntry, ToolError> {
 }
 
 fn files(skill: &SkillEntry) -> Vec<String> {
-    let walk = ignore::WalkBuilder::new(&skill.dir)
-        .hidden(false)
-        .require_git(false)
+    let walk = crate::ignored::walk(&skill.dir)
         .sort_by_file_path(std::path::Path::cmp)
         .build();
     walk.filter_map(Result::ok)
@@ -83,6 +81,7 @@ impl Tool for Skill {
             patterns: vec![name.clone()],
             always: vec![name],
             metadata: json!({}),
+            ..PermissionAsk::default()
         }])
     }
 

@@ -1,12 +1,13 @@
 //! `webfetch`: gets a page from the web.
 
-use std::net::IpAddr;
-use std::sync::OnceLock;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
+use outrigger_net::is_local;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE};
 use reqwest::redirect::{Attempt, Policy};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{html, reading, spec, text};
 use crate::error::ToolError;
-use crate::host::{PermissionAsk, ToolContext};
+use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
@@ -37,6 +38,8 @@ const MOST_REDIRECTS: usize = 10;
 pub(super) struct WebFetch {
     spec: ToolSpec,
     client: OnceLock<Result<Client, String>>,
+    /// Hosts that may lead to this machine or its network: a rule of the user's names them.
+    local: Arc<Mutex<HashSet<String>>>,
 }
 
 impl WebFetch {
@@ -53,6 +56,7 @@ impl WebFetch {
                 &["url"],
             )),
             client: OnceLock::new(),
+            local: Arc::default(),
         }
     }
 
@@ -61,7 +65,9 @@ impl WebFetch {
         let made = self.client.get_or_init(|| {
             // An error means that another part of the program has installed it already.
             let _ = rustls::crypto::ring::default_provider().install_default();
-            Client::builder()
+            let local = Arc::clone(&self.local);
+            let may_be: outrigger_net::LocalFn = Arc::new(move |host| lock(&local).contains(host));
+            outrigger_net::for_public(Client::builder(), may_be)
                 .user_agent(concat!(
                     "Mozilla/5.0 (compatible; outrigger/",
                     env!("CARGO_PKG_VERSION"),
@@ -85,25 +91,9 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     if is_local(attempt.url()) && !began_local {
         return attempt.error("the page redirects to an address of this machine or its network");
     }
-    attempt.follow()
-}
-
-fn is_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or("").trim_matches(['[', ']']);
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => {
-            ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified()
-        }
-        Ok(IpAddr::V6(ip)) => {
-            let mapped = ip.to_ipv4_mapped();
-            ip.is_loopback()
-                || ip.is_unspecified()
-                || ip.is_unique_local()
-                || ip.is_unicast_link_local()
-                || mapped
-                    .is_some_and(|ip| ip.is_loopback() || ip.is_private() || ip.is_link_local())
-        }
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    match outrigger_net::check(attempt.url()) {
+        Ok(()) => attempt.follow(),
+        Err(refused) => attempt.error(refused),
     }
 }
 
@@ -118,9 +108,26 @@ fn timeout(input: &Value) -> Duration {
 fn address(input: &Value) -> Result<&str, ToolError> {
     let url = text(input, "url");
     if url.starts_with("http://") || url.starts_with("https://") {
+        outrigger_net::check_text(url).map_err(|refused| ToolError::Denied(refused.to_string()))?;
         return Ok(url);
     }
     Err(ToolError::failed("URL must start with http:// or https://"))
+}
+
+/// An address as it is written and as it is asked, where that is not the same: rules are about what is asked.
+fn spelled(url: &str) -> Vec<String> {
+    let asked = Url::parse(url).map(String::from).unwrap_or_default();
+    let is_same = asked.is_empty() || asked.trim_end_matches('/') == url.trim_end_matches('/');
+    let more = (!is_same).then_some(asked);
+    std::iter::once(url.to_owned()).chain(more).collect()
+}
+
+/// What "always" allows: an address of this machine or its network is allowed by name and with no other.
+fn always(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(url) if is_local(&url) => format!("{}/*", url.origin().ascii_serialization()),
+        _ => "*".to_owned(),
+    }
 }
 
 fn accept(format: &str) -> &'static str {
@@ -182,9 +189,10 @@ impl Tool for WebFetch {
         }
         Ok(vec![PermissionAsk {
             permission: "webfetch".to_owned(),
-            patterns: vec![url.to_owned()],
-            always: vec!["*".to_owned()],
+            patterns: spelled(url),
+            always: vec![always(url)],
             metadata,
+            ..PermissionAsk::default()
         }])
     }
 
@@ -196,10 +204,16 @@ impl Tool for WebFetch {
     fn run<'a>(
         &'a self,
         input: Value,
-        _ctx: &'a ToolContext,
+        ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let url = address(&input)?;
+            if let Ok(parsed) = Url::parse(url)
+                && let Some(host) = parsed.host_str()
+                && ctx.host.names_address(url)
+            {
+                lock(&self.local).insert(host.to_ascii_lowercase());
+            }
             let format = match text(&input, "format") {
                 "" => "markdown",
                 format => format,
@@ -263,32 +277,5 @@ fn image(title: String, mime: &str, bytes: &[u8]) -> ToolOutput {
         attachments: Some(vec![json!({
             "type": "file", "mime": mime, "url": format!("data:{mime};base64,{}", STANDARD.encode(bytes)),
         })]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_this_machine_and_its_network_are_known() {
-        for (url, local) in [
-            ("http://127.0.0.1:80/", true),
-            ("http://localhost/", true),
-            ("http://a.localhost/", true),
-            ("http://10.1.2.3/", true),
-            ("http://192.168.0.1/", true),
-            ("http://169.254.169.254/latest", true),
-            ("http://[::1]/", true),
-            ("http://[::ffff:127.0.0.1]/", true),
-            ("http://[fd00::1]/", true),
-            ("http://0/", true),
-            ("http://2130706433/", true),
-            ("https://example.com/", false),
-            ("http://93.184.216.34/", false),
-            ("http://localhost.example.com/", false),
-        ] {
-            assert_eq!(is_local(&Url::parse(url).unwrap()), local, "{url}");
-        }
     }
 }

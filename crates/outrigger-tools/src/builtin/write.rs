@@ -46,6 +46,7 @@ pub(super) fn ask_edit(at: &Located, diff: Option<&Diff>, ctx: &ToolContext) -> 
         patterns: vec![at.relative(ctx)],
         always: vec!["*".to_owned()],
         metadata: json!({"filepath": at.shown, "diff": diff.map_or("", |d| d.patch.as_str())}),
+        ..PermissionAsk::default()
     }
 }
 
@@ -91,7 +92,7 @@ impl Tool for Write {
         let mut asks: Vec<PermissionAsk> = at.ask_outside(Kind::File).into_iter().collect();
         // Nothing of a file outside is told before the question about it is answered.
         let old = match read_text(&at) {
-            Err(error) if at.inside => return Err(error),
+            Err(error) if at.tells_errors(ctx) => return Err(error),
             other => other.ok().flatten(),
         };
         let before = old.as_ref().map_or("", |old| old.text.as_str());

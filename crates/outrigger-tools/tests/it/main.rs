@@ -6,6 +6,7 @@
     reason = "helpers of tests; clippy only exempts the test functions"
 )]
 
+mod access;
 mod answers;
 mod declared;
 mod files;

@@ -45,6 +45,7 @@ async fn a_call_goes_through_every_stage_in_order() {
         patterns: vec!["*".into()],
         always: vec!["*".into()],
         metadata: json!({}),
+        ..PermissionAsk::default()
     };
     let tool = FnTool::new(spec("demo"), |input, ctx: ToolContext| async move {
         ctx.progress(Some("working".into()), json!({"at": 1}));
@@ -520,6 +521,7 @@ async fn waiting_for_an_answer_does_not_count_against_the_deadline() {
                 patterns: vec!["x".into()],
                 always: vec![],
                 metadata: json!({}),
+                ..PermissionAsk::default()
             };
             ctx.ask(ask).await?;
             answer("asked")

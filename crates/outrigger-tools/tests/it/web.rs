@@ -101,7 +101,10 @@ async fn pages_in_every_form() {
             (format!("{url} ({title})"), output)
         );
         assert_eq!(got.attachments.is_some(), path == "/png");
-        assert_eq!(room.asked(), [format!("webfetch [\"{url}\"] [\"*\"]")]);
+        assert_eq!(
+            room.asked(),
+            [format!("webfetch [\"{url}\"] [\"{base}/*\"]")]
+        );
     }
 }
 

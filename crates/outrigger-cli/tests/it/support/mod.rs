@@ -10,5 +10,5 @@ pub(crate) use mock::{Mock, call, done, text, turn};
 pub(crate) use server::{Answer, Server, basic, free_port};
 pub(crate) use skip::{skip, skip_npm};
 pub(crate) use world::{
-    Done, Running, World, alive, bun, bun_or_skip, wait_until, without_session,
+    Done, Running, World, alive, bun, bun_or_skip, members, wait_until, without_session,
 };

@@ -461,13 +461,34 @@ pub(crate) fn without_session(line: &str) -> String {
     format!("{before}in session ID{rest}")
 }
 
-/// True while a process of this number lives (a zombie does not).
+/// Numbers of namespaces begin here; those of processes end far below.
+const NAMESPACES: u32 = 0xf000_0000;
+
+/// True while a process of this number lives (a zombie does not), or one in the namespace of this number: what is in a sandbox has the same
+/// number as others have in theirs, and knows its namespace by `/proc/self/ns/pid`.
 pub(crate) fn alive(pid: u32) -> bool {
+    if pid >= NAMESPACES {
+        return members(pid).into_iter().any(alive);
+    }
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };
     stat.rsplit_once(')')
         .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// The processes in a namespace; of what is no number of one, that process.
+pub(crate) fn members(namespace: u32) -> Vec<u32> {
+    if namespace < NAMESPACES {
+        return vec![namespace];
+    }
+    let name = format!("pid:[{namespace}]");
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let inside = all.filter(|entry| {
+        fs::read_link(entry.path().join("ns/pid")).is_ok_and(|link| link.to_str() == Some(&name))
+    });
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    inside.filter_map(number).collect()
 }
 
 /// Waits until this holds; false when it does not within the limit.

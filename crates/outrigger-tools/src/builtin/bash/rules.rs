@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use outrigger_shell_parse::{Command, Word};
 use serde_json::{Value, json};
 
 use super::{locate, text};
+use crate::command_line;
 use crate::error::ToolError;
 use crate::files::Located;
 use crate::host::{PermissionAsk, ToolContext};
-use crate::shell::{Simple, Word, commands, prefix};
 
-// Commands that only change the shell's folder: asked for by the folder alone (the reference's rule).
-const FOLDERS: &[&str] = &["cd", "chdir", "popd", "pushd"];
 // Commands whose arguments are paths. The reference's list, and a few more that write.
 const FILES: &[&str] = &[
     "cat", "cd", "chdir", "chmod", "chown", "cp", "head", "ln", "mkdir", "mv", "pushd", "rm",
@@ -25,7 +24,11 @@ pub(super) fn workdir(input: &Value, ctx: &ToolContext) -> Result<Located, ToolE
     }
 }
 
-pub(super) fn asks(input: &Value, ctx: &ToolContext) -> Result<Vec<PermissionAsk>, ToolError> {
+pub(super) fn asks(
+    input: &Value,
+    shell: &Path,
+    ctx: &ToolContext,
+) -> Result<Vec<PermissionAsk>, ToolError> {
     let command = text(input, "command");
     if command.contains('\0') {
         return Err(ToolError::failed("The command has a NUL byte in it."));
@@ -35,23 +38,10 @@ pub(super) fn asks(input: &Value, ctx: &ToolContext) -> Result<Vec<PermissionAsk
     if !cwd.inside {
         folders.push(cwd.real.clone());
     }
-    let (mut patterns, mut always) = (Vec::new(), Vec::new());
-    match commands(command) {
-        Some(found) => {
-            for simple in &found {
-                allowed(simple, ctx)?;
-                outside(simple, &cwd.shown, ctx, &mut folders)?;
-                if let Some((pattern, prefix)) = rule(simple) {
-                    push(&mut patterns, pattern);
-                    push(&mut always, prefix);
-                }
-            }
-        }
-        // Not understood: allowed as a whole or not at all.
-        None => {
-            patterns.push(command.to_owned());
-            always.push(command.to_owned());
-        }
+    let line = outrigger_shell_parse::read(command);
+    for simple in &line.commands {
+        allowed(simple, ctx)?;
+        outside(simple, &cwd.shown, ctx, &mut folders)?;
     }
     let mut asks = Vec::new();
     if !folders.is_empty() {
@@ -64,40 +54,24 @@ pub(super) fn asks(input: &Value, ctx: &ToolContext) -> Result<Vec<PermissionAsk
             patterns: globs.clone(),
             always: globs.clone(),
             metadata: json!({"command": command, "directories": folders, "patterns": globs}),
+            ..PermissionAsk::default()
         });
     }
-    if !patterns.is_empty() {
-        asks.push(PermissionAsk {
-            permission: "bash".to_owned(),
-            patterns,
-            always,
-            metadata: json!({"command": command}),
-        });
+    let mut ask = command_line::ask_for(command, &line);
+    // Others, such as fish, read quotes in another way.
+    let name = shell.file_name().and_then(|name| name.to_str());
+    if !name.is_some_and(|name| super::SHELLS.contains(&name)) {
+        ask = ask.of_unknown_shell(command, shell);
+    }
+    if !ask.patterns.is_empty() {
+        asks.push(ask);
     }
     Ok(asks)
 }
 
-// The pattern of a command and the one that "always" stands for.
-fn rule(simple: &Simple) -> Option<(String, String)> {
-    let words: Vec<&str> = simple.words.iter().map(|word| word.raw.as_str()).collect();
-    let Some(name) = words.first() else {
-        // A redirection alone empties a file.
-        return simple
-            .writes
-            .then(|| (simple.text.clone(), simple.text.clone()));
-    };
-    if FOLDERS.contains(name) && !simple.writes {
-        return None;
-    }
-    Some((
-        simple.text.clone(),
-        format!("{} *", prefix(&words).join(" ")),
-    ))
-}
-
 // The box keeps a forbidden program from a command in whatever way it is named; here it is said.
-fn allowed(simple: &Simple, ctx: &ToolContext) -> Result<(), ToolError> {
-    let name = simple.words.first().and_then(|word| word.value.as_deref());
+fn allowed(simple: &Command, ctx: &ToolContext) -> Result<(), ToolError> {
+    let name = simple.program();
     let (Some(name), Some(forbids)) = (name, ctx.spawner.forbids()) else {
         return Ok(());
     };
@@ -112,18 +86,19 @@ fn allowed(simple: &Simple, ctx: &ToolContext) -> Result<(), ToolError> {
 
 // Folders outside of the project that a command's arguments or redirections name.
 fn outside(
-    simple: &Simple,
+    simple: &Command,
     cwd: &Path,
     ctx: &ToolContext,
     folders: &mut Vec<PathBuf>,
 ) -> Result<(), ToolError> {
-    let name = simple.words.first().and_then(|word| word.value.as_deref());
+    let name = simple.program();
     let arguments = match name {
         Some(name) if FILES.contains(&name) => simple.words.get(1..).unwrap_or_default(),
         _ => &[],
     };
+    let files = simple.files.iter().map(|file| &file.name);
     let is_mode = |path: &str| name == Some("chmod") && path.starts_with('+');
-    for path in arguments.iter().chain(&simple.files).filter_map(known) {
+    for path in arguments.iter().chain(files).filter_map(known) {
         if path.starts_with('-') || path.starts_with("/dev/") || is_mode(&path) {
             continue;
         }
@@ -132,7 +107,7 @@ fn outside(
             Err(error @ ToolError::Forbidden { .. }) => return Err(error),
             Err(_) => continue,
         };
-        if at.inside || at.is_lent(ctx) && !simple.writes {
+        if at.inside || at.is_lent(ctx) && !simple.writes() {
             continue;
         }
         let folder = if at.real.is_dir() {
@@ -149,18 +124,12 @@ fn outside(
 
 // A word that is a known path, with `~` at its beginning put in.
 fn known(word: &Word) -> Option<String> {
-    let value = word.value.clone()?;
+    let value = word.known()?.to_owned();
     let home = || std::env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
     match value.strip_prefix('~') {
         // A quoted tilde is a name; asking once too often does no harm.
         Some("") => Some(home()),
         Some(rest) if rest.starts_with('/') => Some(format!("{}{rest}", home())),
         _ => Some(value),
-    }
-}
-
-fn push(list: &mut Vec<String>, text: String) {
-    if !list.contains(&text) {
-        list.push(text);
     }
 }

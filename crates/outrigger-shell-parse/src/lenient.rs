@@ -1,63 +1,70 @@
-//! Reading a shell command far enough to know which programs it runs, so that permission rules can be asked for each of them. Not a
-//! shell: what it cannot read is asked for as a whole.
+//! What may be found in a line that the strict reader does not vouch for: enough to hold a rule that denies against it. It
+//! knows most of the grammar and none of its corners.
 
-mod prefix;
+use crate::strict::{DEEPEST, wrapped};
+use crate::variables::assigned;
+use crate::wrappers::{self, Inner};
+use crate::{Command, File, UNKNOWN, Word};
 
-pub(crate) use prefix::prefix;
+/// Substitutions nest; a model has no honest reason to go deeper.
+const NESTED: usize = 32;
+/// Most commands of one line; a rule that denies is not held against further ones.
+const MOST: usize = 1000;
 
-// Substitutions nest; a model has no honest reason to go deeper.
-const DEEPEST: usize = 32;
-
-/// A simple command within a command line.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Simple {
-    /// As written, redirections included.
-    pub(crate) text: String,
-    /// Words without assignments and redirections.
-    pub(crate) words: Vec<Word>,
-    /// Files that its redirections write to or read from.
-    pub(crate) files: Vec<Word>,
-    /// One of them is written to.
-    pub(crate) writes: bool,
+/// The commands that are found, in the order in which they begin, those that wrappers start included.
+pub(crate) fn read(source: &str) -> Vec<Command> {
+    let mut found = Vec::new();
+    collect(source, 0, &mut found);
+    found
 }
 
-/// A word.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Word {
-    /// As written.
-    pub(crate) raw: String,
-    /// Without quotes; `None` when it depends on a variable, a substitution or a wildcard.
-    pub(crate) value: Option<String>,
-}
-
-/// The simple commands of a command line, those in substitutions included, in the order in which they begin. `None` when it cannot be
-/// read with certainty.
-pub(crate) fn commands(source: &str) -> Option<Vec<Simple>> {
+fn collect(source: &str, depth: usize, all: &mut Vec<Command>) {
     let mut reader = Reader::new(source, 0);
-    reader.list(None)?;
+    // What was found before an error counts.
+    let _ = reader.list(None);
     let mut found = reader.found;
     found.sort_by_key(|(at, _)| *at);
-    Some(found.into_iter().map(|(_, simple)| simple).collect())
+    for (_, command) in found {
+        unfold(command, depth, all);
+    }
 }
 
-/// The commands of a command line without assignments and redirections, and once more as they were written where that differs.
-/// `None` when it cannot be read with certainty.
-#[must_use]
-pub fn commands_of(line: &str) -> Option<Vec<String>> {
-    let both = commands(line)?.into_iter().flat_map(|simple| {
-        let words: Vec<&str> = simple.words.iter().map(|word| word.raw.as_str()).collect();
-        let bare = words.join(" ");
-        let written = (bare != simple.text).then_some(simple.text);
-        std::iter::once(bare).chain(written)
-    });
-    Some(both.collect())
+fn unfold(command: Command, depth: usize, all: &mut Vec<Command>) {
+    if all.len() >= MOST || depth > DEEPEST {
+        return;
+    }
+    let inner = wrappers::unfold(&command.words).unwrap_or_default();
+    let evaluated = evaluated(&command.words);
+    all.push(command);
+    for inner in inner {
+        match inner {
+            Inner::Line(line) => collect(&line, depth + 1, all),
+            Inner::Words(words) => unfold(wrapped(words), depth + 1, all),
+        }
+    }
+    if let Some(line) = evaluated {
+        collect(&line, depth + 1, all);
+    }
+}
+
+/// The line that `eval` and `trap` are given, and any other whose words are one.
+fn evaluated(words: &[Word]) -> Option<String> {
+    let (program, arguments) = words.split_first()?;
+    match program.known()? {
+        "eval" => {
+            let values: Vec<&str> = arguments.iter().map(|word| word.value.as_str()).collect();
+            Some(values.join(" "))
+        }
+        "trap" => arguments.first()?.known().map(str::to_owned),
+        _ => None,
+    }
 }
 
 struct Reader<'a> {
     src: &'a str,
     at: usize,
     depth: usize,
-    found: Vec<(usize, Simple)>,
+    found: Vec<(usize, Command)>,
     heredocs: Vec<(String, bool)>,
 }
 
@@ -72,7 +79,7 @@ enum Taken {
 #[derive(Default)]
 struct Open {
     start: Option<usize>,
-    simple: Simple,
+    simple: Command,
     taken: Option<Taken>,
 }
 
@@ -108,17 +115,25 @@ impl<'a> Reader<'a> {
     // Commands up to `until` (`)` of a subshell or substitution) or the end.
     fn list(&mut self, until: Option<u8>) -> Option<()> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > NESTED {
             return None;
         }
         let mut open = Open::default();
+        let read = self.commands(until, &mut open);
+        if read.is_none() {
+            self.close(&mut open);
+        }
+        read
+    }
+
+    fn commands(&mut self, until: Option<u8>, open: &mut Open) -> Option<()> {
         let mut cases = Cases::default();
         loop {
             if std::mem::take(&mut cases.pattern) {
                 self.case_pattern()?;
             }
             let Some(c) = self.peek() else {
-                self.close(&mut open);
+                self.close(open);
                 self.depth -= 1;
                 return (until.is_none() && self.heredocs.is_empty()).then_some(());
             };
@@ -126,34 +141,34 @@ impl<'a> Reader<'a> {
                 b' ' | b'\t' | b'\r' => self.at += 1,
                 b'\\' if self.starts("\\\n") => self.at += 2,
                 b'\n' => {
-                    self.close(&mut open);
+                    self.close(open);
                     self.at += 1;
                     self.skip_heredocs()?;
                 }
                 b'#' => {
-                    self.close(&mut open);
+                    self.close(open);
                     self.at += self.rest().find('\n').unwrap_or(self.rest().len());
                 }
                 b';' | b'|' => {
-                    self.close(&mut open);
+                    self.close(open);
                     cases.pattern = cases.depth > 0 && (self.starts(";;") || self.starts(";&"));
                     let ends = [";;&", ";;", ";&"].into_iter().find(|op| self.starts(op));
                     self.at += ends.map_or(1, str::len);
                 }
-                b'&' if self.starts("&>") => self.redirect(&mut open)?,
+                b'&' if self.starts("&>") => self.redirect(open)?,
                 b'&' => {
-                    self.close(&mut open);
+                    self.close(open);
                     self.at += 1;
                 }
-                b'<' | b'>' => self.redirect(&mut open)?,
+                b'<' | b'>' => self.redirect(open)?,
                 b')' => {
-                    self.close(&mut open);
+                    self.close(open);
                     self.depth -= 1;
                     self.at += 1;
                     return (until == Some(b')')).then_some(());
                 }
-                b'(' => self.parenthesis(&mut open)?,
-                _ => self.word_of(&mut open, &mut cases)?,
+                b'(' => self.parenthesis(open)?,
+                _ => self.word_of(open, &mut cases)?,
             }
         }
     }
@@ -198,9 +213,8 @@ impl<'a> Reader<'a> {
                     cases.depth = cases.depth.checked_sub(1)?;
                     return Some(());
                 }
-                "for" | "select" | "function" | "[[" | "[" | "export" | "declare" | "local"
-                | "readonly" | "typeset" | "unset" => open.taken = Some(Taken::Silent),
-                raw if is_assignment(raw) => {
+                "for" | "select" | "function" | "[[" => open.taken = Some(Taken::Silent),
+                raw if assigned(raw).is_some() => {
                     begin(open, start);
                     if self.starts("(") {
                         self.at += 1;
@@ -267,7 +281,7 @@ impl<'a> Reader<'a> {
         }
         let start = done.start.unwrap_or(self.at);
         let text = self.src.get(start..self.at).unwrap_or("").trim().to_owned();
-        self.found.push((start, Simple { text, ..simple }));
+        self.found.push((start, Command { text, ..simple }));
     }
 
     fn redirect(&mut self, open: &mut Open) -> Option<()> {
@@ -277,7 +291,10 @@ impl<'a> Reader<'a> {
             self.at += 2;
             self.list(Some(b')'))?;
             let raw = self.src.get(start..self.at)?.to_owned();
-            open.simple.words.push(Word { raw, value: None });
+            open.simple.words.push(Word {
+                raw,
+                value: UNKNOWN.to_string(),
+            });
             return Some(());
         }
         let operator = [
@@ -296,13 +313,16 @@ impl<'a> Reader<'a> {
         match operator {
             "<<" | "<<-" => {
                 let quoted = target.raw.contains(['\'', '"', '\\']);
-                self.heredocs.push((target.value?, quoted));
+                self.heredocs.push((target.value, quoted));
             }
             "<<<" => {}
             "<&" | ">&" if target.raw.bytes().all(|b| b.is_ascii_digit() || b == b'-') => {}
             _ => {
-                open.simple.writes |= operator != "<";
-                open.simple.files.push(target);
+                let written = operator != "<";
+                open.simple.files.push(File {
+                    name: target,
+                    written,
+                });
             }
         }
         Some(())
@@ -342,7 +362,7 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self) -> Option<Word> {
         let start = self.at;
-        let mut value = Some(String::new());
+        let mut value = String::new();
         while let Some(c) = self.peek() {
             match c {
                 b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'<' | b'>' | b'(' | b')' => {
@@ -351,14 +371,14 @@ impl<'a> Reader<'a> {
                 b'\'' => {
                     let inner = self.src.get(self.at + 1..)?;
                     let end = inner.find('\'')?;
-                    push(&mut value, inner.get(..end)?);
+                    value.push_str(inner.get(..end)?);
                     self.at += end + 2;
                 }
                 b'"' => self.double_quoted(&mut value)?,
                 b'\\' => {
                     let next = self.rest().chars().nth(1)?;
                     if next != '\n' {
-                        push(&mut value, next.encode_utf8(&mut [0; 4]));
+                        value.push(next);
                     }
                     self.at += 1 + next.len_utf8();
                 }
@@ -369,12 +389,12 @@ impl<'a> Reader<'a> {
                     expand(&mut value, raw);
                 }
                 b'*' | b'?' | b'[' => {
-                    value = None;
+                    value.push(UNKNOWN);
                     self.at += 1;
                 }
                 _ => {
                     let c = self.rest().chars().next()?;
-                    push(&mut value, c.encode_utf8(&mut [0; 4]));
+                    value.push(c);
                     self.at += c.len_utf8();
                 }
             }
@@ -383,7 +403,7 @@ impl<'a> Reader<'a> {
         Some(Word { raw, value })
     }
 
-    fn double_quoted(&mut self, value: &mut Option<String>) -> Option<()> {
+    fn double_quoted(&mut self, value: &mut String) -> Option<()> {
         self.at += 1;
         loop {
             let c = self.rest().chars().next()?;
@@ -395,9 +415,9 @@ impl<'a> Reader<'a> {
                 '\\' => {
                     let next = self.rest().chars().nth(1)?;
                     if !matches!(next, '$' | '`' | '"' | '\\' | '\n') {
-                        push(value, "\\");
+                        value.push('\\');
                     }
-                    push(value, next.encode_utf8(&mut [0; 4]));
+                    value.push(next);
                     self.at += 1 + next.len_utf8();
                 }
                 '$' | '`' => {
@@ -407,7 +427,7 @@ impl<'a> Reader<'a> {
                     expand(value, raw);
                 }
                 other => {
-                    push(value, other.encode_utf8(&mut [0; 4]));
+                    value.push(other);
                     self.at += other.len_utf8();
                 }
             }
@@ -504,28 +524,13 @@ fn begin(open: &mut Open, at: usize) {
     open.start.get_or_insert(at);
 }
 
-fn push(value: &mut Option<String>, text: &str) {
-    if let Some(value) = value {
-        value.push_str(text);
-    }
-}
-
 // `$HOME` is as good as `~`; any other variable is unknown.
-fn expand(value: &mut Option<String>, raw: &str) {
-    if matches!(raw, "$HOME" | "${HOME}") && value.as_deref() == Some("") {
-        push(value, "~");
+fn expand(value: &mut String, raw: &str) {
+    if matches!(raw, "$HOME" | "${HOME}") && value.is_empty() {
+        value.push('~');
     } else if raw != "$" {
-        *value = None;
+        value.push(UNKNOWN);
     }
-}
-
-fn is_assignment(raw: &str) -> bool {
-    raw.split_once('=').is_some_and(|(name, _)| {
-        let name = name.strip_suffix('+').unwrap_or(name);
-        !name.is_empty()
-            && !name.starts_with(|c: char| c.is_ascii_digit())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ const WORDS: &[(usize, &[&str])] = &[
 ];
 
 /// The words of the command that "always" stands for.
-pub(crate) fn prefix<'a>(words: &'a [&'a str]) -> &'a [&'a str] {
+pub(super) fn prefix<'a>(words: &'a [&'a str]) -> &'a [&'a str] {
     let count = WORDS
         .iter()
         .rev()
@@ -142,4 +142,31 @@ pub(crate) fn prefix<'a>(words: &'a [&'a str]) -> &'a [&'a str] {
         })
         .map_or(1, |(count, _)| *count);
     &words[..count.min(words.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        for (words, want) in [
+            ("git commit -m x", "git commit"),
+            ("git stash pop", "git stash pop"),
+            ("git", "git"),
+            ("npm run build -- --x", "npm run build"),
+            ("npm --version", "npm --version"),
+            ("git -C sub status", "git -C"),
+            ("docker compose up -d", "docker compose up"),
+            ("kubectl get pods -n x", "kubectl get"),
+            ("bun run x y", "bun run x"),
+            ("cargo test -p x", "cargo test"),
+            ("cat x", "cat"),
+            ("env ls", "env"),
+            ("/bin/ls sub", "/bin/ls"),
+        ] {
+            let words: Vec<&str> = words.split(' ').collect();
+            assert_eq!(prefix(&words).join(" "), want);
+        }
+    }
 }

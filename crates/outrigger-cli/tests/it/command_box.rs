@@ -1,0 +1,472 @@
+//! What commands of the model see and change where nobody set anything (`tools.sandbox`, issue 18): not the secrets of the home
+//! folder, and nothing that is run the next time.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::granted::granting;
+use crate::support::*;
+
+const SECRET: &str = "not-for-you";
+/// Long enough for a look at what was made.
+const LOOKS: std::time::Duration = std::time::Duration::from_millis(600);
+
+fn bash(command: &str) -> Value {
+    turn([call(
+        "bash",
+        json!({ "command": command, "description": "x" }),
+    )])
+}
+
+/// Rows run as one turn each.
+fn with(rows: &[&str]) -> World {
+    let turns: Vec<Value> = rows.iter().map(|row| bash(row)).chain([done()]).collect();
+    let world = World::new(turns);
+    granting(&world, "[agent]\nmax_steps = 100\n");
+    // Whoever asks about such lines first is somebody else.
+    world.config(json!({ "permission": { "external_directory": "allow", "bash": "allow", "doom_loop": "allow" } }));
+    world
+}
+
+fn has_views() -> bool {
+    outrigger_sandbox::Spawner::new().unwrap().has_views()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the user's own git")]
+fn git(folder: &Path, args: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=me", "-c", "user.email=me@x"])
+        .args(args)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// A repository with a commit.
+fn repository(world: &World) {
+    world.file("a.txt", "a\n");
+    let project = world.project();
+    for args in [
+        &["init", "-q", "-b", "main"][..],
+        &["add", "a.txt"],
+        &["commit", "-qm", "one"],
+        &["config", "user.name", "me"],
+        &["config", "user.email", "me@x"],
+    ] {
+        git(&project, args);
+    }
+}
+
+const SECRETS: [&str; 26] = [
+    ".ssh/id_rsa",
+    ".ssh/config",
+    ".gnupg/private-keys-v1.d/k",
+    ".aws/credentials",
+    ".azure/token.json",
+    ".config/gcloud/credentials.db",
+    ".kube/config",
+    ".docker/config.json",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials.toml",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh/hosts.yml",
+    ".config/hub",
+    ".password-store/a.gpg",
+    ".mozilla/firefox/p/logins.json",
+    ".config/google-chrome/Default/Cookies",
+    ".local/share/keyrings/login.keyring",
+    ".local/share/opencode/auth.json",
+    ".bash_history",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".config/rclone/rclone.conf",
+    ".pgpass",
+];
+
+const READS: [&str; 8] = [
+    "grep -rs not-for ~ ; true",
+    "cd ~; for f in $LIST; do cat \"$f\"; done 2>/dev/null; true",
+    "cat /proc/self/root$HOME/.ssh/id_rsa /proc/thread-self/root$HOME/.aws/credentials",
+    "cp -r ~/.ssh ~/.aws . ; cat .ssh/* .aws/*; ln ~/.ssh/id_rsa k; cat k; ln -s ~/.ssh s; cat s/id_rsa",
+    "mv ~/.ssh moved; cat moved/id_rsa",
+    "tar cf - -C ~ .ssh .netrc .gnupg | tr -d '\\0'",
+    "umount ~/.ssh; umount -l ~/.netrc; cat ~/.ssh/id_rsa ~/.netrc; unshare -Urm sh -c 'umount ~/.ssh; cat ~/.ssh/id_rsa'",
+    "cat ~/plain.txt",
+];
+
+fn home_file(world: &World, name: &str, text: &str) {
+    let path = world.home().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn secrets_of_the_home_folder_are_hidden_from_commands() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let list = SECRETS.join(" ");
+    let rows = READS.map(|row| row.replace("$LIST", &list));
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let world = with(&rows);
+    for name in SECRETS {
+        home_file(&world, name, SECRET);
+    }
+    home_file(&world, "plain.txt", "plain");
+    // A project shows itself nothing.
+    let home = world.home().display().to_string();
+    world.settings(&format!("[tools]\nsecrets = [\"{home}\"]\n"));
+    let told = world.run(&["do it"]).ok();
+    assert!(told.stderr.contains("tools.secrets"), "{}", told.stderr);
+    let answers = world.mock.last().texts("tool");
+    assert_eq!(answers.len(), READS.len());
+    for (row, answer) in READS.iter().zip(&answers) {
+        assert!(!answer.contains(SECRET), "{row}: {answer}");
+    }
+    assert!(answers[7].contains("plain"), "{}", answers[7]);
+    for name in SECRETS {
+        assert_eq!(fs::read_to_string(world.home().join(name)).unwrap(), SECRET);
+    }
+}
+
+#[test]
+fn a_user_shows_commands_what_they_need() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let world = with(&["cat ~/.ssh/id_rsa; echo; cat ~/.netrc; echo x > ~/.ssh/rc"]);
+    home_file(&world, ".ssh/id_rsa", SECRET);
+    home_file(&world, ".netrc", "other");
+    granting(&world, "[tools]\nsecrets = [\"~/.ssh\"]\n");
+    world.run(&["do it"]).ok();
+    let answer = world.mock.last().texts("tool").remove(0);
+    assert!(
+        answer.contains(SECRET) && !answer.contains("other"),
+        "{answer}"
+    );
+    assert!(!world.home().join(".ssh/rc").exists());
+}
+
+/// Each would be run by somebody else later. `G` is `.git`.
+const PLANTS: [&str; 40] = [
+    "echo x >> ~/.bashrc",
+    "echo x >> ~/.profile",
+    "echo x > ~/.bash_profile",
+    "echo x > ~/.zshenv",
+    "mkdir -p ~/.config/fish && echo x > ~/.config/fish/config.fish",
+    "mkdir -p ~/.config/autostart && echo x > ~/.config/autostart/x.desktop",
+    "mkdir -p ~/.config/systemd/user && echo x > ~/.config/systemd/user/x.service",
+    "mkdir -p ~/.config/environment.d && echo A=b > ~/.config/environment.d/x.conf",
+    "mkdir -p ~/.local/bin && echo x > ~/.local/bin/ls",
+    "mkdir -p ~/bin && echo x > ~/bin/ls",
+    "mkdir -p ~/.ssh && echo x > ~/.ssh/rc",
+    "echo x | crontab -",
+    "git config --global core.hooksPath /tmp/x",
+    "echo '[alias] st = !touch x' >> ~/.gitconfig",
+    "mkdir -p ~/.config/git && echo x > ~/.config/git/config",
+    "mkdir -p ~/.config/opencode && echo '{}' > ~/.config/opencode/opencode.json",
+    "echo 'sandbox = \"off\"' > ~/.config/outrigger/outrigger.toml",
+    "mkdir -p ~/.claude && echo '{}' > ~/.claude/settings.json",
+    "mkdir -p ~/.codex && echo x > ~/.codex/config.toml",
+    "mkdir -p ~/.gemini && echo x > ~/.gemini/settings.json",
+    "mkdir -p ~/.cargo/bin && echo x > ~/.cargo/bin/cargo",
+    "mkdir -p ~/.cache/pre-commit && echo x > ~/.cache/pre-commit/db.db",
+    "ln -s /tmp ~/.config/nvim; mv ~/.config ~/.config2",
+    "git config core.fsmonitor ./evil",
+    "git config core.hooksPath ./evil",
+    "git config --worktree core.fsmonitor ./evil; printf '[core]\\nfsmonitor=./evil\\n' > .git/config.worktree",
+    "printf '[core]\\nfsmonitor=./evil\\n' >> .git/config",
+    "printf '[core]\\nfsmonitor=./evil\\n' > c && mv -f c .git/config",
+    "cp evil .git/hooks/post-checkout",
+    "mv .git/hooks h; mkdir .git/hooks; cp evil .git/hooks/pre-commit",
+    "rm -rf .git/hooks; ln -s ../evils .git/hooks",
+    "mv .git g; cp -r g .git; cp evil .git/hooks/pre-commit",
+    "mkdir other && cp -r .git/. other/ && rm -f other/config && printf '[core]\\nfsmonitor=./evil\\n' > other/config && echo ../other > .git/commondir",
+    "ln -s ../other/x .git/commondir",
+    "mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes",
+    "mkdir -p .git/objects/info; echo ../../other/objects > .git/objects/info/alternates",
+    "echo '{\"plugin\":[\"./evil.js\"]}' > opencode.json",
+    "mkdir -p .claude && echo '{}' > .claude/settings.json",
+    "mkdir -p .codex && echo x > .codex/config.toml",
+    "rm -rf .opencode && mkdir -p .opencode/plugin && echo x > .opencode/plugin/x.js",
+];
+
+/// All files below a folder with what they hold, but for what is put aside, made for commands, or the store's own.
+fn state(folder: &Path, leave: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(inner) = folders.pop() {
+        for entry in fs::read_dir(&inner).unwrap().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(folder).unwrap().display().to_string();
+            if name.contains(".put-aside") || leave.iter().any(|it| name.starts_with(it)) {
+                continue;
+            }
+            if path.is_symlink() {
+                let to = fs::read_link(&path).unwrap();
+                all.push((name, to.display().to_string().into_bytes()));
+            } else if path.is_dir() {
+                folders.push(path);
+            } else {
+                all.push((name, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+const LEFT: [&str; 6] = [
+    ".local/share/outrigger",
+    ".local/share/opencode",
+    ".cache/outrigger",
+    ".cache/opencode",
+    ".config/outrigger/",
+    ".npm",
+];
+
+#[test]
+fn commands_change_nothing_that_runs_the_next_time() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let world = with(&PLANTS);
+    repository(&world);
+    home_file(&world, ".bashrc", "# mine\n");
+    home_file(&world, ".profile", "# mine\n");
+    home_file(&world, ".gitconfig", "[user]\nname=me\n");
+    home_file(&world, ".cache/pip/x", "");
+    world.file(".opencode/command/x.md", "hello");
+    world.file("evil", "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\n");
+    let marker = world.path("ran");
+    make_executable(&world.path("evil"));
+    let home = state(&world.home(), &LEFT);
+    let kept = [
+        ".git/config",
+        ".git/hooks",
+        ".git/info",
+        ".git/objects/info",
+    ];
+    let before = kept.map(|name| state_of(&world.path(name)));
+    let settings = world.read("opencode.json");
+    let user = world.home().join(".config/outrigger/outrigger.toml");
+    let of_user = fs::read_to_string(&user).unwrap();
+    world.run(&["do it"]).ok();
+    std::thread::sleep(LOOKS);
+    let answers = world.mock.last().texts("tool");
+    assert_eq!(answers.len(), PLANTS.len());
+    assert_eq!(state(&world.home(), &LEFT), home, "{answers:#?}");
+    assert_eq!(
+        kept.map(|name| state_of(&world.path(name))),
+        before,
+        "{answers:#?}"
+    );
+    assert_eq!(world.read("opencode.json"), settings);
+    assert_eq!(fs::read_to_string(user).unwrap(), of_user);
+    assert_eq!(world.read(".opencode/command/x.md"), "hello");
+    for name in [
+        ".git/commondir",
+        ".git/config.worktree",
+        ".claude/settings.json",
+        ".codex",
+    ] {
+        assert!(
+            fs::symlink_metadata(world.path(name)).is_err(),
+            "{name}: {answers:#?}"
+        );
+    }
+    git(&world.project(), &["status"]);
+    git(&world.project(), &["commit", "--allow-empty", "-m", "two"]);
+    assert!(!marker.exists() && !world.path("ran").exists());
+}
+
+/// What it is, whether file or folder.
+fn state_of(path: &Path) -> Vec<(String, Vec<u8>)> {
+    match path.is_dir() {
+        true => state(path, &[]),
+        false => vec![(String::new(), fs::read(path).unwrap_or_default())],
+    }
+}
+
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The work that commands are there for.
+#[test]
+fn ordinary_work_goes_on() {
+    let rows = [
+        "echo b > b.txt && git add b.txt && git commit -qm two && git log --oneline | wc -l",
+        "git checkout -q -b side && echo c >> b.txt && git commit -qam three && git checkout -q main && git branch",
+        "echo d >> a.txt && git stash -q && git stash pop -q && git diff --stat",
+        "git commit -qam four && git checkout -q side && git rebase -q main && git log --oneline",
+        "git tag v1 && git merge -q main && git worktree list && git gc -q && git reset -q --hard HEAD~1 && git status --short",
+        "f=$(mktemp) && echo x > $f && cat $f && d=$(mktemp -d) && ls -a $d && cat <<X\nhere\nX",
+        "python3 -c 'import tempfile; print(tempfile.NamedTemporaryFile().name)'; echo y > ~/.cache/pip/y && cat ~/.cache/pip/y",
+        "echo t > $TMPDIR/kept",
+        "cat $TMPDIR/kept; echo shm > /dev/shm/x && cat /dev/shm/x",
+        "ls /dev/shm; cat ~/.gitconfig",
+    ];
+    let world = with(&rows);
+    repository(&world);
+    home_file(&world, ".gitconfig", "[user]\nname=me\n");
+    home_file(&world, ".cache/pip/x", "");
+    world.run(&["do it"]).ok();
+    let answers = world.mock.last().texts("tool");
+    let wants = [
+        "2", "side", "a.txt", "four", "[side]", "here", "y", "", "t\nshm", "name=me",
+    ];
+    for ((row, answer), want) in rows.iter().zip(&answers).zip(wants) {
+        assert!(answer.contains(want), "{row}: {answer}");
+        assert!(
+            !answer.contains("fatal") && !answer.contains("Read-only"),
+            "{row}: {answer}"
+        );
+    }
+    assert!(!answers[9].contains('x'), "{}", answers[9]);
+    // The folder for temporary files goes with the agent.
+    let left = fs::read_dir(world.root().join("tmp")).unwrap().flatten();
+    let left = left.filter(|it| it.path().join("kept").is_file());
+    assert_eq!(left.count(), 0);
+}
+
+/// The home folder as the project: it is written, but for what runs next.
+#[test]
+fn the_home_folder_as_a_project_keeps_its_startup_files() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let rows = [
+        "echo x >> .bashrc; echo x > .bash_profile; mkdir -p .local/bin && echo x > .local/bin/ls",
+        "mkdir -p .config/fish && echo x > .config/fish/config.fish; mv .config c2; echo x > .gitconfig",
+        "mkdir -p .config/autostart .config/opencode; echo x > .config/opencode/opencode.json; cat .netrc",
+        "echo fine > notes.txt",
+    ];
+    let world = with(&rows);
+    home_file(&world, ".bashrc", "# mine\n");
+    home_file(&world, ".netrc", SECRET);
+    home_file(&world, ".config/x", "");
+    let model = fs::read_to_string(world.path("opencode.json")).unwrap();
+    fs::create_dir_all(world.home().join(".config/opencode")).unwrap();
+    fs::write(world.home().join(".config/opencode/opencode.json"), &model).unwrap();
+    let home = world.home();
+    let mut command = world.command(&["run", "do it"]);
+    command.current_dir(&home);
+    world.start(command).end().ok();
+    std::thread::sleep(LOOKS);
+    let answers = world.mock.last().texts("tool");
+    assert_eq!(
+        fs::read_to_string(home.join(".bashrc")).unwrap(),
+        "# mine\n"
+    );
+    let there = fs::read_to_string(home.join(".config/opencode/opencode.json")).unwrap();
+    assert_eq!(there, model);
+    for name in [
+        ".bash_profile",
+        ".gitconfig",
+        ".local/bin/ls",
+        ".config/fish",
+        ".config/autostart",
+    ] {
+        assert!(!home.join(name).exists(), "{name}: {answers:#?}");
+    }
+    assert!(!answers.concat().contains(SECRET), "{answers:#?}");
+    assert_eq!(
+        fs::read_to_string(home.join("notes.txt")).unwrap(),
+        "fine\n"
+    );
+}
+
+/// A command that the sandbox refuses, and how it is told.
+const REFUSED: &str = "echo x > ~/outside.txt";
+
+#[test]
+fn nobody_but_a_person_lets_a_command_out_of_its_sandbox() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    // Without a terminal, with `--auto`, by a rule, and by a plugin that may approve.
+    let approves = "export const P = async () => ({ 'permission.ask': async (_, o) => { o.status = 'allow' } })\n";
+    for (args, plugin) in [
+        (&["do it"][..], false),
+        (&["--auto", "do it"], false),
+        (&["--auto", "do it"], true),
+    ] {
+        let world = with(&[REFUSED]);
+        world.config(json!({ "permission": { "*": "allow" } }));
+        if plugin {
+            let file = world.plugin("approves", approves);
+            granting(&world, &format!("[plugins.{file:?}]\napprove = true\n"));
+        }
+        world.run(args).ok();
+        let told = world.mock.last().texts("tool").remove(0);
+        assert!(told.contains("Read-only file system"), "{told}");
+        assert!(
+            told.contains("The sandbox of commands may be the reason"),
+            "{told}"
+        );
+        assert!(!world.home().join("outside.txt").exists());
+    }
+}
+
+#[test]
+fn a_command_is_offered_outside_of_its_sandbox_once() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let policy = "[sandbox]\ntools = \"workspace-write\"\n";
+    for (reply, machine, made) in [
+        (Some("once"), None, true),
+        (Some("reject"), None, false),
+        (None, Some(policy), false),
+    ] {
+        let world = with(&[REFUSED]);
+        world.config(json!({ "permission": { "*": "allow" } }));
+        let mut command = world.command(&["serve", "--no-auth", "--port", &free_port()]);
+        if let Some(text) = machine {
+            let file = world.root().join("policy.toml");
+            fs::write(&file, text).unwrap();
+            command.env("OUTRIGGER_POLICY", file);
+        }
+        let server = world.serve_with(command);
+        let session = server.post("/session", &json!({})).json(200);
+        let id = session["id"].as_str().unwrap();
+        let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
+        server.post(&format!("/session/{id}/prompt_async"), &prompt);
+        let minute = std::time::Duration::from_secs(60);
+        let open = || server.get("/permission").json(200);
+        if let Some(reply) = reply {
+            assert!(wait_until(minute, || !open()
+                .as_array()
+                .unwrap()
+                .is_empty()));
+            let asked = open();
+            assert_eq!(asked[0]["permission"], "sandbox");
+            assert_eq!(asked[0]["patterns"][0], REFUSED);
+            let reason = asked[0]["metadata"]["reason"].as_str().unwrap();
+            assert!(reason.contains("outside of it"), "{reason}");
+            let question = asked[0]["id"].as_str().unwrap();
+            let path = format!("/permission/{question}/reply");
+            server.post(&path, &json!({ "reply": reply })).json(200);
+        }
+        let told = || {
+            world
+                .mock
+                .requests()
+                .iter()
+                .any(|it| !it.texts("tool").is_empty())
+        };
+        assert!(wait_until(minute, told));
+        assert!(open().as_array().unwrap().is_empty());
+        assert_eq!(world.home().join("outside.txt").exists(), made, "{reply:?}");
+    }
+}

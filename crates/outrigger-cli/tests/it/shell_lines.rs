@@ -1,0 +1,126 @@
+//! Rules about words of the shell, against lines that spell them in another way or run them by something else (rows 400 to 439 of
+//! docs/bypass.md), with nobody there to ask.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// Runs the lines as calls of one step; in each `FILE` stands for a file that it is to make. The lines whose file is there.
+fn made<'a>(lines: &[&'a str], rules: Value) -> Vec<&'a str> {
+    let file = |at: usize| format!("made-{at}");
+    let calls = lines.iter().enumerate().map(|(at, line)| {
+        let command = line.replace("FILE", &file(at));
+        call("bash", json!({ "command": command, "description": "x" }))
+    });
+    let world = World::new([turn(calls.collect::<Vec<_>>()), done()]);
+    world.config(json!({ "permission": { "bash": rules } }));
+    world.run(&["do it"]);
+    let made = lines.iter().enumerate();
+    let made: Vec<&str> = made
+        .filter(|(at, _)| world.path(&file(*at)).exists())
+        .map(|(_, line)| *line)
+        .collect();
+    made
+}
+
+#[test]
+fn a_denied_word_is_not_run_however_it_is_spelled() {
+    let lines = [
+        "'touch' FILE",
+        "\\touch FILE",
+        "to\"\"uch FILE",
+        "touch\tFILE",
+        "Y=1 touch FILE",
+        "y=1 touch FILE",
+        "> /dev/null touch FILE",
+        "/usr/bin/touch FILE",
+        "v=FILE; touch $v",
+        "x=touch; $x FILE",
+        "env touch FILE",
+        "env -i PATH=\"$PATH\" touch FILE",
+        "env -S 'touch FILE'",
+        "command touch FILE",
+        "exec touch FILE",
+        "nice nohup timeout 5 setsid -w touch FILE",
+        "time touch FILE",
+        "echo FILE | xargs touch",
+        "echo touch FILE | sh",
+        "find . -maxdepth 0 -exec touch FILE ';'",
+        "sh -c 'touch FILE'",
+        "bash -lc 'touch FILE'",
+        "eval 'touch FILE'",
+        "f() { touch FILE; }; f",
+        "shopt -s expand_aliases\nalias a=touch\na FILE",
+        "to{u,}ch FILE",
+        "t=ouch; t${t:-} FILE; \"t$t\" FILE",
+        "trap 'touch FILE' EXIT",
+        "echo $(touch FILE)",
+        "cat <(touch FILE)",
+        "for i in FILE; do touch $i; done",
+    ];
+    let rules = json!({ "*": "allow", "touch *": "deny" });
+    assert_eq!(made(&lines, rules.clone()), Vec::<&str>::new());
+    // What has nothing to do with it runs.
+    let others = [
+        "echo touch > FILE",
+        "cat > FILE <<'E'\n$(touch x)\nE",
+        "env A=b sh -c 'echo \"$A\" > FILE'",
+    ];
+    assert_eq!(made(&others, rules), others);
+}
+
+#[test]
+fn what_hides_a_command_needs_approval() {
+    let lines = [
+        "[[ 'a[$(touch FILE)]' -eq 0 ]]",
+        "x='a[$(touch FILE)]'; ((x))",
+        "declare -i x='a[$(touch FILE)]'",
+        "x='a[$(touch FILE)]'; let x",
+        "x='a[$(touch FILE)]'; test -v \"$x\"",
+        "x='a[$(touch FILE)]'; printf -v \"$x\" y",
+        "RANDOM='a[$(touch FILE)]'",
+        "x='$(touch FILE)'; echo ${x@P}",
+        "echo \"$'\"; touch FILE; echo \"'\"",
+        "cat <<-E\n\tE\ntouch FILE\nE",
+        "export -p > FILE",
+        "readonly > FILE",
+        "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0='touch FILE'; git status",
+        "git() { touch FILE; }; git status",
+        "printf '#!/bin/sh\\ntouch FILE' > git; PATH=.:$PATH; git status",
+        "git status; touch FILE",
+        "git status \"$(touch FILE)\"",
+        "echo \"`touch FILE`\"",
+        "echo >&'$(touch FILE)'",
+        "echo a &> y touch FILE; echo $((x=1)) > FILE",
+        "echo {fd}>FILE; exec {fd}>FILE",
+        "hash -p /usr/bin/touch git; git FILE",
+        "alias echo=touch\necho FILE > FILE",
+    ];
+    let rules = json!({ "*": "ask", "git status *": "allow", "echo *": "allow", "cat *": "allow", "x=*": "allow", "printf '*": "allow" });
+    let got = made(&lines, rules);
+    // What the pattern allows to write.
+    let allowed: Vec<&str> = Vec::new();
+    assert_eq!(got, allowed);
+    // Where everything is allowed, and nothing else is said, everything is.
+    let all = [
+        "[[ 'a[$(touch FILE)]' -eq 0 ]]",
+        "f() { touch FILE; }; f",
+        "eval 'touch FILE'",
+    ];
+    assert_eq!(made(&all, json!("allow")), all);
+}
+
+#[test]
+fn lines_of_templates_are_read_too() {
+    let world = World::new([done()]);
+    world.config(json!({ "permission": { "bash": { "*": "ask", "echo *": "allow" } } }));
+    world.file(
+        ".opencode/command/state.md",
+        "!`echo one` !`echo two; touch made-0` !`echo $(touch made-1)`\n",
+    );
+    world.run(&["--command", "state"]).ok();
+    let text = world.mock.last().texts("user").remove(0);
+    assert!(text.starts_with("one\n (not run: "), "{text}");
+    assert_eq!(text.matches("(not run: ").count(), 2, "{text}");
+    assert!(!world.path("made-0").exists() && !world.path("made-1").exists());
+}

@@ -1,0 +1,160 @@
+//! Files of a project and of the user that are none, or far too large: the program starts without them and says so
+//! (issue 18).
+
+use std::fs::{self, File};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::json;
+
+use crate::support::*;
+
+/// Memory that a run may hold, in KiB; a file of 3 GiB that is read takes far more.
+const MOST_MEMORY: u64 = 400 << 10;
+
+const OF_PROJECT: [&str; 27] = [
+    ".mcp.json",
+    "outrigger.toml",
+    ".outrigger/outrigger.toml",
+    "opencode.json",
+    "opencode.jsonc",
+    ".opencode/opencode.json",
+    ".gitignore",
+    ".ignore",
+    "sub/.gitignore",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "sub/AGENTS.md",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/commands/c.md",
+    ".claude/skills/s/SKILL.md",
+    ".opencode/agent/a.md",
+    ".opencode/command/c.md",
+    ".opencode/skill/s/SKILL.md",
+    ".opencode/plugin/p.js",
+    ".opencode/tool/t.js",
+    ".opencode/package.json",
+    ".env",
+    "package.json",
+    "tsconfig.json",
+    "outrigger.lock",
+    "Cargo.toml",
+];
+const OF_USER: [&str; 5] = [
+    ".local/share/opencode/auth.json",
+    ".config/opencode/AGENTS.md",
+    ".claude/CLAUDE.md",
+    ".claude/settings.json",
+    ".gitconfig",
+];
+
+/// Puts something in the place of a file that cannot be read as one.
+fn put(at: &Path, kind: &str) {
+    fs::create_dir_all(at.parent().unwrap()).unwrap();
+    match kind {
+        "a pipe" => mknodat(CWD, at, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap(),
+        // Longer than a socket's address may be: bound beside and moved.
+        "a socket" => {
+            let short = tempfile::tempdir().unwrap();
+            drop(UnixListener::bind(short.path().join("s")).unwrap());
+            fs::rename(short.path().join("s"), at).unwrap();
+        }
+        "a folder" => fs::create_dir(at).unwrap(),
+        "a device" => std::os::unix::fs::symlink("/dev/zero", at).unwrap(),
+        _ => File::create(at).unwrap().set_len(3 << 30).unwrap(),
+    }
+}
+
+/// One whose model is the user's.
+fn world() -> World {
+    let world = World::new([
+        turn([
+            call("glob", json!({ "pattern": "**/*.txt" })),
+            call("read", json!({ "filePath": "sub/file.txt" })),
+        ]),
+        text("all is well"),
+    ]);
+    let folder = world.home().join(".config/opencode");
+    fs::create_dir_all(&folder).unwrap();
+    fs::rename(world.path("opencode.json"), folder.join("opencode.json")).unwrap();
+    world.file("sub/file.txt", "x");
+    world
+}
+
+#[track_caller]
+fn starts(world: &World, case: &str, is_trusted: bool) -> Done {
+    let mut command = world.command(&["run", "do it"]);
+    if !is_trusted {
+        command.env_remove("OUTRIGGER_TRUST_PROJECT");
+    }
+    let running = world.start(command);
+    let mut peak = 0;
+    while !running.is_over() {
+        peak = peak.max(running.peak_kib());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let done = running.end();
+    assert_eq!(done.code, 0, "{case}: {}", done.stderr);
+    assert!(
+        done.stdout.contains("all is well"),
+        "{case}: {}",
+        done.stderr
+    );
+    assert!(peak < MOST_MEMORY, "{case}: {peak} KiB");
+    done
+}
+
+#[test]
+fn the_program_starts_beside_files_that_are_none() {
+    for kind in ["a pipe", "a socket", "a folder", "a device", "3 GiB"] {
+        for is_trusted in [false, true] {
+            let world = world();
+            for name in OF_PROJECT {
+                put(&world.path(name), kind);
+            }
+            for name in OF_USER {
+                put(&world.home().join(name), kind);
+            }
+            put(&world.path(".git"), kind);
+            let done = starts(&world, kind, is_trusted);
+            for name in ["opencode.json", "outrigger.toml"] {
+                let named = format!("{}: left out: ", world.path(name).display());
+                assert!(done.stderr.contains(&named), "{kind}: {}", done.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_program_starts_in_a_repository_whose_files_are_none() {
+    for kind in ["a pipe", "a socket", "a folder", "a device", "3 GiB"] {
+        let world = world();
+        for name in [
+            "HEAD",
+            "config",
+            "index",
+            "packed-refs",
+            "commondir",
+            "info/exclude",
+        ] {
+            put(&world.path(".git").join(name), kind);
+        }
+        starts(&world, kind, true);
+    }
+}
+
+/// What the user's own files say holds, or nothing starts: one that cannot be read denies what it would have denied.
+#[test]
+fn the_users_own_settings_are_not_passed_over() {
+    for kind in ["a pipe", "a socket", "a device", "3 GiB"] {
+        for name in ["opencode/opencode.jsonc", "outrigger/outrigger.toml"] {
+            let world = world();
+            put(&world.home().join(".config").join(name), kind);
+            let done = world.run(&["run", "do it"]);
+            assert_eq!(done.code, 2, "{kind} {name}: {}", done.stderr);
+            assert!(done.stderr.contains("[config.read]"), "{}", done.stderr);
+        }
+    }
+}

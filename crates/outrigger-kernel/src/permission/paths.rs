@@ -1,0 +1,307 @@
+//! Rules about paths: which names of a file a rule is held against, so that it means the same file however both are written.
+//!
+//! A rule that allows is held against the name that OpenCode asks by: what it opens is what was written. A rule that denies or
+//! asks is held against every name of the file: a rule that does not match what its author meant must not open anything.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use alloc::{borrow::Cow, format};
+
+use outrigger_protocol::permission::{Action, Rule};
+
+use super::{matches, matches_any_case};
+
+/// The names of one file or folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// As it is asked for: relative to the project's root, and from the root of the system.
+    asked: Vec<String>,
+    /// Other names, for rules that deny or ask: from the working folder, in another Unicode form.
+    others: Vec<String>,
+}
+
+impl Names {
+    /// By the name that it is asked for.
+    #[must_use]
+    pub fn new(asked: String) -> Self {
+        Self {
+            asked: [asked].into(),
+            others: Vec::new(),
+        }
+    }
+
+    /// Another name that it is asked by.
+    #[must_use]
+    pub fn or(mut self, name: String) -> Self {
+        self.asked.push(name);
+        self
+    }
+
+    /// A name for rules that deny or ask.
+    #[must_use]
+    pub fn also(mut self, name: String) -> Self {
+        self.others.push(name);
+        self
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.asked.iter().chain(&self.others).map(String::as_str)
+    }
+}
+
+/// Whether a rule's pattern is about a path with these names.
+#[must_use]
+pub fn is_about(rule: &Rule, names: &Names) -> bool {
+    let pattern = plain(&rule.pattern);
+    let pattern = pattern.as_ref();
+    let at_root = pattern.strip_prefix("**/").filter(|it| !it.is_empty());
+    if rule.action == Action::Allow {
+        let mut asked = names.asked.iter().map(String::as_str);
+        return asked.any(|name| {
+            can_be(pattern, name)
+                && (matches(pattern, name) || at_root.is_some_and(|it| matches(it, name)))
+        });
+    }
+    // A folder stands for what it holds; a pattern of names that somebody only wants to be asked about, such as `*.env`, may
+    // mean files alone.
+    let last = pattern.rsplit('/').next().unwrap_or_default();
+    let is_folder = rule.action == Action::Deny || !last.contains(['*', '?']);
+    let below = is_folder.then(|| format!("{pattern}/*"));
+    let patterns = [Some(pattern), at_root, below.as_deref()];
+    names.all().any(|name| {
+        let mut patterns = patterns.iter().flatten();
+        can_be(pattern, name) && patterns.any(|it| restricts(it, name))
+    }) || at_root.is_some_and(|it| {
+        is_folder && {
+            let below = format!("{it}/*");
+            names
+                .all()
+                .any(|name| can_be(pattern, name) && restricts(&below, name))
+        }
+    })
+}
+
+fn restricts(pattern: &str, name: &str) -> bool {
+    if pattern.is_ascii() && name.is_ascii() {
+        return matches_any_case(pattern, name);
+    }
+    matches(&pattern.to_lowercase(), &name.to_lowercase())
+}
+
+/// A pattern of a place of the system is about names from the root of the system, any other about relative ones; of
+/// `folder/*`, which is how a folder outside of the project is asked for, both.
+fn can_be(pattern: &str, name: &str) -> bool {
+    pattern.starts_with('/') == name.starts_with('/') || name.ends_with("/*")
+}
+
+/// A pattern as paths are written: without `.`, `..` behind a name, and slashes that say nothing.
+#[must_use]
+pub fn plain(pattern: &str) -> Cow<'_, str> {
+    let says_nothing = |it: &str| it.is_empty() || it == "." || it == "..";
+    let mut parts = pattern.split('/');
+    let first = parts.next().unwrap_or_default();
+    let odd = parts.any(says_nothing) || first == ".";
+    if !odd || pattern == "/" {
+        return Cow::Borrowed(pattern);
+    }
+    let mut kept: Vec<&str> = Vec::new();
+    for part in pattern.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if kept
+                .last()
+                .is_some_and(|it| *it != ".." && !it.contains('*')) =>
+            {
+                kept.pop();
+            }
+            // Above the root is the root.
+            ".." if kept.is_empty() && pattern.starts_with('/') => {}
+            part => kept.push(part),
+        }
+    }
+    let root = if pattern.starts_with('/') { "/" } else { "" };
+    Cow::Owned(format!("{root}{}", kept.join("/")))
+}
+
+/// Whether a pattern is about everything (`*`, `**`, `**/*`): a deny of it switches tools off. A process that is kept from all
+/// files could not run.
+#[must_use]
+pub fn is_everything(pattern: &str) -> bool {
+    pattern.contains('*') && pattern.chars().all(|it| matches!(it, '*' | '/'))
+}
+
+/// The rule that counts for a path, the last that is about it, and its place in the list.
+#[must_use]
+pub fn deciding<'r>(
+    permission: &str,
+    names: &Names,
+    rules: &'r [Rule],
+) -> Option<(usize, &'r Rule)> {
+    let mut found = rules.iter().enumerate().rev();
+    found.find(|(_, rule)| matches(&rule.permission, permission) && is_about(rule, names))
+}
+
+/// Whether a rule that speaks of certain paths denies this one, so that no process may get at it either.
+#[must_use]
+pub fn denies_path(permission: &str, names: &Names, rules: &[Rule]) -> bool {
+    deciding(permission, names, rules).is_some_and(|(_, rule)| denies_some(rule))
+}
+
+fn denies_some(rule: &Rule) -> bool {
+    rule.action == Action::Deny && !is_everything(&rule.pattern)
+}
+
+/// Whether everything below a folder is denied in that way, also what is not there yet. `below` makes the names of what the folder
+/// holds under a name.
+#[must_use]
+pub fn denies_folder(
+    permission: &str,
+    folder: &Names,
+    below: impl FnOnce(&str) -> Names,
+    rules: &[Rule],
+) -> bool {
+    // A name that no rule means: what denies it denies all names, unless a later rule knows better.
+    let probe = below("\u{1}");
+    let Some((at, rule)) = deciding(permission, &probe, rules) else {
+        return false;
+    };
+    denies_some(rule)
+        && rules.iter().skip(at + 1).all(|rule| {
+            rule.action == Action::Deny
+                || !matches(&rule.permission, permission)
+                || !folder.all().any(|it| may_match_below(&rule.pattern, it))
+        })
+}
+
+/// Whether a pattern could match a path below a folder, going by what stands before its first wildcard.
+fn may_match_below(pattern: &str, folder: &str) -> bool {
+    let pattern = plain(pattern);
+    let start = pattern.split(['*', '?']).next().unwrap_or_default();
+    let below = format!("{folder}/");
+    start.starts_with(below.as_str()) || (start.len() < pattern.len() && below.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
+        Rule {
+            permission: permission.to_string(),
+            pattern: pattern.to_string(),
+            action,
+        }
+    }
+
+    /// Of a file of the project `/p`, worked on in `/p/sub`.
+    fn names(path: &str) -> Names {
+        let names = Names::new(path.to_string()).or(format!("/p/{path}"));
+        match path.strip_prefix("sub/") {
+            Some(rest) => names.also(rest.to_string()),
+            None => names,
+        }
+    }
+
+    #[test]
+    fn a_rule_matches_what_is_meant() {
+        use Action::{Allow, Ask, Deny};
+        for (pattern, path, action, want) in [
+            (".env", ".env", Deny, true),
+            ("./.env", ".env", Deny, true),
+            ("*.env", "a/.env", Deny, true),
+            ("**/.env", ".env", Deny, true),
+            ("**/.env", "a/b/.env", Deny, true),
+            ("**/.env", "a.env", Deny, false),
+            ("**/keys/**", "keys/id", Deny, true),
+            ("/p/.env", ".env", Deny, true),
+            ("/p//a/../.env", ".env", Deny, true),
+            ("/p/*.env", "a/.env", Deny, true),
+            ("/q/.env", ".env", Deny, false),
+            // A relative pattern says nothing of folders above the project.
+            ("*p/*", "a", Deny, false),
+            ("*/p/*", "a", Allow, false),
+            ("/p/a", "a", Allow, true),
+            ("keys", "keys/id", Deny, true),
+            ("keys/", "keys/id", Deny, true),
+            ("**/keys", "a/keys/id", Deny, true),
+            ("**/keys", "keys/id", Deny, true),
+            ("keys", "keys/id", Ask, true),
+            ("*.env", "a.env/bin/python", Ask, false),
+            ("keys", "keys/id", Allow, false),
+            (".env", "sub/.env", Deny, true),
+            (".env", "sub/.env", Allow, false),
+            (".ENV", ".env", Deny, true),
+            (".ENV", ".env", Allow, false),
+            ("É.txt", "é.txt", Deny, true),
+        ] {
+            let rule = rule("read", pattern, action);
+            assert_eq!(
+                is_about(&rule, &names(path)),
+                want,
+                "{pattern} {path} {action:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn paths_that_processes_must_not_get_at() {
+        let rules = [
+            rule("*", "*", Action::Allow),
+            rule("read", "*.env", Action::Deny),
+            rule("read", "keys/*", Action::Deny),
+            rule("read", "shared/*", Action::Deny),
+            rule("read", "shared/public.txt", Action::Allow),
+        ];
+        let denies_folder = |path: &str, rules: &[Rule]| {
+            let below = |name: &str| names(&format!("{path}/{name}"));
+            denies_folder("read", &names(path), below, rules)
+        };
+        let denies = |path: &str, rules: &[Rule]| denies_path("read", &names(path), rules);
+        for (path, file, folder) in [
+            ("a.txt", false, false),
+            (".env", true, true),
+            ("deep/.env", true, true),
+            ("keys", false, true),
+            ("keys/id", true, true),
+            ("shared/secret.txt", true, true),
+            ("shared/public.txt", false, true),
+            ("shared", false, false),
+        ] {
+            assert_eq!(denies(path, &rules), file, "{path}");
+            assert_eq!(denies_folder(path, &rules), folder, "{path}");
+        }
+        let reopened = [
+            rule("read", "keys/*", Action::Deny),
+            rule("read", "*.pub", Action::Allow),
+        ];
+        assert!(!denies_folder("keys", &reopened));
+        let reopened = [
+            rule("read", "/p/keys/*", Action::Deny),
+            rule("read", "keys/a", Action::Allow),
+        ];
+        assert!(!denies_folder("keys", &reopened));
+        for all in ["*", "**", "**/*"] {
+            let nothing = [rule("read", all, Action::Deny)];
+            assert!(!denies("keys/id", &nothing));
+        }
+        assert!(!denies_path("edit", &names("keys/id"), &rules));
+    }
+
+    #[test]
+    fn patterns_without_what_says_nothing() {
+        for (pattern, want) in [
+            ("a/b", "a/b"),
+            ("./a//b/", "a/b"),
+            ("/a/../b", "/b"),
+            ("/../b", "/b"),
+            ("../b", "../b"),
+            ("*/../b", "*/../b"),
+            ("/", "/"),
+            ("*", "*"),
+        ] {
+            assert_eq!(plain(pattern), want, "{pattern}");
+        }
+    }
+}

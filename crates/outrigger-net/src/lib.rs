@@ -1,0 +1,182 @@
+//! HTTP clients of this process: each asks the hosts that the policy of the machine leaves (`[forbid] hosts`) and no others,
+//! whoever brought the address (a model, a provider, an MCP server, a redirect, a name that leads elsewhere a moment later).
+//!
+//! [`check`] decides about an address before it is asked; clients of [`builder`] look at what a name leads to when they connect.
+//! The policy is that of the machine, so there is one for the process.
+//!
+//! What this crate is not for: processes (the sandbox and its proxy decide for them), and what a user has to allow.
+
+mod resolver;
+
+use std::net::IpAddr;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use outrigger_sandbox::hosts::{Hosts, Reach, is_public};
+use reqwest::{ClientBuilder, Url};
+
+pub use resolver::{LocalFn, for_public};
+
+/// An address that is not asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The policy forbids the host, or what its name leads to.
+    #[error("the policy of this machine forbids the host {host} (`forbid.hosts`)")]
+    Forbidden {
+        /// As it was named.
+        host: String,
+    },
+    /// The name leads to this machine or its network.
+    #[error("{host} leads to {address}, an address of this machine or its network")]
+    Local {
+        /// As it was named.
+        host: String,
+        /// Where it leads.
+        address: IpAddr,
+    },
+}
+
+impl Refused {
+    /// A stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Forbidden { .. } => "network.forbidden",
+            Self::Local { .. } => "network.private",
+        }
+    }
+}
+
+fn forbidden() -> &'static RwLock<Hosts> {
+    static FORBIDDEN: OnceLock<RwLock<Hosts>> = OnceLock::new();
+    FORBIDDEN.get_or_init(RwLock::default)
+}
+
+/// Takes over what the policy of the machine forbids. A list that cannot be read forbids everything.
+pub fn forbid(hosts: &[String]) {
+    let hosts = Hosts::forbidden(hosts);
+    *forbidden().write().unwrap_or_else(PoisonError::into_inner) = hosts;
+}
+
+fn reach() -> Reach {
+    let forbidden = forbidden().read();
+    let forbidden = forbidden.unwrap_or_else(PoisonError::into_inner).clone();
+    outrigger_sandbox::reach(None, forbidden)
+}
+
+/// Whether an address may be asked, by its host's name or literal address.
+///
+/// # Errors
+/// [`Refused::Forbidden`].
+pub fn check(url: &Url) -> Result<(), Refused> {
+    let host = host_of(url);
+    let port = url.port_or_known_default().unwrap_or_default();
+    reach()
+        .before(&host, port)
+        .map_err(|_| Refused::Forbidden { host })
+}
+
+/// The same for an address as text. One that is none is nobody's: whoever asks it will say so.
+///
+/// # Errors
+/// [`Refused::Forbidden`].
+pub fn check_text(url: &str) -> Result<(), Refused> {
+    Url::parse(url).map_or(Ok(()), |url| check(&url))
+}
+
+/// The host of an address as rules name it.
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    host.trim_matches(['[', ']'])
+        .trim_end_matches('.')
+        .to_ascii_lowercase()
+}
+
+/// Whether an address names this machine or its network, by a literal address or as `localhost`.
+#[must_use]
+pub fn is_local(url: &Url) -> bool {
+    let host = host_of(url);
+    match host.parse::<IpAddr>() {
+        Ok(address) => !is_public(address),
+        Err(_) => is_localhost(&host),
+    }
+}
+
+fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// A client that connects to nothing that the policy forbids, whatever a name leads to.
+#[must_use]
+pub fn builder() -> ClientBuilder {
+    reqwest::Client::builder().dns_resolver(resolver::Guarded::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_and_its_network_are_known() {
+        for (url, local) in [
+            ("http://127.0.0.1:80/", true),
+            ("http://localhost/", true),
+            ("http://LOCALHOST./", true),
+            ("http://a.localhost/", true),
+            ("http://10.1.2.3/", true),
+            ("http://192.168.0.1/", true),
+            ("http://169.254.169.254/latest", true),
+            ("http://100.64.0.1/", true),
+            ("http://[::1]/", true),
+            ("http://[::ffff:127.0.0.1]/", true),
+            ("http://[fd00::1]/", true),
+            ("http://0/", true),
+            ("http://2130706433/", true),
+            ("http://0x7f.1/", true),
+            ("https://example.com/", false),
+            ("http://93.184.216.34/", false),
+            ("http://localhost.example.com/", false),
+        ] {
+            assert_eq!(is_local(&Url::parse(url).unwrap()), local, "{url}");
+        }
+    }
+
+    /// The one test that sets the policy of this process.
+    #[tokio::test]
+    async fn what_the_policy_forbids_is_not_asked() {
+        forbid(&[
+            "evil.example".into(),
+            "*.bad.example".into(),
+            "127.0.0.3".into(),
+            "[::1]:8".into(),
+        ]);
+        for (url, refused) in [
+            ("http://evil.example/", true),
+            ("https://EVIL.example.:8443/x", true),
+            ("http://a@evil.example/", true),
+            ("http://a.bad.example/", true),
+            ("http://bad.example/", false),
+            ("http://127.0.0.3/", true),
+            ("http://0x7f000003/", true),
+            ("http://[::ffff:127.0.0.3]/", true),
+            ("http://[::1]:8/", true),
+            ("http://[::1]:9/", false),
+            ("http://127.0.0.1/", false),
+        ] {
+            assert_eq!(check_text(url).is_err(), refused, "{url}");
+        }
+        for (name, refused) in [("localhost", false), ("127.0.0.3", true)] {
+            let found = resolver::look_up(name, None).await;
+            assert_eq!(found.is_err(), refused, "{name}");
+        }
+        let never: LocalFn = std::sync::Arc::new(|_| false);
+        let refused = resolver::look_up("ip6-localhost.localdomain.localhost", Some(&never)).await;
+        drop(refused);
+        let always: LocalFn = std::sync::Arc::new(|_| true);
+        assert!(resolver::look_up("localhost", Some(&always)).await.is_ok());
+        forbid(&["no host at all".into()]);
+        assert!(check_text("https://example.com").is_err());
+        forbid(&[]);
+        assert!(check_text("http://evil.example/").is_ok());
+    }
+}

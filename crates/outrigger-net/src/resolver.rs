@@ -1,0 +1,59 @@
+//! What names lead to, without what may not be connected to: looked at when the connection is made, so that a name which leads
+//! elsewhere a moment later leads nowhere (DNS rebinding).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use outrigger_sandbox::hosts::is_public;
+use reqwest::ClientBuilder;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::{Refused, is_localhost, reach};
+
+/// Whether a name may lead to this machine or its network.
+pub type LocalFn = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Holds a client to public addresses, but for names that may lead to local ones. `localhost` always may: it says so.
+#[must_use]
+pub fn for_public(builder: ClientBuilder, local: LocalFn) -> ClientBuilder {
+    builder.dns_resolver(Guarded { local: Some(local) })
+}
+
+/// The system's answers, less what is refused.
+#[derive(Default)]
+pub(crate) struct Guarded {
+    local: Option<LocalFn>,
+}
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let local = self.local.clone();
+        Box::pin(async move {
+            let found = look_up(name.as_str(), local.as_ref()).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// The addresses of a name. One that may not be connected to is a refusal of all: who answers so does it on purpose.
+pub(crate) async fn look_up(
+    name: &str,
+    local: Option<&LocalFn>,
+) -> Result<Vec<SocketAddr>, Failed> {
+    let host = name.trim_end_matches('.').to_ascii_lowercase();
+    let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0)).await?.collect();
+    let reach = reach();
+    for address in found.iter().map(SocketAddr::ip) {
+        // Rules for one port alone are held against the address as it is named.
+        if reach.address(&host, 0, address).is_err() {
+            return Err(Refused::Forbidden { host }.into());
+        }
+        let may_be = |local: &LocalFn| is_localhost(&host) || local(&host);
+        if !is_public(address) && local.is_some_and(|it| !may_be(it)) {
+            return Err(Refused::Local { host, address }.into());
+        }
+    }
+    Ok(found)
+}

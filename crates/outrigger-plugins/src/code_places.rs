@@ -1,0 +1,79 @@
+//! Where the code of a plugin lies, as far as its process may read it.
+//!
+//! A package has its folder. A single file has a folder that may hold anything: `"plugin": ["~/guard.js"]` must not give the
+//! home folder away. So a file has its folder only where that is one for plugins or a package of its own, and else it has
+//! itself and what it imports. The `node_modules` around it come on top for all of them.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::manifest::MANIFEST_FILE;
+
+use crate::resolve::ResolvedPlugin;
+use crate::trust::tree::{SOURCES, Tree, What};
+
+/// Names of folders that configuration has for plugins and tools.
+const FOR_PLUGINS: [&str; 4] = ["plugin", "plugins", "tool", "tools"];
+
+/// Folders and files of the plugin. Blocks.
+pub(crate) fn of(plugin: &ResolvedPlugin, project: [&Path; 2]) -> Vec<PathBuf> {
+    let folder = &plugin.dir;
+    let holds = |name: &str| folder.join(name).is_file();
+    let is_its_own = !plugin.is_file()
+        || holds("package.json")
+        || holds(MANIFEST_FILE)
+        || FOR_PLUGINS
+            .iter()
+            .any(|name| folder.file_name().is_some_and(|it| it == *name));
+    if is_its_own && !is_wide(folder, project) {
+        return vec![folder.clone()];
+    }
+    let Ok(base) = folder.canonicalize() else {
+        return Vec::new();
+    };
+    let mut places = plugin.entries.clone();
+    places.retain(|entry| is_below(entry, &base));
+    // What it imports is what was looked at before it was trusted. Where that fails it is not started.
+    if let Ok(tree) = Tree::of(plugin, true) {
+        let own = tree.found.into_values().filter(|found| found.own);
+        let files = own.filter(|it| matches!(it.what, What::File(_)));
+        // Nobody gets a file by naming it in an import.
+        let named = |path: &PathBuf| is_source(path) && is_below(path, &base);
+        places.extend(files.map(|it| it.path).filter(named));
+    }
+    places.sort();
+    places.dedup();
+    places
+}
+
+/// Whether a file is in the folder, not behind a link that leads out, nor in a hidden place.
+fn is_below(file: &Path, base: &Path) -> bool {
+    let real = file.canonicalize().ok();
+    let below = real.as_ref().and_then(|real| real.strip_prefix(base).ok());
+    let hidden = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
+    below.is_some_and(|below| !below.iter().any(hidden))
+}
+
+fn is_source(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str);
+    extension.is_some_and(|it| SOURCES.contains(&it))
+}
+
+/// Whether a folder is the user's home, or holds it or the project: nobody's plugin is as large as that.
+fn is_wide(folder: &Path, project: [&Path; 2]) -> bool {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    is_above_home(&real)
+        || project
+            .iter()
+            .any(|project| project.starts_with(&real) && *project != real)
+}
+
+/// Whether it is the user's home folder or holds it.
+pub(crate) fn is_above_home(folder: &Path) -> bool {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = home.filter(|home| home.parent().is_some());
+    let real = home.as_ref().and_then(|home| home.canonicalize().ok());
+    home.into_iter()
+        .chain(real)
+        .any(|home| home.starts_with(folder))
+}

@@ -1,0 +1,153 @@
+//! Services of this machine: a process reaches those that it or another of its session began, and no other. A development server, a
+//! database, this program's own server answer whoever connects, with the rights of the person who started them.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::address::{self, Target};
+use super::notify::{Asked, Caller, Listener, Reply};
+use super::{Answer, Errno, Rules, connect_while, direct, errno_of, is_stream};
+use crate::listens;
+
+/// Names are looked up at this port, where the system has its own server for that.
+const DNS: u16 = 53;
+
+/// Which services of this machine the processes of a session reach: their own, and some ports.
+#[derive(Clone, Debug, Default)]
+pub struct Loopback(Arc<Services>);
+
+#[derive(Debug, Default)]
+struct Services {
+    ports: Vec<u16>,
+    /// Sockets on which processes of the session listen.
+    own: Mutex<HashSet<u64>>,
+}
+
+/// Each is a session of its own.
+impl PartialEq for Loopback {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Loopback {}
+
+impl Loopback {
+    /// A session that reaches these ports besides its own.
+    #[must_use]
+    pub fn new(ports: Vec<u16>) -> Self {
+        Self(Arc::new(Services {
+            ports,
+            own: Mutex::default(),
+        }))
+    }
+
+    /// Notes a socket that one of them is about to listen on.
+    pub(super) fn listen(&self, listener: &Listener, asked: &Asked) -> Result<Reply, Errno> {
+        let socket = Caller::of(listener, asked)?.socket(asked)?;
+        let stat = rustix::fs::fstat(&socket).map_err(errno_of)?;
+        let mut own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.insert(stat.st_ino);
+        // Whatever takes the socket's place now is not noted.
+        Ok(Reply::Unruled)
+    }
+
+    /// Connects, if it is none of the machine's other services.
+    pub(super) fn connect(
+        &self,
+        rules: &Rules,
+        listener: &Listener,
+        asked: &Asked,
+    ) -> Result<Answer, Errno> {
+        let caller = Caller::of(listener, asked)?;
+        let bytes = caller.address(asked)?;
+        let socket = caller.socket(asked)?;
+        let family = rustix::net::sockopt::socket_domain(&socket).map_err(errno_of)?;
+        match address::target(family, &bytes)? {
+            Target::Inet(to) if is_stream(&socket)? => match is_of_this_machine(to.ip()) {
+                true => self.allows(to).map(|()| direct(socket, bytes)),
+                // Others take their time.
+                false => Ok(Answer::Led(Box::new(move |waits| {
+                    connect_while(&socket, &bytes, waits)
+                }))),
+            },
+            Target::Path(path) => rules.connect_path(path, socket, caller, listener, asked),
+            Target::Abstract if !rules.abstract_sockets => Err(libc::EPERM),
+            Target::Inet(_) | Target::Abstract | Target::Nothing => Ok(direct(socket, bytes)),
+        }
+    }
+
+    fn allows(&self, to: SocketAddr) -> Result<(), Errno> {
+        if to.port() == DNS || self.0.ports.contains(&to.port()) {
+            return Ok(());
+        }
+        let there = listens::sockets(to.ip(), to.port());
+        let own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner);
+        match there.iter().all(|socket| own.contains(socket)) {
+            true if there.is_empty() => Err(libc::ECONNREFUSED),
+            true => Ok(()),
+            false => Err(libc::EACCES),
+        }
+    }
+}
+
+/// Whether an address is one of this machine's: what listens on all addresses of it answers there, too.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    let all: IpAddr = match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Nothing is sent: the system picks the address that it would send from, which is the same for one of its own.
+    let from = || {
+        let socket = UdpSocket::bind((all, 0)).ok()?;
+        socket.connect((ip, DNS)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    ip.is_loopback() || ip.is_unspecified() || from() == Some(ip)
+}
+
+impl Rules {
+    /// A UNIX socket with a path, which the host connects.
+    pub(super) fn connect_path(
+        &self,
+        path: std::path::PathBuf,
+        socket: OwnedFd,
+        caller: Caller,
+        listener: &Listener,
+        asked: &Asked,
+    ) -> Result<Answer, Errno> {
+        use std::os::fd::AsRawFd as _;
+        // The service sees this host, who may be let in where the caller is not.
+        if caller.user != rustix::process::geteuid().as_raw() {
+            return Err(libc::EPERM);
+        }
+        let view = caller.view(listener, asked)?;
+        Ok(Answer::Direct(Box::new(move |waits| {
+            let found = view.find(&path)?;
+            connect_while(&socket, &address::unix(found.as_raw_fd()), waits)
+        })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine() {
+        for (ip, want) in [
+            ("127.0.0.1", true),
+            ("127.9.9.9", true),
+            ("0.0.0.0", true),
+            ("::1", true),
+            ("::", true),
+            ("::ffff:127.0.0.1", true),
+            ("192.0.2.1", false),
+        ] {
+            assert_eq!(is_of_this_machine(ip.parse().unwrap()), want, "{ip}");
+        }
+    }
+}

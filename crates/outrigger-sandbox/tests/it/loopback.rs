@@ -1,0 +1,109 @@
+//! Services of this machine: a process reaches its own and those of its session.
+
+use std::net::TcpListener;
+
+use outrigger_sandbox::{Calls, Loopback, Policy, Spec, Stdio};
+use tokio::io::AsyncReadExt as _;
+
+use super::{output, spawner};
+
+fn policy(loopback: &Loopback) -> Policy {
+    Policy {
+        loopback: Some(loopback.clone()),
+        calls: Some(Calls {
+            udp: true,
+            ..Calls::default()
+        }),
+        ..Policy::system()
+    }
+}
+
+fn bash(script: &str) -> Spec {
+    Spec::new("bash")
+        .arg("-c")
+        .arg(script)
+        .var("PATH", "/usr/local/bin:/usr/bin:/bin")
+}
+
+/// Ways to a service of somebody else's, each of which has to fail. `P` is its port.
+const WAYS: [&str; 10] = [
+    "exec 3<>/dev/tcp/127.0.0.1/$P",
+    "exec 3<>/dev/tcp/localhost/$P",
+    "exec 3<>/dev/tcp/0.0.0.0/$P",
+    "exec 3<>/dev/tcp/127.1.2.3/$P",
+    "exec 3<>/dev/tcp/::ffff:127.0.0.1/$P",
+    "exec 3<>/dev/tcp/0/$P",
+    "(setsid bash -c 'exec 3<>/dev/tcp/127.0.0.1/$P && touch $DIR/done' &); sleep 0.4; test -e $DIR/done",
+    "unshare -Ur bash -c 'exec 3<>/dev/tcp/127.0.0.1/$P'",
+    // Data with the connection; another kind of connection.
+    "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0); exit(send(S, \"x\", 0x20000000, sockaddr_in($ENV{P}, inet_aton(\"127.0.0.1\"))) ? 0 : 1)'",
+    "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 262) or exit 1; exit(connect(S, sockaddr_in($ENV{P}, inet_aton(\"127.0.0.1\"))) ? 0 : 1)'",
+];
+
+/// Listens, and says at which port.
+const SERVES: &str = "exec perl -MIO::Socket::INET -e '$| = 1; $s = IO::Socket::INET->new(Listen => 5, LocalAddr => \"127.0.0.1\") or die; \
+    print $s->sockport, \"\\n\"; while ($c = $s->accept) { print $c \"own\\n\"; close $c }'";
+
+#[tokio::test]
+async fn services_of_others_are_not_reached() {
+    if !spawner().has_connects() {
+        return println!("skipped: connections are not decided about by address");
+    }
+    let loopback = Loopback::new(Vec::new());
+    // One that listens on all addresses is there on loopback as well.
+    for at in ["127.0.0.1:0", "0.0.0.0:0"] {
+        let service = TcpListener::bind(at).unwrap();
+        service.set_nonblocking(true).unwrap();
+        let port = service.local_addr().unwrap().port().to_string();
+        for way in WAYS {
+            let dir = tempfile::tempdir().unwrap();
+            let spec = bash(way).var("P", &port).var("DIR", dir.path());
+            let policy = policy(&loopback).write(dir.path());
+            let exit = output(spec.policy(policy)).await.unwrap().exit;
+            assert!(!exit.success(), "{at}: {way}");
+            assert!(service.accept().is_err(), "{at}: {way}");
+        }
+        let granted = Loopback::new(vec![port.parse().unwrap()]);
+        let spec = bash(WAYS[0]).var("P", &port).policy(policy(&granted));
+        assert!(output(spec).await.unwrap().exit.success(), "{at}");
+    }
+}
+
+#[tokio::test]
+async fn services_of_the_session_are_reached() {
+    if !spawner().has_connects() {
+        return println!("skipped: connections are not decided about by address");
+    }
+    let (session, other) = (Loopback::new(Vec::new()), Loopback::new(Vec::new()));
+    let serves = bash(SERVES).policy(policy(&session)).stdout(Stdio::Pipe);
+    let mut server = spawner().spawn(serves).await.unwrap();
+    let mut stdout = server.stdout.take().unwrap();
+    let mut port = String::new();
+    while !port.ends_with('\n') {
+        port.push(char::from(stdout.read_u8().await.unwrap()));
+    }
+    let asks = "exec 3<>/dev/tcp/127.0.0.1/$P && cat <&3";
+    for (loopback, reached) in [(&session, true), (&other, false)] {
+        let spec = bash(asks).var("P", port.trim()).policy(policy(loopback));
+        let output = output(spec).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(said.contains("own"), reached, "{said}");
+    }
+    drop(server);
+    // Somebody else's at the same port.
+    let taken = TcpListener::bind(format!("127.0.0.1:{}", port.trim()));
+    if taken.is_ok() {
+        let spec = bash(asks).var("P", port.trim()).policy(policy(&session));
+        assert!(!output(spec).await.unwrap().exit.success());
+    }
+    // A server and its client in one command, and nobody at all.
+    let both = format!(
+        "coproc ( {SERVES} ); read -r P <&${{COPROC[0]}}; exec 3<>/dev/tcp/127.0.0.1/$P && cat <&3; kill %1; \
+         exec 3<>/dev/tcp/127.0.0.1/1"
+    );
+    let output = output(bash(&both).policy(policy(&session))).await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("own"), "{said}{errors}");
+    assert!(errors.contains("refused"), "{errors}");
+}

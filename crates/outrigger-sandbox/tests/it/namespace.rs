@@ -1,0 +1,185 @@
+//! A boxed process has a namespace of numbers to itself: it sees no other process, and all that it starts ends with it and with the host.
+
+use std::time::{Duration, Instant};
+
+use outrigger_sandbox::{Calls, Policy, Stdio};
+use tokio::io::AsyncReadExt as _;
+
+use super::{eventually, helper, is_running, output, sh, spawner, text};
+
+fn policy() -> Policy {
+    Policy {
+        calls: Some(Calls::default()),
+        ..Policy::system()
+    }
+}
+
+fn is_possible() -> bool {
+    let possible = spawner().has_namespaces();
+    if !possible {
+        println!("skipped: there are no namespaces of process numbers");
+    }
+    possible
+}
+
+/// Processes whose command line holds a word.
+fn holding(word: &str) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let holds = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with(b"sleep\0") && String::from_utf8_lossy(&line).contains(word)
+    };
+    numbers
+        .filter(|pid| holds(pid) && is_running(*pid))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_boxed_process_sees_its_own_processes_only() {
+    if !is_possible() {
+        return;
+    }
+    for policy in [policy(), Policy::open()] {
+        let said = text(
+            sh("echo $$; echo /proc/[0-9]*; cat /proc/1/comm; test -e /proc/$HOST/stat && echo seen; echo /proc/self/fd/*; \
+                cat /proc/1/environ /proc/1/mem 2>/dev/null; readlink /proc/1/fd/* /proc/1/root /proc/1/exe; ls /proc/1/cwd/ 2>/dev/null; true")
+                .var("HOST", std::process::id().to_string())
+                .policy(policy),
+        )
+        .await;
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(
+            lines[..3],
+            ["2", "/proc/1 /proc/2", "outrigger-init"],
+            "{said}"
+        );
+        assert_eq!(lines.len(), 4, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn its_end_is_reported_as_it_was() {
+    for (script, code, signal) in [
+        ("exit 0", Some(0), None),
+        ("exit 7", Some(7), None),
+        ("kill -TERM $$", None, Some(15)),
+        ("kill -KILL $$", None, Some(9)),
+        ("kill -SEGV $$", None, Some(11)),
+        ("trap 'exit 3' TERM; kill -TERM $$; sleep 1", Some(3), None),
+        ("(exit 4) & wait $!; exit $?", Some(4), None),
+        // A daemon that ends first is nobody's business.
+        ("(sh -c 'exit 5' &) ; sleep 0.1; exit 6", Some(6), None),
+        ("sleep 1000 & exit 8", Some(8), None),
+    ] {
+        for policy in [policy(), Policy::open()] {
+            let exit = output(sh(script).policy(policy)).await.unwrap().exit;
+            assert_eq!((exit.code, exit.signal), (code, signal), "{script}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_ended_is_reaped() {
+    let script = "for i in 1 2 3 4 5; do (true &) ; done; sleep 0.2; cat /proc/[0-9]*/stat | grep -c ') Z '; true";
+    assert_eq!(text(sh(script).policy(policy())).await.trim(), "0");
+}
+
+/// Daemons of every kind; `$N` is how long they sleep, by which they are found.
+const DAEMONS: &str = "sleep $N & setsid sleep $N & (setsid sleep $N &) & (setsid sh -c 'trap \"\" TERM HUP; sleep $N; true' &) ; \
+    (setsid sh -c '(setsid sleep $N &)' &) ; perl -e 'use POSIX; fork and exit; POSIX::setsid(); fork and exit; exec qw(sleep), $ENV{N}' &";
+
+#[tokio::test]
+async fn nothing_outlives_its_command() {
+    if !is_possible() {
+        return;
+    }
+    let number = format!("{}.125", 200_000 + std::process::id());
+    let script = format!("{DAEMONS} sleep 0.3; echo ready");
+    let mut child = spawner()
+        .spawn(sh(&script).var("N", &number).policy(policy()))
+        .await
+        .unwrap();
+    assert!(child.wait().await.unwrap().success());
+    assert!(holding(&number).len() >= 5, "{:?}", holding(&number));
+    drop(child);
+    eventually("they are gone", || holding(&number).is_empty()).await;
+}
+
+#[tokio::test]
+async fn nothing_outlives_a_killed_host() {
+    if !is_possible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let secret = dir.path().join(".env");
+    std::fs::write(&secret, "old").unwrap();
+    let number = format!("{}.375", 300_000 + std::process::id());
+    let task = format!("boxed {number} {}", dir.path().display());
+    let mut host = spawner()
+        .spawn(helper::spec(&task).stdout(Stdio::Pipe))
+        .await
+        .unwrap();
+    let mut stdout = host.stdout.take().unwrap();
+    let mut said = String::new();
+    while !said.contains("READY") {
+        said.push(char::from(stdout.read_u8().await.unwrap()));
+    }
+    assert!(holding(&number).len() >= 5);
+    let pid = rustix::process::Pid::from_raw(host.pid().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let killed = Instant::now();
+    host.wait().await.unwrap();
+    eventually("they are gone", || holding(&number).is_empty()).await;
+    assert!(killed.elapsed() < Duration::from_secs(2));
+    // Nobody is left who reads what is saved then.
+    std::fs::write(dir.path().join("new"), "not-for-you").unwrap();
+    std::fs::rename(dir.path().join("new"), &secret).unwrap();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let stolen = std::fs::read_to_string(dir.path().join("stolen")).unwrap_or_default();
+    assert!(!stolen.contains("not-for-you"), "{stolen}");
+}
+
+/// The host of [`nothing_outlives_a_killed_host`].
+pub(crate) async fn host(argument: &str) {
+    let (number, dir) = argument.split_once(' ').unwrap();
+    let spies = "(setsid sh -c 'while sleep 0.1; do cat .env >> stolen; done' &)";
+    let script = format!("{DAEMONS} {spies}; sleep 0.3; touch ready; exec sleep $N");
+    let policy = Policy {
+        hide: vec![std::path::Path::new(dir).join(".env")],
+        ..policy().write(dir)
+    };
+    let spec = sh(&script).cwd(dir).var("N", number).policy(policy);
+    let _child = spawner().spawn(spec).await.unwrap();
+    let ready = std::path::Path::new(dir).join("ready");
+    eventually("it is ready", || ready.exists()).await;
+    println!("\nREADY");
+    std::future::pending::<()>().await;
+}
+
+/// What a command's start costs. Not a test of a limit: machines differ.
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn starts() {
+    for (name, policy) in [
+        ("open", Some(Policy::open())),
+        ("confined", Some(policy())),
+        ("none", None),
+    ] {
+        let mut all = Vec::new();
+        for _ in 0..200 {
+            let mut spec = sh("true");
+            spec.policy = policy.clone();
+            let begun = Instant::now();
+            let mut child = spawner().spawn(spec).await.unwrap();
+            let started = begun.elapsed();
+            child.wait().await.unwrap();
+            all.push((started, begun.elapsed()));
+        }
+        all.sort();
+        println!(
+            "{name}: start {:?}, to its end {:?}",
+            all[100].0, all[100].1
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! Reads a shell command line far enough to know which programs it runs.
+//!
+//! Not a shell. [`read`] accepts a small language that bash, dash and zsh read alike, and answers with every command of the
+//! line. For a line outside of that language it gives the first reason ([`Doubt`]) and what a lenient second reader finds:
+//! enough to apply a rule that denies, never enough for one that allows. No I/O, no dependencies.
+
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+
+mod builtins;
+mod doubt;
+mod lenient;
+mod spelling;
+mod strict;
+mod variables;
+mod word;
+mod wrappers;
+
+pub use doubt::Doubt;
+
+/// Stands in [`Word::value`] for text that only the shell knows: a variable, a wildcard.
+pub const UNKNOWN: char = '\0';
+
+/// A command line, as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Its commands, those that wrappers start included. All of them, unless there is a doubt.
+    pub commands: Vec<Command>,
+    /// Why the line may run something else.
+    pub doubt: Option<Doubt>,
+}
+
+/// A simple command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// As written, with assignments and redirections.
+    pub text: String,
+    /// Program and arguments.
+    pub words: Vec<Word>,
+    /// Files of its redirections.
+    pub files: Vec<File>,
+    /// It only tests something or sets a variable of the shell's own: nothing that needs approval, unless it writes a file.
+    pub inert: bool,
+    /// It starts other commands, which follow it in the list.
+    pub wraps: bool,
+}
+
+/// A file that the shell opens for a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct File {
+    /// Its name.
+    pub name: Word,
+    /// It is written to.
+    pub written: bool,
+}
+
+/// A word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Word {
+    /// As written.
+    pub raw: String,
+    /// Without quotes, with [`UNKNOWN`] for parts that are not known.
+    pub value: String,
+}
+
+impl Word {
+    /// The value, if all of it is known.
+    #[must_use]
+    pub fn known(&self) -> Option<&str> {
+        (!self.value.contains(UNKNOWN)).then_some(&self.value)
+    }
+
+    /// Whether it is one word, whatever is unknown in it: quoted, and not `"$@"`.
+    fn is_one(&self) -> bool {
+        let inner = self
+            .raw
+            .strip_prefix('"')
+            .and_then(|it| it.strip_suffix('"'));
+        self.known().is_some() || inner.is_some_and(|inner| !inner.contains(['"', '@']))
+    }
+}
+
+impl Command {
+    /// The program, if it is known.
+    #[must_use]
+    pub fn program(&self) -> Option<&str> {
+        self.words.first().and_then(Word::known)
+    }
+
+    /// Whether one of its files is written to.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.files.iter().any(|file| file.written)
+    }
+
+    /// The program and its arguments in all forms that a rule may name them by: as written without assignments and redirections,
+    /// without quotes, by the name of the program alone. With [`UNKNOWN`] for what is not known.
+    #[must_use]
+    pub fn spellings(&self) -> Vec<String> {
+        spelling::of(&self.words)
+    }
+}
+
+/// Reads a command line.
+#[must_use]
+pub fn read(line: &str) -> Line {
+    match strict::read(line, 0) {
+        Ok(commands) => Line {
+            commands,
+            doubt: None,
+        },
+        Err(doubt) => Line {
+            commands: lenient::read(line),
+            doubt: Some(doubt),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

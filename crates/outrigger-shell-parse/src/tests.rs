@@ -1,0 +1,333 @@
+use super::*;
+
+/// Texts of the commands, or the doubt.
+fn texts(source: &str) -> Result<Vec<String>, Doubt> {
+    let line = read(source);
+    match line.doubt {
+        None => Ok(line.commands.into_iter().map(|it| it.text).collect()),
+        Some(doubt) => Err(doubt),
+    }
+}
+
+#[test]
+fn commands_of_lists_and_pipes() {
+    for (source, want) in [
+        (
+            "echo hi && git commit -m x | cat; npm run build -- --x",
+            &["echo hi", "git commit -m x", "cat", "npm run build -- --x"][..],
+        ),
+        ("ls > /dev/null 2>&1 &", &["ls > /dev/null 2>&1"]),
+        ("a |& b || c\nd", &["a", "b", "c", "d"]),
+        (
+            "ls 'a b' \"c $d\" *.txt # rm x\npwd",
+            &["ls 'a b' \"c $d\" *.txt", "pwd"],
+        ),
+        ("A=1 x", &["A=1 x"]),
+        (
+            "a=1; echo $a ${a}b \"$?\"",
+            &["a=1", "echo $a ${a}b \"$?\""],
+        ),
+        ("! grep -q x y && ls", &["grep -q x y", "ls"]),
+        (
+            "cat > f <<'EOF'\n$(rm x) `y`\nEOF\nls",
+            &["cat > f <<'EOF'", "ls"],
+        ),
+        ("cat <<E\nplain\nE", &["cat <<E"]),
+        (
+            "git show stash@{0} HEAD^{} {}",
+            &["git show stash@{0} HEAD^{} {}"],
+        ),
+        ("echo a#b a=b ~ ~/x", &["echo a#b a=b ~ ~/x"]),
+        (
+            "[ ! -f x ] || [ \"$a\" != b ]",
+            &["[ ! -f x ]", "[ \"$a\" != b ]"],
+        ),
+        ("printf '%s\\n' $x", &["printf '%s\\n' $x"]),
+        ("echo a \\\n  b", &["echo a \\\n  b"]),
+        (
+            "echo \"it's $5, \\$x and a \\\" $\"",
+            &["echo \"it's $5, \\$x and a \\\" $\""],
+        ),
+        ("> empty.txt", &["> empty.txt"]),
+        (
+            "if [ -f x ]; then ls; elif ! a; then b; else c; fi > y",
+            &["[ -f x ]", "ls", "a", "b", "c", "> y"],
+        ),
+        (
+            "until [ -e x ]; do sleep 1; done; while a\ndo b\ndone | c",
+            &["[ -e x ]", "sleep 1", "a", "b", "c"],
+        ),
+        ("", &[]),
+        ("# nothing", &[]),
+    ] {
+        let want: Vec<String> = want.iter().map(|s| (*s).to_owned()).collect();
+        assert_eq!(texts(source), Ok(want), "{source}");
+    }
+}
+
+#[test]
+fn wrappers_are_unfolded() {
+    for (source, want) in [
+        ("env -i A=b touch x", &["env -i A=b touch x", "touch x"][..]),
+        ("env", &["env"]),
+        (
+            "nice -n 5 nohup touch x",
+            &["nice -n 5 nohup touch x", "nohup touch x", "touch x"],
+        ),
+        (
+            "timeout -k 1 --signal=KILL 5s touch x",
+            &["timeout -k 1 --signal=KILL 5s touch x", "touch x"],
+        ),
+        ("time -p touch x", &["time -p touch x", "touch x"]),
+        (
+            "bash -lc 'cd /x && touch \"$1\"' a b",
+            &[
+                "bash -lc 'cd /x && touch \"$1\"' a b",
+                "cd /x",
+                "touch \"$1\"",
+            ],
+        ),
+        (
+            "sh -euo pipefail -c 'touch x'",
+            &["sh -euo pipefail -c 'touch x'", "touch x"],
+        ),
+        (
+            "sudo -u root sh -c 'sh -c \"touch x\"'",
+            &[
+                "sudo -u root sh -c 'sh -c \"touch x\"'",
+                "sh -c 'sh -c \"touch x\"'",
+                "sh -c \"touch x\"",
+                "touch x",
+            ],
+        ),
+        (
+            "find . -name '*.a' -exec touch {} + -exec rm {} \\;",
+            &[
+                "find . -name '*.a' -exec touch {} + -exec rm {} \\;",
+                "touch {}",
+                "rm {}",
+            ],
+        ),
+        (
+            "ls | xargs -0 -n 1 touch",
+            &["ls", "xargs -0 -n 1 touch", "touch …"],
+        ),
+        (
+            "/usr/bin/busybox touch x",
+            &["/usr/bin/busybox touch x", "touch x"],
+        ),
+        ("command -v git", &["command -v git"]),
+        ("bash script.sh", &["bash script.sh"]),
+    ] {
+        let want: Vec<String> = want.iter().map(|s| (*s).to_owned()).collect();
+        assert_eq!(texts(source), Ok(want), "{source}");
+    }
+}
+
+#[test]
+fn what_is_not_understood() {
+    for source in [
+        // Finding 5 of the review.
+        "[[ 'a[$(touch x)]' -eq 0 ]]",
+        "((x))",
+        "declare -i x='a[$(touch x)]'",
+        "export -p > x",
+        "readonly PATH=x > y",
+        "echo \"$'\"; touch x; \"'\"",
+        "echo ${x@P}",
+        "export GIT_CONFIG_COUNT=1; git status",
+        "cat <<-E\n\tE\ntouch x\nE",
+        // Words.
+        "echo $(id)",
+        "echo `id`",
+        "echo \"$(id)\"",
+        "cat <(id)",
+        "echo $((1))",
+        "echo $[1]",
+        "echo ${a:-b}",
+        "echo $'a'",
+        "echo {a,b}",
+        "echo {1..3}",
+        "to\\\nuch x",
+        "echo 'open",
+        "echo \"open",
+        "echo \\",
+        "echo a\rtouch x",
+        "echo \0",
+        "echo hi!",
+        "=ls",
+        "echo $a[1]",
+        // Programs.
+        "$x a",
+        "x$y",
+        "*",
+        "./a*",
+        "\"$x\"",
+        "''",
+        // Grammar.
+        "(ls)",
+        "{ ls; }",
+        "f() { ls; }",
+        "if true; then ls; fi x",
+        "then; ls",
+        "> x if true; then ls; fi",
+        "time if touch x; then a; fi",
+        "time A=1 touch x",
+        "time -p ! touch x",
+        "for i in a; do ls; done",
+        "case x in x) ls;; esac",
+        "a=(1 2)",
+        "a[0]=1",
+        "coproc ls",
+        "ls;;",
+        "repeat 3 ls",
+        // Redirections.
+        "ls > $x",
+        "ls > *",
+        "ls >| a >! b",
+        "ls >&'$(id)'",
+        "ls >& y",
+        "ls >&$x",
+        "ls {fd}>x",
+        "ls > /dev/tcp/a/1",
+        "cat <<< x",
+        "ls >",
+        "ls 2>&1-",
+        // Here-documents.
+        "cat <<E\n$(id)\nE",
+        "cat <<E\na\\\nE\nid\nE",
+        "cat <<a <<b\na\nb",
+        "cat <<E",
+        "cat <<\"E\"F\nEF",
+        "cat <<E 'a\nb'\nE",
+        "cat <<E\n E\nE2",
+        // Variables.
+        "PATH=. ls",
+        "IFS=x",
+        "LD_PRELOAD=x ls",
+        "GIT_SSH=x git pull",
+        "PAGER=x",
+        "RANDOM='a[$(id)]'",
+        "X=\"a[0]\" ls",
+        "path=x ls",
+        "env PATH=. ls",
+        "export PATH=.",
+        "export A=$x",
+        "NODE_OPTIONS=x node",
+        "BASH_ENV=x bash x",
+        // Commands of the shell.
+        "eval ls",
+        "exec ls",
+        "command ls",
+        "builtin cd x",
+        "source x",
+        ". x",
+        "trap ls EXIT",
+        "alias a=b",
+        "unset x",
+        "read x",
+        "set -a",
+        "printf -v PATH x",
+        "printf $x",
+        "test -v 'a[$(id)]'",
+        "[ $a = b ]",
+        "[ x -eq 1 ]",
+        "hash -p x ls",
+        "cd $x",
+        "let x=1",
+        "wait -p x",
+        "mapfile",
+        "shopt -s expand_aliases",
+        "enable -f x",
+        "exit 'a[0]'",
+        // Wrappers.
+        "env -S 'touch x'",
+        "xargs -i touch",
+        "timeout touch x",
+        "time -o x ls",
+        "sh",
+        "ls | sh",
+        "sh -i",
+        "sh -c $x",
+        "sh -s",
+        "sh /dev/stdin",
+        "bash --rcfile x",
+        "find $x",
+        "find -ex*",
+        "find ./$x",
+        "find \"$@\"",
+        "[ \"$@\" ]",
+        "[ \"a\"$x ]",
+        "find . -exec $x \\;",
+        "find . -exec ls",
+        "watch ls",
+        "env $x",
+        "xargs -I{} {}",
+        "su -c ls",
+        "sudo -i",
+        "chrt -i touch x",
+        "env -C / ls",
+        "fd a -x touch",
+        "fd -HX touch",
+    ] {
+        assert!(texts(source).is_err(), "{source:?}: {:?}", texts(source));
+    }
+}
+
+#[test]
+fn words_and_files_without_their_quotes() {
+    let found = read("FOO=1 cp 'a b' \"c\"d $HOME/x $y *.txt 2> err.log < in >&2").commands;
+    let values: Vec<_> = found[0].words.iter().map(Word::known).collect();
+    assert_eq!(
+        values,
+        [Some("cp"), Some("a b"), Some("cd"), Some("~/x"), None, None]
+    );
+    let files: Vec<_> = found[0]
+        .files
+        .iter()
+        .map(|it| (it.name.known(), it.written))
+        .collect();
+    assert_eq!(files, [(Some("err.log"), true), (Some("in"), false)]);
+}
+
+#[test]
+fn spellings() {
+    for (source, want) in [
+        ("'touch' x", &["'touch' x", "touch x"][..]),
+        ("\\touch\tx", &["\\touch x", "touch x"]),
+        ("to\"\"uch   x", &["to\"\"uch x", "touch x"]),
+        ("Y=1 touch x >y", &["touch x"]),
+        ("/usr/bin/touch x", &["/usr/bin/touch x", "touch x"]),
+        ("touch $v", &["touch $v", "touch \0"]),
+        (
+            "git -C sub --no-pager -c a=b push",
+            &["git -C sub --no-pager -c a=b push", "git push"],
+        ),
+        ("npx touch x", &["npx touch x", "touch x", "x"]),
+    ] {
+        assert_eq!(read(source).commands[0].spellings(), want, "{source}");
+    }
+}
+
+#[test]
+fn what_needs_no_approval() {
+    for (source, inert) in [
+        ("a=1", true),
+        ("A=1", false),
+        ("[ -f x ]", true),
+        ("[ -f x ] > y", false),
+        ("> x", false),
+        ("< x", true),
+        ("ls", false),
+        ("export A=1", false),
+    ] {
+        assert_eq!(read(source).commands[0].inert, inert, "{source}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_input_panics(source in "[a-zA $(){}`'\"\\\\;&|<>\n\t#=~!*é-]{0,60}") {
+        let _ = read(&source);
+    }
+}

@@ -1,0 +1,489 @@
+//! Programs that start another program which their arguments name. One table; a form that is not in it is a doubt.
+
+use crate::strict::is_keyword;
+use crate::variables::{self, Effect};
+use crate::{Doubt, UNKNOWN, Word};
+
+/// What a wrapper starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Inner {
+    /// A program and its arguments.
+    Words(Vec<Word>),
+    /// A line for a shell.
+    Line(String),
+}
+
+/// How a wrapper's arguments are read up to the program that it starts.
+struct Wrapper {
+    names: &'static [&'static str],
+    /// Options of one letter without a value.
+    flags: &'static str,
+    /// Options of one letter with a value, in the same word or the next one.
+    values: &'static str,
+    /// Long options, with `=` at the end where a value follows in the same word.
+    long: &'static [&'static str],
+    /// Words before the program.
+    positional: usize,
+    /// `NAME=value` may stand before the program.
+    assigns: bool,
+}
+
+const PLAIN: Wrapper = Wrapper {
+    names: &[],
+    flags: "",
+    values: "",
+    long: &[],
+    positional: 0,
+    assigns: false,
+};
+
+const TABLE: &[Wrapper] = &[
+    Wrapper {
+        names: &["env", "genv"],
+        flags: "i0v",
+        values: "u",
+        long: &["--ignore-environment", "--null", "--debug", "--unset="],
+        assigns: true,
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["nice", "gnice"],
+        flags: "0123456789",
+        values: "n",
+        long: &["--adjustment="],
+        ..PLAIN
+    },
+    Wrapper {
+        names: &[
+            "nohup",
+            "gnohup",
+            "command",
+            "exec",
+            "builtin",
+            "noglob",
+            "nocorrect",
+            "-",
+            "busybox",
+            "toybox",
+            "catchsegv",
+        ],
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["setsid"],
+        flags: "cfw",
+        long: &["--ctty", "--fork", "--wait"],
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["stdbuf", "gstdbuf"],
+        values: "ioe",
+        long: &["--input=", "--output=", "--error="],
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["timeout", "gtimeout"],
+        flags: "fpv",
+        values: "ks",
+        long: &[
+            "--foreground",
+            "--preserve-status",
+            "--verbose",
+            "--kill-after=",
+            "--signal=",
+        ],
+        positional: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["time", "gtime"],
+        flags: "pv",
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["ionice"],
+        flags: "t",
+        values: "cn",
+        long: &["--ignore", "--class=", "--classdata="],
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["chrt"],
+        flags: "abfior",
+        positional: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["taskset"],
+        flags: "c",
+        positional: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["sudo"],
+        flags: "nEHSkPb",
+        values: "ugp",
+        long: &["--user=", "--group=", "--non-interactive", "--preserve-env"],
+        assigns: true,
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["doas"],
+        flags: "n",
+        values: "u",
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["xargs", "gxargs"],
+        flags: "0rtpx",
+        values: "nPLIdsaE",
+        long: &[
+            "--null",
+            "--no-run-if-empty",
+            "--max-args=",
+            "--max-procs=",
+            "--max-lines=",
+            "--delimiter=",
+            "--arg-file=",
+        ],
+        ..PLAIN
+    },
+];
+
+/// Start another program in a way that is not in the table.
+const UNREADABLE: &[&str] = &[
+    "su",
+    "runuser",
+    "pkexec",
+    "run0",
+    "systemd-run",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "setpriv",
+    "prlimit",
+    "numactl",
+    "strace",
+    "ltrace",
+    "gdb",
+    "valgrind",
+    "perf",
+    "script",
+    "scriptreplay",
+    "watch",
+    "parallel",
+    "flock",
+    "entr",
+    "expect",
+    "unbuffer",
+    "fakeroot",
+    "fakechroot",
+    "proot",
+    "xvfb-run",
+    "setarch",
+    "linux32",
+    "linux64",
+    "i386",
+    "x86_64",
+    "uname26",
+    "firejail",
+    "bwrap",
+    "start-stop-daemon",
+    "run-parts",
+    "daemonize",
+    "chpst",
+    "softlimit",
+    "setuidgid",
+    "envdir",
+    "dbus-run-session",
+    "dbus-launch",
+    "ssh-agent",
+    "gpg-agent",
+    "screen",
+    "at",
+    "batch",
+    "crontab",
+    "rlwrap",
+    "proxychains",
+    "proxychains4",
+    "torsocks",
+    "torify",
+    "cgexec",
+    "eatmydata",
+    "sg",
+    "newgrp",
+    "login",
+    "agetty",
+    "capsh",
+    "choom",
+    "uclampset",
+    "coresched",
+    "nsjail",
+    "trickle",
+    "cpulimit",
+    "zrun",
+    "hyperfine",
+    "when-changed",
+    "watchexec",
+    "nodemon",
+    "sem",
+    "mispipe",
+    "ifne",
+    "pee",
+    "chronic",
+    "vipe",
+    "apply",
+    "ld.so",
+    "ld-linux.so.2",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+    "tclsh",
+    "csh",
+    "tcsh",
+    "fish",
+    "rc",
+    "es",
+    "nu",
+    "elvish",
+    "xonsh",
+    "pwsh",
+    "rbash",
+    "eshell",
+    "sash",
+    "yash",
+    "osh",
+    "ysh",
+];
+
+const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh"];
+
+/// What a command starts. Empty for one that starts nothing of which its arguments tell.
+pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
+    let Some(name) = words.first().and_then(Word::known).map(base) else {
+        return Ok(Vec::new());
+    };
+    let arguments = words.get(1..).unwrap_or_default();
+    let doubt = || Doubt::Wrapper(name.to_owned());
+    if UNREADABLE.contains(&name) {
+        return Err(doubt());
+    }
+    if SHELLS.contains(&name) {
+        return shell(arguments).ok_or_else(doubt);
+    }
+    if matches!(name, "find" | "gfind" | "bfs") {
+        return find(arguments).ok_or_else(doubt);
+    }
+    if matches!(name, "fd" | "fdfind") {
+        let runs = |word: &Word| match word.value.as_str() {
+            text if text.starts_with("--") => text.starts_with("--exec"),
+            text => text.starts_with(UNKNOWN) || text.starts_with('-') && text.contains(['x', 'X']),
+        };
+        return match arguments.iter().any(runs) {
+            true => Err(doubt()),
+            false => Ok(Vec::new()),
+        };
+    }
+    let Some(wrapper) = TABLE.iter().find(|it| it.names.contains(&name)) else {
+        return Ok(Vec::new());
+    };
+    if name == "command"
+        && arguments
+            .first()
+            .is_some_and(|it| matches!(it.value.as_str(), "-v" | "-V"))
+    {
+        return Ok(Vec::new());
+    }
+    let (mut inner, replaced) = wrapper.inner(arguments).ok_or_else(doubt)?;
+    if inner.is_empty() && matches!(name, "xargs" | "gxargs") {
+        inner.push(Word {
+            raw: "echo".to_owned(),
+            value: "echo".to_owned(),
+        });
+    }
+    if inner.is_empty() {
+        return Ok(Vec::new());
+    }
+    // To bash `time` is a word of the grammar, behind which all begins anew.
+    let first = inner.first().map_or("", |word| word.raw.as_str());
+    if name == "time" && (is_keyword(first) || variables::assigned(first).is_some()) {
+        return Err(doubt());
+    }
+    if matches!(name, "xargs" | "gxargs") {
+        fill(&mut inner, replaced.as_deref());
+    }
+    if matches!(name, "busybox" | "toybox")
+        && inner.first().is_some_and(|it| it.value.starts_with('-'))
+    {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Inner::Words(inner)])
+}
+
+/// The name of a program without its folder.
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+impl Wrapper {
+    /// The program that is started with its arguments, and the value of `-I`.
+    fn inner(&self, arguments: &[Word]) -> Option<(Vec<Word>, Option<String>)> {
+        let mut words = arguments.iter();
+        let mut replaced = None;
+        let mut rest = words.as_slice();
+        while let Some(word) = words.next() {
+            let text = word.known()?;
+            if text == "--" {
+                rest = words.as_slice();
+                break;
+            }
+            if text == "-" && self.assigns {
+                rest = words.as_slice();
+                continue;
+            }
+            if !text.starts_with('-') || text == "-" {
+                break;
+            }
+            if text.starts_with("--") {
+                let (name, value) = text
+                    .split_once('=')
+                    .map_or((text, None), |(n, v)| (n, Some(v)));
+                let fits = |it: &&&str| {
+                    it.strip_suffix('=')
+                        .map_or(value.is_none() && **it == name, |it| {
+                            value.is_some() && it == name
+                        })
+                };
+                self.long.iter().find(fits)?;
+            } else {
+                let option = self.letters(text)?;
+                let value = match option {
+                    Some((_, "")) => words.next()?.known()?,
+                    Some((_, value)) => value,
+                    None => "",
+                };
+                if matches!(option, Some(('I', _))) {
+                    replaced = Some(value.to_owned());
+                }
+            }
+            rest = words.as_slice();
+        }
+        // A duration, a priority, a set of processors.
+        let digit = |word: &Word| word.value.starts_with(|c: char| c.is_ascii_digit());
+        let (numbers, mut rest) = rest.split_at(self.positional.min(rest.len()));
+        if !numbers.iter().all(digit) {
+            return None;
+        }
+        while let Some((first, more)) = rest.split_first().filter(|_| self.assigns) {
+            let Some(name) = first.value.split_once('=').map(|(name, _)| name) else {
+                break;
+            };
+            if !variables::is_name(name) || variables::effect(name) == Effect::Runs {
+                return None;
+            }
+            rest = more;
+        }
+        Some((rest.to_vec(), replaced))
+    }
+
+    /// Reads `-abc`: `None` for a letter that is not in the table, the last one with its value where it takes one (empty where
+    /// that is the next word).
+    fn letters<'a>(&self, text: &'a str) -> Option<Option<(char, &'a str)>> {
+        for (at, letter) in text.char_indices().skip(1) {
+            if self.values.contains(letter) {
+                let value = text.get(at + letter.len_utf8()..).unwrap_or_default();
+                return Some(Some((letter, value)));
+            }
+            if !self.flags.contains(letter) {
+                return None;
+            }
+        }
+        Some(None)
+    }
+}
+
+/// What `xargs` adds to the words of a command: in place of a text, or at their end.
+fn fill(words: &mut Vec<Word>, replaced: Option<&str>) {
+    match replaced {
+        Some(text) if !text.is_empty() => {
+            for word in words {
+                word.value = word.value.replace(text, &UNKNOWN.to_string());
+            }
+        }
+        _ => words.push(Word {
+            raw: "…".to_owned(),
+            value: UNKNOWN.to_string(),
+        }),
+    }
+}
+
+/// `sh -c LINE`. A script that a shell reads from a file is that program's own.
+fn shell(arguments: &[Word]) -> Option<Vec<Inner>> {
+    let mut takes_line = false;
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let text = word.known()?;
+        match text {
+            "--login" | "--norc" | "--noprofile" | "--posix" => {}
+            "--" => return line_or_script(takes_line, words.next()),
+            _ if text.starts_with('-') && text.len() > 1 => {
+                let letters = text.get(1..)?;
+                if !letters.bytes().all(|b| b"celuxvo".contains(&b)) {
+                    return None;
+                }
+                takes_line |= letters.contains('c');
+                if letters.contains('o') {
+                    let option = words.next()?.known()?;
+                    if !matches!(option, "pipefail" | "errexit" | "nounset" | "xtrace") {
+                        return None;
+                    }
+                }
+            }
+            _ if text.starts_with(['-', '+']) => return None,
+            _ => return line_or_script(takes_line, Some(word)),
+        }
+    }
+    line_or_script(takes_line, None)
+}
+
+fn line_or_script(takes_line: bool, word: Option<&Word>) -> Option<Vec<Inner>> {
+    // Without a word it reads its input.
+    let text = word?.known()?;
+    if takes_line {
+        return Some(vec![Inner::Line(text.to_owned())]);
+    }
+    let is_input = text.starts_with("/dev/") || text.starts_with("/proc/") || text == "-";
+    (!is_input).then(Vec::new)
+}
+
+/// `find … -exec PROGRAM … ;`
+fn find(arguments: &[Word]) -> Option<Vec<Inner>> {
+    let mut found = Vec::new();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        // What begins with something unknown may be an option, and a variable may be several words.
+        let may_be_option = word.value.starts_with([UNKNOWN, '-']);
+        let may_be_many = word.raw.contains('$') && !word.is_one();
+        if word.known().is_none() && (may_be_option || may_be_many) {
+            return None;
+        }
+        if !matches!(word.value.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir") {
+            continue;
+        }
+        let mut inner: Vec<Word> = Vec::new();
+        loop {
+            let next = words.next()?;
+            let ends = match next.known()? {
+                ";" => true,
+                "+" => inner.last().is_some_and(|last| last.value == "{}"),
+                _ => false,
+            };
+            if ends {
+                break;
+            }
+            inner.push(next.clone());
+        }
+        fill(&mut inner, Some("{}"));
+        found.push(Inner::Words(inner));
+    }
+    Some(found)
+}

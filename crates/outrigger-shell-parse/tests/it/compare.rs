@@ -1,0 +1,196 @@
+//! A shell, and whether it does what was read of a line.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+
+use outrigger_shell_parse::{Command, UNKNOWN, Word, read};
+use tempfile::TempDir;
+
+use crate::trace::{self, Seen};
+
+/// Programs of the lines that do nothing.
+const STUBS: &[&str] = &[
+    "a", "b", "x", "touch", "git", "ls", "cat", "rm", "grep", "id", "npm", "ünï", "sudo", "doas",
+    "pwn", "tee", "é",
+];
+/// Programs that start others.
+const WRAPPERS: &[&str] = &[
+    "env", "nice", "nohup", "timeout", "setsid", "stdbuf", "xargs", "find", "ionice", "chrt",
+    "taskset", "bash", "sh", "dash", "true", "echo", "strace", "setpriv",
+];
+
+pub(crate) struct Shell {
+    pub(crate) name: &'static str,
+    program: PathBuf,
+    room: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Shell {
+    /// `None` where it is not there or cannot be traced.
+    pub(crate) fn new(name: &'static str) -> Option<Self> {
+        let find = |name: &str| {
+            let folders = ["/usr/bin", "/bin", "/usr/local/bin"].into_iter();
+            let mut paths = folders.map(|folder| PathBuf::from(folder).join(name));
+            paths.find(|path| path.is_file())
+        };
+        let program = find(name)?;
+        let room = TempDir::new().ok()?;
+        for folder in ["bin", "home", "deep/er/work/sub"] {
+            std::fs::create_dir_all(room.path().join(folder)).ok()?;
+        }
+        let bin = room.path().join("bin");
+        // Copies: a line may write to what it names.
+        for stub in STUBS {
+            std::fs::copy("/bin/true", bin.join(stub)).ok()?;
+        }
+        std::fs::copy("/bin/true", room.path().join("deep/er/work/sub/touch")).ok()?;
+        let folders = ["", "bin", "home", "deep", "deep/er", "deep/er/work"];
+        for folder in folders {
+            let open = std::fs::Permissions::from_mode(if folder == "bin" { 0o755 } else { 0o777 });
+            std::fs::set_permissions(room.path().join(folder), open).ok()?;
+        }
+        for wrapper in WRAPPERS {
+            if let Some(path) = find(wrapper) {
+                symlink(path, bin.join(wrapper)).ok()?;
+            }
+        }
+        let variables = vec![
+            ("PATH", bin.display().to_string()),
+            ("HOME", room.path().join("home").display().to_string()),
+            ("LC_ALL", "C.UTF-8".to_owned()),
+            // What a variable may hold at worst.
+            ("v", "a[$(touch pwn)]".to_owned()),
+            ("w", "-exec touch {} ;".to_owned()),
+            ("e", String::new()),
+            ("o", "-v".to_owned()),
+            ("t", "touch y".to_owned()),
+        ];
+        let shell = Self {
+            name,
+            program,
+            room,
+            variables,
+        };
+        let seen = shell.trace("a 1; b > c")?;
+        (seen.executed.len() == 2 && seen.written == ["c"]).then_some(shell)
+    }
+
+    fn trace(&self, line: &str) -> Option<Seen> {
+        let folder = self.room.path().join("deep/er/work");
+        std::fs::create_dir_all(&folder).ok()?;
+        trace::run(&self.program, line, &folder, &self.variables)
+    }
+
+    /// What the shell did that was not read. `None` also for lines that nobody claims to understand.
+    pub(crate) fn disagrees(&self, line: &str) -> Option<String> {
+        if !may_be_run(line) {
+            return None;
+        }
+        let commands = read(line).commands;
+        let seen = self.trace(line)?;
+        let home = self
+            .variables
+            .iter()
+            .find(|(name, _)| *name == "HOME")?
+            .1
+            .clone();
+        for words in &seen.executed {
+            if !commands.iter().any(|command| is(command, words, &home)) {
+                return Some(format!("executed {words:?}; read {commands:?}"));
+            }
+        }
+        let mut files = commands
+            .iter()
+            .flat_map(|it| &it.files)
+            .filter(|it| it.written);
+        let named: Vec<String> = files.by_ref().map(|it| value(&it.name, &home)).collect();
+        for file in &seen.written {
+            // A long here-document is a file of the shell's own.
+            let own = file == "/dev/null"
+                || file == "/dev/tty"
+                || file.starts_with("/tmp/sh-thd")
+                || file.starts_with("/tmp/zsh");
+            if !own && !named.contains(file) {
+                return Some(format!("wrote {file:?}; read {commands:?}"));
+            }
+        }
+        None
+    }
+}
+
+/// Whether a line is understood, and does no harm here: it ends no processes, and names no file outside of the folder that it runs
+/// in. As root it runs as nobody besides.
+pub(crate) fn may_be_run(line: &str) -> bool {
+    let read = read(line);
+    let away = |word: &Word| {
+        let text = word.value.as_str();
+        text != "/dev/null"
+            && (text.starts_with('/') || text.contains("..") || text.contains("/dev/"))
+    };
+    let harmful = |command: &Command| {
+        let name = command.program().unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or_default();
+        // A login shell sets another PATH, to programs that do something.
+        let login = |word: &Word| word.value.starts_with('-') && word.value.contains('l');
+        let line = |word: &Word| word.value.starts_with('-') && word.value.contains('c');
+        let mut words = command.words.iter();
+        // Nor is a script of its own anything to compare with.
+        let shell = matches!(name, "bash" | "sh" | "dash");
+        let other = shell && (words.clone().any(login) || !words.any(line));
+        other
+            || matches!(name, "kill" | "suspend" | "wait" | "ulimit")
+            || command.words.iter().any(away)
+            || command.files.iter().any(|file| away(&file.name))
+    };
+    read.doubt.is_none() && !line.is_empty() && !read.commands.iter().any(harmful)
+}
+
+fn at_home(text: &str, home: &str) -> String {
+    match text.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The value of a word, with the home folder in it; a `~` in quotes stays.
+fn value(word: &Word, home: &str) -> String {
+    let is_home = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"];
+    match is_home.iter().any(|it| word.raw.starts_with(it)) {
+        true => at_home(&word.value, home),
+        false => word.value.clone(),
+    }
+}
+
+/// Whether a command may be what was executed with these words.
+fn is(command: &Command, words: &[String], home: &str) -> bool {
+    let (Some(program), Some((executed, arguments))) = (command.program(), words.split_first())
+    else {
+        return false;
+    };
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let values = command.words.get(1..).unwrap_or_default().iter();
+    let read: Vec<String> = values.map(|word| value(word, home)).collect();
+    name(&at_home(program, home)) == name(executed)
+        && fits(read.join(" ").as_bytes(), arguments.join(" ").as_bytes())
+}
+
+/// Whether a text is one that was read; what is unknown stands for any run of bytes. An unknown word may be none at all.
+fn fits(read: &[u8], text: &[u8]) -> bool {
+    let mut row = vec![true];
+    row.resize(text.len() + 1, false);
+    for (i, byte) in read.iter().enumerate() {
+        let unknown = *byte == UNKNOWN as u8;
+        let beside = |at: Option<usize>| at.and_then(|at| read.get(at)) == Some(&(UNKNOWN as u8));
+        // The space beside an unknown word goes with it.
+        let optional = *byte == b' ' && (beside(i.checked_sub(1)) || beside(Some(i + 1)));
+        let mut next = vec![false; row.len()];
+        for t in 0..row.len() {
+            let same = t > 0 && row[t - 1] && text[t - 1] == *byte;
+            let any = unknown && (row[t] || t > 0 && next[t - 1]);
+            next[t] = same || any || (optional && row[t]);
+        }
+        row = next;
+    }
+    row.last() == Some(&true)
+}

@@ -1,0 +1,125 @@
+//! What shells really execute and write, held against what was read of their lines: a corpus, and lines of a generator. Programs
+//! are recorded by `strace`; without it, or where the system forbids it, the tests are skipped and say so.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy only exempts the test functions"
+)]
+
+mod compare;
+mod generate;
+#[expect(dead_code, reason = "npm is nothing that shells are compared with")]
+#[path = "../../../../tests/skip/mod.rs"]
+mod skip;
+mod trace;
+
+use std::time::{Duration, Instant};
+
+use compare::Shell;
+
+/// Lines of the generator that are run in every test run, for each shell; each takes about 10 ms.
+const LINES: usize = 1200;
+/// Longest time for them, where the machine is slow.
+const MOST: Duration = Duration::from_secs(25);
+
+const CORPUS: &str = include_str!("corpus.txt");
+
+/// The lines of the corpus, in which `\n`, `\t` and `\\` stand for what they stand for elsewhere.
+fn corpus() -> Vec<String> {
+    let lines = CORPUS.lines();
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("##"));
+    lines
+        .map(|line| {
+            let mut text = String::new();
+            let mut escaped = false;
+            for c in line.chars() {
+                match (escaped, c) {
+                    (false, '\\') => {
+                        escaped = true;
+                        continue;
+                    }
+                    (true, 'n') => text.push('\n'),
+                    (true, 't') => text.push('\t'),
+                    (_, c) => text.push(c),
+                }
+                escaped = false;
+            }
+            text
+        })
+        .collect()
+}
+
+/// The shells of this machine.
+fn shells() -> Vec<Shell> {
+    let names = ["bash", "dash", "zsh"];
+    let all: Vec<Shell> = names.into_iter().filter_map(Shell::new).collect();
+    if all.is_empty() {
+        skip::skip("no shell can be traced: strace is not there or not allowed");
+    }
+    all
+}
+
+fn check(shell: &Shell, line: &str) -> bool {
+    match shell.disagrees(line) {
+        None => false,
+        Some(why) => panic!("{}: {line:?}: {why}", shell.name),
+    }
+}
+
+#[test]
+fn shells_run_what_was_read_of_the_corpus() {
+    for shell in shells() {
+        for line in corpus() {
+            check(&shell, &line);
+        }
+    }
+}
+
+#[test]
+fn shells_run_what_was_read_of_generated_lines() {
+    for shell in shells() {
+        let begun = Instant::now();
+        let mut lines = generate::Lines::new(1, corpus());
+        let mut run = 0;
+        while run < LINES && begun.elapsed() < MOST {
+            let line = lines.next_line();
+            if compare::may_be_run(&line) {
+                check(&shell, &line);
+                run += 1;
+            }
+        }
+        assert!(run > 50, "only {run} lines were run in {MOST:?}");
+    }
+}
+
+/// `cargo xtask fuzz-shell`: prints what it finds and goes on, until `OUTRIGGER_FUZZ_MINUTES` have passed.
+#[test]
+#[ignore = "takes as long as it is given; run by `cargo xtask fuzz-shell`"]
+fn fuzz() {
+    let set = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let minutes = set("OUTRIGGER_FUZZ_MINUTES").unwrap_or(1);
+    let seed = set("OUTRIGGER_FUZZ_SEED").unwrap_or(2);
+    let end = Instant::now() + Duration::from_secs(60 * minutes);
+    let shells = shells();
+    let mut lines = generate::Lines::new(seed, corpus());
+    let (mut made, mut run, mut found) = (0u64, 0u64, 0u64);
+    while Instant::now() < end && !shells.is_empty() {
+        let line = lines.next_line();
+        made += 1;
+        if !compare::may_be_run(&line) {
+            continue;
+        }
+        for shell in &shells {
+            run += 1;
+            if let Some(why) = shell.disagrees(&line) {
+                found += 1;
+                println!("FOUND {} {line:?} {why}", shell.name);
+            }
+        }
+    }
+    println!(
+        "seed {seed}: {made} lines made, {run} runs of those that are understood, {found} disagreements"
+    );
+    assert_eq!(found, 0);
+}

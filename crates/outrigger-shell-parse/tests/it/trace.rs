@@ -1,0 +1,138 @@
+//! What a shell does with a line, as `strace` saw it.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What happened.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Programs that were executed, with their arguments; not the shell itself.
+    pub(crate) executed: Vec<Vec<String>>,
+    /// Files that a shell opened to write to them.
+    pub(crate) written: Vec<String>,
+}
+
+const CALLS: &str = "trace=execve,execveat,open,openat,openat2,creat,clone,clone3,fork,vfork";
+/// Owns nothing.
+const NOBODY: &str = "65534";
+const SHELLS: [&str; 4] = ["bash", "sh", "dash", "zsh"];
+
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// Runs `shell -c line` in a folder. `None` where nothing could be recorded.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a tracer around a shell, of a test of what shells do"
+)]
+pub(crate) fn run(
+    shell: &Path,
+    line: &str,
+    folder: &Path,
+    variables: &[(&str, String)],
+) -> Option<Seen> {
+    let record = folder.parent()?.join("record");
+    // What a line writes, it writes as nobody, where this is root: a line of a generator may name any file.
+    let mut command = Command::new("/usr/bin/timeout");
+    command.args(["-s", "KILL", "10"]);
+    if is_root() {
+        let nobody = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY];
+        command
+            .args(nobody)
+            .args(["--clear-groups", "--no-new-privs"]);
+    }
+    command.args([
+        "strace",
+        "-f",
+        "-qq",
+        "-xx",
+        "-s",
+        "100000",
+        "--seccomp-bpf",
+    ]);
+    command.args(["-e", CALLS, "-e", "signal=none", "-o"]);
+    command.arg(&record).arg(shell).arg("-c").arg(line);
+    command.env_clear().current_dir(folder);
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().ok()?;
+    let text = std::fs::read_to_string(&record).ok()?;
+    let _ = std::fs::remove_file(&record);
+    (!text.is_empty()).then(|| read(&text))
+}
+
+fn read(text: &str) -> Seen {
+    let mut seen = Seen::default();
+    let mut is_shell: HashMap<&str, bool> = HashMap::new();
+    let mut first = true;
+    for line in text.lines() {
+        let Some((process, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let rest = rest.trim_start();
+        let Some((call, arguments)) = rest.split_once('(') else {
+            // `<... clone resumed>…) = 123`
+            if let Some((_, child)) = rest.rsplit_once("= ") {
+                let parent = is_shell.get(process).copied().unwrap_or(true);
+                is_shell.entry(child.trim()).or_insert(parent);
+            }
+            continue;
+        };
+        match call {
+            "execve" | "execveat" => {
+                let (before, after) = arguments.split_once('[').unwrap_or((arguments, ""));
+                let program = strings(before).into_iter().next().unwrap_or_default();
+                let list = after.split_once(']').map_or(after, |(list, _)| list);
+                let name = program.rsplit('/').next().unwrap_or_default().to_owned();
+                if !std::mem::take(&mut first) {
+                    let mut words = strings(list);
+                    if let Some(word) = words.first_mut() {
+                        program.clone_into(word);
+                    }
+                    seen.executed.push(words);
+                }
+                if !line.contains("= -1") {
+                    is_shell.insert(process, SHELLS.contains(&name.as_str()));
+                }
+            }
+            "open" | "openat" | "openat2" | "creat" => {
+                let writes = call == "creat"
+                    || ["O_WRONLY", "O_RDWR", "O_CREAT"]
+                        .iter()
+                        .any(|it| arguments.contains(it));
+                if writes && is_shell.get(process).copied().unwrap_or(true) {
+                    seen.written.extend(strings(arguments).into_iter().next());
+                }
+            }
+            _ => {
+                if let Some((_, child)) = rest.rsplit_once("= ") {
+                    let parent = is_shell.get(process).copied().unwrap_or(true);
+                    is_shell.entry(child.trim()).or_insert(parent);
+                }
+            }
+        }
+    }
+    seen
+}
+
+/// The strings of arguments, which are in hexadecimal digits.
+fn strings(text: &str) -> Vec<String> {
+    let parts = text.split('"').skip(1).step_by(2);
+    parts
+        .map(|part| {
+            let bytes = part.split("\\x").skip(1);
+            let bytes: Vec<u8> = bytes
+                .filter_map(|it| u8::from_str_radix(it, 16).ok())
+                .collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+        .collect()
+}

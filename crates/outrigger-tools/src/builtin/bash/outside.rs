@@ -1,0 +1,74 @@
+//! Whether a command that failed seems to have failed for its sandbox. What a program prints is all there is to tell it by, so this offers
+//! too much rather than too little; a person decides.
+
+use outrigger_sandbox::{Exit, Policy};
+
+/// What programs print where the sandbox refused something, and what that was.
+const SIGNS: [(&str, &str); 12] = [
+    ("Read-only file system", FILES),
+    ("EROFS", FILES),
+    ("Device or resource busy", FILES),
+    ("EBUSY", FILES),
+    ("Permission denied (publickey", KEYS),
+    ("Host key verification failed", KEYS),
+    ("Permission denied", ANYTHING),
+    ("EACCES", ANYTHING),
+    ("Operation not permitted", ANYTHING),
+    ("EPERM", ANYTHING),
+    ("Function not implemented", CALLS),
+    ("ENOSYS", CALLS),
+];
+const FILES: &str = "commands change the project, caches and $TMPDIR only";
+const KEYS: &str = "keys in the home folder are hidden from commands";
+const ANYTHING: &str = "a file, a socket or a service of this machine may be kept from commands";
+const CALLS: &str = "a system call is not there for commands";
+
+/// Why it seems so; `None` where it succeeded, may do everything, or nothing says so.
+pub(super) fn reason(
+    policy: Option<&Policy>,
+    exit: Option<Exit>,
+    printed: &str,
+) -> Option<&'static str> {
+    let failed = exit.is_some_and(|exit| exit.code.is_some_and(|code| code != 0));
+    let is_boxed = policy.is_some_and(|policy| !policy.is_open());
+    let sign = SIGNS.iter().find(|(sign, _)| printed.contains(sign));
+    sign.filter(|_| failed && is_boxed).map(|(_, why)| *why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_seems_to_be_the_sandboxs() {
+        let code = |code| {
+            Some(Exit {
+                code: Some(code),
+                signal: None,
+            })
+        };
+        let (boxed, open) = (Policy::system(), Policy::open());
+        for (policy, exit, printed, want) in [
+            (
+                &boxed,
+                code(1),
+                "touch: /x: Read-only file system",
+                Some(FILES),
+            ),
+            (
+                &boxed,
+                code(128),
+                "git@x: Permission denied (publickey).",
+                Some(KEYS),
+            ),
+            (&boxed, code(1), "Error: EACCES, open 'x'", Some(ANYTHING)),
+            (&boxed, code(0), "Read-only file system", None),
+            (&boxed, code(1), "no such file", None),
+            (&boxed, None, "Read-only file system", None),
+            (&open, code(1), "Read-only file system", None),
+        ] {
+            assert_eq!(reason(Some(policy), exit, printed), want, "{printed}");
+        }
+        assert_eq!(reason(None, code(1), "EROFS"), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! What has to be allowed before a shell runs a line: the one place where a line becomes patterns of rules.
+
+use std::path::Path;
+
+use outrigger_shell_parse::{Command, Line};
+use serde_json::json;
+
+use crate::host::PermissionAsk;
+
+mod prefix;
+
+// Commands that only change the shell's folder: asked for by the folder alone (the reference's rule).
+const FOLDERS: &[&str] = &["cd", "chdir", "popd", "pushd"];
+
+/// The question for the permission `bash` that a command line asks; its patterns are empty where none has to be allowed.
+#[must_use]
+pub fn ask_for_line(line: &str) -> PermissionAsk {
+    ask_for(line, &outrigger_shell_parse::read(line))
+}
+
+/// Whether a line runs, or may run, a command that the pattern means.
+#[must_use]
+pub fn line_may_run(line: &str, means: impl Fn(&str) -> bool) -> bool {
+    let read = outrigger_shell_parse::read(line);
+    let mut commands = read.commands.iter();
+    read.doubt.is_some()
+        || commands.any(|command| {
+            means(&command.text) || command.spellings().iter().any(|spelling| means(spelling))
+        })
+}
+
+impl PermissionAsk {
+    /// The question for a shell whose lines are not understood.
+    pub(crate) fn of_unknown_shell(mut self, line: &str, shell: &Path) -> Self {
+        self.patterns = vec![line.to_owned()];
+        self.always = literal(line).into_iter().collect();
+        self.unclear = Some(format!("the syntax of {}", shell.display()));
+        self
+    }
+
+    /// A question of a plugin for the permission `bash`, whose patterns may be command lines: what these run has to be allowed, too.
+    #[must_use]
+    pub fn with_lines_read(mut self) -> Self {
+        if self.permission != "bash" {
+            return self;
+        }
+        for line in self.patterns.clone() {
+            // `*` alone and the like are no lines.
+            if line.bytes().all(|b| b == b'*') {
+                continue;
+            }
+            let ask = ask_for_line(&line);
+            for pattern in ask.patterns {
+                push(&mut self.patterns, pattern);
+            }
+            for spelling in ask.spellings {
+                push(&mut self.spellings, spelling);
+            }
+            self.unclear = self.unclear.or(ask.unclear);
+        }
+        self
+    }
+}
+
+pub(crate) fn ask_for(line: &str, read: &Line) -> PermissionAsk {
+    let mut ask = PermissionAsk {
+        permission: "bash".to_owned(),
+        metadata: json!({"command": line}),
+        ..PermissionAsk::default()
+    };
+    for command in &read.commands {
+        for spelling in command.spellings() {
+            push(&mut ask.spellings, spelling);
+        }
+        if read.doubt.is_none() && needs_approval(command) {
+            push(&mut ask.patterns, command.text.clone());
+            if let Some(always) = always(command) {
+                push(&mut ask.always, always);
+            }
+        }
+    }
+    if let Some(doubt) = &read.doubt {
+        // Allowed as a whole or not at all, and in its own words only.
+        ask.patterns.push(line.to_owned());
+        ask.always.extend(literal(line));
+        ask.unclear = Some(doubt.to_string());
+    }
+    ask
+}
+
+fn needs_approval(command: &Command) -> bool {
+    let changes_folder = command.program().is_some_and(|it| FOLDERS.contains(&it));
+    let bare = command
+        .text
+        .starts_with(command.words.first().map_or("", |it| it.raw.as_str()));
+    !(command.inert || changes_folder && bare && !command.writes())
+}
+
+/// The pattern that "always" stands for. What a wrapper starts is asked for by itself, so that another line of the wrapper is not
+/// allowed with it.
+fn always(command: &Command) -> Option<String> {
+    let words: Vec<&str> = command.words.iter().map(|word| word.raw.as_str()).collect();
+    let head = prefix::prefix(&words).join(" ");
+    match command.words.is_empty() || command.wraps {
+        true => literal(&command.text),
+        false => literal(&head).map(|head| format!("{head} *")),
+    }
+}
+
+/// A text that is a pattern for itself alone.
+fn literal(text: &str) -> Option<String> {
+    (!text.contains(['*', '?'])).then(|| text.to_owned())
+}
+
+fn push(list: &mut Vec<String>, text: String) {
+    if !list.contains(&text) {
+        list.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions() {
+        for (line, patterns, always, unclear) in [
+            (
+                "git status && cd sub",
+                &["git status"][..],
+                &["git status *"][..],
+                false,
+            ),
+            (
+                "env ls -a",
+                &["env ls -a", "ls -a"],
+                &["env ls -a", "ls *"],
+                false,
+            ),
+            ("a=1; [ -f x ]", &[], &[], false),
+            ("ls *", &["ls *"], &["ls *"], false),
+            ("git * x", &["git * x"], &[], false),
+            ("A=1 cd x", &["A=1 cd x"], &["cd *"], false),
+            ("cd x > y", &["cd x > y"], &["cd *"], false),
+            ("> x", &["> x"], &["> x"], false),
+            ("echo $(id)", &["echo $(id)"], &["echo $(id)"], true),
+            ("ls *; $x", &["ls *; $x"], &[], true),
+        ] {
+            let ask = ask_for_line(line);
+            assert_eq!(
+                (&ask.patterns[..], &ask.always[..], ask.unclear.is_some()),
+                (
+                    &patterns
+                        .iter()
+                        .map(|it| (*it).to_owned())
+                        .collect::<Vec<_>>()[..],
+                    &always.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..],
+                    unclear
+                ),
+                "{line}"
+            );
+        }
+    }
+
+    /// A condition of a hook is asked with every spelling, and means what cannot be told.
+    #[test]
+    fn conditions_mean_every_spelling() {
+        let touch = |command: &str| command.starts_with("touch ");
+        for (line, meant) in [
+            ("touch x", true),
+            ("'touch' x", true),
+            ("\\touch\tx", true),
+            ("Y=1 touch x", true),
+            ("/usr/bin/touch $v", true),
+            ("env touch x", true),
+            ("ls | xargs touch", true),
+            ("sh -c 'ls; touch x'", true),
+            ("echo $(id)", true),
+            ("$x y", true),
+            ("echo touch x", false),
+            ("ls; git status", false),
+        ] {
+            assert_eq!(line_may_run(line, touch), meant, "{line}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Walking a folder without what .gitignore, .ignore and git's own lists leave out.
+//!
+//! The `ignore` crate opens those files itself and reads them to their end, and whoever can write to a project can make one
+//! of them a pipe or 3 GiB long. So its walker is told to read none of them, and they are read here, within limits. What
+//! holds is the same: they hold in a folder that is no repository too, those of a folder go before those of the folders
+//! above it, and in a folder `.ignore` goes before `.gitignore`, that before `info/exclude`, that before the user's list.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{DirEntry, Match, WalkBuilder};
+use outrigger_files::SETTINGS;
+
+/// A walk below `root`: hidden files count, `.git` and what is ignored do not.
+pub(crate) fn walk(root: &Path) -> WalkBuilder {
+    let rules = Rules::above(root);
+    let mut walk = WalkBuilder::new(root);
+    walk.standard_filters(false);
+    walk.filter_entry(move |entry| entry.depth() == 0 || rules.keeps(entry));
+    walk
+}
+
+/// What the .gitignore and the .ignore of one folder leave out.
+pub(crate) fn of_folder(folder: &Path) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(folder);
+    for name in [".gitignore", ".ignore"] {
+        add(&mut builder, &folder.join(name));
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+/// The rules on the way from the root of the file system to where a walk is.
+struct Rules {
+    users: Gitignore,
+    way: Mutex<Vec<Level>>,
+}
+
+/// The rules of one folder, in the order in which kinds go before each other.
+struct Level {
+    folder: PathBuf,
+    kinds: [Gitignore; 3],
+}
+
+impl Rules {
+    fn above(root: &Path) -> Self {
+        let mut way: Vec<Level> = root.ancestors().skip(1).map(Level::of).collect();
+        way.reverse();
+        Self {
+            users: users(root),
+            way: Mutex::new(way),
+        }
+    }
+
+    fn keeps(&self, entry: &DirEntry) -> bool {
+        let path = entry.path();
+        let Some(folder) = path.parent().filter(|_| entry.file_name() != ".git") else {
+            return false;
+        };
+        let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        // A walk goes down before it goes on, so what does not lead here is done with.
+        while way.last().is_some_and(|it| !folder.starts_with(&it.folder)) {
+            way.pop();
+        }
+        if way.last().is_none_or(|level| level.folder != folder) {
+            way.push(Level::of(folder));
+        }
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let of_kind = |kind: usize| {
+            let rules = way.iter().rev().filter_map(|level| level.kinds.get(kind));
+            let mut said = rules.map(|rules| rules.matched(path, is_folder));
+            said.find(|said| !said.is_none()).unwrap_or(Match::None)
+        };
+        let said = of_kind(0).or(of_kind(1)).or(of_kind(2));
+        !said.or(self.users.matched(path, is_folder)).is_ignore()
+    }
+}
+
+impl Level {
+    fn of(folder: &Path) -> Self {
+        let [first, second] = [".ignore", ".gitignore"].map(|name| one(folder, &folder.join(name)));
+        let third = exclude(folder).map_or_else(Gitignore::empty, |list| one(folder, &list));
+        Self {
+            folder: folder.to_owned(),
+            kinds: [first, second, third],
+        }
+    }
+}
+
+/// The list of a repository's own, in the folder that it shares with its other worktrees.
+fn exclude(folder: &Path) -> Option<PathBuf> {
+    let git = folder.join(".git");
+    let kind = git.metadata().ok()?;
+    if kind.is_dir() {
+        return Some(git.join("info/exclude"));
+    }
+    let said = outrigger_files::read_to_string(&git, SETTINGS).ok()?;
+    let own = folder.join(said.lines().next()?.strip_prefix("gitdir:")?.trim());
+    let common = outrigger_files::read_to_string(&own.join("commondir"), SETTINGS).ok()?;
+    Some(own.join(common.trim()).join("info/exclude"))
+}
+
+/// The user's own list, which their settings of git name.
+fn users(root: &Path) -> Gitignore {
+    let of_home = |name: &str| Some(PathBuf::from(std::env::var_os("HOME")?).join(name));
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let settings = [
+        named("GIT_CONFIG_GLOBAL"),
+        named("GIT_CONFIG_SYSTEM"),
+        of_home(".gitconfig"),
+        named("XDG_CONFIG_HOME").map_or_else(
+            || of_home(".config/git/config"),
+            |folder| Some(folder.join("git/config")),
+        ),
+        Some("/etc/gitconfig".into()),
+    ];
+    // The crate reads these to their end.
+    let fits = |file: &PathBuf| {
+        let meta = file.metadata();
+        meta.map_or(true, |meta| meta.is_file() && meta.len() <= SETTINGS)
+    };
+    if !settings.iter().flatten().all(fits) {
+        return Gitignore::empty();
+    }
+    let list = ignore::gitignore::gitconfig_excludes_path();
+    list.map_or_else(Gitignore::empty, |list| one(root, &list))
+}
+
+fn one(folder: &Path, list: &Path) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(folder);
+    match add(&mut builder, list) {
+        true => builder.build().unwrap_or_else(|_| Gitignore::empty()),
+        false => Gitignore::empty(),
+    }
+}
+
+/// Adds the lines of a list, if there is one; a line that cannot be used is passed over, a file that is none counts as empty.
+fn add(builder: &mut GitignoreBuilder, list: &Path) -> bool {
+    let text = match outrigger_files::read(list, SETTINGS) {
+        Ok(text) => text,
+        Err(error) => {
+            if outrigger_files::FileError::of(&error).is_some() {
+                tracing::warn!("[search] {} is not read: {error}", list.display());
+            }
+            return false;
+        }
+    };
+    let text = String::from_utf8_lossy(&text);
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        // The answer is the error of a line, if any.
+        drop(builder.add_line(Some(list.to_owned()), line));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::time::{Duration, Instant};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    fn make(root: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    fn found(walk: &WalkBuilder, root: &Path) -> Vec<String> {
+        let entries = walk.build().map(Result::unwrap);
+        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+        let path = |entry: DirEntry| {
+            entry
+                .path()
+                .strip_prefix(root)
+                .unwrap()
+                .display()
+                .to_string()
+        };
+        let mut all: Vec<String> = files.map(path).collect();
+        all.sort();
+        all
+    }
+
+    /// What the crate leaves out by itself is left out here, and nothing else.
+    #[test]
+    fn it_holds_what_the_crate_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        make(
+            &root,
+            &[
+                (
+                    ".gitignore",
+                    "\u{feff}*.log\n/only-here\nbuild/\n# x\n[\n!kept.log\n",
+                ),
+                (".ignore", "!shown.log\n"),
+                (".git/info/exclude", "private\n"),
+                (".git/HEAD", "x"),
+                ("a.log", ""),
+                ("kept.log", ""),
+                ("shown.log", ""),
+                ("only-here", ""),
+                ("sub/only-here", ""),
+                ("sub/private", ""),
+                ("sub/build/x", ""),
+                ("sub/build2/x", ""),
+                ("sub/.gitignore", "!a.log\ninner/*\n!inner/y\n"),
+                ("sub/a.log", ""),
+                ("sub/deep/a.log", ""),
+                ("sub/inner/x", ""),
+                ("sub/inner/y", ""),
+                ("sub/nested/.git/info/exclude", "z\n"),
+                ("sub/nested/z", ""),
+                ("sub/nested/b.log", ""),
+                ("linked/.git", "gitdir: ../.git/worktrees/l\n"),
+                (".git/worktrees/l/commondir", "../..\n"),
+                ("linked/private", ""),
+                (".hidden", ""),
+            ],
+        );
+        let below = |folder: PathBuf| {
+            let mut theirs = WalkBuilder::new(&folder);
+            theirs.hidden(false).require_git(false);
+            theirs.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+            let ours = found(&walk(&folder), &folder);
+            assert_eq!(ours, found(&theirs, &folder), "{}", folder.display());
+            ours
+        };
+        assert!(below(root.clone()).contains(&"sub/deep/a.log".to_owned()));
+        for folder in ["sub", "sub/deep", "sub/inner", "sub/nested", "linked"] {
+            below(root.join(folder));
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_a_pipe_or_huge_stops_no_search() {
+        for name in [
+            ".gitignore",
+            ".ignore",
+            "sub/.gitignore",
+            ".git/info/exclude",
+            ".git",
+        ] {
+            for kind in ["pipe", "sparse", "folder", "zero"] {
+                let dir = tempfile::tempdir().unwrap();
+                make(dir.path(), &[("sub/file", ""), ("file", "")]);
+                let at = dir.path().join(name);
+                fs::create_dir_all(at.parent().unwrap()).unwrap();
+                match kind {
+                    "pipe" => mknodat(CWD, &at, FileType::Fifo, Mode::RUSR, 0).unwrap(),
+                    "sparse" => File::create(&at).unwrap().set_len(3 << 30).unwrap(),
+                    "folder" => fs::create_dir(&at).unwrap(),
+                    _ => std::os::unix::fs::symlink("/dev/zero", &at).unwrap(),
+                }
+                let began = Instant::now();
+                let files = found(&walk(dir.path()), dir.path());
+                assert!(files.contains(&"sub/file".to_owned()), "{name} {kind}");
+                drop(of_folder(dir.path()));
+                assert!(began.elapsed() < Duration::from_secs(5), "{name} {kind}");
+            }
+        }
+    }
+}
