@@ -408,6 +408,10 @@ fn a_folder_that_a_client_names_is_not_trusted_with_the_servers() {
 
 /// A git worktree of a trusted repository, and a folder below it, are folders of their own.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user's own git, which makes the worktree"
+)]
 fn a_worktree_of_a_trusted_repository_is_not_trusted_with_it() {
     let world = users([done(), done(), done()], json!({}));
     let rules = json!({ "permission": { "bash": "allow" } }).to_string();
