@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
+use outrigger_kernel::permission::evaluate;
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
@@ -354,7 +355,12 @@ impl Inner {
             tool: asker.tool.clone(),
         };
         let _firm = Firm::new(self, &request.id, Firmness::Person);
-        let answer = self.ask_user(request, Answering::Ask).await;
+        let ask = PermissionAsk {
+            permission: OUTSIDE.to_owned(),
+            patterns: vec![command.to_owned()],
+            ..PermissionAsk::default()
+        };
+        let answer = self.ask_user(request, ask, Answering::Ask).await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
         self.audit_decision(&crate::audit::Decided {
             session: asker.session_id,
