@@ -336,9 +336,10 @@ impl Wrapper {
                 rest = words.as_slice();
                 break;
             }
+            // Once, after all options: `env - - x` starts `-`.
             if text == "-" && self.assigns {
                 rest = words.as_slice();
-                continue;
+                break;
             }
             if !text.starts_with('-') || text == "-" {
                 break;
