@@ -301,7 +301,8 @@ impl Inner {
         command: &str,
         why: &str,
     ) -> bool {
-        let denied = evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
+        let denied =
+            outrigger_kernel::permission::evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
         if denied || self.answering != Answering::Ask {
             return false;
         }

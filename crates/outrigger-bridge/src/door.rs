@@ -77,12 +77,16 @@ impl Strangers {
             let key = (!self.known.contains(&stranger.address), stranger.address);
             *counts.entry(key).or_default() += 1;
         }
-        let most = counts.iter().max_by_key(|((unknown, _), count)| (*unknown, **count));
+        let most = counts
+            .iter()
+            .max_by_key(|((unknown, _), count)| (*unknown, **count));
         let Some(address) = of.or_else(|| most.map(|((_, address), _)| *address)) else {
             return;
         };
         let mut all = self.all.iter();
-        let oldest = all.find(|(_, it)| it.address == address).map(|(number, _)| *number);
+        let oldest = all
+            .find(|(_, it)| it.address == address)
+            .map(|(number, _)| *number);
         if let Some(gone) = oldest.and_then(|number| self.all.remove(&number)) {
             gone.wakers.into_iter().flatten().for_each(Waker::wake);
         }
@@ -325,11 +329,29 @@ mod tests {
     #[test]
     fn who_goes_where_there_are_too_many() {
         for (case, most, known, come, stay) in [
-            ("the oldest", 8, &[1][..], &[1, 1, 1, 1, 1, 1, 1, 1, 1][..], &[1, 2, 3, 4, 5, 6, 7, 8][..]),
+            (
+                "the oldest",
+                8,
+                &[1][..],
+                &[1, 1, 1, 1, 1, 1, 1, 1, 1][..],
+                &[1, 2, 3, 4, 5, 6, 7, 8][..],
+            ),
             ("half for one address", 4, &[], &[1, 1, 1], &[1, 2]),
-            ("all for one that is known", 4, &[1], &[1, 1, 1, 1], &[0, 1, 2, 3]),
+            (
+                "all for one that is known",
+                4,
+                &[1],
+                &[1, 1, 1, 1],
+                &[0, 1, 2, 3],
+            ),
             ("one of the many", 4, &[], &[2, 1, 1, 3, 4], &[0, 2, 3, 4]),
-            ("an unknown one first", 4, &[1], &[1, 1, 2, 1, 1], &[0, 1, 3, 4]),
+            (
+                "an unknown one first",
+                4,
+                &[1],
+                &[1, 1, 2, 1, 1],
+                &[0, 1, 3, 4],
+            ),
         ] {
             let mut all = strangers(most, known);
             for last in come {

@@ -128,7 +128,8 @@ async fn a_client_does_not_wait_behind_slow_strangers() {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
-                let head = format!("POST /plain HTTP/1.1\r\nhost: {address}\r\ncontent-length: 9\r\n");
+                let head =
+                    format!("POST /plain HTTP/1.1\r\nhost: {address}\r\ncontent-length: 9\r\n");
                 let said = match n % 5 {
                     0 => String::new(),
                     1 => head,
@@ -170,14 +171,21 @@ async fn a_stranger_sends_no_more_than_a_head() {
     let address = served(8, PLENTY).await;
     for said in [
         format!("GET /{} HTTP/1.1\r\n", "x".repeat(200_000)),
-        format!("GET / HTTP/1.1\r\nhost: {address}\r\nx: {}\r\n", "x".repeat(200_000)),
-        format!("POST / HTTP/1.1\r\nhost: {address}\r\ncontent-length: 900000\r\n\r\n{}", "x".repeat(900_000)),
+        format!(
+            "GET / HTTP/1.1\r\nhost: {address}\r\nx: {}\r\n",
+            "x".repeat(200_000)
+        ),
+        format!(
+            "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-length: 900000\r\n\r\n{}",
+            "x".repeat(900_000)
+        ),
     ] {
         let mut stream = TcpStream::connect(&address).await.unwrap();
         // It may be closed before all is sent.
         let _ = stream.write_all(said.as_bytes()).await;
         let mut seen = Vec::new();
-        let ended = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut seen)).await;
+        let ended =
+            tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut seen)).await;
         assert!(ended.is_ok(), "still there");
     }
 }
