@@ -6,7 +6,6 @@ mod outside;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use outrigger_kernel::permission::evaluate;
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
