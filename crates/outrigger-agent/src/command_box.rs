@@ -132,6 +132,8 @@ impl Around<'_> {
         policy.write.push(self.temporary.clone());
         policy.temporary = Some(self.temporary.clone());
         policy.own_memory = true;
+        // Terminals of the user's would take what it writes, and give what the user types.
+        policy.own_terminals = true;
         policy.loopback = Some(self.loopback.clone());
         if profile == Profile::WorkspaceWrite {
             policy.write.extend(project);

@@ -145,6 +145,12 @@ impl CallHost {
         payload
     }
 
+    /// Rules of the session.
+    fn own_rules(&self) -> Vec<Rule> {
+        let own = self.inner.store.session(&self.session_id).ok().flatten();
+        own.and_then(|it| it.permission).unwrap_or_default()
+    }
+
     /// Whether the user is to be asked though the tool asks nothing, since a plugin sent the prompt.
     fn is_prompted(&self) -> bool {
         let ask = PermissionAsk {
@@ -522,11 +528,15 @@ impl ToolHost for CallHost {
     }
 
     fn names_address(&self, url: &str) -> bool {
-        let own = self.inner.store.session(&self.session_id).ok().flatten();
-        let own = own.and_then(|it| it.permission).unwrap_or_default();
         let approvals = lock(&self.inner.approvals).clone();
+        let own = self.own_rules();
         let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
         self.users || hosts::is_named(url, &layers)
+    }
+
+    fn denies_address(&self, url: &str) -> bool {
+        let own = self.own_rules();
+        !self.users && hosts::decide(url, &[&self.agent.permission, &own]) == Action::Deny
     }
 
     fn opened(&self, file: &Path) {

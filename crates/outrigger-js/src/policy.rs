@@ -45,6 +45,10 @@ pub fn default_policy(
             // Bun finds a `node_modules` by its name in the listing of the folder around it.
             policy.list.extend(homes_of_modules(&place));
             policy.read.extend(modules_of(&place));
+            // It finds a file by its name in the listing of its folder, too.
+            if place.is_file() {
+                policy.list.extend(place.parent().map(Path::to_path_buf));
+            }
             policy.read.push(place);
         }
     }

@@ -133,6 +133,16 @@ pub enum ModelError {
         /// Why.
         message: String,
     },
+    /// The policy of the machine forbids the provider's host.
+    #[error("provider `{provider}` is not asked at {url}: {message}")]
+    Forbidden {
+        /// Provider.
+        provider: String,
+        /// Its address.
+        url: String,
+        /// Which host, by what.
+        message: String,
+    },
     /// The plugin that sends the provider's requests failed at it.
     #[error(
         "plugin `{plugin}`, which sends the requests of provider `{provider}`, failed: {message}"
@@ -264,6 +274,7 @@ impl ModelError {
             Self::ContextOverflow { .. } => "model.context_overflow",
             Self::Api { .. } => "model.api",
             Self::Connect { .. } => "model.connect",
+            Self::Forbidden { .. } => "model.forbidden",
             Self::Fetch { .. } => "model.fetch",
             Self::FetchTimeout { .. } => "model.timeout_fetch",
             Self::FirstByteTimeout { .. } => "model.timeout_first_byte",
@@ -322,6 +333,7 @@ impl ModelError {
                 "the prompt, the tools or their results are not those of the recording; record it anew".into()
             }
             Self::Fetch { .. } => "`outrigger auth login` again may help; `outrigger plugin list` shows how the plugin is".into(),
+            Self::Forbidden { .. } => "use a model of another provider; the policy is of who keeps this machine".into(),
             Self::Config { .. } | Self::Api { .. } | Self::BadStream { .. } | Self::Cassette { .. } => {
                 return None;
             }

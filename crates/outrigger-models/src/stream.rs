@@ -377,10 +377,19 @@ impl Driver {
                 message: target.secrets.scrub(&message),
             };
         }
-        ModelError::Connect {
-            provider: target.provider.clone(),
-            url: target.secrets.scrub(&target.url),
-            message: target.secrets.scrub(&message),
+        let (provider, url) = (target.provider.clone(), target.secrets.scrub(&target.url));
+        match outrigger_net::check_text(&target.url) {
+            Ok(()) => ModelError::Connect {
+                provider,
+                url,
+                message: target.secrets.scrub(&message),
+            },
+            // No later try is answered otherwise.
+            Err(refused) => ModelError::Forbidden {
+                provider,
+                url,
+                message: refused.to_string(),
+            },
         }
     }
 

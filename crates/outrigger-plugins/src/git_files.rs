@@ -4,12 +4,15 @@
 use std::path::{Path, PathBuf};
 
 /// In every repository. `commondir` says where the settings and hooks are, `alternates` where objects are.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 9] = [
     "config",
     "config.worktree",
     "hooks",
     "commondir",
     "info/attributes",
+    // Where remotes stood before they were settings.
+    "remotes",
+    "branches",
     "objects/info/alternates",
     "objects/info/http-alternates",
 ];

@@ -83,7 +83,8 @@ impl OwnReach {
     #[must_use]
     pub fn connects(&self, url: &str) -> bool {
         let reach = Reach {
-            asked: None,
+            // A name that was not granted is none of its own, whatever it leads to.
+            asked: Some(self.hosts.clone()),
             granted: self.hosts.clone(),
             forbidden: Hosts::default(),
         };

@@ -243,7 +243,10 @@ mod tests {
         );
         let who = causes.plugins_that(Deed::Contributed);
         assert_eq!(who, ["omo>inner".into()]);
-        assert!(!causes.is_plain());
+        // Who brought the agent did not do anything itself.
+        assert!(causes.is_plain());
+        let changed = causes.with(Actor::plugin(&"omo".into()), Deed::Changed, None);
+        assert!(!changed.is_plain());
         assert!(Provenance::prompted(Actor::Client).is_plain());
     }
 

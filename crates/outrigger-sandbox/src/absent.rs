@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a name that was put aside has behind it.
 pub const SUFFIX: &str = ".put-aside";
-/// Names that are tried for one file.
-const NAMES: u32 = 100;
+/// How often one file is moved before it is removed: a process may be in the way.
+const TRIES: u32 = 8;
 
 /// Names that have to stay free while a process runs.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +45,10 @@ impl Absent {
                     path.display(),
                     to.display()
                 ),
+                None if removed(path) => tracing::warn!(
+                    "[sandbox] {} was made by a process that must not make it, and is removed",
+                    path.display()
+                ),
                 None => tracing::error!(
                     "[sandbox] {} was made by a process that must not make it, and cannot be moved away: remove it",
                     path.display()
@@ -58,21 +62,24 @@ impl Absent {
     }
 }
 
-/// Moves it to a name that is free, without following a link.
+/// Moves it to a name that nobody can have taken, without following a link; removes it where that fails.
 fn moved(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?;
-    for number in 0..NAMES {
+    for _ in 0..TRIES {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).ok()?;
         let mut other: OsString = name.to_owned();
-        other.push(SUFFIX);
-        if number > 0 {
-            other.push(format!("-{number}"));
-        }
+        other.push(format!("{SUFFIX}-{:016x}", u64::from_ne_bytes(bytes)));
         let other = path.with_file_name(other);
         if !is_there(&other) && fs::rename(path, &other).is_ok() {
             return Some(other);
         }
     }
     None
+}
+
+fn removed(path: &Path) -> bool {
+    fs::remove_file(path).is_ok() || fs::remove_dir_all(path).is_ok()
 }
 
 fn is_there(path: &Path) -> bool {
@@ -97,7 +104,17 @@ mod tests {
         fs::write(at("file"), "2").unwrap();
         assert_eq!(absent.put_aside().len(), 3);
         assert!(at("old").exists() && !at("file").exists() && !at("folder").exists());
-        assert_eq!(fs::read_to_string(at("file.put-aside-1")).unwrap(), "2");
+        let kept = fs::read_dir(dir.path()).unwrap().flatten();
+        let kept = kept.filter(|it| {
+            it.file_name()
+                .to_string_lossy()
+                .starts_with("file.put-aside-")
+        });
+        let mut texts: Vec<String> = kept
+            .map(|it| fs::read_to_string(it.path()).unwrap())
+            .collect();
+        texts.sort();
+        assert_eq!(texts, ["1", "2"]);
         assert!(Path::new("/etc").is_dir());
     }
 }

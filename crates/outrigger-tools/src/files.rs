@@ -69,6 +69,7 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
     let roots = Roots::found(std::iter::once(&ctx.directory).chain(project));
     match roots.contains(&shown) {
         Ok(real) => {
+            ctx.leads_where_it_led(&shown, &real)?;
             ctx.allowed(&shown, &real)?;
             ctx.held(&real)?;
             Ok(Located {
@@ -78,6 +79,7 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
             })
         }
         Err(PathError::Outside { resolved, .. }) => {
+            ctx.leads_where_it_led(&shown, &resolved)?;
             ctx.allowed(&shown, &resolved)?;
             ctx.held(&resolved)?;
             Ok(Located {
@@ -97,6 +99,24 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
 }
 
 impl Located {
+    /// What rules are held against: its name, and that of what it leads to where a link is on the way. By that name it is opened, so
+    /// that a link which leads elsewhere a moment later changes nothing.
+    pub(crate) fn patterns(&self, ctx: &ToolContext) -> Vec<String> {
+        let named = self.relative(ctx);
+        let leads_to = match self.real.strip_prefix(&ctx.worktree) {
+            Ok(_) => relative(&ctx.worktree, &self.real),
+            // The project itself may be reached by a link.
+            Err(_) => match ctx.worktree.canonicalize() {
+                Ok(root) if self.real.starts_with(&root) => relative(&root, &self.real),
+                _ => relative(&ctx.worktree, &self.real),
+            },
+        };
+        match leads_to == named {
+            true => vec![named],
+            false => vec![named, leads_to],
+        }
+    }
+
     /// Relative to the project's root, with `..` where it has to be: what titles show and permission rules match.
     pub(crate) fn relative(&self, ctx: &ToolContext) -> String {
         relative(&ctx.worktree, &self.shown)

@@ -1,6 +1,6 @@
 //! What a tool call may ask of the session that it belongs to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -258,6 +258,11 @@ pub trait ToolHost: Send + Sync {
         let _ = url;
         false
     }
+    /// Whether a rule of the user's denies this address, to which another one leads.
+    fn denies_address(&self, url: &str) -> bool {
+        let _ = url;
+        false
+    }
     /// A file was read, and is likely to be changed.
     fn opened(&self, file: &Path) {
         let _ = file;
@@ -363,6 +368,8 @@ struct Shared {
     asking: AtomicUsize,
     waited_ms: AtomicU64,
     kept: Mutex<Vec<PathBuf>>,
+    /// Where each path of the call led when it was asked about.
+    led: Mutex<HashMap<PathBuf, PathBuf>>,
 }
 
 /// What a tool has at hand while it runs. Cheap to clone.
@@ -520,6 +527,24 @@ impl ToolContext {
                 pattern,
             }),
             None => Ok(()),
+        }
+    }
+
+    /// Notes where a path leads the first time; what was decided is about that, so it may not lead elsewhere later.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`].
+    pub(crate) fn leads_where_it_led(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
+        let mut led = lock(&self.shared.led);
+        let before = led
+            .entry(shown.to_owned())
+            .or_insert_with(|| real.to_owned());
+        match before == real {
+            true => Ok(()),
+            false => Err(ToolError::failed(format!(
+                "{} leads elsewhere than when it was checked: something changed a link on its way. Try again when that has ended.",
+                shown.display()
+            ))),
         }
     }
 

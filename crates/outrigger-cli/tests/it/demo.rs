@@ -203,6 +203,7 @@ fn whole_turn(machine: &Machine) {
         ok   median of an odd count: 2
         ok   median of an even count: 2.5
         ok   median of larger numbers: 10
+          by: user prompted, model called, plugin demo changed, plugin demo changed variables
 
         Fixed: `median` sorted its numbers as text. All four checks pass now.
 

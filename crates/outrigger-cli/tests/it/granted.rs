@@ -75,7 +75,7 @@ fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
     );
     for told in [
         "plugins.plain.env: ignored: a project cannot loosen its own box",
-        "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite` and `model` of [plugins.\"named\"] are for the npm package of that name",
+        "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins.\"named\"] are for the npm package of that name",
     ] {
         assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
     }

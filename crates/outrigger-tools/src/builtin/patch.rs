@@ -90,15 +90,15 @@ fn sections(input: &Value) -> Result<Vec<Section>, ToolError> {
 }
 
 fn ask_edit(named: &[Located], plan: Option<&Plan>, ctx: &ToolContext) -> PermissionAsk {
-    let patterns: Vec<String> = named.iter().map(|at| at.relative(ctx)).collect();
+    let shown: Vec<String> = named.iter().map(|at| at.relative(ctx)).collect();
     PermissionAsk {
         permission: "edit".to_owned(),
         metadata: json!({
-            "filepath": patterns.join(", "),
+            "filepath": shown.join(", "),
             "diff": plan.map_or_else(String::new, Plan::diff),
             "files": plan.map_or_else(|| json!([]), |plan| plan.files(ctx)),
         }),
-        patterns,
+        patterns: named.iter().flat_map(|at| at.patterns(ctx)).collect(),
         always: vec!["*".to_owned()],
         ..PermissionAsk::default()
     }

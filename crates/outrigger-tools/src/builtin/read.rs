@@ -71,16 +71,9 @@ pub(super) fn asks_read(at: &Located, ctx: &ToolContext) -> Vec<PermissionAsk> {
     if !at.is_lent(ctx) {
         asks.extend(at.ask_outside(kind));
     }
-    let shown = at.relative(ctx);
-    // A link inside the project must not get around a rule about what it points to.
-    let real = crate::files::relative(&ctx.worktree, &at.real);
-    let mut patterns = vec![shown];
-    if at.inside && at.real != at.shown && !patterns.contains(&real) && at.is_link() {
-        patterns.push(real);
-    }
     asks.push(PermissionAsk {
         permission: "read".to_owned(),
-        patterns,
+        patterns: at.patterns(ctx),
         always: vec!["*".to_owned()],
         metadata: json!({}),
         ..PermissionAsk::default()

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use outrigger_net::is_local;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
-use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE};
-use reqwest::redirect::{Attempt, Policy};
+use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, LOCATION};
+use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ impl WebFetch {
                     env!("CARGO_PKG_VERSION"),
                     ")"
                 ))
-                .redirect(Policy::custom(redirect))
+                .redirect(Policy::none())
                 .build()
                 .map_err(|e| e.to_string())
         });
@@ -82,19 +82,35 @@ impl WebFetch {
     }
 }
 
-// The permission question named an address out in the web; a redirect must not lead from there into this machine or its network.
-fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
-    let began_local = attempt.previous().first().is_some_and(is_local);
-    if attempt.previous().len() > MOST_REDIRECTS {
-        return attempt.error("too many redirects");
+/// The address that an answer redirects to, when it may be asked: rules deny none on the way, and none leads into this machine or its network
+/// but one that a rule names, or the server that was asked about itself.
+fn redirected(from: &Url, answer: &Response, ctx: &ToolContext) -> Result<Option<Url>, ToolError> {
+    if !answer.status().is_redirection() {
+        return Ok(None);
     }
-    if is_local(attempt.url()) && !began_local {
-        return attempt.error("the page redirects to an address of this machine or its network");
+    let location = answer.headers().get(LOCATION);
+    let Some(location) = location.and_then(|it| it.to_str().ok()) else {
+        return Ok(None);
+    };
+    let refused = |why: String| {
+        ToolError::Denied(format!(
+            "The page redirects to {location}, which is not asked: {why}"
+        ))
+    };
+    let to = from.join(location);
+    let to = to.map_err(|error| refused(error.to_string()))?;
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err(refused("it is no web address".to_owned()));
     }
-    match outrigger_net::check(attempt.url()) {
-        Ok(()) => attempt.follow(),
-        Err(refused) => attempt.error(refused),
+    outrigger_net::check(&to).map_err(|why| refused(why.to_string()))?;
+    if ctx.host.denies_address(to.as_str()) {
+        return Err(refused("a rule denies it".to_owned()));
     }
+    if is_local(&to) && to.origin() != from.origin() && !ctx.host.names_address(to.as_str()) {
+        let why = "it is of this machine or its network, and no rule allows it by name";
+        return Err(refused(why.to_owned()));
+    }
+    Ok(Some(to))
 }
 
 fn timeout(input: &Value) -> Duration {
@@ -208,23 +224,36 @@ impl Tool for WebFetch {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let url = address(&input)?;
-            if let Ok(parsed) = Url::parse(url)
-                && let Some(host) = parsed.host_str()
-                && ctx.host.names_address(url)
-            {
-                lock(&self.local).insert(host.to_ascii_lowercase());
-            }
             let format = match text(&input, "format") {
                 "" => "markdown",
                 format => format,
             };
-            let request = self
-                .client()?
-                .get(url)
-                .header(ACCEPT, accept(format))
-                .header(ACCEPT_LANGUAGE, "en-US,en;q=0.9");
+            let client = self.client()?;
             let fetch = async {
-                let response = request.send().await.map_err(|e| transport(url, &e))?;
+                let mut at =
+                    Url::parse(url).map_err(|e| ToolError::failed(format!("{url}: {e}")))?;
+                let mut left = MOST_REDIRECTS;
+                let response = loop {
+                    if let Some(host) = at.host_str()
+                        && ctx.host.names_address(at.as_str())
+                    {
+                        lock(&self.local).insert(host.to_ascii_lowercase());
+                    }
+                    let request = client
+                        .get(at.clone())
+                        .header(ACCEPT, accept(format))
+                        .header(ACCEPT_LANGUAGE, "en-US,en;q=0.9");
+                    let answer = request.send().await.map_err(|e| transport(url, &e))?;
+                    let Some(to) = redirected(&at, &answer, ctx)? else {
+                        break answer;
+                    };
+                    left = left.checked_sub(1).ok_or_else(|| {
+                        ToolError::failed(format!(
+                            "Transport error (GET {url}): too many redirects"
+                        ))
+                    })?;
+                    at = to;
+                };
                 let status = response.status();
                 if !status.is_success() {
                     return Err(ToolError::failed(format!(

@@ -43,7 +43,7 @@ impl Write {
 pub(super) fn ask_edit(at: &Located, diff: Option<&Diff>, ctx: &ToolContext) -> PermissionAsk {
     PermissionAsk {
         permission: "edit".to_owned(),
-        patterns: vec![at.relative(ctx)],
+        patterns: at.patterns(ctx),
         always: vec!["*".to_owned()],
         metadata: json!({"filepath": at.shown, "diff": diff.map_or("", |d| d.patch.as_str())}),
         ..PermissionAsk::default()
