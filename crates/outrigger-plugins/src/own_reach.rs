@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::settings::SETTINGS;
-use outrigger_sandbox::hosts::{Hosts, Reach, of_url};
+use outrigger_sandbox::hosts::{Hosts, of_url};
 
 use crate::access::real;
 use crate::plugins::Plugins;
@@ -82,13 +82,8 @@ impl OwnReach {
     /// Whether it was granted the host of this address.
     #[must_use]
     pub fn connects(&self, url: &str) -> bool {
-        let reach = Reach {
-            // A name that was not granted is none of its own, whatever it leads to.
-            asked: Some(self.hosts.clone()),
-            granted: self.hosts.clone(),
-            forbidden: Hosts::default(),
-        };
-        of_url(url).is_some_and(|(host, port)| reach.before(&host, port).is_ok())
+        // A name is granted as it is written: what it leads to is not known yet.
+        of_url(url).is_some_and(|(host, port)| self.hosts.is_about(&host, port, host.parse().ok()))
     }
 }
 

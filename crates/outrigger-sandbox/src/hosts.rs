@@ -208,7 +208,8 @@ impl Hosts {
     }
 
     /// Whether a rule is about this name, or about this address; `localhost` is about the addresses that it leads to.
-    fn is_about(&self, host: &str, port: u16, address: Option<IpAddr>) -> bool {
+    #[must_use]
+    pub fn is_about(&self, host: &str, port: u16, address: Option<IpAddr>) -> bool {
         self.0.iter().any(|rule| {
             let at = |address| match &rule.host {
                 Host::Name(name) if name == "localhost" => {

@@ -230,8 +230,8 @@ impl Tool for WebFetch {
             };
             let client = self.client()?;
             let fetch = async {
-                let mut at =
-                    Url::parse(url).map_err(|e| ToolError::failed(format!("{url}: {e}")))?;
+                let mut at = Url::parse(url)
+                    .map_err(|e| ToolError::failed(format!("Transport error (GET {url}): {e}")))?;
                 let mut left = MOST_REDIRECTS;
                 let response = loop {
                     if let Some(host) = at.host_str()

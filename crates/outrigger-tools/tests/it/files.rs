@@ -244,7 +244,7 @@ async fn what_is_asked_for_files() {
             json!({"filePath": "link.txt"}),
             vec![
                 r#"external_directory ["ROOM/outside/*"] ["ROOM/outside/*"]"#,
-                r#"read ["link.txt"] ["*"]"#,
+                r#"read ["link.txt","../outside/o.txt"] ["*"]"#,
             ],
         ),
         (
@@ -270,7 +270,7 @@ async fn what_is_asked_for_files() {
             json!({"filePath": "way-out/w.txt", "content": "x"}),
             vec![
                 r#"external_directory ["ROOM/outside/*"] ["ROOM/outside/*"]"#,
-                r#"edit ["way-out/w.txt"] ["*"]"#,
+                r#"edit ["way-out/w.txt","../outside/w.txt"] ["*"]"#,
             ],
         ),
     ] {
