@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Depth at which looking for files below a config folder stops. Real ones have three or four.
 const MAX_DEPTH: usize = 32;
+/// Folders that are looked into below one of them: a link to `/proc` or `/` would have all of the machine.
+const MAX_FOLDERS: usize = 1000;
 
 /// An absolute path: `~` is the home folder, a relative one starts at `folder`; `.` and `..` are resolved by name.
 pub(crate) fn expand(path: &str, folder: &Path, home: &Path) -> PathBuf {
@@ -121,7 +123,7 @@ fn collect(
     let Ok(canonical) = folder.canonicalize() else {
         return;
     };
-    if !seen.insert(canonical) {
+    if seen.len() >= MAX_FOLDERS || !seen.insert(canonical) {
         return;
     }
     let Ok(entries) = std::fs::read_dir(folder) else {

@@ -333,6 +333,19 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
             false,
             "forbids the host 127.0.0.9",
         ),
+        // By a rule, and not only by the policy.
+        (
+            format!("{base}/to?http://localhost:{port}/x"),
+            json!({ "http://127.0.0.1:*": "allow", "http://localhost*": "deny" }),
+            false,
+            "a rule denies it",
+        ),
+        (
+            format!("{base}/to?http://localhost:{port}/x"),
+            json!({ "http://127.0.0.1:*": "allow" }),
+            false,
+            "no rule allows it by name",
+        ),
     ] {
         let fetch = call("webfetch", json!({ "url": url, "format": "text" }));
         let world = World::new([turn([fetch]), done()]);

@@ -156,7 +156,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Each would be run by somebody else later. `G` is `.git`.
-const PLANTS: [&str; 40] = [
+const PLANTS: [&str; 42] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -194,6 +194,8 @@ const PLANTS: [&str; 40] = [
     "mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes",
     "mkdir -p .git/objects/info; echo ../../other/objects > .git/objects/info/alternates",
     "echo '{\"plugin\":[\"./evil.js\"]}' > opencode.json",
+    "for i in $(seq 0 120); do : > .git/commondir.put-aside-$i; done; : > .git/commondir.put-aside; echo ../other > .git/commondir",
+    "mkdir -p .git/remotes && echo URL: ./evil.git > .git/remotes/origin",
     "mkdir -p .claude && echo '{}' > .claude/settings.json",
     "mkdir -p .codex && echo x > .codex/config.toml",
     "rm -rf .opencode && mkdir -p .opencode/plugin && echo x > .opencode/plugin/x.js",
@@ -274,6 +276,7 @@ fn commands_change_nothing_that_runs_the_next_time() {
     assert_eq!(world.read(".opencode/command/x.md"), "hello");
     for name in [
         ".git/commondir",
+        ".git/remotes",
         ".git/config.worktree",
         ".claude/settings.json",
         ".codex",
@@ -469,4 +472,47 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
         assert!(open().as_array().unwrap().is_empty());
         assert_eq!(world.home().join("outside.txt").exists(), made, "{reply:?}");
     }
+}
+
+/// A terminal of the user's takes nothing that a command writes, and gives it nothing that the user types.
+#[test]
+fn commands_reach_no_terminal_of_the_users() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::Write as _;
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let _user = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&name)
+        .unwrap();
+    let rows = [
+        format!(
+            "for p in {name} /dev/pts/[0-9]*; do printf 'forged\\033[2J' > $p && echo wrote; done"
+        ),
+        format!("timeout 2 head -c 5 {name}"),
+        "python3 -c 'import os, pty; m, s = pty.openpty(); print(\"own\", os.ttyname(s))'"
+            .to_owned(),
+    ];
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let world = with(&rows);
+    let mut typed = fs::File::from(master.try_clone().unwrap());
+    typed.write_all(b"typed\n").unwrap();
+    world.run(&["do it"]).ok();
+    let answers = world.mock.last().texts("tool");
+    assert!(
+        !answers[0].contains("wrote") && !answers[1].contains("typed"),
+        "{answers:?}"
+    );
+    assert!(answers[2].contains("own /dev/pts/"), "{answers:?}");
+    rustix::io::ioctl_fionbio(&master, true).unwrap();
+    let mut shown = [0; 1024];
+    let read = rustix::io::read(&master, &mut shown).unwrap_or(0);
+    let shown = String::from_utf8_lossy(&shown[..read]).into_owned();
+    assert!(!shown.contains("forged"), "{shown:?}");
 }

@@ -519,3 +519,30 @@ async fn write_answers_as_the_reference_does() {
         .await;
     assert_eq!(message, "Path is a directory, not a file: ROOM/project/sub");
 }
+
+/// What was decided is about the file that a link led to then, and no other one is opened.
+#[tokio::test]
+async fn a_link_that_is_swapped_behind_the_decision_opens_nothing_else() {
+    for (tool, input) in [
+        ("read", json!({"filePath": "link"})),
+        ("write", json!({"filePath": "link", "content": "changed"})),
+        (
+            "edit",
+            json!({"filePath": "link", "oldString": "plain", "newString": "changed"}),
+        ),
+    ] {
+        let room = Room::new();
+        room.file("plain.txt", "plain");
+        room.file("secret.txt", "plain secret");
+        let link = room.project().join("link");
+        symlink("plain.txt", &link).unwrap();
+        *room.host.swap.lock().unwrap() = Some((link, "secret.txt".into()));
+        let (_, said) = room.failure(tool, input).await;
+        assert!(
+            said.contains("leads elsewhere than when it was checked"),
+            "{tool}: {said}"
+        );
+        let secret = std::fs::read_to_string(room.project().join("secret.txt")).unwrap();
+        assert_eq!(secret, "plain secret", "{tool}");
+    }
+}

@@ -30,6 +30,8 @@ pub(crate) struct Host {
     pub(crate) hooks: Mutex<VecDeque<(&'static str, Answer)>>,
     /// A permission that is refused.
     pub(crate) refuse: Mutex<Option<&'static str>>,
+    /// A link that leads elsewhere as soon as a question was answered.
+    pub(crate) swap: Mutex<Option<(PathBuf, PathBuf)>>,
     pub(crate) skills: Mutex<Vec<SkillEntry>>,
     pub(crate) todos: Mutex<Vec<Todo>>,
     pub(crate) nearby: Mutex<Vec<NearbyInstruction>>,
@@ -95,6 +97,10 @@ impl ToolHost for Host {
             ask.permission, ask.patterns, ask.always
         ));
         let refused = *self.refuse.lock().unwrap() == Some(ask.permission.as_str());
+        if let Some((link, to)) = self.swap.lock().unwrap().take() {
+            std::fs::remove_file(&link).unwrap();
+            std::os::unix::fs::symlink(to, link).unwrap();
+        }
         self.asks.lock().unwrap().push(ask);
         let slow = self
             .asks
