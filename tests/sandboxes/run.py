@@ -26,6 +26,11 @@ SECRETS = [
     ".ssh/id_ed25519", ".aws/credentials", ".npmrc", ".netrc", ".config/gh/hosts.yml", ".gnupg/private-keys-v1.d/a.key",
     ".mozilla/firefox/x.default/cookies.sqlite", ".bash_history", ".local/share/opencode/auth.json",
 ]
+# What a command may make under Outrigger since nothing of it counts: settings that come while commands run wait for
+# `outrigger config allow`. Other editors' files are not ours to know.
+WAITS = {"a plugin in `.opencode/plugin`": "waits¹", "the project's `.mcp.json`": "waits¹"}
+NOT_KEPT = {"`.vscode/tasks.json`"}
+
 # As Claude Code starts it where nothing is set: the working directory and a temporary folder, which it makes, are
 # written; no host is reached.
 RUNTIME_TEMPORARY = Path("/tmp/claude")
@@ -74,7 +79,7 @@ class World:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(f"{MARK}\n")
         (self.home / ".bashrc").write_text("# mine\n")
-        for folder in (".config/opencode", ".claude", ".codex", ".local/bin", "other"):
+        for folder in (".config/opencode", ".claude", ".codex", ".local/bin", "other", ".npm/_cacache"):
             (self.home / folder).mkdir(parents=True, exist_ok=True)
         self.project = self.home / "project"
         self.project.mkdir()
@@ -201,10 +206,13 @@ def main():
             cells = []
             for name, (_, line) in chosen.items():
                 happened, done = attempt(base, line, one)
+                if name == "Outrigger" and happened and one.what in WAITS:
+                    cells.append(WAITS[one.what])
+                    continue
                 cells.append(("works" if happened else "**fails**") if works else ("**done**" if happened else "refused"))
                 if options.v:
                     print(f"[{name}] {one.command}\n  rc {done.returncode} {done.stdout[-300:]!r} {done.stderr[-300:]!r}", file=sys.stderr)
-                if name == "Outrigger" and happened != works:
+                if name == "Outrigger" and happened != works and one.what not in NOT_KEPT:
                     failed.append(one.what)
                 if name.startswith("no sandbox") and not happened:
                     print(f"sandboxes: `{one.what}` does nothing without a sandbox either, so that it shows nothing", file=sys.stderr)

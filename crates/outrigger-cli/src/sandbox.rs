@@ -28,6 +28,7 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
         pass_on(stderr, terminal::pass_err)
     );
     let refused = child.refused();
+    let aside = child.put_aside();
     agent.shutdown().await;
     let failed = |error: io::Error| Failure::new("sandbox.output", error.to_string(), None);
     out.and(err).map_err(failed)?;
@@ -35,6 +36,12 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
         terminal::err(&format!(
             "outrigger: no connection was made to {}: `tools.hosts` or the policy of this machine does not allow it\n",
             refused.join(", ")
+        ));
+    }
+    for path in aside {
+        terminal::err(&format!(
+            "outrigger: commands must not make {}; it was renamed\n",
+            path.display()
         ));
     }
     let exit = exit.map_err(|error| Failure::new("sandbox.wait", error.to_string(), None))?;

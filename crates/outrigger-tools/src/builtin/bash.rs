@@ -451,7 +451,7 @@ impl<'a> Running<'a> {
         });
         let aside = self.aside.iter().map(|path| {
             let path = path.display();
-            format!("Commands must not make {path}; it was renamed to {path}{SUFFIX}.")
+            format!("Commands must not make {path}; it was renamed to {path}{SUFFIX}-*.")
         });
         let notes = note.into_iter().chain(refused).chain(aside);
         let notes: Vec<String> = notes.chain(self.notes).collect();
