@@ -202,6 +202,10 @@ impl<'a> Reader<'a> {
         if self.peek() == Some('[') {
             return Err(Doubt::Expansion);
         }
+        // dash goes on with the name behind a line that is continued, bash does not.
+        if self.rest().starts_with("\\\n") {
+            return Err(Doubt::Continuation);
+        }
         let begins = from == 0 || from == 1 && self.text.starts_with('"');
         let name = self.text.get(from..self.at).unwrap_or_default();
         // No line that sets it is understood.
