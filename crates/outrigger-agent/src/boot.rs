@@ -239,7 +239,8 @@ impl Agent {
         crate::home_files::check(&boot.folders, &config.settings.tools.secrets);
         let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let (notice, notices) = crate::notices::channel();
-        let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
+        let progress = crate::folder_trust::told_once(&config, Arc::clone(&boot.progress));
+        let progress = crate::audit::progress(&store, progress);
         for displaced in crate::admitted::displaced(&admitted) {
             progress(displaced);
         }
@@ -285,7 +286,8 @@ impl Agent {
         let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
         mcp.limit_calls(crate::mcp::call_timeout(&config));
         mcp.configure(&servers);
-        for (name, why) in &mcp_waiting {
+        // One line says what is left out of a folder that is not trusted.
+        for (name, why) in mcp_waiting.iter().filter(|_| !config.left_out) {
             tracing::warn!("[mcp:{name}] is not started: {why}");
         }
         let mut model_options = model_options(&boot, &config);
@@ -451,6 +453,7 @@ fn plugin_options(
         commands: None,
         consent: boot.consent.clone(),
         trust: boot.trust.clone(),
+        let_count: crate::folder_trust::let_count(config),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         notice: Arc::new(|_| {}),
@@ -530,7 +533,7 @@ fn all_commands(
         .collect();
     for command in skills
         .iter()
-        .map(|skill| crate::skills::command(skill, folders))
+        .map(|skill| crate::skills::command(skill, config, folders))
     {
         all.entry(command.name.clone()).or_insert(command);
     }

@@ -69,7 +69,7 @@ pub enum CommandSource {
     Mcp,
     /// A skill of this machine.
     Skill,
-    /// A skill that was fetched from an address. What its text says is never run.
+    /// A skill that was fetched from an address, or is of a project that nobody trusted. What its text says is never run.
     FetchedSkill,
 }
 

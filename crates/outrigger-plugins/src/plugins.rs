@@ -92,6 +92,8 @@ pub struct LoadOptions {
     pub consent: Option<ConsentFn>,
     /// Asks whether a plugin that is new or changed is to be trusted; `None`: nobody is there who could answer.
     pub trust: Option<TrustFn>,
+    /// What of the project a person let count, with its settings.
+    pub let_count: Option<crate::trust::LetCount>,
     /// Answers what plugins ask.
     pub handler: Arc<dyn HostHandler>,
     /// Told of every step of every plugin.

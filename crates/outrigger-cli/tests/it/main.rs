@@ -43,6 +43,7 @@ mod fail_closed;
 mod fetching;
 mod figures;
 mod files;
+mod folder_asks;
 mod folder_trust;
 mod forbidden;
 mod granted;

@@ -409,3 +409,28 @@ fn a_plugin_that_says_where_the_model_is_calls_nothing_without_a_grant() {
         }
     }
 }
+
+/// `[g]` at the question of a real terminal: the grant is kept in the user's own file, and the call goes on.
+#[test]
+fn a_grant_that_is_typed_at_the_question_is_kept() {
+    let world = allowing([bash("echo fine"), done(), bash("echo fine"), done()]);
+    let plugin = world.plugin(
+        "changes",
+        &before("o.args.command = 'echo ran >> ran.txt'"),
+    );
+    let mut person = crate::question::Person::at(&world, &["do it"]);
+    person.sees("[g]rant ");
+    person.types("g\n");
+    person.ends(0);
+    let screen = person.screen();
+    assert!(screen.contains("granted in "), "{screen}");
+    assert_eq!(world.read("ran.txt"), "ran\n", "{screen}");
+    let kept = std::fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml"));
+    let kept = kept.unwrap();
+    assert!(kept.contains(&plugin.display().to_string()) && kept.contains("rewrite = true"), "{kept}");
+    // From now on it is not asked about.
+    let mut person = crate::question::Person::at(&world, &["do it"]);
+    person.ends(0);
+    assert_eq!(world.read("ran.txt"), "ran\nran\n", "{}", person.screen());
+    assert!(!person.screen().contains("? allow"), "{}", person.screen());
+}
