@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PartId, PluginId, SessionId};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, UserMessage};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, UserMessage};
 use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
 
 use crate::error::AgentError;
@@ -55,6 +55,28 @@ impl Rewritten {
     /// The turn is over: later ones read the causes from the messages.
     pub(crate) fn end(&self, session: &SessionId) {
         lock(&self.0).remove(session);
+    }
+}
+
+/// A plugin changes what a stored call says, not which call it is and who caused it, and makes none up.
+fn keep_call(part: &mut Part, found: &MessageWithParts, by: &Actor) -> Result<(), AgentError> {
+    let before = found.parts.iter().find(|it| it.id == part.id);
+    let before = before.map(|it| &it.kind);
+    match (&mut part.kind, before) {
+        (PartKind::Tool(new), Some(PartKind::Tool(old))) => {
+            new.call_id = old.call_id.clone();
+            new.tool = old.tool.clone();
+            new.provenance = old.provenance.clone().with(
+                by.clone(),
+                Deed::Changed,
+                Some("the record of the call".to_owned()),
+            );
+            Ok(())
+        }
+        (PartKind::Tool(_), _) | (_, Some(PartKind::Tool(_))) => Err(AgentError::Part(
+            "a plugin adds no tool call and makes nothing else of one".to_owned(),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -146,7 +168,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::NoSession`], [`AgentError::NoMessage`] and those of the store.
-    pub async fn update_part(&self, part: Part, by: &Actor) -> Result<Part, AgentError> {
+    pub async fn update_part(&self, mut part: Part, by: &Actor) -> Result<Part, AgentError> {
         self.session(&part.session_id)?;
         let found = self
             .inner
@@ -158,6 +180,9 @@ impl Agent {
                 session: part.session_id.to_string(),
             });
         };
+        if by.plugin_id().is_some() {
+            keep_call(&mut part, &found, by)?;
+        }
         let event = Event::PartUpdated {
             session_id: part.session_id.clone(),
             part: Box::new(part.clone()),

@@ -62,6 +62,7 @@ mod leftovers;
 mod life;
 mod loading;
 mod login;
+mod loosens;
 mod manifest;
 mod matrix;
 mod mcp;
