@@ -2,6 +2,7 @@
 //! (`.git/commondir`). A name that is not there cannot be covered, so what comes there is put aside.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,41 @@ pub const SUFFIX: &str = ".put-aside";
 /// How often one file is moved before it is removed: a process may be in the way.
 const TRIES: u32 = 8;
 
-/// Names that have to stay free while a process runs.
+/// Undoes what a process did that no name tells of, and answers what that was, in sentences; whether the process has ended.
+pub type ClearFn = Arc<dyn Fn(bool) -> Vec<String> + Send + Sync>;
+
+/// What is looked at while a process runs, and when it has ended.
+#[derive(Clone, Default)]
+pub struct Clear(Option<ClearFn>);
+
+impl Clear {
+    /// By this function, which may block.
+    #[must_use]
+    pub fn new(clear: ClearFn) -> Self {
+        Self(Some(clear))
+    }
+}
+
+/// Each is one of its own.
+impl PartialEq for Clear {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Clear {}
+
+impl fmt::Debug for Clear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clear").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Names that have to stay free while a process runs, and what else it may not leave.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Absent(Arc<Names>);
 
@@ -19,20 +54,42 @@ pub(crate) struct Absent(Arc<Names>);
 struct Names {
     free: Vec<PathBuf>,
     aside: Mutex<Vec<PathBuf>>,
+    clear: Clear,
+    cleared: Mutex<Vec<String>>,
 }
 
 impl Absent {
     /// Those of these where nothing is now.
-    pub(crate) fn of(paths: &[PathBuf]) -> Self {
+    pub(crate) fn of(paths: &[PathBuf], clear: Clear) -> Self {
         let free = paths.iter().filter(|it| !is_there(it)).cloned().collect();
         Self(Arc::new(Names {
             free,
-            aside: Mutex::default(),
+            clear,
+            ..Names::default()
         }))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.free.is_empty()
+        self.0.free.is_empty() && self.0.clear.0.is_none()
+    }
+
+    /// Undoes what else was done, and answers all that was so far.
+    pub(crate) fn clear(&self, has_ended: bool) -> Vec<String> {
+        let Some(clear) = &self.0.clear.0 else {
+            return Vec::new();
+        };
+        let mut cleared = self
+            .0
+            .cleared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for what in clear(has_ended) {
+            tracing::warn!("[sandbox] {what}");
+            if !cleared.contains(&what) {
+                cleared.push(what);
+            }
+        }
+        cleared.clone()
     }
 
     /// Puts aside what has come, and answers all that was so far, by the names it came under.
@@ -62,7 +119,13 @@ impl Absent {
     }
 }
 
-/// Moves it to a name that nobody can have taken, without following a link; removes it where that fails.
+/// Renames a file, folder or link to a name with [`SUFFIX`], which it answers; `None` where it stays.
+#[must_use]
+pub fn put_aside(path: &Path) -> Option<PathBuf> {
+    moved(path)
+}
+
+/// Moves it to a name that nobody can have taken, without following a link.
 fn moved(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?;
     for _ in 0..TRIES {
@@ -95,7 +158,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("old"), "").unwrap();
-        let absent = Absent::of(&[at("old"), at("file"), at("folder"), at("link")]);
+        let absent = Absent::of(
+            &[at("old"), at("file"), at("folder"), at("link")],
+            Clear::default(),
+        );
         assert!(absent.put_aside().is_empty());
         fs::write(at("file"), "1").unwrap();
         fs::create_dir_all(at("folder/deep")).unwrap();

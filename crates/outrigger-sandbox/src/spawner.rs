@@ -155,7 +155,7 @@ impl Spawner {
                     let absent = spec
                         .policy
                         .as_ref()
-                        .map(|policy| Absent::of(&policy.absent));
+                        .map(|policy| Absent::of(&policy.absent, policy.clear.clone()));
                     let mut started = match start(&spec) {
                         Ok(started) => started,
                         Err(error) => {

@@ -102,6 +102,7 @@ fn watch() {
         }
         for watched in &all {
             watched.absent.put_aside();
+            watched.absent.clear(false);
         }
         end_uncovered(&mut all);
     }

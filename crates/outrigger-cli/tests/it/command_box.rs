@@ -35,7 +35,7 @@ fn has_views() -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user's own git")]
-fn git(folder: &Path, args: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     let output = std::process::Command::new("git")
         .args(["-c", "user.name=me", "-c", "user.email=me@x"])
         .args(args)
@@ -156,7 +156,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Each would be run by somebody else later. `G` is `.git`.
-const PLANTS: [&str; 42] = [
+const PLANTS: [&str; 51] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -199,6 +199,15 @@ const PLANTS: [&str; 42] = [
     "mkdir -p .claude && echo '{}' > .claude/settings.json",
     "mkdir -p .codex && echo x > .codex/config.toml",
     "rm -rf .opencode && mkdir -p .opencode/plugin && echo x > .opencode/plugin/x.js",
+    "mkdir -p .vscode && echo '{}' > .vscode/tasks.json",
+    "mkdir -p .vscode && echo '{}' > .vscode/settings.json",
+    "mkdir -p .idea/runConfigurations && echo x > .idea/runConfigurations/x.xml",
+    "echo 'touch x' > .envrc",
+    "echo '{}' > .mcp.json",
+    "mkdir -p .devcontainer && echo '{}' > .devcontainer/devcontainer.json",
+    "mkdir -p .cursor && echo '{}' > .cursor/mcp.json",
+    "mkdir -p .husky && echo x > .husky/pre-commit",
+    "echo '[hooks]' > mise.toml",
 ];
 
 /// All files below a folder with what they hold, but for what is put aside, made for commands, or the store's own.
@@ -280,6 +289,15 @@ fn commands_change_nothing_that_runs_the_next_time() {
         ".git/config.worktree",
         ".claude/settings.json",
         ".codex",
+        ".vscode/tasks.json",
+        ".vscode/settings.json",
+        ".idea",
+        ".envrc",
+        ".mcp.json",
+        ".devcontainer",
+        ".cursor",
+        ".husky",
+        "mise.toml",
     ] {
         assert!(
             fs::symlink_metadata(world.path(name)).is_err(),

@@ -794,6 +794,7 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
 #[test]
 fn settings_that_our_tools_wrote_count() {
     let path = ".opencode/opencode.json";
+    let named = json!({ "permission": { "edit": { path: "allow" } } });
     let write = |text: &str| turn([call("write", json!({ "filePath": path, "content": text }))]);
     let planted = bash("printf '{ \"username\": \"a\" }' > .opencode/opencode.json");
     let read = turn([call("read", json!({ "filePath": path }))]);
@@ -807,6 +808,7 @@ fn settings_that_our_tools_wrote_count() {
             .into_iter()
             .chain([planted, read, edit, done(), done()]),
     );
+    world.config(named);
     world.run(&["do it"]).ok();
     world.run(&["again"]).ok();
     world.run_with(&FULL, &["do it"]).ok();
