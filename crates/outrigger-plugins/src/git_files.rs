@@ -51,8 +51,8 @@ pub fn included(config: &Path) -> Vec<PathBuf> {
 #[must_use]
 pub fn hooks_path(git: &Path, worktree: &Path) -> Option<PathBuf> {
     let settings = git_config::read(&git.join("config")).into_iter();
-    let named = settings.filter(|it| it.key() == "core.hookspath");
-    let named = named.last()?;
+    let mut named = settings.filter(|it| it.key() == "core.hookspath");
+    let named = named.next_back()?;
     Some(worktree.join(named.text()))
 }
 

@@ -7,12 +7,11 @@ mod index;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use outrigger_sandbox::absent;
+use outrigger_sandbox::absent::{Place, SUFFIX};
 
 use crate::git_config::{self, Setting};
 use crate::git_files::is_repository;
@@ -186,7 +185,12 @@ impl NestedGit {
     }
 
     fn repository(&self, folder: PathBuf) -> Option<Repository> {
-        let entry = self.worktree.join(&folder).join(".git");
+        let whole = self.worktree.join(&folder);
+        // git does not follow links on the way to a repository either.
+        if whole.canonicalize().ok()? != whole {
+            return None;
+        }
+        let entry = whole.join(".git");
         fs::symlink_metadata(&entry).ok()?;
         let mut stores = BTreeSet::new();
         if let Some(own) = store(&entry) {
@@ -215,32 +219,34 @@ impl NestedGit {
             }
             let mut inside = project.iter().chain([&self.worktree]);
             // That of another project has its own settings, and is not for this one to name.
-            if !inside.any(|it| git.starts_with(it)) {
-                if absent::put_aside(&repository.entry).is_some() {
+            let Some(base) = inside.find(|it| git.starts_with(it)) else {
+                let entry = Place::of(&self.worktree, &repository.entry);
+                if entry.and_then(|it| it.put_aside()).is_some() {
                     told.push(format!(
                         "{folder}/.git leads out of the project, to {}; it was renamed to .git{}-*.",
                         git.display(),
-                        absent::SUFFIX
+                        SUFFIX
                     ));
                 }
                 return;
-            }
+            };
             for name in SETTINGS {
-                let taken = clear_settings(&git.join(name));
+                let taken = clear_settings(base, &git.join(name));
                 if !taken.is_empty() {
                     told.push(format!(
                         "Commands must not set {} in the repository {folder}; it was taken out (the file as it was: {name}{}-*).",
                         taken.join(", "),
-                        absent::SUFFIX
+                        SUFFIX
                     ));
                 }
             }
             let hooks = active_hooks(git);
-            for hook in hooks.iter().filter(|it| absent::put_aside(it).is_some()) {
+            let aside = |it: &&PathBuf| Place::of(base, it).and_then(|it| it.put_aside()).is_some();
+            for hook in hooks.iter().filter(aside) {
                 let name = hook.file_name().unwrap_or_default().display();
                 told.push(format!(
                     "Commands must not make hooks: {name} in the repository {folder} was renamed to {name}{}-*.",
-                    absent::SUFFIX
+                    SUFFIX
                 ));
             }
         }
@@ -289,13 +295,13 @@ fn active_hooks(git: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(&hooks).into_iter().flatten().flatten();
     let names = entries.map(|it| it.path()).filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        !name.ends_with(".sample") && !name.contains(absent::SUFFIX) && !path.is_dir()
+        !name.ends_with(".sample") && !name.contains(SUFFIX) && !path.is_dir()
     });
     names.collect()
 }
 
 /// Leaves of a file of settings what starts nothing, and answers what was taken out.
-fn clear_settings(path: &Path) -> Vec<String> {
+fn clear_settings(base: &Path, path: &Path) -> Vec<String> {
     let Ok(meta) = fs::symlink_metadata(path) else {
         return Vec::new();
     };
@@ -310,10 +316,13 @@ fn clear_settings(path: &Path) -> Vec<String> {
     if is_read && taken.is_empty() {
         return Vec::new();
     }
-    if absent::put_aside(path).is_none() {
+    let Some(place) = Place::of(base, path) else {
+        return Vec::new();
+    };
+    if place.put_aside().is_none() {
         tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
     }
-    if let Err(error) = write_new(path, &git_config::write(&kept)) {
+    if let Err(error) = place.write_new(&git_config::write(&kept)) {
         tracing::warn!("[sandbox] {} is not written anew: {error}", path.display());
     }
     match is_read {
@@ -323,17 +332,6 @@ fn clear_settings(path: &Path) -> Vec<String> {
         }
         false => vec!["settings that cannot be read".to_owned()],
     }
-}
-
-/// Where nothing is.
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

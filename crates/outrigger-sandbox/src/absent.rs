@@ -1,16 +1,20 @@
 //! Files that are not there when a process starts and that it must not make: they would say what somebody else runs later
 //! (`.git/commondir`). A name that is not there cannot be covered, so what comes there is put aside.
 
-use std::ffi::OsString;
+mod place;
+mod record;
+
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+pub use place::Place;
+use record::Record;
+pub(crate) use record::sweep;
 
 /// What a name that was put aside has behind it.
 pub const SUFFIX: &str = ".put-aside";
-/// How often one file is moved before it is removed: a process may be in the way.
-const TRIES: u32 = 8;
 
 /// Undoes what a process did that no name tells of, and answers what that was, in sentences; whether the process has ended.
 pub type ClearFn = Arc<dyn Fn(bool) -> Vec<String> + Send + Sync>;
@@ -50,23 +54,70 @@ impl fmt::Debug for Clear {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Absent(Arc<Names>);
 
+/// A name that has to stay free.
+#[derive(Clone, Debug)]
+struct Free {
+    /// The folder above it that was there, without links.
+    base: PathBuf,
+    path: PathBuf,
+}
+
+impl Free {
+    /// `None` where something is there.
+    fn of(path: &Path) -> Option<Self> {
+        if is_there(path) {
+            return None;
+        }
+        let (above, base) = path
+            .ancestors()
+            .skip(1)
+            .find_map(|it| Some((it, it.canonicalize().ok()?)))?;
+        let path = base.join(path.strip_prefix(above).ok()?);
+        Some(Self { base, path })
+    }
+
+    fn place(&self) -> Option<Place> {
+        Place::of(&self.base, &self.path)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Names {
-    free: Vec<PathBuf>,
+    free: Vec<Free>,
     aside: Mutex<Vec<PathBuf>>,
     clear: Clear,
     cleared: Mutex<Vec<String>>,
+    record: OnceLock<Record>,
 }
 
 impl Absent {
     /// Those of these where nothing is now.
     pub(crate) fn of(paths: &[PathBuf], clear: Clear) -> Self {
-        let free = paths.iter().filter(|it| !is_there(it)).cloned().collect();
+        let free = paths.iter().filter_map(|it| Free::of(it)).collect();
         Self(Arc::new(Names {
             free,
             clear,
             ..Names::default()
         }))
+    }
+
+    /// Writes the names down in this folder, for the next start, until all is over.
+    pub(crate) fn record(&self, folder: &Path) {
+        if self.0.free.is_empty() {
+            return;
+        }
+        match Record::write(folder, &self.0.free) {
+            Ok(record) => drop(self.0.record.set(record)),
+            // A full disk must not stop the agent.
+            Err(error) => tracing::warn!("[sandbox] names are not written down: {error}"),
+        }
+    }
+
+    /// The host is alive.
+    pub(crate) fn beat(&self) {
+        if let Some(record) = self.0.record.get() {
+            record.beat();
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -95,14 +146,16 @@ impl Absent {
     /// Puts aside what has come, and answers all that was so far, by the names it came under.
     pub(crate) fn put_aside(&self) -> Vec<PathBuf> {
         let mut aside = self.0.aside.lock().unwrap_or_else(PoisonError::into_inner);
-        for path in self.0.free.iter().filter(|it| is_there(it)) {
-            match moved(path) {
+        for free in &self.0.free {
+            let Some(place) = free.place() else { continue };
+            let path = &free.path;
+            match place.put_aside() {
                 Some(to) => tracing::warn!(
                     "[sandbox] {} was made by a process that must not make it; it is {} now",
                     path.display(),
                     to.display()
                 ),
-                None if removed(path) => tracing::warn!(
+                None if place.remove() => tracing::warn!(
                     "[sandbox] {} was made by a process that must not make it, and is removed",
                     path.display()
                 ),
@@ -117,32 +170,6 @@ impl Absent {
         }
         aside.clone()
     }
-}
-
-/// Renames a file, folder or link to a name with [`SUFFIX`], which it answers; `None` where it stays.
-#[must_use]
-pub fn put_aside(path: &Path) -> Option<PathBuf> {
-    moved(path)
-}
-
-/// Moves it to a name that nobody can have taken, without following a link.
-fn moved(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?;
-    for _ in 0..TRIES {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).ok()?;
-        let mut other: OsString = name.to_owned();
-        other.push(format!("{SUFFIX}-{:016x}", u64::from_ne_bytes(bytes)));
-        let other = path.with_file_name(other);
-        if !is_there(&other) && fs::rename(path, &other).is_ok() {
-            return Some(other);
-        }
-    }
-    None
-}
-
-fn removed(path: &Path) -> bool {
-    fs::remove_file(path).is_ok() || fs::remove_dir_all(path).is_ok()
 }
 
 fn is_there(path: &Path) -> bool {

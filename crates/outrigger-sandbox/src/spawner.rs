@@ -156,6 +156,9 @@ impl Spawner {
                         .policy
                         .as_ref()
                         .map(|policy| Absent::of(&policy.absent, policy.clear.clone()));
+                    if let (Some(absent), Some(ledger)) = (&absent, &ledger) {
+                        absent.record(ledger.folder());
+                    }
                     let mut started = match start(&spec) {
                         Ok(started) => started,
                         Err(error) => {

@@ -101,6 +101,7 @@ fn watch() {
             }
         }
         for watched in &all {
+            watched.absent.beat();
             watched.absent.put_aside();
             watched.absent.clear(false);
         }

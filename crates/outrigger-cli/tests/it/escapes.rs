@@ -761,7 +761,8 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
         if let Some(code) = attack {
             fs::write(place.join("attack.js"), code).unwrap();
         }
-        world.run(&["do it"]).ok();
+        // In its sandbox a command does not make the plugin at all.
+        world.run_with(&FULL, &["do it"]).ok();
         assert!(world.path(".opencode/plugin/x.js").exists());
         let refused = world.run(&["again"]).exited(2);
         assert!(

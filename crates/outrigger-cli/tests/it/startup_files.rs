@@ -181,7 +181,7 @@ fn a_person_allows_what_runs_later() {
     let other = write(".envrc");
     let turns = [first, again, other].map(|(tool, input)| turn([call(tool, input)]));
     let world = world(turns.into_iter().chain([done()]), &json!({}));
-    let server = world.serve(&[]);
+    let server = world.serve(&["--no-auth"]);
     let session = server.post("/session", &json!({})).json(200);
     let id = session["id"].as_str().unwrap();
     let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
@@ -235,7 +235,7 @@ fn a_plugins_patch_changes_no_such_file() {
         "{answer}"
     );
     assert!(!is_planted(&world, ".envrc"));
-    let server = world.serve(&[]);
+    let server = world.serve(&["--no-auth"]);
     server
         .post("/vcs/apply", &json!({ "patch": PATCH }))
         .json(200);

@@ -1,5 +1,8 @@
 //! Repositories of a command, against real git.
 
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
 use super::*;
 
 #[expect(clippy::disallowed_methods, reason = "the user's own git")]
@@ -61,10 +64,13 @@ impl World {
     }
 }
 
+/// What a command makes, by name.
+type Case = (&'static str, fn(&World));
+
 /// What a command makes of a repository in the project does not run when the user looks.
 #[test]
 fn what_a_repository_of_a_command_runs_is_taken_out() {
-    let makes: [(&str, fn(&World)); 9] = [
+    let makes: [Case; 9] = [
         ("a new one that is added", |it| {
             let sub = it.project.join("sub");
             commit(&sub);
