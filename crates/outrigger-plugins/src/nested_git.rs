@@ -19,9 +19,9 @@ use crate::git_files::is_repository;
 /// How deep below the project's root repositories are looked for that the index does not name.
 const DEPTH: usize = 3;
 /// Files and folders that are looked at for them.
-const MOST_ENTRIES: usize = 4000;
+const MAX_ENTRIES: usize = 4000;
 /// Repositories in each other.
-const MOST_DEPTH: usize = 8;
+const MAX_NESTING: usize = 8;
 /// What holds very many files and is not worked in.
 const SKIPPED: [&str; 4] = [".git", "node_modules", "target", ".venv"];
 /// Times of a file system are a little behind those of the system.
@@ -127,7 +127,7 @@ impl NestedGit {
         };
         let mut waiting = VecDeque::from([(PathBuf::new(), top, 0)]);
         while let Some((folder, git, depth)) = waiting.pop_front() {
-            if depth > MOST_DEPTH || !seen.insert((folder.clone(), git.clone())) {
+            if depth > MAX_NESTING || !seen.insert((folder.clone(), git.clone())) {
                 continue;
             }
             for link in index::links(&git) {
@@ -156,7 +156,7 @@ impl NestedGit {
             let entries = fs::read_dir(self.worktree.join(&folder)).into_iter();
             for entry in entries.flatten().flatten() {
                 seen += 1;
-                if seen > MOST_ENTRIES {
+                if seen > MAX_ENTRIES {
                     return found;
                 }
                 let name = entry.file_name();

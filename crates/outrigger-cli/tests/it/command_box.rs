@@ -549,7 +549,7 @@ fn repositories_of_commands_run_nothing_for_the_user() {
         "rm -rf users/.git; git init -q users; git -C users config core.fsmonitor 'touch MARK; false'".to_owned(),
         format!("git init -q alone && cd alone && {commit} && git config alias.st '!touch MARK'"),
         "git config core.editor 'touch MARK'".to_owned(),
-        "git clone -q users cloned && git -C cloned log --oneline && git -C cloned remote -v".to_owned(),
+        "git clone -q sub cloned && git -C cloned log --oneline && git -C cloned remote -v".to_owned(),
     ];
     let world = World::new([done()]);
     let mark = world.root().join("ran").display().to_string();

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::git_config;
 
 /// Bytes of an index that are read; one of 400,000 files has fewer.
-const MOST: u64 = 64 * 1024 * 1024;
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The kind of file that stands for a repository.
 const LINK: u32 = 0o160_000;
 /// Before the checksum of an entry: times, device, number, mode, owner and size. The mode is the seventh number.
@@ -56,7 +56,7 @@ fn of_index(git: &Path, index: &Path) -> Arc<Vec<PathBuf>> {
         Some((was, links)) if *was == stamp => return Arc::clone(links),
         _ => {}
     }
-    let bytes = outrigger_files::read(index, MOST).unwrap_or_default();
+    let bytes = outrigger_files::read(index, MAX_BYTES).unwrap_or_default();
     let settings = git_config::read(&git.join("config"));
     let is_long = |it: &git_config::Setting| {
         it.key() == "extensions.objectformat" && it.text().eq_ignore_ascii_case("sha256")

@@ -80,7 +80,8 @@ impl Place {
                 Ok(()) => return Some(self.path.with_file_name(other)),
                 // Whoever made it may have made its folder one that nobody writes to.
                 Err(Errno::ACCESS | Errno::PERM) => {
-                    drop(chmodat(&self.folder, ".", Mode::RWXU, AtFlags::empty()));
+                    // Where this fails, the next try does.
+                    let _ = chmodat(&self.folder, ".", Mode::RWXU, AtFlags::empty());
                 }
                 Err(_) => {}
             }

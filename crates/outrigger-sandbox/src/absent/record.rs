@@ -71,7 +71,7 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
         if path.extension().is_none_or(|it| it != EXTENSION) {
             continue;
         }
-        let Ok(file) = File::open(&path) else {
+        let Ok(file) = outrigger_files::open(&path) else {
             continue;
         };
         match file.try_lock() {
