@@ -90,6 +90,9 @@ pub enum AgentError {
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
     )]
     WaitsForItself(String),
+    /// A plugin wants what the user has to grant it. The text says who, what, and the line that grants it.
+    #[error("{0}")]
+    NotGranted(String),
     /// A compaction was asked for and there is nothing that it could summarise.
     #[error(
         "session `{0}` has nothing to compact: there is no message since its beginning or its last summary"
@@ -182,6 +185,7 @@ impl AgentError {
             Self::Part(_) => "agent.part",
             Self::BadFormat(_) => "agent.bad_format",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
+            Self::NotGranted(_) => "plugin.not_granted",
             Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",
             Self::Moved(_) => "agent.moved",

@@ -11,6 +11,7 @@ use crate::merge::{Layered, leaves};
 use crate::origin::{Positions, position_of};
 use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use crate::project::Sieve;
+use crate::settings::TrustChanges;
 use crate::{
     Asked, ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, ProjectConfig, Settings,
     check, entries, jsonc, layers, normalize, paths, substitute, unknown,
@@ -164,7 +165,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
 }
 
 /// Whether a folder with configuration is the project's: on the way up from where one works, and not the user's home.
-fn project_folder_of(options: &LoadOptions, folder: Option<&Path>) -> bool {
+pub(crate) fn project_folder_of(options: &LoadOptions, folder: Option<&Path>) -> bool {
     let Some(folder) = folder else { return false };
     let own = folder.ancestors().find(|it| it.ends_with(".opencode"));
     let base = own.map_or(Some(folder), Path::parent);
@@ -280,6 +281,19 @@ impl<'a> Loader<'a> {
         };
         self.is_project = false;
         done
+    }
+
+    /// Adds what takes trust and stands in no settings: it may count only where they do.
+    pub(crate) fn ask_of_files(&mut self, settings: &Settings) {
+        if self.extent == Extent::Nothing {
+            return;
+        }
+        let found = crate::project_asks::of(self.options, settings, &self.asks);
+        self.asks.extend(found);
+        // Who has changes of code count unasked has those of plugins count here as well.
+        let without_plugins = settings.trust.changes == TrustChanges::Allow;
+        let files = crate::named_files::of(&self.asks, self.options, without_plugins);
+        self.asks.extend(files);
     }
 
     /// Whether something was left out, and whether all counts.

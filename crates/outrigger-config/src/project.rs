@@ -36,6 +36,9 @@ pub struct Asked {
     /// The value as it is written, cut; for whoever is asked, and not kept.
     #[serde(skip)]
     pub shown: String,
+    /// The whole value as it is written, while the settings are read.
+    #[serde(skip)]
+    pub(crate) value: Value,
 }
 
 /// Characters that are shown of a value.
@@ -44,20 +47,26 @@ const MOST_SHOWN: usize = 160;
 impl Asked {
     pub(crate) fn new(file: &Path, what: impl Into<String>, value: &Value) -> Self {
         let text = value.to_string();
-        let hash = Sha256::digest(text.as_bytes());
         let shown: String = text.chars().take(MOST_SHOWN).collect();
         let cut = if shown.len() < text.len() { "…" } else { "" };
         Self {
             file: file.display().to_string(),
             what: what.into(),
-            hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            hash: digest(text.as_bytes()),
             shown: shown + cut,
+            value: value.clone(),
         }
     }
 
-    fn is(&self, other: &Self) -> bool {
-        (&self.file, &self.what, &self.hash) == (&other.file, &other.what, &other.hash)
+    /// Whether it is the same, as it is. What has no hash cannot be known.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        !self.hash.is_empty() && (&self.file, &self.what, &self.hash) == (&other.file, &other.what, &other.hash)
     }
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    outrigger_protocol::text::hex(&Sha256::digest(bytes))
 }
 
 /// What of `asks` is not among what is known.
@@ -228,6 +237,8 @@ impl Sieve<'_> {
         self.members(fields, at, |sieve, key, value| match (key, value) {
             ("permission", value) => sieve.rules(value, &format!("{at}/permission")),
             ("tools", Value::Object(tools)) => sieve.tools(tools, &format!("{at}/tools")),
+            // As agents in files of their own have it that say nothing of the kind.
+            ("options", Value::Object(options)) if options.is_empty() => false,
             (key, value) => !HARMLESS_OF_AGENTS.contains(&key) || sieve.leads_out(value),
         })
     }

@@ -251,22 +251,25 @@ async fn unrevert(
 async fn remove_message(
     State(agent): State<Agent>,
     Path((id, message)): Path<(SessionId, MessageId)>,
+    By(by): By,
 ) -> Answer<bool> {
-    agent.remove_message(&id, &message).await?;
+    agent.remove_message(&id, &message, &by).await?;
     Ok(Json(true))
 }
 
 async fn remove_part(
     State(agent): State<Agent>,
     Path((id, message, part)): Path<(SessionId, MessageId, PartId)>,
+    By(by): By,
 ) -> Answer<bool> {
-    agent.remove_part(&id, &message, &part).await?;
+    agent.remove_part(&id, &message, &part, &by).await?;
     Ok(Json(true))
 }
 
 async fn update_part(
     State(agent): State<Agent>,
     Path((id, message, part)): Path<(SessionId, MessageId, PartId)>,
+    By(by): By,
     Json(body): Json<Part>,
 ) -> Answer<Part> {
     agent.session(&id)?;
@@ -281,5 +284,5 @@ async fn update_part(
             );
         }
     }
-    Ok(Json(agent.update_part(body).await?))
+    Ok(Json(agent.update_part(body, &by).await?))
 }
