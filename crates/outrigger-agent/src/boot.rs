@@ -350,7 +350,12 @@ impl Agent {
             anchor: outrigger_sandbox::Anchor::hold(&place.directory)
                 .ok()
                 .map(Arc::new),
-            access: crate::access::Access::new(&place, &boot.folders.home),
+            access: crate::access::Access::new(&place, &boot.folders.home).with_startup(
+                crate::access::startup::Outside::new(
+                    &boot.folders,
+                    crate::command_box::programs(&config),
+                ),
+            ),
             place,
             project,
             folders: boot.folders,

@@ -74,6 +74,14 @@ pub enum AgentError {
         /// Which, relative to the project's root.
         files: Vec<String>,
     },
+    /// A plugin would put back a file that makes something run later.
+    #[error("a plugin does not put back {file}: {runs}")]
+    RunsLater {
+        /// Relative to the project's root.
+        file: String,
+        /// What runs it.
+        runs: &'static str,
+    },
     /// A tree of the project's files cannot be made or put back.
     #[error(transparent)]
     Snapshot(#[from] crate::snapshot::SnapshotError),
@@ -171,6 +179,7 @@ impl AgentError {
             Self::Busy(_) => "agent.busy",
             Self::Working(_) => "agent.working",
             Self::Conflict { .. } => "agent.conflict",
+            Self::RunsLater { .. } => "agent.runs_later",
             Self::Snapshot(_) => "agent.snapshot",
             Self::NoMessage { .. } => "agent.no_message",
             Self::Part(_) => "agent.part",
@@ -208,6 +217,7 @@ impl AgentError {
                 "put these files in safety or undo what was done to them, or send `force: true`"
                     .into(),
             ),
+            Self::RunsLater { .. } => Some("take it back yourself, from a terminal or client".into()),
             Self::StrictPlugins { .. } => Some("`outrigger plugin list` says more; mend or disable them, or leave out --strict-plugins (setting strict_plugins)".into()),
             Self::SettingsChanged { .. } => Some("a command or a plugin may have written them: look at them and undo what you do not want, then `outrigger config allow`".into()),
             Self::Trust(e) => e.hint(),

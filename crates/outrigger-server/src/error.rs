@@ -121,6 +121,7 @@ impl From<AgentError> for ApiError {
             }
             AgentError::Part(_) | AgentError::BadFormat(_) => StatusCode::BAD_REQUEST,
             AgentError::Conflict { .. } => StatusCode::CONFLICT,
+            AgentError::RunsLater { .. } => StatusCode::FORBIDDEN,
             AgentError::WaitsForItself(_) | AgentError::Moved(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -224,9 +224,11 @@ struct Revert {
 async fn revert(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    By(by): By,
     Json(body): Json<Revert>,
 ) -> Answer<Session> {
-    let done = agent.revert(&id, &body.message_id, body.part_id.as_ref(), body.force);
+    let part = body.part_id.as_ref();
+    let done = agent.revert(&id, &body.message_id, part, body.force, &by);
     Ok(Json(done.await?))
 }
 
@@ -239,10 +241,11 @@ struct Unrevert {
 async fn unrevert(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    By(by): By,
     body: Bytes,
 ) -> Answer<Session> {
     let body: Unrevert = optional(&body)?;
-    Ok(Json(agent.unrevert(&id, body.force).await?))
+    Ok(Json(agent.unrevert(&id, body.force, &by).await?))
 }
 
 async fn remove_message(

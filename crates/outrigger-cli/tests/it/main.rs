@@ -103,6 +103,7 @@ mod serve_folders;
 mod shell_lines;
 mod skill_servers;
 mod skills;
+mod startup_files;
 mod store;
 mod strict;
 mod structured;
