@@ -7,6 +7,7 @@ mod bypass;
 mod contracts;
 mod invariants;
 mod kernel;
+mod pages;
 mod peers;
 mod rules;
 
@@ -18,7 +19,7 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 21] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -38,6 +39,11 @@ const RULES: [Rule; 18] = [
     ("bypass", |repo| Ok(bypass::check(repo))),
     ("contracts", |repo| Ok(contracts::check(repo))),
     ("peers", |repo| Ok(peers::check(repo))),
+    ("requirement-numbers", |repo| {
+        Ok(pages::requirement_numbers(repo))
+    }),
+    ("where", |repo| Ok(pages::paths(repo))),
+    ("words", |repo| Ok(pages::words(repo))),
     ("build-scripts", |repo| Ok(rules::build_scripts(repo))),
 ];
 

@@ -333,11 +333,24 @@ impl Driver {
         outrigger_store::fault::point("turn.before_step");
         let inner = Arc::clone(&self.inner);
         let release = step.last || matches!(input, Input::ToolDone { .. });
+        let observer = self.state.as_ref().map(|state| Observer {
+            inner: &inner,
+            session_id: &self.session_id,
+            turn: &self.turn_id,
+            begin: state.begin(),
+            user: &state.user().id,
+        });
         inner
             .commit_telling(
                 vec![LogRecord::TurnStep(Box::new(step))],
                 || crate::step_events::events_of(&inner, &self.session_id, &effects, &self.changes),
-                |events| inner.late.told_now(&self.session_id, &input, events),
+                |events| {
+                    // In front of the messages that the same step completes.
+                    if let Some(observer) = &observer {
+                        observer.input(&input);
+                    }
+                    inner.late.told_now(&self.session_id, &input, events)
+                },
             )
             .await?;
         if release {
@@ -348,14 +361,8 @@ impl Driver {
             let step = u64::from(state.current_step());
             self.inner.steps.at(&self.turn_id, step);
             self.joined.stepped(state);
-            let observer = Observer {
-                inner: &self.inner,
-                session_id: &self.session_id,
-                turn: &self.turn_id,
-                begin: state.begin(),
-                user: &state.user().id,
-            };
-            observer.input(&input);
+        }
+        if let Some(observer) = &observer {
             observer.effects(&effects);
         }
         self.speaking
