@@ -169,11 +169,9 @@ impl Faults {
         if tells == is_kept {
             let wrong = if tells { "is told" } else { "is not told" };
             let rule = victim.pattern.as_deref().unwrap_or("no rule");
-            let mut answer = answer.to_owned();
-            answer.truncate(answer.floor_char_boundary(400));
             let what = victim.what;
             self.0
-                .push(format!("{what} ({rule}) by {by} {wrong}: {answer}"));
+                .push(format!("{what} ({rule}) by {by} {wrong}: {answer:.400}"));
         }
     }
 
