@@ -33,7 +33,20 @@ pub(crate) fn key(file: &Path) -> String {
     real.display().to_string()
 }
 
-/// What stands for something as it was written.
-pub(crate) fn digest(written: &Value) -> String {
-    outrigger_protocol::text::hex(&Sha256::digest(written.to_string().as_bytes()))
+/// What stands for something as it was written, with the files of its folder that it names as what is run. `None` where these
+/// are more than are looked at.
+pub(crate) fn digest(written: &Value, folder: &Path, home: &Path) -> Option<String> {
+    let mut text = written.to_string();
+    for file in outrigger_config::files_run_by(written, folder, home)? {
+        text.push('\n');
+        text.push_str(&file);
+    }
+    Some(outrigger_protocol::text::hex(&Sha256::digest(
+        text.as_bytes(),
+    )))
+}
+
+/// Why something cannot be allowed.
+pub(crate) fn too_many() -> io::Error {
+    io::Error::other("it names more files of its folder than are looked at")
 }

@@ -239,7 +239,8 @@ impl Agent {
         crate::home_files::check(&boot.folders, &config.settings.tools.secrets);
         let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let (notice, notices) = crate::notices::channel();
-        let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
+        let progress = crate::folder_trust::told_once(&config, Arc::clone(&boot.progress));
+        let progress = crate::audit::progress(&store, progress);
         for displaced in crate::admitted::displaced(&admitted) {
             progress(displaced);
         }
@@ -263,6 +264,7 @@ impl Agent {
         // Plugins change the configuration without seeing the keys in it (invariant 10).
         let user_rules = UserRules::of(&config.config);
         let given = config.redacted();
+        let users_providers = config.config.provider.clone();
         let (mut value, configured) = plugins.configure(given.clone()).await;
         crate::brought::put_into_boxes(&plugins, &given, &mut value, &place, &boxes).await;
         for pointer in outrigger_config::restore(&mut value, &config.value) {
@@ -284,14 +286,17 @@ impl Agent {
         let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
         mcp.limit_calls(crate::mcp::call_timeout(&config));
         mcp.configure(&servers);
-        for (name, why) in &mcp_waiting {
+        // One line says what is left out of a folder that is not trusted.
+        for (name, why) in mcp_waiting.iter().filter(|_| !config.left_out) {
             tracing::warn!("[mcp:{name}] is not started: {why}");
         }
         let mut model_options = model_options(&boot, &config);
+        model_options.users = users_providers;
         model_options.proxies = crate::brought::providers(&config.config.provider, &boxes);
         let models = Models::new(model_options);
         for (provider, plugin) in speakers {
-            models.overlay(&provider, |overlay| overlay.speaker = Some(plugin.0));
+            let speaker = crate::auth::speaker(&plugins, &plugin);
+            models.overlay(&provider, |overlay| overlay.speaker = Some(speaker));
         }
         let artifacts = boot.folders.data.join("tool-output");
         let brought = plugins.skill_folders();
@@ -345,7 +350,12 @@ impl Agent {
             anchor: outrigger_sandbox::Anchor::hold(&place.directory)
                 .ok()
                 .map(Arc::new),
-            access: crate::access::Access::new(&place, &boot.folders.home),
+            access: crate::access::Access::new(&place, &boot.folders.home).with_startup(
+                crate::access::startup::Outside::new(
+                    &boot.folders,
+                    crate::command_box::programs(&config),
+                ),
+            ),
             place,
             project,
             folders: boot.folders,
@@ -370,6 +380,7 @@ impl Agent {
             running: Mutex::default(),
             retrying: Mutex::default(),
             steering: Mutex::default(),
+            rewritten: crate::edit::Rewritten::default(),
             closing: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             at_work: AtomicUsize::new(0),
@@ -447,6 +458,7 @@ fn plugin_options(
         commands: None,
         consent: boot.consent.clone(),
         trust: boot.trust.clone(),
+        let_count: crate::folder_trust::let_count(config),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         notice: Arc::new(|_| {}),
@@ -526,7 +538,7 @@ fn all_commands(
         .collect();
     for command in skills
         .iter()
-        .map(|skill| crate::skills::command(skill, folders))
+        .map(|skill| crate::skills::command(skill, config, folders))
     {
         all.entry(command.name.clone()).or_insert(command);
     }

@@ -21,10 +21,12 @@ use crate::boot::Boot;
 use crate::bridge::Bridge;
 use crate::folders::Folders;
 
-/// The files whose hooks the user has allowed, in `hooks-allowed.json` of our data folder: by file a digest of its `hooks`.
+/// The files whose hooks the user has allowed, in `hooks-allowed.json` of our data folder: by file a digest of its `hooks` and
+/// of the scripts that they name.
 #[derive(Clone, Debug)]
 pub struct AllowedHooks {
     path: PathBuf,
+    home: PathBuf,
 }
 
 type Table = BTreeMap<String, String>;
@@ -35,15 +37,23 @@ impl AllowedHooks {
     pub fn new(folders: &Folders) -> Self {
         Self {
             path: folders.data.join("hooks-allowed.json"),
+            home: folders.home.clone(),
         }
     }
 
     /// Whether the hooks of the file may run as they are: those of the user's own file always.
     #[must_use]
     pub fn holds(&self, file: &HookFile) -> bool {
-        file.scope == HookScope::User
-            || allowed::read::<Table>(&self.path).get(&key(&file.file))
-                == Some(&digest(&file.written))
+        if file.scope == HookScope::User {
+            return true;
+        }
+        let table: Table = allowed::read(&self.path);
+        let known = table.get(&key(&file.file));
+        known.is_some() && known == self.digest(file).as_ref()
+    }
+
+    fn digest(&self, file: &HookFile) -> Option<String> {
+        digest(&file.written, &file.folder, &self.home)
     }
 
     /// Allows the hooks of a file as they are now.
@@ -51,8 +61,9 @@ impl AllowedHooks {
     /// # Errors
     /// The list cannot be written.
     pub fn allow(&self, file: &HookFile) -> io::Result<()> {
+        let digest = self.digest(file).ok_or_else(allowed::too_many)?;
         let mut table: Table = allowed::read(&self.path);
-        table.insert(key(&file.file), digest(&file.written));
+        table.insert(key(&file.file), digest);
         allowed::write(&self.path, &table)
     }
 
@@ -84,7 +95,7 @@ pub(crate) fn of(
     }
     let allowed = AllowedHooks::new(&boot.folders);
     let file = |hooks: HookFile| CommandFile {
-        allowed: allowed.holds(&hooks),
+        allowed: allowed.holds(&hooks) || config.lets_hooks(&hooks),
         hooks,
     };
     Some(CommandHooks {

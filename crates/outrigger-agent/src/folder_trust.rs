@@ -3,7 +3,6 @@
 //! change of it is asked about again.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +12,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_config::settings::TrustProjects;
 use outrigger_config::{
-    Asked, LoadOptions, Loaded, PolicyFile, ProjectConfig, TRUST_PROJECT, unknown,
+    Asked, LoadOptions, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, ProjectConfig,
+    TRUST_PROJECT,
 };
+use outrigger_plugins::{LetCount, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::Boot;
@@ -25,11 +26,16 @@ use crate::kept_rules::UserRules;
 use crate::lock_file;
 use crate::project::Place;
 
+mod question;
+
+pub use question::FolderQuestion;
+use question::{is_plain, listed};
+
 /// How long another process may hold the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks a person whether the settings of a folder are to count; the text says what they ask for, safe to print.
-pub type FolderTrustFn = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
+/// Asks a person whether the settings of a folder are to count.
+pub type FolderTrustFn = Arc<dyn Fn(FolderQuestion) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// What is kept of a folder.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -100,25 +106,31 @@ fn forbid(policies: &[PolicyFile]) -> bool {
 }
 
 /// Asks whether the folder's settings are to count where they do not and somebody is there, and holds the user's own rules
-/// over them.
+/// over them. Settings that changed while something in a sandbox ran are part of the one question.
 pub(crate) async fn settle(
     boot: &Boot,
     place: &Place,
     mut config: Loaded,
 ) -> Result<Loaded, AgentError> {
-    if config.left_out
+    if let Some(ask) = &boot.trust_folder
         && !is_forbidden(&config)
-        && let Some(ask) = &boot.trust_folder
-        && ask(question(boot, place, &config)).await
     {
-        keep(&boot.folders, &place.directory, &config.asks)?;
-        config = boot.load(place)?;
+        let made = crate::settled::changed(boot, place, &config).await?;
+        let is_asked = config.left_out || !made.is_empty();
+        if is_asked && ask(question(boot, place, &config, made)).await {
+            if config.left_out {
+                keep(&boot.folders, &place.directory, &config.asks)?;
+            }
+            crate::settled::allow_settings(boot)?;
+            config = boot.load(place)?;
+        }
     }
     if let Some(users) = &config.users {
         let rules = UserRules::of(users);
-        match config.left_out {
-            true => rules.hold(&mut config.config),
-            false => rules.hold_denies(&mut config.config),
+        match config.is_trusted {
+            true => rules.hold_denies(&mut config.config),
+            // What is harmless by itself may still take the place of a rule.
+            false => rules.hold(&mut config.config),
         }
     }
     Ok(config)
@@ -138,48 +150,23 @@ fn keep(folders: &Folders, directory: &Path, asks: &[Asked]) -> Result<(), Agent
     })
 }
 
-fn question(boot: &Boot, place: &Place, config: &Loaded) -> String {
+fn question(boot: &Boot, place: &Place, config: &Loaded, made: Vec<String>) -> FolderQuestion {
     let all = read(&boot.folders);
     let known = all.folders.get(&key(&place.directory));
-    let asks = known.map_or_else(
-        || config.asks.iter().collect(),
-        |it| unknown(&config.asks, &it.asks),
-    );
-    let head = match known {
-        None => "The settings of this folder ask for what you have not let it do",
-        Some(_) => {
-            "The settings of this folder ask for something that they did not when you trusted it"
-        }
-    };
-    format!("{head}:\n{}", listed(asks.into_iter(), &place.directory))
-}
-
-/// What is asked for, in lines that are safe to print.
-fn listed<'a>(asks: impl Iterator<Item = &'a Asked>, directory: &Path) -> String {
-    let mut text = String::new();
-    for ask in asks {
-        let file = Path::new(&ask.file);
-        let file = file.strip_prefix(directory).unwrap_or(file);
-        let line = format!("{} {}: {}", file.display(), ask.what, ask.shown);
-        let safe = line
-            .chars()
-            .map(|c| if is_plain(c) { c } else { '\u{fffd}' });
-        let _ = writeln!(text, "  {}", safe.collect::<String>());
-    }
-    text
-}
-
-/// Whether a terminal shows the character and does nothing else.
-fn is_plain(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let known = known.map(|it| it.asks.as_slice());
+    let asks: &[Asked] = if config.left_out { &config.asks } else { &[] };
+    FolderQuestion::of(asks, known, made, &place.directory)
 }
 
 /// One line on what is left out of a folder's settings; `None` where nothing is.
 pub(crate) fn told(config: &Loaded) -> Option<String> {
     const NAMED: usize = 4;
     let mut names: Vec<&str> = Vec::new();
-    for ask in &config.asks {
+    for ask in config
+        .asks
+        .iter()
+        .filter(|it| it.what != outrigger_config::IS_RUN)
+    {
         let name = ask.what.trim_start_matches('/').split('/').next();
         names.extend(name.filter(|name| !names.contains(name)));
     }
@@ -215,6 +202,7 @@ pub fn trust_folder(boot: &Boot) -> Result<String, AgentError> {
         });
     }
     keep(&boot.folders, &place.directory, &config.asks)?;
+    crate::settled::allow_settings(boot)?;
     Ok(listed(config.asks.iter(), &place.directory))
 }
 
@@ -231,5 +219,46 @@ pub fn distrust_folder(boot: &Boot) -> Result<bool, AgentError> {
     changed.map(|()| was).map_err(|error| AgentError::Folder {
         path: file(&boot.folders).display().to_string(),
         reason: error.to_string(),
+    })
+}
+
+/// What of the project's code a person saw in the list of what they let count. `None` where no person did.
+pub(crate) fn let_count(config: &Loaded) -> Option<LetCount> {
+    if !config.is_trusted_by_person() {
+        return None;
+    }
+    let files = config
+        .asks
+        .iter()
+        .filter(|it| it.what == outrigger_config::IS_RUN);
+    let is_listed = |plugin: &&PluginSpec| {
+        // Whatever a folder holds below its roots was in no list.
+        plugin.scope == PluginScope::Local && plugin.source != PluginSource::Manifest
+    };
+    let plugins = config.plugins.iter().chain(&config.tool_files);
+    Some(LetCount {
+        plugins: plugins.filter(is_listed).map(PluginSpec::key).collect(),
+        files: files
+            .map(|it| (PathBuf::from(&it.file), it.hash.clone()))
+            .collect(),
+    })
+}
+
+/// Progress of plugins without what the line about the folder says already.
+pub(crate) fn told_once(
+    config: &Loaded,
+    progress: Arc<dyn Fn(Progress) + Send + Sync>,
+) -> Arc<dyn Fn(Progress) + Send + Sync> {
+    if !config.left_out {
+        return progress;
+    }
+    let files: Vec<String> = config.asks.iter().map(|it| it.file.clone()).collect();
+    Arc::new(move |mut it: Progress| {
+        let waits = it
+            .cause
+            .as_ref()
+            .is_some_and(|it| it.code == "plugin.hooks_not_allowed");
+        it.mention &= !(waits && files.contains(&it.spec));
+        progress(it);
     })
 }

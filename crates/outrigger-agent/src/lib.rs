@@ -111,7 +111,7 @@ pub use compact::ask::Compact;
 pub use early::{LogLine, health};
 pub use error::AgentError;
 pub use flags::flags;
-pub use folder_trust::{FolderTrustFn, distrust_folder, trust_folder};
+pub use folder_trust::{FolderQuestion, FolderTrustFn, distrust_folder, trust_folder};
 pub use folders::Folders;
 pub use formatters::FormatterStatus;
 pub use grant_line::{read_settings, write_settings};

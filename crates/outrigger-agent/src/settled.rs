@@ -353,6 +353,25 @@ impl Agent {
     }
 }
 
+/// Settings of the folder's project that changed while something in a sandbox ran, and have to be allowed.
+///
+/// # Errors
+/// A data folder that cannot be used.
+pub(crate) async fn changed(
+    boot: &Boot,
+    place: &Place,
+    config: &Loaded,
+) -> Result<Vec<String>, AgentError> {
+    let settings = &config.settings;
+    if settings.sandbox == Sandbox::Off || settings.trust.changes == TrustChanges::Allow {
+        return Ok(Vec::new());
+    }
+    let (notes, config) = (Notes::of(boot, place), config.clone());
+    let data = boot.folders.data.clone();
+    let looked = tokio::task::spawn_blocking(move || notes.look(&data, &config, false)).await;
+    Ok(looked.map_err(|_| SandboxError::Stopped)??.1)
+}
+
 /// Lets the settings of the folder's project count as they are, and says which were not as they had been.
 ///
 /// # Errors

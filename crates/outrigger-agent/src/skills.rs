@@ -46,7 +46,7 @@ pub(crate) fn cache(folders: &Folders) -> std::path::PathBuf {
 }
 
 /// A skill as a command: its text, and where its other files are (the reference's form).
-pub(crate) fn command(skill: &Skill, folders: &Folders) -> CommandInfo {
+pub(crate) fn command(skill: &Skill, config: &Loaded, folders: &Folders) -> CommandInfo {
     let dir = skill.dir.display();
     let fetched = skill.dir.starts_with(cache(folders));
     CommandInfo {
@@ -56,7 +56,7 @@ pub(crate) fn command(skill: &Skill, folders: &Folders) -> CommandInfo {
             "{}\n\nBase directory for this skill: {dir}\nRelative paths in this skill (e.g., scripts/, references/) are relative to this base directory.",
             skill.content
         ),
-        source: match fetched {
+        source: match fetched || !config.lets_skill_run(skill) {
             true => CommandSource::FetchedSkill,
             false => CommandSource::Skill,
         },

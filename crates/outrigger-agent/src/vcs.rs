@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outrigger_protocol::provenance::Actor;
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::{Output, Spec, paths};
 use serde::Serialize;
@@ -84,7 +85,15 @@ pub enum VcsError {
         /// Relative to the root of the repository.
         file: String,
     },
-    /// The rules cannot be kept from git.
+    /// A plugin's patch names a file that makes something run later.
+    #[error("a plugin's patch does not change {file}: {runs}")]
+    RunsLater {
+        /// Relative to the root of the repository.
+        file: String,
+        /// What runs it.
+        runs: &'static str,
+    },
+    /// The rules cannot be kept from git, or a pipe is in the place of one of its files.
     #[error("git was not started: {0}")]
     Box(String),
     /// git failed otherwise.
@@ -105,7 +114,7 @@ impl VcsError {
             Self::NotGit => "non-git",
             Self::NoGit => "no-git",
             Self::NotClean(_) => "not-clean",
-            Self::Denied { .. } => "denied",
+            Self::Denied { .. } | Self::RunsLater { .. } => "denied",
             Self::Box(_) => "box",
             Self::Failed { .. } => "failed",
         }
@@ -142,6 +151,9 @@ impl Vcs {
         args: &[&str],
         input: Option<Vec<u8>>,
     ) -> Result<Output, VcsError> {
+        if let Some(why) = git_box::unfit(&self.place().worktree) {
+            return Err(VcsError::Box(why));
+        }
         let env = outrigger_sandbox::env::allow_list(&[]);
         let path = env.iter().find(|(key, _)| key == "PATH");
         let git = path
@@ -353,11 +365,12 @@ impl Vcs {
         Ok(pieces.join("\n"))
     }
 
-    /// Applies a patch to the files of the folder. Files outside the repository are out of its reach (git sees to that).
+    /// Applies a patch to the files of the folder. Files outside the repository are out of its reach (git sees to that), and those
+    /// that make something run later out of a plugin's.
     ///
     /// # Errors
-    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`]; then nothing was changed.
-    pub async fn apply(&self, patch: &str) -> Result<(), VcsError> {
+    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`]; then nothing was changed.
+    pub async fn apply(&self, patch: &str, by: &Actor) -> Result<(), VcsError> {
         if !self.place().git {
             return Err(VcsError::NotGit);
         }
@@ -372,6 +385,12 @@ impl Vcs {
                         file: file.into_owned(),
                     });
                 }
+            }
+            if let Some(found) = self.agent.runs_later(by, [&*file]).pop() {
+                return Err(VcsError::RunsLater {
+                    file: found.pattern,
+                    runs: found.runs,
+                });
             }
         }
         let output = self

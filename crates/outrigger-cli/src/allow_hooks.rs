@@ -11,7 +11,8 @@ use crate::view::out;
 /// Runs the command. What the hooks run is shown, so that it is known what is allowed.
 pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u8, Failure> {
     let boot = crate::run::boot(global, &Line::new())?;
-    let (files, problems) = boot.load(&Place::find(&boot.directory))?.claude_hooks();
+    let config = boot.load(&Place::find(&boot.directory))?;
+    let (files, problems) = config.claude_hooks();
     for problem in problems {
         out(&format!("warning: {problem}\n"));
     }
@@ -32,7 +33,7 @@ pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u
                 false => allowed.allow(file).map_err(failed)?,
             }
         }
-        out(&shown(file, allowed.holds(file)));
+        out(&shown(file, allowed.holds(file) || config.lets_hooks(file)));
     }
     Ok(0)
 }

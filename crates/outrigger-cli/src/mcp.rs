@@ -155,13 +155,14 @@ async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, 
     let boot = crate::run::boot(global, &Line::new())?;
     let folders = boot.folders.clone();
     let allowed = AllowedServers::new(&folders);
+    let config = boot.load(&Place::find(&boot.directory))?;
     let servers = waiting(boot, name).await?;
     let Some(name) = name else {
         if servers.is_empty() {
             out("no servers in a .mcp.json or a skill of this project\n");
         }
         for (name, server) in &servers {
-            let word = if allowed.holds(server) {
+            let word = if allowed.holds(server) || config.lets_server(server) {
                 "allowed"
             } else {
                 "not allowed"

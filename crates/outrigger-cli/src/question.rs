@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead as _, IsTerminal as _};
 
-use outrigger_agent::Agent;
+use outrigger_agent::{Agent, FolderQuestion};
 use outrigger_plugins::TrustQuestion;
 use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{HOOK_REASON, PermissionRequest, Reply};
@@ -48,22 +48,34 @@ pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
 }
 
 /// Whether the settings of the folder are to count (issue 18).
-pub(crate) async fn may_trust_folder(line: Line, asks: String) -> bool {
-    line.say(&format!(
-        "{}? let them count here, as long as they ask for this? [y/N] ",
-        terminal::question(&asks)
-    ));
-    said_yes().await
+pub(crate) async fn may_trust_folder(line: Line, asked: FolderQuestion) -> bool {
+    line.say(&terminal::question(&asked.summary));
+    loop {
+        line.say(
+            "? let all of it count here, as long as it stays as it is? [y]es, [N]o, [d]etails: ",
+        );
+        match typed().await.as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => return true,
+            Some("d" | "D" | "details") => line.say(&terminal::question(&asked.details)),
+            _ => return false,
+        }
+    }
 }
 
 async fn said_yes() -> bool {
+    let text = typed().await;
+    text.is_some_and(|text| matches!(text.trim(), "y" | "Y" | "yes"))
+}
+
+/// A line of the terminal; `None` at its end.
+async fn typed() -> Option<String> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = std::io::stdin().lock().read_line(&mut text).unwrap_or(0);
-        let _ = sender.send(read > 0 && matches!(text.trim(), "y" | "Y" | "yes"));
+        let _ = sender.send((read > 0).then_some(text));
     });
-    receiver.await.unwrap_or(false)
+    receiver.await.ok().flatten()
 }
 
 /// Whoever has the questions and waits for their answers: an agent here, or a server.

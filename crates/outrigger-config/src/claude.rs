@@ -157,20 +157,19 @@ fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> 
 }
 
 /// The commands of `.claude/commands`: the user's, then those of the project from its root down to the working folder; of
-/// those with the same name the last counts. A command's name is that of its file; folders only sort. One of a project that
-/// is not trusted runs nothing.
+/// those with the same name the last counts. A command's name is that of its file; folders only sort. One of a project runs
+/// something only where that is let count.
 pub(crate) fn commands(
     options: &LoadOptions,
-    is_trusted: bool,
+    lets: &dyn Fn(&Path, &str) -> bool,
+    quiet: bool,
     problems: &mut Vec<ConfigProblem>,
 ) -> Vec<CommandEntry> {
     let mut all: Vec<CommandEntry> = Vec::new();
     let links = Links::of(options);
     let dirs = std::iter::once(options.home.clone()).chain(layers::project_dirs(options));
     for dir in dirs {
-        let root = dir.join(".claude/commands");
-        let markdown = |path: &Path| paths::has_extension(path, &["md"]);
-        for file in paths::files_below(&root, true, &markdown) {
+        for file in command_files(&dir) {
             if links.lead_out(&file) {
                 problems.push(problem(
                     &file,
@@ -180,10 +179,15 @@ pub(crate) fn commands(
             }
             match command(&file) {
                 Ok(Some(command))
-                    if command.template.contains("!`") && !is_trusted && dir != options.home =>
+                    if command.template.contains("!`")
+                        && dir != options.home
+                        && !lets(&file, &command.template) =>
                 {
-                    let why = "it runs something, and the folder is not trusted (`outrigger trust`); the command is left out";
-                    problems.push(problem(&file, why.to_owned()));
+                    // Where nothing of the folder counts, one line says it of all.
+                    if !quiet {
+                        let why = "it runs something, and the folder is not trusted (`outrigger trust`); the command is left out";
+                        problems.push(problem(&file, why.to_owned()));
+                    }
                 }
                 Ok(Some(command)) => {
                     all.retain(|known| known.name != command.name);
@@ -200,6 +204,25 @@ pub(crate) fn commands(
         }
     }
     all
+}
+
+/// Commands of a project that run something: their files and what is in them.
+pub(crate) fn running_commands(options: &LoadOptions) -> Vec<(PathBuf, String)> {
+    let links = Links::of(options);
+    let dirs = layers::project_dirs(options).into_iter();
+    let files = dirs.filter(|dir| *dir != options.home);
+    let files = files.flat_map(|dir| command_files(&dir));
+    let files = files.filter(|file| !links.lead_out(file));
+    let templates = files.filter_map(|file| {
+        let template = command(&file).ok()??.template;
+        template.contains("!`").then_some((file, template))
+    });
+    templates.collect()
+}
+
+fn command_files(dir: &Path) -> Vec<PathBuf> {
+    let markdown = |path: &Path| paths::has_extension(path, &["md"]);
+    paths::files_below(&dir.join(".claude/commands"), true, &markdown)
 }
 
 fn command(file: &Path) -> Result<Option<CommandEntry>, String> {
@@ -341,7 +364,7 @@ mod tests {
             ],
         );
         let mut problems = Vec::new();
-        let shown: Vec<String> = commands(&options(dir.path()), true, &mut problems)
+        let shown: Vec<String> = commands(&options(dir.path()), &|_, _| true, false, &mut problems)
             .into_iter()
             .map(|c| {
                 format!(

@@ -58,6 +58,7 @@ impl Loader<'_> {
         self.problems.extend(settings.problems);
         let unmatched = unmatched::problems(&self.merged.value, &self.merged.origins);
         self.problems.extend(unmatched);
+        self.ask_of_files(&settings.settings);
         let (left_out, is_trusted) = self.counts();
         Ok(Loaded {
             asks: self.asks,

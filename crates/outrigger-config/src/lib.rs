@@ -28,6 +28,7 @@ mod load;
 mod loaded;
 mod markdown;
 mod merge;
+mod named_files;
 mod normalize;
 mod origin;
 mod paths;
@@ -35,6 +36,7 @@ pub mod permission;
 mod plugin_list;
 pub mod policy;
 mod project;
+mod project_asks;
 pub mod settings;
 mod show;
 pub mod skills;
@@ -52,6 +54,7 @@ pub use forbid::{FilePattern, Forbid, ProgramPattern};
 pub use links::Links;
 pub use load::{LoadOptions, Loaded, load, load_global};
 pub use merge::merge;
+pub use named_files::{IS_RUN, files_run_by};
 pub use origin::Origin;
 pub use plugin_list::{
     LEFT_OUT, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,

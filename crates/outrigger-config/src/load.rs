@@ -11,6 +11,7 @@ use crate::merge::{Layered, leaves};
 use crate::origin::{Positions, position_of};
 use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use crate::project::Sieve;
+use crate::settings::TrustChanges;
 use crate::{
     Asked, ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, ProjectConfig, Settings,
     check, entries, jsonc, layers, normalize, paths, substitute, unknown,
@@ -164,7 +165,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
 }
 
 /// Whether a folder with configuration is the project's: on the way up from where one works, and not the user's home.
-fn project_folder_of(options: &LoadOptions, folder: Option<&Path>) -> bool {
+pub(crate) fn project_folder_of(options: &LoadOptions, folder: Option<&Path>) -> bool {
     let Some(folder) = folder else { return false };
     let own = folder.ancestors().find(|it| it.ends_with(".opencode"));
     let base = own.map_or(Some(folder), Path::parent);
@@ -282,6 +283,19 @@ impl<'a> Loader<'a> {
         done
     }
 
+    /// Adds what takes trust and stands in no settings: it may count only where they do.
+    pub(crate) fn ask_of_files(&mut self, settings: &Settings) {
+        if self.extent == Extent::Nothing {
+            return;
+        }
+        let found = crate::project_asks::of(self.options, settings, &self.asks);
+        self.asks.extend(found);
+        // Who has changes of code count unasked has those of plugins count here as well.
+        let without_plugins = settings.trust.changes == TrustChanges::Allow;
+        let files = crate::named_files::of(&self.asks, self.options, without_plugins);
+        self.asks.extend(files);
+    }
+
     /// Whether something was left out, and whether all counts.
     pub(crate) fn counts(&self) -> (bool, bool) {
         let left_out = self.extent == Extent::Harmless && !self.asks.is_empty();
@@ -370,7 +384,7 @@ impl<'a> Loader<'a> {
         }
         for mut entry in entries::read(dir, &Links::of(self.options), &mut self.problems)? {
             self.sift(&mut entry.value, &entry.path);
-            self.merged.absorb(entry.value, &|pointer| {
+            self.absorb(entry.value, &|pointer| {
                 file_origin(&entry.path, &entry.positions, pointer)
             });
             self.files.push(entry.path);
@@ -468,10 +482,19 @@ impl<'a> Loader<'a> {
         origin: &dyn Fn(&Positions, &str) -> Origin,
     ) {
         let plugins = self.take_plugins(&mut document.value, declared_in, folder);
-        self.merged.absorb(document.value, &|pointer| {
+        self.absorb(document.value, &|pointer| {
             origin(&document.positions, pointer)
         });
         self.add_plugins(plugins.unwrap_or_default());
+    }
+
+    /// Merges a document. What a project says of single patterns stands beside what the user says of all, and not in its place,
+    /// as it would in OpenCode: a project does not loosen a rule by being more precise.
+    fn absorb(&mut self, value: Value, origin: &dyn Fn(&str) -> Origin) {
+        if self.is_project {
+            self.merged.spread_rules(&value);
+        }
+        self.merged.absorb(value, origin);
     }
 
     fn take_plugins(

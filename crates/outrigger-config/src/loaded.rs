@@ -37,8 +37,8 @@ impl Loaded {
             return (Vec::new(), Vec::new());
         }
         let (servers, problems) = crate::skills::servers(skill, &self.options.env);
-        let is_projects = skill.location.starts_with(self.options.project_folder());
-        if self.is_trusted || !is_projects || servers.is_empty() {
+        let is_let = || servers.iter().all(|server| self.lets_server(server));
+        if !self.is_of_project(skill) || servers.is_empty() || is_let() {
             return (servers, problems);
         }
         let why = "the MCP servers of this skill are left out: the folder is not trusted (`outrigger trust`)";
@@ -56,7 +56,12 @@ impl Loaded {
         let mut problems = Vec::new();
         let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
         let commands = match self.settings.claude.commands && !off {
-            true => claude::commands(&self.options, self.is_trusted, &mut problems),
+            true => claude::commands(
+                &self.options,
+                &|file, template| self.lets_command(file, template),
+                self.left_out,
+                &mut problems,
+            ),
             false => Vec::new(),
         };
         (commands, problems)

@@ -225,6 +225,7 @@ fn gate(options: &LoadOptions) -> Result<Gate, PluginError> {
         project,
         ask: options.trust.clone(),
         now: (options.now)(),
+        let_count: options.let_count.clone(),
     })
 }
 

@@ -29,6 +29,7 @@ mod divide;
 mod error;
 mod failures;
 mod gauge;
+mod git_config;
 pub mod git_files;
 mod granted;
 mod grants;
@@ -45,6 +46,7 @@ mod life;
 mod lock;
 mod manifest;
 pub mod matrix;
+mod nested_git;
 mod network;
 mod own;
 mod own_reach;
@@ -109,9 +111,9 @@ pub use status::{Cause, Fetched, LifeState, Notice, NoticeFn, PluginStatus, Prog
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
 pub use trust::{
-    Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE, Signed,
-    TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification, accept,
-    review, trust_no_newcomers, verify,
+    Changes, FileChange, LetCount, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE,
+    Signed, TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification,
+    accept, review, trust_no_newcomers, verify,
 };
 pub use watch::ProcessUse;
 

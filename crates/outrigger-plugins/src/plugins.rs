@@ -92,6 +92,8 @@ pub struct LoadOptions {
     pub consent: Option<ConsentFn>,
     /// Asks whether a plugin that is new or changed is to be trusted; `None`: nobody is there who could answer.
     pub trust: Option<TrustFn>,
+    /// What of the project a person let count, with its settings.
+    pub let_count: Option<crate::trust::LetCount>,
     /// Answers what plugins ask.
     pub handler: Arc<dyn HostHandler>,
     /// Told of every step of every plugin.
@@ -365,6 +367,12 @@ impl Plugins {
     #[must_use]
     pub fn grant_missing(&self, id: &PluginId, grant: Grant) -> Option<String> {
         self.0.registry.grant_missing(&id.0, grant)
+    }
+
+    /// The NAME of `[plugins.NAME]` that stands for this plugin and no other; `None` where there is none.
+    #[must_use]
+    pub fn grant_name(&self, id: &PluginId) -> Option<String> {
+        self.0.registry.grant_name(&id.0)
     }
 
     /// Every plugin of the configuration, in load order.

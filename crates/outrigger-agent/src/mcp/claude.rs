@@ -1,5 +1,6 @@
 //! Servers of a project's `.mcp.json` (requirement B13). Whoever wrote the project chose what they run, so each starts only
-//! after the user has allowed it once, and again after its entry has changed.
+//! after the user has allowed it, alone or with the rest of the folder, and again after its entry or a script that it names has
+//! changed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,6 +17,7 @@ use crate::folders::Folders;
 #[derive(Clone, Debug)]
 pub struct AllowedServers {
     path: PathBuf,
+    home: PathBuf,
 }
 
 type Table = BTreeMap<String, BTreeMap<String, String>>;
@@ -26,6 +28,7 @@ impl AllowedServers {
     pub fn new(folders: &Folders) -> Self {
         Self {
             path: folders.data.join("mcp-allowed.json"),
+            home: folders.home.clone(),
         }
     }
 
@@ -34,7 +37,13 @@ impl AllowedServers {
     pub fn holds(&self, server: &ClaudeServer) -> bool {
         let table: Table = allowed::read(&self.path);
         let file = table.get(&key(&server.file));
-        file.and_then(|servers| servers.get(&server.name)) == Some(&digest(&server.written))
+        let known = file.and_then(|servers| servers.get(&server.name));
+        known.is_some() && known == self.digest(server).as_ref()
+    }
+
+    fn digest(&self, server: &ClaudeServer) -> Option<String> {
+        let folder = server.file.parent().unwrap_or(&server.file);
+        digest(&server.written, folder, &self.home)
     }
 
     /// Allows an entry as it is now.
@@ -42,11 +51,12 @@ impl AllowedServers {
     /// # Errors
     /// The file cannot be written.
     pub fn allow(&self, server: &ClaudeServer) -> io::Result<()> {
+        let digest = self.digest(server).ok_or_else(allowed::too_many)?;
         let mut table: Table = allowed::read(&self.path);
         table
             .entry(key(&server.file))
             .or_default()
-            .insert(server.name.clone(), digest(&server.written));
+            .insert(server.name.clone(), digest);
         allowed::write(&self.path, &table)
     }
 
@@ -85,7 +95,7 @@ pub(crate) fn with_claude(
         let (name, file) = (&server.name, server.file.display());
         let entry = match &server.entry {
             Err(wrong) => Err(format!("{file}: {wrong}")),
-            Ok(_) if !allowed.holds(&server) => Err(format!(
+            Ok(_) if !allowed.holds(&server) && !config.lets_server(&server) => Err(format!(
                 "{file} wants it; look at it and allow it with `outrigger mcp allow {name}`"
             )),
             Ok(entry) => Ok(entry.clone()),
@@ -109,6 +119,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let allowed = AllowedServers {
             path: dir.path().join("sub/allowed.json"),
+            home: dir.path().to_owned(),
         };
         let server = |file: &str, written: Value| ClaudeServer {
             name: "m".into(),

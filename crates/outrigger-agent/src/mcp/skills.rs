@@ -220,7 +220,10 @@ impl Inner {
             return Err("another skill of this session has a server of that name".to_owned());
         }
         let allowed = AllowedServers::new(&self.folders);
-        if wants_leave(skill, &self.folders) && !allowed.holds(server) {
+        if wants_leave(skill, &self.folders)
+            && !allowed.holds(server)
+            && !self.config.lets_server(server)
+        {
             return Err(format!(
                 "{file} wants it; the user has to look at it and allow it with `outrigger mcp allow {}:{}`",
                 skill.name, server.name

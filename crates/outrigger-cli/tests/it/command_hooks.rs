@@ -594,10 +594,11 @@ fn hooks_of_a_project_have_to_be_allowed() {
     ]);
     let hooks = |command: &str| settings(&[("PreToolUse", "", command)]).to_string();
     world.file(".claude/settings.json", &hooks("echo x >> ran"));
+    world.trusts_nothing();
     let ran = world.run(&["do it"]).ok();
     assert!(!world.path("ran").exists());
     assert!(
-        ran.stderr.contains("have not been allowed"),
+        ran.stderr.contains("of its settings hooks are left out"),
         "{}",
         ran.stderr
     );

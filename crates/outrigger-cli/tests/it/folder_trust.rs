@@ -211,11 +211,19 @@ fn commands_and_skills_of_a_hostile_repository_run_nothing() {
         ".claude/skills/evil/SKILL.md",
         &format!("---\n{front}---\nx"),
     );
-    world
-        .start(untrusted(&world, &["run", "--command", "runs"]))
-        .end();
-    assert!(!world.path("ran.txt").exists(), "the command");
+    world.file(
+        ".claude/skills/says/SKILL.md",
+        "---\nname: says\ndescription: x\n---\n!`touch ran.txt`",
+    );
+    let command = |name: &str| {
+        world
+            .start(untrusted(&world, &["run", "--command", name]))
+            .end();
+        assert!(!world.path("ran.txt").exists(), "the command {name}");
+    };
+    command("runs");
     let done = run(&world);
+    command("says");
     assert!(!world.path("ran.txt").exists(), "the skill");
     assert!(
         done.stderr
@@ -314,6 +322,7 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
     PROJECT is trusted, as long as its settings ask for this:
       opencode.json /plugin: "./one.js"
       opencode.json /permission/bash: "allow"
+      one.js is run: 101 bytes, SHA-256 e9fe8550179f, named in PROJECT/opencode.json /plugin
     "#);
     assert_eq!(models(), (true, false, false));
     // Less is asked for.
@@ -322,8 +331,8 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
     settings(json!(["./one.js", "./two.js"]));
     assert_eq!(models(), (false, false, true));
     assert!(trust(&["."]).contains("two.js"));
-    // The second plugin is new in a project that is known, which is a question of its own (trust.projects).
-    assert_eq!(models(), (true, false, false));
+    // The second plugin is new in a project that is known: it was in the list (trust.projects).
+    assert_eq!(models(), (true, true, false));
     assert_eq!(trust(&["--revoke"]), "PROJECT is not trusted any more\n");
     assert_eq!(trust(&["--revoke"]), "PROJECT was not trusted\n");
     assert_eq!(models(), (false, false, true));

@@ -324,13 +324,15 @@ fn servers_of_the_project_wait_for_leave() {
         json!({"mcpServers": servers}).to_string()
     };
     world.file(".mcp.json", &entry(""));
+    world.trusts_nothing();
     let tools = || {
         world.run_with(&[("RICH", RICH)], &["go"]).ok();
         let tools = world.mock.last().tools();
         tools.iter().any(|tool| tool.starts_with("notes_"))
     };
     let said = world.run_with(&[("RICH", RICH)], &["go"]).ok().stderr;
-    insta::assert_snapshot!(world.plain(said.lines().find(|line| line.contains("notes")).unwrap()), @" WARN [mcp:notes] is not started: PROJECT/.mcp.json wants it; look at it and allow it with `outrigger mcp allow notes`");
+    let left_out = "of its settings mcpServers are left out; `outrigger trust` shows";
+    assert!(said.contains(left_out) && !said.contains("notes"), "{said}");
     assert!(!tools());
     insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r"
     disabled     notes  local

@@ -131,13 +131,15 @@ fn a_skill_brings_servers_in_every_form() {
     }
 }
 
-/// As those of `.mcp.json` do; what the user wrote in the home folder needs no leave.
+/// As those of `.mcp.json` do; what the user wrote in the home folder needs no leave, and a project's count with the project.
 #[test]
-fn servers_of_a_projects_skill_wait_for_leave() {
+fn servers_of_a_skill_that_is_not_the_users_wait_for_leave() {
     let world = world([load("count"), done()]);
+    let folder = world.root().join("shared");
+    world.config(json!({ "skills": { "paths": [folder] } }));
     let write = |extra: &[&str]| {
         let servers = json!({ "counter": entry(&world, extra) });
-        skill(&world.path(".claude"), "count", Some(&servers));
+        skill(&folder, "count", Some(&servers));
     };
     write(&[]);
     let tried = || {
@@ -147,13 +149,14 @@ fn servers_of_a_projects_skill_wait_for_leave() {
             .lines()
             .find(|line| line.contains("[mcp:counter]"));
         let said = said(&world, &world.mock.last().texts("tool")[0]);
-        format!("{said}\n{}", world.plain(line.unwrap_or_default()))
+        let text = format!("{said}\n{}", line.unwrap_or_default());
+        text.replace(&world.root().display().to_string(), "ROOT")
     };
     insta::assert_snapshot!(tried(), @r#"
     <skill_mcp_servers>
-      <server name="counter">not started: PROJECT/.claude/skills/count/SKILL.md wants it; the user has to look at it and allow it with `outrigger mcp allow count:counter`</server>
+      <server name="counter">not started: ROOT/shared/skills/count/SKILL.md wants it; the user has to look at it and allow it with `outrigger mcp allow count:counter`</server>
     </skill_mcp_servers>
-     WARN [mcp:counter] of the skill count: PROJECT/.claude/skills/count/SKILL.md wants it; the user has to look at it and allow it with `outrigger mcp allow count:counter`
+     WARN [mcp:counter] of the skill count: ROOT/shared/skills/count/SKILL.md wants it; the user has to look at it and allow it with `outrigger mcp allow count:counter`
     "#);
     assert!(pids(&world).is_empty());
     let listed = world.cli(&["mcp", "allow"]).ok().stdout;

@@ -135,6 +135,32 @@ impl Content {
         self.files == later.files
     }
 
+    /// Whether every file that is not as it was before is one of `seen`, with this SHA-256.
+    pub(crate) fn only_differs_in(
+        &self,
+        before: &Before,
+        seen: &BTreeMap<PathBuf, String>,
+    ) -> bool {
+        let is_same = |name: &String, file: &FileRecord| {
+            let old = before.files.get(name);
+            old.is_some_and(|old| {
+                (&old.hash, old.exec, &old.kind) == (&file.hash, file.exec, &file.kind)
+            })
+        };
+        let was_seen = |name: &String, file: &FileRecord| {
+            let place = self.places.get(name).and_then(|path| seen.get(path));
+            file.kind == "file" && place == Some(&file.hash)
+        };
+        before
+            .files
+            .keys()
+            .all(|name| self.files.contains_key(name))
+            && self
+                .files
+                .iter()
+                .all(|(name, file)| is_same(name, file) || was_seen(name, file))
+    }
+
     /// How long ago it was looked at.
     pub(crate) fn age(&self) -> Duration {
         let nanos = u64::try_from(now() - self.at).unwrap_or(u64::MAX);

@@ -1,5 +1,6 @@
 //! Whether a plugin may be started.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +35,17 @@ pub(crate) struct Gate {
     pub(crate) now: Millis,
     /// Nothing of this project was trusted when the start began: what is there now came with it.
     pub(crate) fresh: bool,
+    /// What a person let count of the project, and saw in a list.
+    pub(crate) let_count: Option<LetCount>,
+}
+
+/// What a person let count of a project when they trusted its settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LetCount {
+    /// Keys of plugins ([`PluginSpec::key`]) that were in the list.
+    pub plugins: BTreeSet<String>,
+    /// Files that were in the list, by where they really are, with SHA-256 of what they held.
+    pub files: BTreeMap<PathBuf, String>,
 }
 
 /// A plugin and what is known of it.
@@ -166,6 +178,9 @@ impl Gate {
         if self.rules.changes == TrustChanges::Allow {
             return Ok(TrustedBy::Setting);
         }
+        if self.saw_changes(found) {
+            return Ok(TrustedBy::Answer);
+        }
         let changes = found.changes();
         let reason = "its files are not those that were trusted".to_owned();
         if self.said_yes(found, &reason, changes.text()).await {
@@ -182,7 +197,14 @@ impl Gate {
         if found.declared.scope == PluginScope::Global {
             return Ok(TrustedBy::FirstUse);
         }
+        let was_listed = || {
+            let listed = self.let_count.as_ref();
+            listed.is_some_and(|it| it.plugins.contains(&found.declared.key()))
+        };
         let reason = match self.rules.projects {
+            TrustProjects::Trust | TrustProjects::Ask if was_listed() => {
+                return Ok(TrustedBy::Answer);
+            }
             TrustProjects::Trust if self.fresh => return Ok(TrustedBy::FirstUse),
             TrustProjects::Trust if self.rules.changes == TrustChanges::Allow => {
                 return Ok(TrustedBy::Setting);
@@ -208,6 +230,16 @@ impl Gate {
             reason: reason.to_owned(),
             review: true,
         })
+    }
+
+    /// Whether all that changed in a plugin of the project are files that a person saw in the list of what they let count, as
+    /// they are now.
+    fn saw_changes(&self, found: &Candidate) -> bool {
+        let Some(seen) = &self.let_count else {
+            return false;
+        };
+        found.declared.scope == PluginScope::Local
+            && found.content.only_differs_in(&found.before, &seen.files)
     }
 
     async fn said_yes(&self, found: &Candidate, reason: &str, details: String) -> bool {

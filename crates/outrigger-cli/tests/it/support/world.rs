@@ -155,6 +155,7 @@ pub(crate) struct World {
     root: TempDir,
     pub(crate) mock: Mock,
     runs: std::cell::Cell<usize>,
+    is_untrusted: std::cell::Cell<bool>,
 }
 
 impl World {
@@ -172,6 +173,7 @@ impl World {
             root,
             mock,
             runs: std::cell::Cell::new(0),
+            is_untrusted: std::cell::Cell::new(false),
         };
         for folder in [world.project(), world.home(), world.root().join("tmp")] {
             fs::create_dir_all(folder).unwrap();
@@ -312,14 +314,24 @@ impl World {
         command
     }
 
+    /// From here on nobody trusts the project. What its settings say so far becomes the user's own.
+    pub(crate) fn trusts_nothing(&self) {
+        let folder = self.home().join(".config/opencode");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::rename(self.path("opencode.json"), folder.join("opencode.json")).unwrap();
+        self.is_untrusted.set(true);
+    }
+
     fn prepare(&self, mut command: Command, args: &[&str]) -> Command {
         command.args(args).current_dir(self.project()).env_clear();
         command
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home())
             .env("LANG", "C.UTF-8")
-            .env("OUTRIGGER_TRUST_PROJECT", "1")
             .env("TZ", "UTC");
+        if !self.is_untrusted.get() {
+            command.env("OUTRIGGER_TRUST_PROJECT", "1");
+        }
         // The system's folder for temporary files is open to tools, and the project of a test lies in it.
         command.env("TMPDIR", self.root().join("tmp"));
         for (name, folder) in [

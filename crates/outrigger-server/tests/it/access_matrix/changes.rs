@@ -91,8 +91,9 @@ pub(super) async fn by_commands(matrix: &Matrix, faults: &mut Faults) {
         for victim in held() {
             // Of another name it is that name which goes, or becomes another file.
             let takes_away = ["sed", "mv", "rm"].iter().any(|it| line.starts_with(it));
-            let names = victim.names.iter().filter(|(kind, _)| {
-                !takes_away || !kind.contains("link") || *kind == "linked folder"
+            let names = victim.names.iter().filter(|(kind, _)| match takes_away {
+                true => matches!(*kind, "relative" | "dots" | "linked folder"),
+                false => !kind.contains("slash"),
             });
             for (_, name) in names {
                 script.push_str(&line.replace("NAME", name));

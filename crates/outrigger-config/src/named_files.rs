@@ -1,0 +1,519 @@
+//! Files of a project that its settings name as what is run (issue 18): the script of a command hook, of an MCP server, of a
+//! formatter, of a plugin. They are part of what a person trusts, by what they hold.
+//!
+//! What a command line runs is not decided here: every word of it that names a file of the project counts, in the forms that
+//! shells and interpreters accept. What such a file loads by itself is not followed.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::project::Asked;
+use crate::{LoadOptions, paths};
+
+/// What such a file is called among the [`Asked`].
+pub const IS_RUN: &str = "is run";
+
+/// More files, words or lookups than this are not looked at: such settings cannot be trusted by content.
+const MAX_FILES: usize = 200;
+const MAX_WORDS: usize = 4000;
+const MAX_LOOKUPS: usize = 40_000;
+/// A larger file is known by its inode, size and times.
+const MAX_HASHED: u64 = 16 << 20;
+/// Databases change while they are used, and nothing runs them.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// Interpreters and loaders find these without being told their endings.
+const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
+/// In a folder that is named instead of a file.
+const ENTRIES: [&str; 6] = [
+    "index.js",
+    "index.mjs",
+    "index.ts",
+    "__main__.py",
+    "main.py",
+    "package.json",
+];
+/// Programs that take what they run from a file in their folder.
+const RECIPES: [(&str, &[&str]); 4] = [
+    ("make", &["GNUmakefile", "makefile", "Makefile"]),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("deno", &["deno.json", "deno.jsonc"]),
+    ("task", &["Taskfile.yml", "Taskfile.yaml"]),
+];
+/// Programs that run `scripts` of a `package.json`.
+const PACKAGE_SCRIPTS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+/// Ways to write the folder of the project in a command line, besides variables.
+const FOLDER_WORDS: [&str; 3] = ["$(pwd)", "`pwd`", "$(git rev-parse --show-toplevel)"];
+
+/// The files that are named by what takes trust. One that changes, comes or goes is asked about again.
+pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -> Vec<Asked> {
+    let mut search = Search::new(options.project_folder(), options);
+    for ask in asks {
+        if !runs(&ask.what) || (without_plugins && is_plugin(&ask.what)) {
+            continue;
+        }
+        let folder = Path::new(&ask.file);
+        let folder = match folder.is_dir() {
+            true => folder,
+            false => folder.parent().unwrap_or(folder),
+        };
+        search.value(&ask.value, folder, &format!("{} {}", ask.file, ask.what));
+    }
+    search.found
+}
+
+/// The files below `project` that `value` names, with digests of what they hold, as text. `None`: more than are looked at.
+#[must_use]
+pub fn files_run_by(value: &Value, project: &Path, home: &Path) -> Option<Vec<String>> {
+    let options = LoadOptions {
+        directory: project.to_owned(),
+        home: home.to_owned(),
+        ..LoadOptions::default()
+    };
+    let mut search = Search::new(project, &options);
+    search.value(value, project, "");
+    let files = search.found.iter();
+    let files = files.map(|it| format!("{} {}", it.file, it.hash));
+    (!search.too_much).then(|| files.collect())
+}
+
+/// Whether something of this name runs what it names. Rules and texts do not.
+fn runs(what: &str) -> bool {
+    let texts = [
+        "permission",
+        "tools",
+        "instructions",
+        "agent",
+        "mode",
+        "share",
+        "autoshare",
+    ];
+    let key = what.trim_start_matches('/').split('/').next();
+    key.is_none_or(|key| !texts.contains(&key))
+}
+
+fn is_plugin(what: &str) -> bool {
+    matches!(what, "/plugin" | "plugin" | "tool")
+}
+
+struct Search<'a> {
+    /// As it is called, and where it really is.
+    project: PathBuf,
+    real: PathBuf,
+    options: &'a LoadOptions,
+    known: BTreeSet<PathBuf>,
+    lookups: usize,
+    too_much: bool,
+    found: Vec<Asked>,
+}
+
+impl<'a> Search<'a> {
+    fn new(project: &Path, options: &'a LoadOptions) -> Self {
+        Self {
+            project: project.to_owned(),
+            real: project
+                .canonicalize()
+                .unwrap_or_else(|_| project.to_owned()),
+            options,
+            known: BTreeSet::new(),
+            lookups: 0,
+            too_much: false,
+            found: Vec::new(),
+        }
+    }
+
+    fn value(&mut self, value: &Value, folder: &Path, by: &str) {
+        let mut texts = Vec::new();
+        collect(value, &mut texts);
+        let mut all = BTreeSet::new();
+        for text in &texts {
+            words(text, &mut all);
+        }
+        let mut bases = vec![folder.to_owned()];
+        for base in [&self.options.directory, &self.project] {
+            if !bases.contains(base) {
+                bases.push(base.clone());
+            }
+        }
+        // `cd tools && ./run`, `"cwd": "tools"`.
+        let folders = all
+            .iter()
+            .map(|word| paths::expand(word, &self.project, &self.options.home));
+        let folders = folders.filter(|it| it.starts_with(&self.project) && it.is_dir());
+        let folders: Vec<PathBuf> = folders.take(16).filter(|it| !bases.contains(it)).collect();
+        bases.extend(folders);
+        self.recipes(&mut all, &bases, by);
+        if all.len() > MAX_WORDS {
+            return self.give_up(by);
+        }
+        for word in &all {
+            for base in &bases {
+                self.word(word, base, by);
+            }
+        }
+    }
+
+    /// Files in which programs look for what they run, and the words of the scripts that are named.
+    fn recipes(&mut self, all: &mut BTreeSet<String>, bases: &[PathBuf], by: &str) {
+        let is_called = |name: &str| {
+            let mut words = all.iter().map(Path::new);
+            words.any(|word| word.file_name().is_some_and(|it| it == name))
+        };
+        let recipes = RECIPES.iter().filter(|(program, _)| is_called(program));
+        let recipes: Vec<&str> = recipes
+            .flat_map(|(_, files)| files.iter().copied())
+            .collect();
+        let has_scripts = PACKAGE_SCRIPTS.iter().any(|it| is_called(it));
+        for base in bases {
+            for name in &recipes {
+                self.file(&base.join(name), by);
+            }
+            if has_scripts {
+                self.scripts(&base.join("package.json"), all, by);
+            }
+        }
+    }
+
+    /// `scripts` of a `package.json`: the rest of the file may change as it likes.
+    fn scripts(&mut self, file: &Path, all: &mut BTreeSet<String>, by: &str) {
+        let text = outrigger_files::read_to_string(file, outrigger_files::SETTINGS);
+        let whole: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());
+        let Some(Value::Object(scripts)) =
+            whole.and_then(|mut it| it.get_mut("scripts").map(Value::take))
+        else {
+            return;
+        };
+        let named = scripts.iter().filter(|(name, _)| all.contains(*name));
+        let named: Vec<String> = named
+            .filter_map(|(_, line)| Some(line.as_str()?.to_owned()))
+            .collect();
+        for line in named {
+            words(&line, all);
+        }
+        if self.known.insert(file.join("scripts")) {
+            let mut ask = Asked::new(file, IS_RUN, &Value::Object(scripts));
+            ask.shown = format!("`scripts`, named in {by}");
+            self.found.push(ask);
+        }
+    }
+
+    fn word(&mut self, word: &str, base: &Path, by: &str) {
+        let expand = |text: &str| paths::expand(text, base, &self.options.home);
+        let path = expand(word);
+        let mut forms = vec![path.clone()];
+        // What stands after a variable that names a folder.
+        forms.extend(
+            word.strip_prefix('/')
+                .map(|rest| expand(rest.trim_start_matches('/'))),
+        );
+        // `python -m tools.server`
+        if !word.contains('/') {
+            let module = expand(&word.replace('.', "/"));
+            forms.push(module.with_extension("py"));
+            forms.push(module);
+        }
+        for form in forms {
+            if !form.starts_with(&self.project) && !form.starts_with(&self.real) {
+                continue;
+            }
+            match form.is_dir() {
+                true if form != self.project && form != self.real => {
+                    for entry in ENTRIES {
+                        self.file(&form.join(entry), by);
+                    }
+                }
+                true => {}
+                false if !self.file(&form, by) && form.extension().is_none() => {
+                    for ending in ENDINGS {
+                        self.file(&form.with_extension(ending), by);
+                    }
+                }
+                false => {}
+            }
+        }
+    }
+
+    /// Adds what there is of a file; false where there is none.
+    fn file(&mut self, path: &Path, by: &str) -> bool {
+        self.lookups += 1;
+        if self.lookups > MAX_LOOKUPS || self.found.len() >= MAX_FILES {
+            self.give_up(by);
+            return false;
+        }
+        if path.symlink_metadata().is_err() {
+            return false;
+        }
+        if !self.known.insert(path.to_owned()) {
+            return true;
+        }
+        let real = path.canonicalize();
+        let shown = |what: &str| format!("{what}, named in {by}");
+        let ask = match &real {
+            // Where it leads is what the project says; what lies there is not the project's.
+            Ok(real) if !real.starts_with(&self.real) => {
+                let mut ask =
+                    Asked::new(path, IS_RUN, &json!({ "link": real.display().to_string() }));
+                ask.shown = shown(&format!("a link to {}", real.display()));
+                Some(ask)
+            }
+            Ok(real) => {
+                // A plugin in its folder is known by one name, whichever leads to it.
+                self.known.insert(real.clone());
+                held(real).map(|(hash, what)| Asked {
+                    file: real.display().to_string(),
+                    what: IS_RUN.to_owned(),
+                    hash,
+                    shown: shown(&what),
+                    value: Value::Null,
+                })
+            }
+            Err(_) => Some(Asked::new(
+                path,
+                IS_RUN,
+                &json!("a link that leads nowhere"),
+            )),
+        };
+        let news = ask.filter(|ask| {
+            !self
+                .found
+                .iter()
+                .any(|it| it.file == ask.file && it.is(ask))
+        });
+        self.found.extend(news);
+        true
+    }
+
+    /// Nobody can trust what cannot be looked at: this is never known.
+    fn give_up(&mut self, by: &str) {
+        if std::mem::replace(&mut self.too_much, true) {
+            return;
+        }
+        self.found.push(Asked {
+            file: self.project.display().to_string(),
+            what: IS_RUN.to_owned(),
+            hash: String::new(),
+            shown: format!("more files are named in {by} than are looked at"),
+            value: Value::Null,
+        });
+    }
+}
+
+/// What a file holds, and how it is shown; `None` where it runs nothing.
+fn held(path: &Path) -> Option<(String, String)> {
+    match outrigger_files::read(path, MAX_HASHED) {
+        Ok(bytes) if bytes.starts_with(SQLITE) => None,
+        Ok(bytes) => {
+            let hash = crate::project::digest(&bytes);
+            let short = hash.get(..12).unwrap_or_default();
+            let what = format!("{} bytes, SHA-256 {short}", bytes.len());
+            Some((hash, what))
+        }
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => None,
+        Err(error) => {
+            let what = paths::reason(&error);
+            let stamp = path.metadata().map(|it| {
+                (
+                    it.dev(),
+                    it.ino(),
+                    it.size(),
+                    (it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()),
+                )
+            });
+            let hash = crate::project::digest(format!("{what} {:?}", stamp.ok()).as_bytes());
+            Some((hash, what))
+        }
+    }
+}
+
+/// The texts in which commands stand. Of a template that is what a shell is given.
+fn collect(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|it| collect(it, texts)),
+        Value::Object(fields) => {
+            for (key, it) in fields {
+                match (key.as_str(), it) {
+                    ("template", Value::String(text)) => texts.extend(shell_lines(text)),
+                    _ => collect(it, texts),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What stands in `` !`…` ``.
+pub(crate) fn shell_lines(template: &str) -> Vec<String> {
+    let pieces = template.split("!`").skip(1);
+    let lines = pieces.filter_map(|it| Some(it.split_once('`')?.0.to_owned()));
+    lines.collect()
+}
+
+/// The words of a text, cut in every way that shells and programs cut them.
+fn words(written: &str, all: &mut BTreeSet<String>) {
+    let mut text = written
+        .strip_prefix("file://")
+        .unwrap_or(written)
+        .to_owned();
+    for folder in FOLDER_WORDS {
+        text = text.replace(folder, ".");
+    }
+    let text = without_variables(&text);
+    let unquoted: String = text
+        .chars()
+        .filter(|c| !matches!(c, '"' | '\'' | '\\'))
+        .collect();
+    let is_end = |c: char| c.is_whitespace() || ";|&()<>`${}".contains(c);
+    let inner = |c: char| is_end(c) || "=,:\"'@".contains(c);
+    let pieces = unquoted.split(is_end).chain(unquoted.split(inner));
+    let pieces = pieces
+        .chain(text.split(inner))
+        .chain(text.split(['"', '\'']));
+    // `${X:-./run.sh}`
+    let pieces = pieces.chain(written.split(inner));
+    // `sh -c"./x"`, `-I./x`: what follows a flag's letter.
+    let flags = unquoted
+        .split(is_end)
+        .filter_map(|it| it.strip_prefix('-')?.get(1..));
+    for piece in std::iter::once(text.as_str()).chain(pieces).chain(flags) {
+        if all.len() > MAX_WORDS {
+            return;
+        }
+        if !piece.is_empty() && piece.len() < 4096 && !piece.contains("://") {
+            all.insert(piece.to_owned());
+        }
+    }
+}
+
+/// With a folder in the place of each `$NAME` and `${…}`: what a variable stands for is not known.
+fn without_variables(text: &str) -> String {
+    let mut pieces = text.split('$');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = match piece.strip_prefix('{') {
+            Some(inner) => inner.split_once('}').map(|(_, rest)| rest),
+            None => {
+                let rest = piece.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+                (rest.len() < piece.len()).then_some(rest)
+            }
+        };
+        match rest {
+            Some(rest) => out.extend([".", rest]),
+            None => out.extend(["$", piece]),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(files: &[&str], value: Value) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().canonicalize().unwrap();
+        for file in files {
+            let path = project.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let text = match *file {
+                "package.json" => r#"{"scripts": {"serve": "node lib/serve.js"}}"#,
+                "data.db" => "SQLite format 3\0",
+                _ => "x",
+            };
+            std::fs::write(path, text).unwrap();
+        }
+        let found = files_run_by(&value, &project, Path::new("/home/x")).unwrap();
+        let names = found.iter().map(|it| {
+            let (file, hash) = it.rsplit_once(' ').unwrap();
+            assert!(!hash.is_empty());
+            Path::new(file)
+                .strip_prefix(&project)
+                .unwrap()
+                .display()
+                .to_string()
+        });
+        names.collect()
+    }
+
+    #[test]
+    fn what_a_command_runs_is_found_however_it_is_written() {
+        for (command, file) in [
+            (json!(["node", "dist/index.js"]), "dist/index.js"),
+            (json!(["node", "./dist"]), "dist/index.js"),
+            (json!(["node", "dist/index"]), "dist/index.js"),
+            (json!(["python", "-m", "tools.server"]), "tools/server.py"),
+            (json!(["python3", "-mtools.server"]), "tools/server.py"),
+            (json!(["python", "-m", "tools"]), "tools/__main__.py"),
+            (
+                json!("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/a.sh --x"),
+                ".claude/hooks/a.sh",
+            ),
+            (
+                json!("${CLAUDE_PROJECT_DIR}/.claude/hooks/a.sh"),
+                ".claude/hooks/a.sh",
+            ),
+            (json!("$OTHER/.claude/hooks/a.sh"), ".claude/hooks/a.sh"),
+            (json!("sh ${X:-./run.sh}"), "run.sh"),
+            (json!("sh -c 'true;./run.sh'"), "run.sh"),
+            (json!("cd tools && ./go"), "tools/go"),
+            (json!("'my run.sh'"), "my run.sh"),
+            (json!("./my\\ run.sh"), "my run.sh"),
+            (json!("X=1 ./r'u'n.sh"), "run.sh"),
+            (json!("sh<run.sh"), "run.sh"),
+            (json!("node --require=./run.js x"), "run.js"),
+            (json!({ "command": "make", "args": ["x"] }), "Makefile"),
+            (json!(["/usr/bin/make"]), "Makefile"),
+            (json!({ "command": "go", "cwd": "tools" }), "tools/go"),
+            (
+                json!({ "env": { "NODE_OPTIONS": "--import ./run.js" } }),
+                "run.js",
+            ),
+            (json!({ "template": "See run.js: !`sh run.sh`" }), "run.sh"),
+            (json!(["file:///run.sh"]), "run.sh"),
+        ] {
+            let other = ["README.md", "src/lib.rs"];
+            assert_eq!(
+                named(&[file, other[0], other[1]], command.clone()),
+                [file],
+                "{command}"
+            );
+        }
+        let files = ["package.json", "lib/serve.js", "lib/other.js"];
+        let found = named(&files, json!(["npm", "run", "serve"]));
+        assert_eq!(found, ["package.json", "lib/serve.js"]);
+        assert!(named(&["data.db"], json!(["npx", "sqlite", "data.db"])).is_empty());
+        assert!(named(&["run.sh"], json!(["npx", "https://x/run.sh", "-y"])).is_empty());
+    }
+
+    #[test]
+    fn pipes_links_and_many_files_are_handled() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().canonicalize().unwrap();
+        let all = |value: Value| files_run_by(&value, &project, Path::new("/home/x"));
+        let digests = |value: Value| all(value).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(project.join("socket")).unwrap();
+        assert_eq!(digests(json!(["sh", "socket"])).len(), 1);
+        std::os::unix::fs::symlink("/bin/sh", project.join("link")).unwrap();
+        let before = digests(json!(["./link"]));
+        std::fs::remove_file(project.join("link")).unwrap();
+        std::os::unix::fs::symlink("/bin/ls", project.join("link")).unwrap();
+        let after = digests(json!(["./link"]));
+        assert!(
+            before.len() == 1 && after.len() == 1 && before != after,
+            "{before:?}"
+        );
+        let huge = std::fs::File::create(project.join("huge.sh")).unwrap();
+        huge.set_len(3 << 30).unwrap();
+        let before = digests(json!(["./huge.sh"]));
+        huge.set_len(4 << 30).unwrap();
+        assert_ne!(before, digests(json!(["./huge.sh"])));
+        let names: Vec<String> = (0..300).map(|n| format!("f{n}")).collect();
+        for name in &names {
+            std::fs::write(project.join(name), "x").unwrap();
+        }
+        assert_eq!(all(json!(names)), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! What of a project's files takes trust and is no part of `opencode.json` (issue 18): servers of `.mcp.json` and of skills,
+//! command hooks, commands and skills that run something. All of it counts where a person let it count as it is.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::claude::{self, ClaudeServer};
+use crate::claude_hooks::{self, HookFile, HookScope};
+use crate::links::Links;
+use crate::load::project_folder_of;
+use crate::project::Asked;
+use crate::skills::{self, Skill, SkillSearch};
+use crate::{LoadOptions, Loaded, Settings, layers, paths};
+
+/// What is asked for, in the order in which it is found. `asks` is what the settings ask for already.
+pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> Vec<Asked> {
+    let mut all = Vec::new();
+    let is_on = !layers::switch(options, "OPENCODE_DISABLE_CLAUDE_CODE");
+    let is_projects = |file: &Path| project_folder_of(options, file.parent());
+    if settings.claude.mcp && is_on {
+        let servers = claude::servers(options, &mut Vec::new());
+        let servers = servers.iter().filter(|it| is_projects(&it.file));
+        all.extend(servers.map(of_server));
+    }
+    if settings.claude.hooks && is_on {
+        let files = claude_hooks::files(options, &[], &mut Vec::new());
+        let files = files.iter().filter(|it| is_projects_hooks(it));
+        all.extend(files.flat_map(of_hooks));
+    }
+    if settings.claude.commands && is_on {
+        let running = claude::running_commands(options);
+        all.extend(
+            running
+                .iter()
+                .map(|(file, template)| of_template(file, template)),
+        );
+    }
+    let search = search(options, asks);
+    let (found, _) = skills::discover(&search);
+    for skill in found {
+        if runs_something(&skill) {
+            all.push(of_template(&skill.location, &skill.content));
+        }
+        if settings.claude.mcp {
+            let (servers, _) = skills::servers(&skill, &options.env);
+            all.extend(servers.iter().map(of_server));
+        }
+    }
+    all
+}
+
+/// Folders of the project in which skills are looked for.
+fn search(options: &LoadOptions, asks: &[Asked]) -> SkillSearch {
+    let dirs = layers::project_dirs(options);
+    let dirs: Vec<_> = dirs.into_iter().filter(|it| *it != options.home).collect();
+    let below = |name: &str| dirs.iter().map(|it| it.join(name)).collect::<Vec<_>>();
+    let named = asks.iter().filter(|it| it.what == "/skills");
+    let named = named.filter_map(|it| it.value.get("paths")?.as_array());
+    let named = named.flatten().filter_map(Value::as_str);
+    let expand = |path: &str| paths::expand(path, &options.directory, &options.home);
+    let named = named
+        .map(expand)
+        .filter(|it| it.starts_with(options.project_folder()));
+    SkillSearch {
+        plugins: Vec::new(),
+        external: [below(".claude"), below(".agents")].concat(),
+        config_dirs: below(".opencode"),
+        paths: named.collect(),
+        links: Links::of(options),
+    }
+}
+
+fn is_projects_hooks(file: &HookFile) -> bool {
+    matches!(file.scope, HookScope::Project | HookScope::Local)
+}
+
+fn of_server(server: &ClaudeServer) -> Asked {
+    Asked::new(
+        &server.file,
+        format!("/mcpServers/{}", server.name),
+        &server.written,
+    )
+}
+
+fn of_hooks(file: &HookFile) -> Vec<Asked> {
+    let events = file.written.as_object().into_iter().flatten();
+    let events =
+        events.map(|(event, hooks)| Asked::new(&file.file, format!("/hooks/{event}"), hooks));
+    events.collect()
+}
+
+fn of_template(file: &Path, template: &str) -> Asked {
+    Asked::new(
+        file,
+        "command",
+        &serde_json::json!({ "template": template }),
+    )
+}
+
+fn runs_something(skill: &Skill) -> bool {
+    skill.content.contains("!`")
+}
+
+impl Loaded {
+    /// Whether a person let this count, as it is.
+    fn lets(&self, ask: &Asked) -> bool {
+        self.is_trusted && self.asks.iter().any(|it| it.is(ask))
+    }
+
+    /// Whether a person let a server of the project's count, with the rest of the folder and as it is.
+    #[must_use]
+    pub fn lets_server(&self, server: &ClaudeServer) -> bool {
+        self.lets(&of_server(server))
+    }
+
+    /// The same of the command hooks of a file of the project's.
+    #[must_use]
+    pub fn lets_hooks(&self, file: &HookFile) -> bool {
+        let asks = of_hooks(file);
+        is_projects_hooks(file) && !asks.is_empty() && asks.iter().all(|ask| self.lets(ask))
+    }
+
+    /// The same of a command of the project's that runs something.
+    pub(crate) fn lets_command(&self, file: &Path, template: &str) -> bool {
+        self.lets(&of_template(file, template))
+    }
+
+    /// Whether what the text of a skill names may be run: one of a project's has to be let count.
+    #[must_use]
+    pub fn lets_skill_run(&self, skill: &Skill) -> bool {
+        let ask = of_template(&skill.location, &skill.content);
+        !self.is_of_project(skill) || !runs_something(skill) || self.lets(&ask)
+    }
+
+    /// Whether a skill is the project's, and not the user's own where the home folder is the project.
+    pub(crate) fn is_of_project(&self, skill: &Skill) -> bool {
+        let own = [".claude", ".agents", ".opencode"].map(|name| self.options.home.join(name));
+        let mut own = own.iter().chain([&self.options.xdg_config]);
+        skill.location.starts_with(self.options.project_folder())
+            && !own.any(|dir| skill.location.starts_with(dir))
+    }
+
+    /// A person let the folder count, as it is: not the environment, and not whoever asked for nothing.
+    #[must_use]
+    pub fn is_trusted_by_person(&self) -> bool {
+        self.is_trusted && matches!(self.options.project, crate::ProjectConfig::Trusted(Some(_)))
+    }
+}
