@@ -41,7 +41,9 @@ pub(crate) fn digest(written: &Value, folder: &Path, home: &Path) -> Option<Stri
         text.push('\n');
         text.push_str(&file);
     }
-    Some(outrigger_protocol::text::hex(&Sha256::digest(text.as_bytes())))
+    Some(outrigger_protocol::text::hex(&Sha256::digest(
+        text.as_bytes(),
+    )))
 }
 
 /// Why something cannot be allowed.

@@ -161,7 +161,11 @@ fn question(boot: &Boot, place: &Place, config: &Loaded, made: Vec<String>) -> F
 pub(crate) fn told(config: &Loaded) -> Option<String> {
     const NAMED: usize = 4;
     let mut names: Vec<&str> = Vec::new();
-    for ask in config.asks.iter().filter(|it| it.what != outrigger_config::IS_RUN) {
+    for ask in config
+        .asks
+        .iter()
+        .filter(|it| it.what != outrigger_config::IS_RUN)
+    {
         let name = ask.what.trim_start_matches('/').split('/').next();
         names.extend(name.filter(|name| !names.contains(name)));
     }
@@ -222,7 +226,10 @@ pub(crate) fn let_count(config: &Loaded) -> Option<LetCount> {
     if !config.is_trusted_by_person() {
         return None;
     }
-    let files = config.asks.iter().filter(|it| it.what == outrigger_config::IS_RUN);
+    let files = config
+        .asks
+        .iter()
+        .filter(|it| it.what == outrigger_config::IS_RUN);
     let is_listed = |plugin: &&PluginSpec| {
         // Whatever a folder holds below its roots was in no list.
         plugin.scope == PluginScope::Local && plugin.source != PluginSource::Manifest
@@ -246,7 +253,10 @@ pub(crate) fn told_once(
     }
     let files: Vec<String> = config.asks.iter().map(|it| it.file.clone()).collect();
     Arc::new(move |mut it: Progress| {
-        let waits = it.cause.as_ref().is_some_and(|it| it.code == "plugin.hooks_not_allowed");
+        let waits = it
+            .cause
+            .as_ref()
+            .is_some_and(|it| it.code == "plugin.hooks_not_allowed");
         it.mention &= !(waits && files.contains(&it.spec));
         progress(it);
     })

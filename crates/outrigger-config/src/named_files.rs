@@ -46,11 +46,7 @@ const RECIPES: [(&str, &[&str]); 4] = [
 /// Programs that run `scripts` of a `package.json`.
 const PACKAGE_SCRIPTS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 /// Ways to write the folder of the project in a command line, besides variables.
-const FOLDER_WORDS: [&str; 3] = [
-    "$(pwd)",
-    "`pwd`",
-    "$(git rev-parse --show-toplevel)",
-];
+const FOLDER_WORDS: [&str; 3] = ["$(pwd)", "`pwd`", "$(git rev-parse --show-toplevel)"];
 
 /// The files that are named by what takes trust. One that changes, comes or goes is asked about again.
 pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -> Vec<Asked> {
@@ -86,7 +82,15 @@ pub fn files_run_by(value: &Value, project: &Path, home: &Path) -> Option<Vec<St
 
 /// Whether something of this name runs what it names. Rules and texts do not.
 fn runs(what: &str) -> bool {
-    let texts = ["permission", "tools", "instructions", "agent", "mode", "share", "autoshare"];
+    let texts = [
+        "permission",
+        "tools",
+        "instructions",
+        "agent",
+        "mode",
+        "share",
+        "autoshare",
+    ];
     let key = what.trim_start_matches('/').split('/').next();
     key.is_none_or(|key| !texts.contains(&key))
 }
@@ -110,7 +114,9 @@ impl<'a> Search<'a> {
     fn new(project: &Path, options: &'a LoadOptions) -> Self {
         Self {
             project: project.to_owned(),
-            real: project.canonicalize().unwrap_or_else(|_| project.to_owned()),
+            real: project
+                .canonicalize()
+                .unwrap_or_else(|_| project.to_owned()),
             options,
             known: BTreeSet::new(),
             lookups: 0,
@@ -133,7 +139,9 @@ impl<'a> Search<'a> {
             }
         }
         // `cd tools && ./run`, `"cwd": "tools"`.
-        let folders = all.iter().map(|word| paths::expand(word, &self.project, &self.options.home));
+        let folders = all
+            .iter()
+            .map(|word| paths::expand(word, &self.project, &self.options.home));
         let folders = folders.filter(|it| it.starts_with(&self.project) && it.is_dir());
         let folders: Vec<PathBuf> = folders.take(16).filter(|it| !bases.contains(it)).collect();
         bases.extend(folders);
@@ -155,7 +163,9 @@ impl<'a> Search<'a> {
             words.any(|word| word.file_name().is_some_and(|it| it == name))
         };
         let recipes = RECIPES.iter().filter(|(program, _)| is_called(program));
-        let recipes: Vec<&str> = recipes.flat_map(|(_, files)| files.iter().copied()).collect();
+        let recipes: Vec<&str> = recipes
+            .flat_map(|(_, files)| files.iter().copied())
+            .collect();
         let has_scripts = PACKAGE_SCRIPTS.iter().any(|it| is_called(it));
         for base in bases {
             for name in &recipes {
@@ -171,7 +181,8 @@ impl<'a> Search<'a> {
     fn scripts(&mut self, file: &Path, all: &mut BTreeSet<String>, by: &str) {
         let text = outrigger_files::read_to_string(file, outrigger_files::SETTINGS);
         let whole: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());
-        let Some(Value::Object(scripts)) = whole.and_then(|mut it| it.get_mut("scripts").map(Value::take))
+        let Some(Value::Object(scripts)) =
+            whole.and_then(|mut it| it.get_mut("scripts").map(Value::take))
         else {
             return;
         };
@@ -194,7 +205,10 @@ impl<'a> Search<'a> {
         let path = expand(word);
         let mut forms = vec![path.clone()];
         // What stands after a variable that names a folder.
-        forms.extend(word.strip_prefix('/').map(|rest| expand(rest.trim_start_matches('/'))));
+        forms.extend(
+            word.strip_prefix('/')
+                .map(|rest| expand(rest.trim_start_matches('/'))),
+        );
         // `python -m tools.server`
         if !word.contains('/') {
             let module = expand(&word.replace('.', "/"));
@@ -240,7 +254,8 @@ impl<'a> Search<'a> {
         let ask = match &real {
             // Where it leads is what the project says; what lies there is not the project's.
             Ok(real) if !real.starts_with(&self.real) => {
-                let mut ask = Asked::new(path, IS_RUN, &json!({ "link": real.display().to_string() }));
+                let mut ask =
+                    Asked::new(path, IS_RUN, &json!({ "link": real.display().to_string() }));
                 ask.shown = shown(&format!("a link to {}", real.display()));
                 Some(ask)
             }
@@ -255,9 +270,18 @@ impl<'a> Search<'a> {
                     value: Value::Null,
                 })
             }
-            Err(_) => Some(Asked::new(path, IS_RUN, &json!("a link that leads nowhere"))),
+            Err(_) => Some(Asked::new(
+                path,
+                IS_RUN,
+                &json!("a link that leads nowhere"),
+            )),
         };
-        let news = ask.filter(|ask| !self.found.iter().any(|it| it.file == ask.file && it.is(ask)));
+        let news = ask.filter(|ask| {
+            !self
+                .found
+                .iter()
+                .any(|it| it.file == ask.file && it.is(ask))
+        });
         self.found.extend(news);
         true
     }
@@ -291,7 +315,12 @@ fn held(path: &Path) -> Option<(String, String)> {
         Err(error) => {
             let what = paths::reason(&error);
             let stamp = path.metadata().map(|it| {
-                (it.dev(), it.ino(), it.size(), (it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()))
+                (
+                    it.dev(),
+                    it.ino(),
+                    it.size(),
+                    (it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()),
+                )
             });
             let hash = crate::project::digest(format!("{what} {:?}", stamp.ok()).as_bytes());
             Some((hash, what))
@@ -325,20 +354,30 @@ pub(crate) fn shell_lines(template: &str) -> Vec<String> {
 
 /// The words of a text, cut in every way that shells and programs cut them.
 fn words(written: &str, all: &mut BTreeSet<String>) {
-    let mut text = written.strip_prefix("file://").unwrap_or(written).to_owned();
+    let mut text = written
+        .strip_prefix("file://")
+        .unwrap_or(written)
+        .to_owned();
     for folder in FOLDER_WORDS {
         text = text.replace(folder, ".");
     }
     let text = without_variables(&text);
-    let unquoted: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
+    let unquoted: String = text
+        .chars()
+        .filter(|c| !matches!(c, '"' | '\'' | '\\'))
+        .collect();
     let is_end = |c: char| c.is_whitespace() || ";|&()<>`${}".contains(c);
     let inner = |c: char| is_end(c) || "=,:\"'@".contains(c);
     let pieces = unquoted.split(is_end).chain(unquoted.split(inner));
-    let pieces = pieces.chain(text.split(inner)).chain(text.split(['"', '\'']));
+    let pieces = pieces
+        .chain(text.split(inner))
+        .chain(text.split(['"', '\'']));
     // `${X:-./run.sh}`
     let pieces = pieces.chain(written.split(inner));
     // `sh -c"./x"`, `-I./x`: what follows a flag's letter.
-    let flags = unquoted.split(is_end).filter_map(|it| it.strip_prefix('-')?.get(1..));
+    let flags = unquoted
+        .split(is_end)
+        .filter_map(|it| it.strip_prefix('-')?.get(1..));
     for piece in std::iter::once(text.as_str()).chain(pieces).chain(flags) {
         if all.len() > MAX_WORDS {
             return;
@@ -390,7 +429,11 @@ mod tests {
         let names = found.iter().map(|it| {
             let (file, hash) = it.rsplit_once(' ').unwrap();
             assert!(!hash.is_empty());
-            Path::new(file).strip_prefix(&project).unwrap().display().to_string()
+            Path::new(file)
+                .strip_prefix(&project)
+                .unwrap()
+                .display()
+                .to_string()
         });
         names.collect()
     }
@@ -404,8 +447,14 @@ mod tests {
             (json!(["python", "-m", "tools.server"]), "tools/server.py"),
             (json!(["python3", "-mtools.server"]), "tools/server.py"),
             (json!(["python", "-m", "tools"]), "tools/__main__.py"),
-            (json!("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/a.sh --x"), ".claude/hooks/a.sh"),
-            (json!("${CLAUDE_PROJECT_DIR}/.claude/hooks/a.sh"), ".claude/hooks/a.sh"),
+            (
+                json!("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/a.sh --x"),
+                ".claude/hooks/a.sh",
+            ),
+            (
+                json!("${CLAUDE_PROJECT_DIR}/.claude/hooks/a.sh"),
+                ".claude/hooks/a.sh",
+            ),
             (json!("$OTHER/.claude/hooks/a.sh"), ".claude/hooks/a.sh"),
             (json!("sh ${X:-./run.sh}"), "run.sh"),
             (json!("sh -c 'true;./run.sh'"), "run.sh"),
@@ -418,12 +467,19 @@ mod tests {
             (json!({ "command": "make", "args": ["x"] }), "Makefile"),
             (json!(["/usr/bin/make"]), "Makefile"),
             (json!({ "command": "go", "cwd": "tools" }), "tools/go"),
-            (json!({ "env": { "NODE_OPTIONS": "--import ./run.js" } }), "run.js"),
+            (
+                json!({ "env": { "NODE_OPTIONS": "--import ./run.js" } }),
+                "run.js",
+            ),
             (json!({ "template": "See run.js: !`sh run.sh`" }), "run.sh"),
             (json!(["file:///run.sh"]), "run.sh"),
         ] {
             let other = ["README.md", "src/lib.rs"];
-            assert_eq!(named(&[file, other[0], other[1]], command.clone()), [file], "{command}");
+            assert_eq!(
+                named(&[file, other[0], other[1]], command.clone()),
+                [file],
+                "{command}"
+            );
         }
         let files = ["package.json", "lib/serve.js", "lib/other.js"];
         let found = named(&files, json!(["npm", "run", "serve"]));
@@ -445,7 +501,10 @@ mod tests {
         std::fs::remove_file(project.join("link")).unwrap();
         std::os::unix::fs::symlink("/bin/ls", project.join("link")).unwrap();
         let after = digests(json!(["./link"]));
-        assert!(before.len() == 1 && after.len() == 1 && before != after, "{before:?}");
+        assert!(
+            before.len() == 1 && after.len() == 1 && before != after,
+            "{before:?}"
+        );
         let huge = std::fs::File::create(project.join("huge.sh")).unwrap();
         huge.set_len(3 << 30).unwrap();
         let before = digests(json!(["./huge.sh"]));

@@ -60,7 +60,8 @@ impl Asked {
 
     /// Whether it is the same, as it is. What has no hash cannot be known.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        !self.hash.is_empty() && (&self.file, &self.what, &self.hash) == (&other.file, &other.what, &other.hash)
+        !self.hash.is_empty()
+            && (&self.file, &self.what, &self.hash) == (&other.file, &other.what, &other.hash)
     }
 }
 

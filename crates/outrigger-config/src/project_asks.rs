@@ -30,7 +30,11 @@ pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> 
     }
     if settings.claude.commands && is_on {
         let running = claude::running_commands(options);
-        all.extend(running.iter().map(|(file, template)| of_template(file, template)));
+        all.extend(
+            running
+                .iter()
+                .map(|(file, template)| of_template(file, template)),
+        );
     }
     let search = search(options, asks);
     let (found, _) = skills::discover(&search);
@@ -55,7 +59,9 @@ fn search(options: &LoadOptions, asks: &[Asked]) -> SkillSearch {
     let named = named.filter_map(|it| it.value.get("paths")?.as_array());
     let named = named.flatten().filter_map(Value::as_str);
     let expand = |path: &str| paths::expand(path, &options.directory, &options.home);
-    let named = named.map(expand).filter(|it| it.starts_with(options.project_folder()));
+    let named = named
+        .map(expand)
+        .filter(|it| it.starts_with(options.project_folder()));
     SkillSearch {
         plugins: Vec::new(),
         external: [below(".claude"), below(".agents")].concat(),
@@ -70,17 +76,26 @@ fn is_projects_hooks(file: &HookFile) -> bool {
 }
 
 fn of_server(server: &ClaudeServer) -> Asked {
-    Asked::new(&server.file, format!("/mcpServers/{}", server.name), &server.written)
+    Asked::new(
+        &server.file,
+        format!("/mcpServers/{}", server.name),
+        &server.written,
+    )
 }
 
 fn of_hooks(file: &HookFile) -> Vec<Asked> {
     let events = file.written.as_object().into_iter().flatten();
-    let events = events.map(|(event, hooks)| Asked::new(&file.file, format!("/hooks/{event}"), hooks));
+    let events =
+        events.map(|(event, hooks)| Asked::new(&file.file, format!("/hooks/{event}"), hooks));
     events.collect()
 }
 
 fn of_template(file: &Path, template: &str) -> Asked {
-    Asked::new(file, "command", &serde_json::json!({ "template": template }))
+    Asked::new(
+        file,
+        "command",
+        &serde_json::json!({ "template": template }),
+    )
 }
 
 fn runs_something(skill: &Skill) -> bool {

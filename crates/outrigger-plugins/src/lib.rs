@@ -109,9 +109,9 @@ pub use status::{Cause, Fetched, LifeState, Notice, NoticeFn, PluginStatus, Prog
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
 pub use trust::{
-    Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE, Signed,
-    LetCount, TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification, accept,
-    review, trust_no_newcomers, verify,
+    Changes, FileChange, LetCount, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE,
+    Signed, TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification,
+    accept, review, trust_no_newcomers, verify,
 };
 pub use watch::ProcessUse;
 

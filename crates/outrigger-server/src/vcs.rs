@@ -11,6 +11,7 @@ use outrigger_protocol::message::NamedError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::author::By;
 use crate::error::ApiError;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -33,7 +34,7 @@ impl From<VcsError> for ApiError {
                     data: json!({ "message": error.to_string(), "reason": error.code() }),
                 },
             ),
-            VcsError::Denied { .. } => Self::forbidden(error.to_string()),
+            VcsError::Denied { .. } | VcsError::NotGranted(_) => Self::forbidden(error.to_string()),
             VcsError::NoGit | VcsError::Box(_) | VcsError::Failed { .. } => {
                 Self::internal(error.to_string())
             }
@@ -101,8 +102,9 @@ struct Patch {
 
 async fn apply(
     State(agent): State<Agent>,
+    By(by): By,
     Json(body): Json<Patch>,
 ) -> Result<Json<Value>, ApiError> {
-    agent.vcs().apply(&body.patch).await?;
+    agent.vcs().apply(&body.patch, &by).await?;
     Ok(Json(json!({ "applied": true })))
 }

@@ -39,7 +39,9 @@ impl FolderQuestion {
         let mut details = String::new();
         for ask in new {
             let is_changed = known.is_some_and(|known| {
-                let mut same = known.iter().filter(|it| it.file == ask.file && it.what == ask.what);
+                let mut same = known
+                    .iter()
+                    .filter(|it| it.file == ask.file && it.what == ask.what);
                 // Entries of a list have one place, so that only a single one can change.
                 same.next().is_some() && !LISTS.contains(&ask.what.as_str())
             });
@@ -64,7 +66,11 @@ impl FolderQuestion {
             let title = SECTIONS.get(*section).map_or(MADE, |(title, _)| title);
             let more = names.len().saturating_sub(MAX_NAMED);
             let shown: Vec<&str> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
             let (number, count, shown) = (number + 1, names.len(), shown.join(", "));
             let _ = writeln!(summary, "  {number}. {title} ({count}): {shown}{more}");
         }
@@ -83,14 +89,21 @@ const SECTIONS: [(&str, &[&str]); 9] = [
     ("commands that run something", &["command"]),
     ("programs", &["lsp", "formatter", "shell"]),
     ("providers of models", &["provider"]),
-    ("rules that allow, agents with rights", &["permission", "tools", "agent", "mode"]),
+    (
+        "rules that allow, agents with rights",
+        &["permission", "tools", "agent", "mode"],
+    ),
     ("files that these run", &[IS_RUN]),
     ("other settings", &[]),
 ];
 const MADE: &str = "settings changed while Outrigger ran";
 
 fn section(what: &str) -> usize {
-    let key = what.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let key = what
+        .trim_start_matches('/')
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let found = SECTIONS.iter().position(|(_, keys)| keys.contains(&key));
     found.unwrap_or(SECTIONS.len() - 1)
 }
@@ -100,7 +113,9 @@ fn name(ask: &Asked, directory: &Path) -> String {
     let file = relative(&ask.file, directory);
     match ask.what.as_str() {
         IS_RUN => file,
-        what if what.trim_start_matches('/').starts_with("command") && file.ends_with(".md") => file,
+        what if what.trim_start_matches('/').starts_with("command") && file.ends_with(".md") => {
+            file
+        }
         what if LISTS.contains(&what) => {
             let value = ask.shown.trim_matches('"');
             let value = value.strip_prefix("file://").unwrap_or(value);
@@ -115,14 +130,21 @@ fn name(ask: &Asked, directory: &Path) -> String {
 }
 
 fn line(ask: &Asked, directory: &Path) -> String {
-    format!("{} {}: {}", relative(&ask.file, directory), ask.what, ask.shown)
+    format!(
+        "{} {}: {}",
+        relative(&ask.file, directory),
+        ask.what,
+        ask.shown
+    )
 }
 
 fn relative(file: &str, directory: &Path) -> String {
     let path = Path::new(file);
     let real = directory.canonicalize();
     let real = real.as_deref().unwrap_or(directory);
-    let within = path.strip_prefix(directory).or_else(|_| path.strip_prefix(real));
+    let within = path
+        .strip_prefix(directory)
+        .or_else(|_| path.strip_prefix(real));
     within.unwrap_or(path).display().to_string()
 }
 
@@ -136,7 +158,9 @@ pub(super) fn listed<'a>(asks: impl Iterator<Item = &'a Asked>, directory: &Path
 }
 
 fn plain(text: &str) -> String {
-    let safe = text.chars().map(|c| if is_plain(c) { c } else { '\u{fffd}' });
+    let safe = text
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '\u{fffd}' });
     safe.collect()
 }
 

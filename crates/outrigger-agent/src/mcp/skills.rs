@@ -220,7 +220,8 @@ impl Inner {
             return Err("another skill of this session has a server of that name".to_owned());
         }
         let allowed = AllowedServers::new(&self.folders);
-        if wants_leave(skill, &self.folders) && !allowed.holds(server)
+        if wants_leave(skill, &self.folders)
+            && !allowed.holds(server)
             && !self.config.lets_server(server)
         {
             return Err(format!(

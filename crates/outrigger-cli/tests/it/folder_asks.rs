@@ -26,7 +26,9 @@ fn questions(person: &Person) -> Vec<String> {
 }
 
 fn plugin(mark: &str) -> String {
-    format!("import fs from 'node:fs'\nexport const P = async () => {{ fs.writeFileSync('{mark}.txt', ''); return {{}} }}\n")
+    format!(
+        "import fs from 'node:fs'\nexport const P = async () => {{ fs.writeFileSync('{mark}.txt', ''); return {{}} }}\n"
+    )
 }
 
 fn runs(mark: &str) -> Value {
@@ -47,7 +49,8 @@ fn project(world: &World) {
         "agent": { "build": { "permission": { "bash": "allow" } } },
     });
     world.file("opencode.json", &settings.to_string());
-    let server = json!({ "mcpServers": { "n": { "command": "sh", "args": ["-c", "touch n.txt"] } } });
+    let server =
+        json!({ "mcpServers": { "n": { "command": "sh", "args": ["-c", "touch n.txt"] } } });
     world.file(".mcp.json", &server.to_string());
     world.file(".claude/settings.json", &hooks("sh hooks/a.sh"));
     world.file("hooks/a.sh", "touch hook.txt\n");
@@ -78,7 +81,12 @@ fn a_project_is_one_question_and_each_change_one_more() {
             person.types(answer);
         }
         person.ends(0);
-        assert_eq!(questions(&person).len(), answers.len(), "{}", person.screen());
+        assert_eq!(
+            questions(&person).len(),
+            answers.len(),
+            "{}",
+            person.screen()
+        );
         (world.plain(&person.screen()), ran(&world))
     };
     let (screen, done) = answered(&["n\n"]);
@@ -95,13 +103,19 @@ fn a_project_is_one_question_and_each_change_one_more() {
       5. rules that allow, agents with rights (1): build/permission/bash (opencode.json)
       6. files that these run (2): one.js, hooks/a.sh
     ");
-    assert!(screen.contains(".mcp.json /mcpServers/n: {\"command\":\"sh\""), "{screen}");
+    assert!(
+        screen.contains(".mcp.json /mcpServers/n: {\"command\":\"sh\""),
+        "{screen}"
+    );
     assert_eq!(answered(&[]).1, MARKS, "it is known");
 
     // A script that a hook names.
     world.file("hooks/a.sh", "touch hook.txt # more\n");
     let (screen, done) = answered(&["y\n"]);
-    assert!(screen.contains("1. files that these run (1): changed: hooks/a.sh\n"), "{screen}");
+    assert!(
+        screen.contains("1. files that these run (1): changed: hooks/a.sh\n"),
+        "{screen}"
+    );
     assert_eq!(done, MARKS, "{screen}");
     // The code of a plugin, which is trusted by its hash as well.
     world.file("one.js", &format!("{}// more\n", plugin("one")));
@@ -123,7 +137,11 @@ fn without_a_terminal_one_line_says_what_is_left_out() {
     project(&world);
     let run = |args: &[&str]| world.cli(args).ok();
     let done = run(&["run", "do it"]);
-    let told: Vec<&str> = done.stderr.lines().filter(|line| line.contains("outrigger ")).collect();
+    let told: Vec<&str> = done
+        .stderr
+        .lines()
+        .filter(|line| line.contains("outrigger "))
+        .collect();
     assert_eq!(told.len(), 1, "{}", done.stderr);
     let left_out = "of its settings plugin, mcp, agent, command and 2 more are left out; `outrigger trust` shows what it asks for and lets it count";
     assert!(told[0].ends_with(left_out), "{told:?}");
@@ -142,7 +160,8 @@ fn without_a_terminal_one_line_says_what_is_left_out() {
 #[test]
 fn a_change_of_anything_that_runs_asks_again() {
     let world = users();
-    let skill = |front: &str, text: &str| format!("---\nname: s\ndescription: x\n{front}---\n{text}\n");
+    let skill =
+        |front: &str, text: &str| format!("---\nname: s\ndescription: x\n{front}---\n{text}\n");
     let server = "mcp:\n  k:\n    command: sh\n    args: [skill.sh]\n";
     let settings = json!({
         "mcp": { "m": { "type": "local", "command": ["sh", "tools/mcp.sh"], "enabled": false } },
@@ -152,8 +171,12 @@ fn a_change_of_anything_that_runs_asks_again() {
     });
     let settings = settings.to_string();
     let claude = hooks("\"$CLAUDE_PROJECT_DIR\"/hooks/a.sh");
-    let mcp = json!({ "mcpServers": { "n": { "command": "python3", "args": ["-m", "tools.server"] } } }).to_string();
-    let package = |line: &str, dependency: &str| json!({ "scripts": { "format": line }, "dependencies": { "d": dependency } }).to_string();
+    let mcp =
+        json!({ "mcpServers": { "n": { "command": "python3", "args": ["-m", "tools.server"] } } })
+            .to_string();
+    let package = |line: &str, dependency: &str| {
+        json!({ "scripts": { "format": line }, "dependencies": { "d": dependency } }).to_string()
+    };
     let files = [
         ("opencode.json", settings.clone()),
         (".mcp.json", mcp.clone()),
@@ -162,11 +185,20 @@ fn a_change_of_anything_that_runs_asks_again() {
         (".claude/commands/c.md", "!`id`".to_owned()),
         (".claude/commands/t.md", "text".to_owned()),
         (".claude/skills/s/SKILL.md", skill(server, "text")),
-        (".opencode/command/c.md", "!`sh tools/command.sh`".to_owned()),
+        (
+            ".opencode/command/c.md",
+            "!`sh tools/command.sh`".to_owned(),
+        ),
         (".opencode/command/t.md", "text".to_owned()),
-        (".opencode/agent/b.md", "---\nmode: subagent\ndescription: x\npermission:\n  bash: allow\n---\ntext".to_owned()),
+        (
+            ".opencode/agent/b.md",
+            "---\nmode: subagent\ndescription: x\npermission:\n  bash: allow\n---\ntext".to_owned(),
+        ),
         (".opencode/plugin/p.js", plugin("p")),
-        (".opencode/tool/t.js", "export default { description: 'x', args: {}, execute: async () => 'x' }\n".to_owned()),
+        (
+            ".opencode/tool/t.js",
+            "export default { description: 'x', args: {}, execute: async () => 'x' }\n".to_owned(),
+        ),
         ("tools/mcp.sh", "exit\n".to_owned()),
         ("tools/lsp", "exit\n".to_owned()),
         ("tools/format.js", "1\n".to_owned()),
@@ -189,10 +221,16 @@ fn a_change_of_anything_that_runs_asks_again() {
         ("AGENTS.md", "other".to_owned()),
         (".opencode/command/t.md", "other".to_owned()),
         (".claude/commands/t.md", "other".to_owned()),
-        (".opencode/agent/c.md", "---\nmode: subagent\ndescription: x\n---\nother".to_owned()),
+        (
+            ".opencode/agent/c.md",
+            "---\nmode: subagent\ndescription: x\n---\nother".to_owned(),
+        ),
         ("package.json", package("node tools/format.js", "2")),
         (".claude/skills/s/SKILL.md", skill(server, "other")),
-        ("opencode.json", settings.replace("\"prompt\":\"y\"", "\"prompt\":\"z\"")),
+        (
+            "opencode.json",
+            settings.replace("\"prompt\":\"y\"", "\"prompt\":\"z\""),
+        ),
         ("tools/unnamed.sh", "exit\n".to_owned()),
     ] {
         world.file(file, &text);
@@ -204,14 +242,23 @@ fn a_change_of_anything_that_runs_asks_again() {
         (".claude/settings.local.json", hooks("false")),
         (".claude/commands/c.md", "!`true`".to_owned()),
         (".claude/commands/t.md", "!`true`".to_owned()),
-        (".claude/skills/s/SKILL.md", skill(&server.replace("sh\n", "bash\n"), "text")),
+        (
+            ".claude/skills/s/SKILL.md",
+            skill(&server.replace("sh\n", "bash\n"), "text"),
+        ),
         (".claude/skills/s/SKILL.md", skill("", "!`true`")),
         (".claude/skills/s/.mcp.json", mcp.clone()),
         (".agents/skills/s/SKILL.md", skill(server, "text")),
         (".opencode/command/c.md", "!`true`".to_owned()),
-        (".opencode/agent/b.md", "---\nmode: subagent\ndescription: x\npermission:\n  '*': allow\n---\ntext".to_owned()),
+        (
+            ".opencode/agent/b.md",
+            "---\nmode: subagent\ndescription: x\npermission:\n  '*': allow\n---\ntext".to_owned(),
+        ),
         (".opencode/plugin/p.js", plugin("q")),
-        (".opencode/tool/t.js", "export default { description: 'y', args: {}, execute: async () => 'x' }\n".to_owned()),
+        (
+            ".opencode/tool/t.js",
+            "export default { description: 'y', args: {}, execute: async () => 'x' }\n".to_owned(),
+        ),
         ("tools/mcp.sh", "true\n".to_owned()),
         ("tools/lsp", "true\n".to_owned()),
         ("tools/format.js", "2\n".to_owned()),
@@ -234,7 +281,14 @@ fn a_change_of_anything_that_runs_asks_again() {
     for place in ["pipe", "link", "nothing"] {
         fs::remove_file(&script).unwrap();
         match place {
-            "pipe" => rustix::fs::mknodat(rustix::fs::CWD, &script, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap(),
+            "pipe" => rustix::fs::mknodat(
+                rustix::fs::CWD,
+                &script,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RWXU,
+                0,
+            )
+            .unwrap(),
             "link" => std::os::unix::fs::symlink("/bin/true", &script).unwrap(),
             _ => {}
         }

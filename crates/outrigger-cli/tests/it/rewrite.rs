@@ -406,10 +406,7 @@ fn a_plugin_that_says_where_the_model_is_calls_nothing_without_a_grant() {
 #[test]
 fn a_grant_that_is_typed_at_the_question_is_kept() {
     let world = allowing([bash("echo fine"), done(), bash("echo fine"), done()]);
-    let plugin = world.plugin(
-        "changes",
-        &before("o.args.command = 'echo ran >> ran.txt'"),
-    );
+    let plugin = world.plugin("changes", &before("o.args.command = 'echo ran >> ran.txt'"));
     let mut person = crate::question::Person::at(&world, &["do it"]);
     person.sees("[g]rant ");
     person.types("g\n");
@@ -419,7 +416,10 @@ fn a_grant_that_is_typed_at_the_question_is_kept() {
     assert_eq!(world.read("ran.txt"), "ran\n", "{screen}");
     let kept = std::fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml"));
     let kept = kept.unwrap();
-    assert!(kept.contains(&plugin.display().to_string()) && kept.contains("rewrite = true"), "{kept}");
+    assert!(
+        kept.contains(&plugin.display().to_string()) && kept.contains("rewrite = true"),
+        "{kept}"
+    );
     // From now on it is not asked about.
     let mut person = crate::question::Person::at(&world, &["do it"]);
     person.ends(0);

@@ -143,14 +143,22 @@ impl Content {
     ) -> bool {
         let is_same = |name: &String, file: &FileRecord| {
             let old = before.files.get(name);
-            old.is_some_and(|old| (&old.hash, old.exec, &old.kind) == (&file.hash, file.exec, &file.kind))
+            old.is_some_and(|old| {
+                (&old.hash, old.exec, &old.kind) == (&file.hash, file.exec, &file.kind)
+            })
         };
         let was_seen = |name: &String, file: &FileRecord| {
             let place = self.places.get(name).and_then(|path| seen.get(path));
             file.kind == "file" && place == Some(&file.hash)
         };
-        before.files.keys().all(|name| self.files.contains_key(name))
-            && self.files.iter().all(|(name, file)| is_same(name, file) || was_seen(name, file))
+        before
+            .files
+            .keys()
+            .all(|name| self.files.contains_key(name))
+            && self
+                .files
+                .iter()
+                .all(|(name, file)| is_same(name, file) || was_seen(name, file))
     }
 
     /// How long ago it was looked at.

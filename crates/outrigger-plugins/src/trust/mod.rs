@@ -21,8 +21,8 @@ use serde::Serialize;
 
 pub use changes::{Changes, FileChange};
 pub(crate) use content::{Before, Content};
-pub use gate::{LetCount, trust_no_newcomers};
 pub(crate) use gate::{Candidate, Gate, Verified, still, untouched};
+pub use gate::{LetCount, trust_no_newcomers};
 pub use review::{Review, ReviewOptions, Reviewed, Verification, accept, review, verify};
 pub use signature::{SIGNATURE_FILE, Signed};
 pub(crate) use store::Store;

@@ -185,6 +185,7 @@ impl Project {
             consent: self.consent.clone(),
             commands: self.commands.clone(),
             trust: self.trust.clone(),
+            let_count: None,
             handler: self.handler.clone(),
             progress: Arc::new(move |progress| seen.lock().unwrap().push(progress)),
             notice: {
