@@ -8,6 +8,7 @@ mod git;
 pub(crate) mod hosts;
 mod identity;
 mod nearby;
+pub(crate) mod startup;
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
@@ -89,6 +90,7 @@ pub(crate) struct Access {
     home: PathBuf,
     nearby: Arc<Nearby>,
     denied: Arc<identity::Cache>,
+    outside: Arc<startup::Outside>,
 }
 
 impl Access {
@@ -99,6 +101,7 @@ impl Access {
             home: home.to_owned(),
             nearby: Arc::default(),
             denied: Arc::default(),
+            outside: Arc::default(),
         }
     }
 

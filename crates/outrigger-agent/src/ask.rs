@@ -2,6 +2,7 @@
 
 mod answers;
 mod outside;
+mod startup;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 use outrigger_kernel::permission::evaluate_unclear;
 
 use crate::access::hosts;
+use crate::access::startup::RunsLater;
 use crate::ask_rules;
 use crate::error::AgentError;
 use crate::ids;
@@ -68,6 +70,8 @@ struct Waiting {
     request: PermissionRequest,
     /// What the rules are held against.
     ask: PermissionAsk,
+    /// "Always" for another question does not answer it.
+    alone: bool,
     answer: oneshot::Sender<Answered>,
 }
 
@@ -80,6 +84,8 @@ pub(crate) struct Questions {
     firm: Mutex<HashMap<PermissionId, Firmness>>,
     /// What the user let plugins do until this program ends, by answering "always".
     granted: Mutex<BTreeSet<(PluginId, Grant)>>,
+    /// Files that make something run later and that the user let tools change until this program ends.
+    startup: Mutex<BTreeSet<String>>,
 }
 
 /// Who may answer a question that is not everybody's.
@@ -89,6 +95,8 @@ enum Firmness {
     Asked,
     /// No plugin either, whatever it is granted: the question is about what a plugin did.
     Person,
+    /// The same: it is about a file that makes something run later.
+    Startup,
 }
 
 impl Questions {
@@ -234,7 +242,12 @@ impl Inner {
             )));
         }
         let allowed = |action: &Action| *action == Action::Allow;
-        if asker.insists.is_none() && actions.iter().all(allowed) {
+        let later = self.runs_later(asker, &ask.permission, &patterns).await;
+        let insists = match asker.insists {
+            Some(Insistence::Ungranted(_)) => asker.insists,
+            other => later.as_ref().or(other),
+        };
+        if insists.is_none() && actions.iter().all(allowed) {
             return Ok(Allowed::by_rule());
         }
         let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
@@ -242,37 +255,46 @@ impl Inner {
         let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
         let (asked, unclear) = (ask.clone(), ask.unclear);
         let metadata = with_doubt(ask.metadata, unclear.as_deref());
+        let reasons = [asker.insists, later.as_ref()].into_iter().flatten();
+        let reasons: Vec<String> = reasons.map(Insistence::shown).collect();
+        let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+        // "Always" is about these files: one for all would not count for them.
+        let always = match later {
+            Some(_) => patterns.clone(),
+            None => ask.always,
+        };
         let mut request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
             permission: ask.permission,
             patterns,
-            always: ask.always,
-            metadata: with_reason(metadata, asker.insists.map(Insistence::shown).as_deref()),
+            always,
+            metadata: with_reason(metadata, reason.as_deref()),
             tool: asker.tool.clone(),
             provenance: asker.causes.clone(),
             missing_grant: None,
         };
-        let firmness = match asker.insists {
+        let firmness = match insists {
             Some(Insistence::Ungranted(_)) => Some(Firmness::Person),
+            Some(Insistence::RunsLater(_)) => Some(Firmness::Startup),
             Some(Insistence::Hook(_)) => Some(Firmness::Asked),
             None => by_rule.then_some(Firmness::Asked),
         };
         let _firm = firmness.map(|firmness| Firm::new(self, &request.id, firmness));
-        let lacking = match asker.insists {
+        let lacking = match insists {
             Some(Insistence::Ungranted(lacking)) => Some(lacking),
             _ => None,
         };
         let mut ungranted = lacking.map(|it| it.why.clone());
         request.missing_grant = lacking.and_then(Lacking::missing).map(Box::new);
         match self.ask_plugins(&request).await? {
-            HookAnswer::Allow(plugins) if asker.insists.is_none() => {
+            HookAnswer::Allow(plugins) if insists.is_none() => {
                 return Ok(Allowed {
                     text: "allow (plugin)".to_owned(),
                     by: plugins.iter().map(Actor::plugin).collect(),
                 });
             }
-            HookAnswer::AllowUngranted(it) if asker.insists.is_none() => {
+            HookAnswer::AllowUngranted(it) if insists.is_none() => {
                 request.metadata = with_reason(request.metadata, Some(&it.why));
                 request.missing_grant = it.missing().map(Box::new);
                 ungranted = Some(it.why);
@@ -286,33 +308,45 @@ impl Inner {
                 )));
             }
         }
-        // `--auto` is the user's word for the model's calls, not for a plugin's.
+        // `--auto` is the user's word for the model's calls, not for a plugin's, nor for what runs later.
         let answering = match self.answering {
-            Answering::Allow if lacking.is_some() => Answering::Refuse,
+            Answering::Allow if lacking.is_some() || later.is_some() => Answering::Refuse,
             answering => answering,
         };
-        match self.ask_user(request, asked, answering).await {
+        let named = later.as_ref().map(Insistence::named).unwrap_or_default();
+        let alone = later.is_some();
+        match self.ask_user(request, (asked, alone), answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {
                 let way = match lacking {
-                    Some(_) => "",
+                    Some(_) => String::new(),
+                    None if alone => format!(
+                        " ({}. A rule under `permission` in opencode.json that names it allows it: {}.)",
+                        reasons.join("; "),
+                        startup::rule(&named)
+                    ),
                     None if local => {
                         " (It is an address of this machine or its network, which a rule under `permission.webfetch` in \
                          opencode.json allows by name: \"http://localhost:3000/*\": \"allow\".)"
+                            .to_owned()
                     }
-                    None => " (Allow it under `permission` in opencode.json, or run with --auto.)",
+                    None => " (Allow it under `permission` in opencode.json, or run with --auto.)"
+                        .to_owned(),
                 };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
                 let unclear = unclear.map(|why| {
                     format!(" What it runs is not certain: it has {why}; plainer commands are held against the rules one by one.")
                 });
                 Err(Refusal::User(
-                    text + way + &more + &unclear.unwrap_or_default(),
+                    text + &way + &more + &unclear.unwrap_or_default(),
                 ))
             }
             answer => {
                 let text = answer.as_ref().map(|it| it.text.as_str());
                 if let (Some(it), Ok("ask -> always")) = (lacking, text) {
                     lock(&self.questions.granted).insert((it.plugin.clone(), it.grant));
+                }
+                if text == Ok("ask -> always") {
+                    lock(&self.questions.startup).extend(named);
                 }
                 answer
             }
@@ -370,7 +404,7 @@ impl Inner {
     async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
-        ask: PermissionAsk,
+        (ask, alone): (PermissionAsk, bool),
         answering: Answering,
     ) -> Result<Allowed, Refusal> {
         let (sender, receiver) = oneshot::channel();
@@ -378,6 +412,7 @@ impl Inner {
         let waiting = Waiting {
             request: request.clone(),
             ask,
+            alone,
             answer: sender,
         };
         lock(&self.questions.open).insert(request.id.clone(), waiting);
@@ -448,10 +483,10 @@ impl Inner {
             lock(&self.approvals).extend(rules);
         }
         let approvals = lock(&self.approvals).clone();
-        let covered = |Waiting { ask, .. }: &Waiting| match reply {
+        let covered = |Waiting { ask, alone, .. }: &Waiting| match reply {
             Reply::Once => false,
             Reply::Reject => true,
-            Reply::Always => self.access.action(ask, &[&approvals]) == Action::Allow,
+            Reply::Always => !alone && self.access.action(ask, &[&approvals]) == Action::Allow,
         };
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open

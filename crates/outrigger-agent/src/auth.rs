@@ -8,10 +8,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
 use outrigger_models::{
-    CredentialError, Credentials, FetchRequest, FetchResponse, Models, ProviderFetch,
+    CredentialError, Credentials, FetchRequest, FetchResponse, Models, ProviderFetch, Speaker,
+    Stored,
 };
-use outrigger_plugins::{AuthHook, Begun, Flow, PluginError, PluginFetch};
+use outrigger_plugins::{AuthHook, Begun, Flow, Grant, PluginError, PluginFetch, Plugins};
 use outrigger_protocol::auth::{AuthMethod, Authorization, Credential};
+use outrigger_protocol::id::PluginId;
 use outrigger_protocol::login::AuthFetch;
 use serde_json::{Value, json};
 
@@ -142,6 +144,15 @@ impl ProviderFetch for Fetch {
     }
 }
 
+/// A plugin that answers for a provider. It has the user's keys with the grant to be the model.
+pub(crate) fn speaker(plugins: &Plugins, plugin: &PluginId) -> Speaker {
+    Speaker {
+        plugin: plugin.0.clone(),
+        name: plugins.grant_name(plugin),
+        has_keys: plugins.grant_missing(plugin, Grant::Model).is_none(),
+    }
+}
+
 impl Inner {
     /// Lets plugins prepare the providers that they bring, once: before that neither their models nor their `fetch` are
     /// there. A plugin that fails is named and costs its own part.
@@ -160,9 +171,10 @@ impl Inner {
                                 Ok(Some(models)) => {
                                     let route = self.models_route(&hook, &before, &models).await;
                                     let speaks = crate::brought::says_where(&before, &models);
+                                    let speaker = self.speaker_for(&hook.plugin, &hook.provider);
                                     self.models.overlay(&hook.provider, |overlay| {
                                         if speaks {
-                                            overlay.speaker = Some(hook.plugin.clone());
+                                            overlay.speaker = Some(speaker);
                                         }
                                         overlay.models = Some(models);
                                         overlay.models_route = route;
@@ -191,10 +203,40 @@ impl Inner {
         hook.is_some_and(|hook| hook.plugin == plugin) || self.speaks_for(plugin, provider)
     }
 
-    /// The credential of a provider, for the plugin that brings its authentication and for no other (invariant 10).
+    /// The credential of a provider, for the plugin that brings its authentication and for no other (invariant 10): one that a
+    /// login of this plugin stored, or any with the grant to be the model.
     pub(crate) fn credential_for(&self, plugin: &str, provider: &str) -> Option<Credential> {
-        self.owns_auth(plugin, provider)
-            .then(|| self.models.credentials().get(provider))?
+        if !self.owns_auth(plugin, provider) {
+            return None;
+        }
+        let stored = self.models.credentials().stored(provider)?;
+        self.may_have(plugin, &stored).then_some(stored.credential)
+    }
+
+    fn may_have(&self, plugin: &str, stored: &Stored) -> bool {
+        let speaker = speaker(&self.plugins, &PluginId(plugin.to_owned()));
+        let is_own = stored.by.is_some() && stored.by == speaker.name;
+        is_own || speaker.has_keys || self.speaks_for(plugin, &stored.provider)
+    }
+
+    /// Whether a plugin may put a credential in the place of the one that is stored.
+    fn may_replace_credential(&self, plugin: &str, provider: &str) -> bool {
+        let stored = self.models.credentials().stored(provider);
+        stored.is_none_or(|stored| self.may_have(plugin, &stored))
+    }
+
+    /// The plugin that speaks for a provider from now on. Says so where it does without the user's key.
+    fn speaker_for(&self, plugin: &str, provider: &str) -> Speaker {
+        let id = PluginId(plugin.to_owned());
+        let speaker = speaker(&self.plugins, &id);
+        if !speaker.has_keys {
+            tracing::info!(
+                "[provider {provider}] the plugin {plugin} answers for it: keys of yours are not used, `model = true` under \
+                 [plugins.\"{}\"] in your own outrigger.toml lets the plugin have them",
+                speaker.name.as_deref().unwrap_or(plugin)
+            );
+        }
+        speaker
     }
 
     fn provider_value(&self, id: &str) -> Value {
@@ -210,7 +252,17 @@ impl Inner {
     /// Calls a loader, if there is a credential for it.
     async fn load_auth(&self, hook: AuthHook) {
         let provider = hook.provider.clone();
-        if !hook.has_loader || self.models.credentials().get(&provider).is_none() {
+        let stored = self.models.credentials().stored(&provider);
+        let Some(stored) = stored.filter(|_| hook.has_loader) else {
+            return;
+        };
+        if !self.may_have(&hook.plugin, &stored) {
+            let id = PluginId(hook.plugin.clone());
+            let name = self.plugins.grant_name(&id).unwrap_or(hook.plugin);
+            tracing::warn!(
+                "[provider {provider}] a plugin wants to use its credential, which another login stored: `model = true` under \
+                 [plugins.\"{name}\"] in your own outrigger.toml lets it, as does a login by the plugin (`outrigger auth login`)"
+            );
             return;
         }
         match hook.load(self.provider_value(&provider)).await {
@@ -219,9 +271,10 @@ impl Inner {
                 let options = loaded.options.as_ref();
                 let speaks = loaded.fetch.is_some()
                     || options.is_some_and(|options| options.contains_key("baseURL"));
+                let speaker = self.speaker_for(&hook.plugin, &provider);
                 self.models.overlay(&provider, |overlay| {
                     if speaks {
-                        overlay.speaker = Some(hook.plugin.clone());
+                        overlay.speaker = Some(speaker);
                     }
                     overlay.options = loaded.options;
                     overlay.options_route = route;
@@ -245,6 +298,14 @@ impl Agent {
         self.inner.owns_auth(plugin, provider)
     }
 
+    /// Whether a plugin may store, replace or forget the credential of a provider: it brings the authentication, and what is
+    /// stored is of a login of its own, or it may have the user's keys.
+    #[must_use]
+    pub fn may_set_credential(&self, plugin: &str, provider: &str) -> bool {
+        self.inner.owns_auth(plugin, provider)
+            && self.inner.may_replace_credential(plugin, provider)
+    }
+
     /// Lets plugins prepare the providers that they bring, if that has not been done. Does not wait for long: who asks may
     /// be such a plugin.
     pub async fn providers_ready(&self) {
@@ -253,8 +314,8 @@ impl Agent {
         let _ = tokio::time::timeout(PATIENCE, ready).await;
     }
 
-    /// Stores a credential; the provider is put together anew with it. A loader that has not run yet runs before the
-    /// provider is next used; one that has asks for the credential itself.
+    /// Stores a credential, which is of a login of that plugin where one is named; the provider is put together anew with it.
+    /// A loader that has not run yet runs before the provider is next used; one that has asks for the credential itself.
     ///
     /// # Errors
     /// Those of the file.
@@ -262,10 +323,13 @@ impl Agent {
         &self,
         provider: &str,
         credential: &Credential,
+        by: Option<&str>,
     ) -> Result<(), CredentialError> {
         let inner = &self.inner;
         let known = inner.models.credentials().get(provider).is_some();
-        inner.models.credentials().set(provider, credential)?;
+        let by = by.and_then(|plugin| inner.plugins.grant_name(&PluginId(plugin.to_owned())));
+        let credentials = inner.models.credentials();
+        credentials.set(provider, credential, by.as_deref())?;
         inner.models.forget(provider);
         if !known
             && inner.providers.initialized()
@@ -406,7 +470,8 @@ impl Agent {
             return Err(LoginError::NoCode(provider.to_owned()));
         }
         let result = flow.finish(code.filter(|_| wants_code)).await?;
-        self.store_login(provider, &result, None).await
+        self.store_login((provider, flow.plugin()), &result, None)
+            .await
     }
 
     /// Logs in with a key, by a method of a plugin that may make another one of it.
@@ -425,14 +490,15 @@ impl Agent {
             Begun::Over(Value::Null) | Begun::Waits(_) => json!({ "type": "success" }),
             Begun::Over(result) => result,
         };
-        self.store_login(provider, &result, Some((key, answers)))
+        self.store_login((provider, &hook.plugin), &result, Some((key, answers)))
             .await
     }
 
-    /// Stores what a login came to. A plugin may name another provider than its own, as in the reference.
+    /// Stores what a login came to. A plugin may name another provider than its own, as in the reference, where nobody else
+    /// has stored a credential.
     async fn store_login(
         &self,
-        provider: &str,
+        (provider, plugin): (&str, &str),
         result: &Value,
         typed: Option<(&str, BTreeMap<String, String>)>,
     ) -> Result<(), LoginError> {
@@ -463,7 +529,16 @@ impl Agent {
                 metadata: metadata.filter(|m| !m.is_empty()),
             }
         };
-        self.set_credential(text("provider").unwrap_or(provider), &credential)
+        let named = text("provider").unwrap_or(provider);
+        if named != provider && !self.inner.may_replace_credential(plugin, named) {
+            return Err(LoginError::Failed {
+                provider: provider.to_owned(),
+                reason: Some(format!(
+                    "it wants to replace the credential of `{named}`, which another login stored; `outrigger auth logout` forgets that"
+                )),
+            });
+        }
+        self.set_credential(named, &credential, Some(plugin))
             .await?;
         lock(&self.inner.logins).remove(provider);
         self.inner.waiting_logins.end(LoginAt::Provider, provider);

@@ -264,6 +264,7 @@ impl Agent {
         // Plugins change the configuration without seeing the keys in it (invariant 10).
         let user_rules = UserRules::of(&config.config);
         let given = config.redacted();
+        let users_providers = config.config.provider.clone();
         let (mut value, configured) = plugins.configure(given.clone()).await;
         crate::brought::put_into_boxes(&plugins, &given, &mut value, &place, &boxes).await;
         for pointer in outrigger_config::restore(&mut value, &config.value) {
@@ -290,10 +291,12 @@ impl Agent {
             tracing::warn!("[mcp:{name}] is not started: {why}");
         }
         let mut model_options = model_options(&boot, &config);
+        model_options.users = users_providers;
         model_options.proxies = crate::brought::providers(&config.config.provider, &boxes);
         let models = Models::new(model_options);
         for (provider, plugin) in speakers {
-            models.overlay(&provider, |overlay| overlay.speaker = Some(plugin.0));
+            let speaker = crate::auth::speaker(&plugins, &plugin);
+            models.overlay(&provider, |overlay| overlay.speaker = Some(speaker));
         }
         let artifacts = boot.folders.data.join("tool-output");
         let brought = plugins.skill_folders();
@@ -347,7 +350,12 @@ impl Agent {
             anchor: outrigger_sandbox::Anchor::hold(&place.directory)
                 .ok()
                 .map(Arc::new),
-            access: crate::access::Access::new(&place, &boot.folders.home),
+            access: crate::access::Access::new(&place, &boot.folders.home).with_startup(
+                crate::access::startup::Outside::new(
+                    &boot.folders,
+                    crate::command_box::programs(&config),
+                ),
+            ),
             place,
             project,
             folders: boot.folders,
@@ -372,6 +380,7 @@ impl Agent {
             running: Mutex::default(),
             retrying: Mutex::default(),
             steering: Mutex::default(),
+            rewritten: crate::edit::Rewritten::default(),
             closing: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             at_work: AtomicUsize::new(0),

@@ -10,6 +10,7 @@ use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
 use outrigger_protocol::turn::CommandCall;
 use outrigger_tools::PermissionAsk;
 
+use crate::edit;
 use crate::inner::Inner;
 use crate::insist::Lacking;
 
@@ -121,9 +122,15 @@ impl Inner {
         tool: Option<&str>,
         ask: &PermissionAsk,
     ) -> Option<Lacking> {
-        let what = "sent the prompt that made the call";
-        let mut plugins = causes.plugins_that(Deed::Prompted).into_iter();
-        plugins.find_map(|plugin| {
+        let prompted = causes.causes().iter();
+        let mut prompted = prompted.filter(|cause| cause.did == Deed::Prompted);
+        prompted.find_map(|cause| {
+            let plugin = cause.actor.plugin_id()?;
+            let what = match cause.what.as_deref() {
+                None => "sent the prompt that made the call",
+                Some(edit::CHANGED) => "changed a message that the model reads",
+                Some(_) => "sent a message that the model reads",
+            };
             let lacking = self.lacks(&plugin, Grant::Prompt, what)?;
             let own = tool.is_some_and(|tool| self.owns_tool(&plugin, tool));
             (!own && self.is_beyond(&plugin, ask)).then_some(lacking)

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
 use outrigger_plugins::{git_files, unboxed};
+use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
 use outrigger_sandbox::{Calls, Loopback, Policy, SandboxError, which};
 
 use crate::folders::Folders;
@@ -19,18 +20,6 @@ use crate::project::Place;
 
 /// Terminals, and memory that is shared by name.
 const DEVICES: [&str; 3] = ["/dev/ptmx", "/dev/pts", "/dev/shm"];
-
-/// Configuration of other agents in a project: not changed where it is there.
-const AGENTS: [&str; 4] = [".claude", ".codex", ".gemini", ".qwen"];
-/// The same where it is not there: not made.
-const AGENTS_ABSENT: [&str; 6] = [
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/hooks",
-    ".codex",
-    ".gemini",
-    ".qwen",
-];
 
 /// Variables that name a proxy.
 const PROXIES: [&str; 6] = [
@@ -173,11 +162,12 @@ impl Around<'_> {
         }
         let below = folder.ancestors().take_while(|it| it.starts_with(worktree));
         for folder in below.chain([worktree.as_path()]) {
-            all.extend(AGENTS.iter().map(|name| folder.join(name)));
-            let absent = AGENTS_ABSENT.iter().map(|name| folder.join(name));
-            policy.absent.extend(absent);
+            // Whole where they are there; where they are not, what of them runs something is not made.
+            let agents = OF_AGENTS.iter().map(|name| folder.join(name));
+            all.extend(agents.filter(|it| it.exists()));
+            all.extend(STARTUP.iter().map(|it| folder.join(it.path)));
         }
-        all.extend(self.programs());
+        all.extend(programs(self.config));
         let open: Vec<PathBuf> = policy
             .write
             .iter()
@@ -210,18 +200,18 @@ impl Around<'_> {
         policy.absent.dedup();
         Ok(())
     }
+}
 
-    /// This program and the runtimes of plugins, wherever they lie.
-    fn programs(&self) -> Vec<PathBuf> {
-        let js = &self.config.settings.js;
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let named = [("bun", &js.bun), ("node", &js.node)];
-        let named = named.into_iter().filter_map(|(name, set)| match set {
-            Some(set) => Some(set.clone()),
-            None => which(Path::new(name), &path),
-        });
-        named.chain(std::env::current_exe()).collect()
-    }
+/// This program and the runtimes of plugins, wherever they lie.
+pub(crate) fn programs(config: &Loaded) -> Vec<PathBuf> {
+    let js = &config.settings.js;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let named = [("bun", &js.bun), ("node", &js.node)];
+    let named = named.into_iter().filter_map(|(name, set)| match set {
+        Some(set) => Some(set.clone()),
+        None => which(Path::new(name), &path),
+    });
+    named.chain(std::env::current_exe()).collect()
 }
 
 /// Where a name that is not there would be.

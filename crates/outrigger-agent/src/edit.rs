@@ -1,13 +1,105 @@
-//! Changing what is in a session by hand: messages and parts that clients take out or rewrite.
+//! Changing what is in a session by hand: messages and parts that clients and plugins take out or rewrite. A plugin that changes
+//! a message of the user's prompts with it: it is a cause of every turn that reads the message.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::id::{MessageId, PartId, SessionId};
-use outrigger_protocol::message::Part;
+use outrigger_protocol::id::{MessageId, PartId, PluginId, SessionId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, UserMessage};
+use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
 
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::inner::{Agent, lock};
 use crate::turns::{Owner, own};
+
+/// What [`Cause::what`] says of a plugin that sent an earlier message of the session, and of one that changed a message.
+const EARLIER: &str = "an earlier message";
+pub(crate) const CHANGED: &str = "a change of a message";
+
+/// What plugins changed of the user's messages while a turn runs in their session. The turn was begun without these causes, and
+/// publishes its own copy of the message.
+#[derive(Default)]
+pub(crate) struct Rewritten(Mutex<HashMap<SessionId, Vec<(MessageId, Cause)>>>);
+
+impl Rewritten {
+    fn add(&self, session: &SessionId, message: &MessageId, cause: Cause) {
+        let mut rewritten = lock(&self.0);
+        let causes = rewritten.entry(session.clone()).or_default();
+        let new = (message.clone(), cause);
+        if !causes.contains(&new) {
+            causes.push(new);
+        }
+    }
+
+    /// Who changed messages that the running turn of a session reads.
+    pub(crate) fn causes(&self, session: &SessionId) -> Provenance {
+        let mut causes = Provenance::default();
+        for (_, cause) in lock(&self.0).get(session).into_iter().flatten() {
+            causes.push(cause.clone());
+        }
+        causes
+    }
+
+    /// A message that a turn publishes, with who changed it meanwhile.
+    pub(crate) fn complete(&self, user: &mut UserMessage) {
+        let rewritten = lock(&self.0);
+        let of_session = rewritten.get(&user.session_id).into_iter().flatten();
+        for (_, cause) in of_session.filter(|(message, _)| *message == user.id) {
+            user.provenance.push(cause.clone());
+        }
+    }
+
+    /// The turn is over: later ones read the causes from the messages.
+    pub(crate) fn end(&self, session: &SessionId) {
+        lock(&self.0).remove(session);
+    }
+}
+
+/// A plugin changes what a stored call says, not which call it is and who caused it, and makes none up.
+fn keep_call(part: &mut Part, found: &MessageWithParts, by: &Actor) -> Result<(), AgentError> {
+    let before = found.parts.iter().find(|it| it.id == part.id);
+    let before = before.map(|it| &it.kind);
+    match (&mut part.kind, before) {
+        (PartKind::Tool(new), Some(PartKind::Tool(old))) => {
+            new.call_id = old.call_id.clone();
+            new.tool = old.tool.clone();
+            new.provenance = old.provenance.clone().with(
+                by.clone(),
+                Deed::Changed,
+                Some("the record of the call".to_owned()),
+            );
+            Ok(())
+        }
+        (PartKind::Tool(_), _) | (_, Some(PartKind::Tool(_))) => Err(AgentError::Part(
+            "a plugin adds no tool call and makes nothing else of one".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The plugins that sent, or rewrote, messages of a session: a turn reads all of them. `own` is the message that it begins with.
+pub(crate) fn plugins_that_prompted(
+    history: &[MessageWithParts],
+    own: Option<&MessageId>,
+) -> Provenance {
+    let mut causes = Provenance::default();
+    for message in history {
+        let MessageInfo::User(user) = &message.info else {
+            continue;
+        };
+        if own == Some(&user.id) {
+            continue;
+        }
+        for plugin in user.provenance.plugins_that(Deed::Prompted) {
+            let what = Some(EARLIER.to_owned());
+            causes = causes.with(Actor::plugin(&plugin), Deed::Prompted, what);
+        }
+    }
+    causes
+}
 
 impl Agent {
     /// Holds a session at rest: no turn runs in it and none can begin until the answer is dropped.
@@ -21,19 +113,25 @@ impl Agent {
         own(&self.inner.folders.data, id)
     }
 
-    /// Takes a message with its parts out of a session at rest. One that is not there is gone already.
+    /// Takes a message with its parts out of a session at rest. One that is not there is gone already. A plugin removes what it
+    /// sent and what models answered; the user's words only with the grant to prompt.
     ///
     /// # Errors
-    /// [`AgentError::NoSession`], [`AgentError::Working`], [`AgentError::Busy`] and those of the store.
+    /// [`AgentError::NoSession`], [`AgentError::Working`], [`AgentError::Busy`], [`AgentError::NotGranted`] and those of the
+    /// store.
     pub async fn remove_message(
         &self,
         id: &SessionId,
         message: &MessageId,
+        by: &Actor,
     ) -> Result<(), AgentError> {
         self.session(id)?;
         let _owner = self.at_rest(id)?;
-        if self.inner.store.message(id, message)?.is_none() {
+        let Some(found) = self.inner.store.message(id, message)? else {
             return Ok(());
+        };
+        if let (Some(plugin), MessageInfo::User(user)) = (by.plugin_id(), &found.info) {
+            self.may_change(&plugin, user, "removes a message of the user's")?;
         }
         let event = Event::MessageRemoved {
             session_id: id.clone(),
@@ -51,52 +149,113 @@ impl Agent {
         id: &SessionId,
         message: &MessageId,
         part: &PartId,
+        by: &Actor,
     ) -> Result<(), AgentError> {
         self.session(id)?;
-        if self.part(id, message, part)?.is_none() {
+        let found = self.inner.store.message(id, message)?;
+        let Some(found) = found.filter(|found| found.parts.iter().any(|p| p.id == *part)) else {
             return Ok(());
-        }
+        };
         let event = Event::PartRemoved {
             session_id: id.clone(),
             message_id: message.clone(),
             part_id: part.clone(),
         };
-        self.inner.commit(Vec::new(), vec![event]).await
+        self.change_part(found, event, by).await
     }
 
     /// Puts a part in the place of the one that its identifiers name, or adds it to its message.
     ///
     /// # Errors
     /// [`AgentError::NoSession`], [`AgentError::NoMessage`] and those of the store.
-    pub async fn update_part(&self, part: Part) -> Result<Part, AgentError> {
+    pub async fn update_part(&self, mut part: Part, by: &Actor) -> Result<Part, AgentError> {
         self.session(&part.session_id)?;
-        if self
+        let found = self
             .inner
             .store
-            .message(&part.session_id, &part.message_id)?
-            .is_none()
-        {
+            .message(&part.session_id, &part.message_id)?;
+        let Some(found) = found else {
             return Err(AgentError::NoMessage {
                 what: part.message_id.to_string(),
                 session: part.session_id.to_string(),
             });
+        };
+        if by.plugin_id().is_some() {
+            keep_call(&mut part, &found, by)?;
         }
         let event = Event::PartUpdated {
             session_id: part.session_id.clone(),
             part: Box::new(part.clone()),
             time: now(),
         };
-        self.inner.commit(Vec::new(), vec![event]).await?;
+        self.change_part(found, event, by).await?;
         Ok(part)
     }
 
-    fn part(
+    /// A prompt under the identifier of a stored message would replace it. A plugin replaces its own.
+    pub(crate) fn may_replace(
         &self,
         id: &SessionId,
-        message: &MessageId,
-        part: &PartId,
-    ) -> Result<Option<Part>, AgentError> {
-        let found = self.inner.store.message(id, message)?;
-        Ok(found.and_then(|message| message.parts.into_iter().find(|p| p.id == *part)))
+        message: Option<&MessageId>,
+        by: &Provenance,
+    ) -> Result<(), AgentError> {
+        let Some(message) = message else {
+            return Ok(());
+        };
+        for plugin in by.plugins_that(Deed::Prompted) {
+            if let Some(MessageWithParts {
+                info: MessageInfo::User(user),
+                ..
+            }) = self.inner.store.message(id, message)?
+            {
+                self.may_change(&plugin, &user, "replaces a message of the user's")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_change(
+        &self,
+        plugin: &PluginId,
+        user: &UserMessage,
+        what: &str,
+    ) -> Result<(), AgentError> {
+        let senders = user.provenance.plugins_that(Deed::Prompted);
+        let is_its_own = senders.first() == Some(plugin);
+        let lacking = self.inner.lacks(plugin, Grant::Prompt, what);
+        match lacking.filter(|_| !is_its_own) {
+            Some(lacking) => Err(AgentError::NotGranted(lacking.why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Publishes a change of a part, with the plugin that made it as a cause of what the message leads to, where it is the
+    /// user's.
+    async fn change_part(
+        &self,
+        found: MessageWithParts,
+        event: Event,
+        by: &Actor,
+    ) -> Result<(), AgentError> {
+        let (Some(_), MessageInfo::User(mut user)) = (by.plugin_id(), found.info) else {
+            return self.inner.commit(Vec::new(), vec![event]).await;
+        };
+        let cause = Cause {
+            actor: by.clone(),
+            did: Deed::Prompted,
+            what: Some(CHANGED.to_owned()),
+        };
+        user.provenance.push(cause.clone());
+        let (session, message) = (user.session_id.clone(), user.id.clone());
+        let changed = Event::MessageUpdated {
+            session_id: session.clone(),
+            info: Box::new(MessageInfo::User(user)),
+        };
+        self.inner.commit(Vec::new(), vec![changed, event]).await?;
+        // After it is stored: a turn that begins after this look reads it.
+        if self.is_running(&session) {
+            self.inner.rewritten.add(&session, &message, cause);
+        }
+        Ok(())
     }
 }

@@ -74,6 +74,14 @@ pub enum AgentError {
         /// Which, relative to the project's root.
         files: Vec<String>,
     },
+    /// A plugin would put back a file that makes something run later.
+    #[error("a plugin does not put back {file}: {runs}")]
+    RunsLater {
+        /// Relative to the project's root.
+        file: String,
+        /// What runs it.
+        runs: &'static str,
+    },
     /// A tree of the project's files cannot be made or put back.
     #[error(transparent)]
     Snapshot(#[from] crate::snapshot::SnapshotError),
@@ -82,6 +90,9 @@ pub enum AgentError {
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
     )]
     WaitsForItself(String),
+    /// A plugin wants what the user has to grant it. The text says who, what, and the line that grants it.
+    #[error("{0}")]
+    NotGranted(String),
     /// A compaction was asked for and there is nothing that it could summarise.
     #[error(
         "session `{0}` has nothing to compact: there is no message since its beginning or its last summary"
@@ -168,11 +179,13 @@ impl AgentError {
             Self::Busy(_) => "agent.busy",
             Self::Working(_) => "agent.working",
             Self::Conflict { .. } => "agent.conflict",
+            Self::RunsLater { .. } => "agent.runs_later",
             Self::Snapshot(_) => "agent.snapshot",
             Self::NoMessage { .. } => "agent.no_message",
             Self::Part(_) => "agent.part",
             Self::BadFormat(_) => "agent.bad_format",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
+            Self::NotGranted(_) => "plugin.not_granted",
             Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",
             Self::Moved(_) => "agent.moved",
@@ -204,6 +217,7 @@ impl AgentError {
                 "put these files in safety or undo what was done to them, or send `force: true`"
                     .into(),
             ),
+            Self::RunsLater { .. } => Some("take it back yourself, from a terminal or client".into()),
             Self::StrictPlugins { .. } => Some("`outrigger plugin list` says more; mend or disable them, or leave out --strict-plugins (setting strict_plugins)".into()),
             Self::SettingsChanged { .. } => Some("a command or a plugin may have written them: look at them and undo what you do not want, then `outrigger config allow`".into()),
             Self::Trust(e) => e.hint(),

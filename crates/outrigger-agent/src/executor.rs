@@ -197,7 +197,11 @@ impl ToolHost for Host {
             let rules: [&[Rule]; 1] = [&self.rules];
             let actions = access.actions_from(base, &ask, &ask.patterns, &rules).await;
             let actions = actions.into_iter();
-            let refused = ask.permission == "external_directory"
+            // Nobody can be asked here.
+            let runs_later =
+                ask.permission == "edit" && !access.runs_later(base, &ask.patterns, &[]).is_empty();
+            let refused = runs_later
+                || ask.permission == "external_directory"
                 || actions
                     .chain(crate::ask_rules::by_spelling(&ask, &rules))
                     .any(|action| action != Action::Allow);

@@ -127,9 +127,10 @@ pub(crate) async fn settle(
     }
     if let Some(users) = &config.users {
         let rules = UserRules::of(users);
-        match config.left_out {
-            true => rules.hold(&mut config.config),
-            false => rules.hold_denies(&mut config.config),
+        match config.is_trusted {
+            true => rules.hold_denies(&mut config.config),
+            // What is harmless by itself may still take the place of a rule.
+            false => rules.hold(&mut config.config),
         }
     }
     Ok(config)

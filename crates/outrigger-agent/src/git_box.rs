@@ -57,6 +57,34 @@ pub(crate) fn stores(worktree: &Path) -> Vec<PathBuf> {
     all.map(Path::to_path_buf).into_iter().collect()
 }
 
+/// Files of a repository that git reads, whatever it is asked.
+const READ_BY_GIT: [&str; 8] = [
+    "HEAD",
+    "config",
+    "config.worktree",
+    "commondir",
+    "index",
+    "packed-refs",
+    "info/exclude",
+    "info/attributes",
+];
+
+/// Why git is not started in a worktree: a pipe or a device is in the place of one of the repository's files, and git would wait for it
+/// or read for ever. Reads the disk.
+pub(crate) fn unfit(worktree: &Path) -> Option<String> {
+    let mut folders = stores(worktree);
+    folders.push(worktree.join(".git"));
+    let all = folders
+        .iter()
+        .flat_map(|git| READ_BY_GIT.map(|name| git.join(name)));
+    let mut unfit = all.filter_map(|path| {
+        let error = outrigger_files::open(&path).err()?;
+        let why = outrigger_files::FileError::of(&error)?.to_string();
+        Some(format!("git is not started for {}: {why}", path.display()))
+    });
+    unfit.next()
+}
+
 /// Whether the repository says itself that this is its worktree. Whoever can write to the project alone cannot make the user's
 /// other repositories say so.
 fn knows(own: &Path, worktree: &Path) -> bool {

@@ -478,10 +478,15 @@ impl HomeFiles {
         caches.retain(|it| it.exists() && is_a_cache(it, &folders.home));
         Self {
             secrets,
-            startup: all(folders, STARTUP, &[]),
+            startup: startup(folders),
             caches,
         }
     }
+}
+
+/// What runs at the next login and the like, whether it is there or not.
+pub(crate) fn startup(folders: &Folders) -> Vec<PathBuf> {
+    all(folders, STARTUP, &[])
 }
 
 /// Tells of grants that do nothing.

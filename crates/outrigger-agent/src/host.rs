@@ -79,6 +79,8 @@ impl CallHost {
             message_id: call.message_id.clone(),
             call_id: call.call_id.clone(),
         };
+        let mut causes = call.provenance.clone();
+        causes.extend(inner.rewritten.causes(&call.session_id));
         Self {
             inner,
             turn,
@@ -96,7 +98,7 @@ impl CallHost {
             cancel,
             speaking,
             insists: Mutex::default(),
-            causes: Mutex::new(call.provenance.clone()),
+            causes: Mutex::new(causes),
             input_hash: Mutex::default(),
             users: false,
         }

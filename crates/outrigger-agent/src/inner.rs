@@ -104,6 +104,8 @@ pub(crate) struct Inner {
     pub(crate) access: crate::access::Access,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
+    /// What plugins changed of the user's messages beside a running turn.
+    pub(crate) rewritten: crate::edit::Rewritten,
     /// Set when plugins have prepared the providers that they bring.
     pub(crate) providers: tokio::sync::OnceCell<()>,
     /// Logins that wait for their user, by provider.

@@ -11,6 +11,7 @@ use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::tool::ToolCall;
 use serde_json::Value;
 
+use crate::access::startup::RunsLater;
 use crate::inner::Inner;
 
 /// Characters that are shown of an argument's old value.
@@ -23,6 +24,8 @@ pub(crate) enum Insistence {
     Hook(String),
     /// A plugin acted where it was not granted that: only a person can say yes, no rule and no `--auto`.
     Ungranted(Lacking),
+    /// A tool would change files that make something run later: only a person can say yes, or a rule that names them.
+    RunsLater(Vec<RunsLater>),
 }
 
 /// A plugin that acts in the user's place, and the grant that it lacks for that.
@@ -53,12 +56,24 @@ impl Lacking {
 }
 
 impl Insistence {
+    /// The files that make something run later.
+    pub(crate) fn named(&self) -> Vec<String> {
+        match self {
+            Self::RunsLater(files) => files.iter().map(|it| it.pattern.clone()).collect(),
+            Self::Hook(_) | Self::Ungranted(_) => Vec::new(),
+        }
+    }
+
     /// The text beside the question.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Hook(why) => why.clone(),
             Self::Ungranted(lacking) => {
                 format!("{}; \"always\" lets it until Outrigger ends", lacking.why)
+            }
+            Self::RunsLater(files) => {
+                let files: Vec<String> = files.iter().map(RunsLater::why).collect();
+                files.join("; ")
             }
         }
     }

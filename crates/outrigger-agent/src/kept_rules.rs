@@ -4,7 +4,7 @@
 //! changes the configuration in its `config` hook, and gives rules to sessions over its client. What the user's files deny
 //! and ask about is therefore repeated after the rules of plugins, and a wider rule for a session is refused.
 
-use outrigger_config::OpenCodeConfig as Config;
+use outrigger_config::{AgentEntry, OpenCodeConfig as Config};
 use outrigger_kernel::permission::paths::plain;
 use outrigger_kernel::permission::{evaluate, matches};
 use outrigger_protocol::permission::{Action, Rule};
@@ -15,18 +15,17 @@ use crate::inner::Agent;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UserRules {
     everywhere: Vec<Rule>,
-    /// By agent.
-    of_agents: Vec<(String, Vec<Rule>)>,
+    agents: Vec<AgentEntry>,
+    /// The agent that answers where none is named, by the user's files.
+    default: Option<String>,
 }
 
 impl UserRules {
     pub(crate) fn of(config: &Config) -> Self {
-        let of_agents = config.agent.iter();
         Self {
             everywhere: config.permission.clone(),
-            of_agents: of_agents
-                .map(|agent| (agent.name.clone(), agent.permission.clone()))
-                .collect(),
+            agents: config.agent.clone(),
+            default: default_of(config),
         }
     }
 
@@ -43,21 +42,65 @@ impl UserRules {
 
     fn repeat(&self, config: &mut Config, asks: bool) {
         hold(&self.everywhere, &mut config.permission, asks);
-        for agent in &mut config.agent {
-            let own = self.of_agents.iter().find(|(name, _)| *name == agent.name);
-            let own = own.map_or(&[][..], |(_, rules)| rules);
-            if agent.permission == own {
-                continue;
+        // An agent that is gone would be the built-in one of its name, without the user's rules.
+        for agent in self.agents.iter().filter(|it| !it.permission.is_empty()) {
+            if !config.agent.iter().any(|it| it.name == agent.name) {
+                config.agent.push(agent.clone());
             }
-            // What the user says of every agent is lifted by what the user says of this one, and by nothing else.
-            let user: Vec<Rule> = self.everywhere.iter().chain(own).cloned().collect();
-            hold(&user, &mut agent.permission, asks);
         }
+        for agent in &mut config.agent {
+            let own = self.rules_of(&agent.name);
+            if agent.permission != own {
+                self.hold_for(own, agent, asks);
+            }
+        }
+        self.hold_for_default(config, asks);
+    }
+
+    /// Whoever chose another agent in the place of the one that the user would have: the user's rules for that hold for it.
+    fn hold_for_default(&self, config: &mut Config, asks: bool) {
+        let own = self
+            .default
+            .as_deref()
+            .map_or(&[][..], |it| self.rules_of(it));
+        let now = default_of(config).filter(|_| !own.is_empty());
+        let Some(now) = now.filter(|now| self.default.as_ref() != Some(now)) else {
+            return;
+        };
+        if !config.agent.iter().any(|it| it.name == now) {
+            let name = now.clone();
+            config.agent.push(AgentEntry {
+                name,
+                ..AgentEntry::default()
+            });
+        }
+        for agent in config.agent.iter_mut().filter(|it| it.name == now) {
+            self.hold_for(own, agent, asks);
+        }
+    }
+
+    /// What the user says of every agent is lifted by what the user says of this one, and by nothing else.
+    fn hold_for(&self, own: &[Rule], agent: &mut AgentEntry, asks: bool) {
+        let user: Vec<Rule> = self.everywhere.iter().chain(own).cloned().collect();
+        hold(&user, &mut agent.permission, asks);
+    }
+
+    fn rules_of(&self, name: &str) -> &[Rule] {
+        let agent = self.agents.iter().find(|it| it.name == name);
+        agent.map_or(&[][..], |it| &it.permission)
+    }
+
+    /// Of these rules those that the user's files have: neither a plugin nor a session added them.
+    pub(crate) fn written(&self, layers: &[&[Rule]]) -> Vec<Rule> {
+        let of_agents = self.of_agents.iter().flat_map(|(_, rules)| rules);
+        let own: Vec<&Rule> = self.everywhere.iter().chain(of_agents).collect();
+        let all = layers.iter().flat_map(|layer| layer.iter());
+        all.filter(|rule| own.contains(rule)).cloned().collect()
     }
 
     /// The user's deny or ask that rules would lift, and the rule that would.
     fn lifted<'r>(&'r self, rules: &'r [Rule]) -> Option<(&'r Rule, &'r Rule)> {
-        let of_agents = self.of_agents.iter().flat_map(|(_, rules)| rules);
+        let of_agents = self.agents.iter().flat_map(|agent| &agent.permission);
         let mut kept = self.everywhere.iter().chain(of_agents);
         kept.find_map(|kept| {
             let mut wider = rules
@@ -67,6 +110,12 @@ impl UserRules {
             Some((kept, rule))
         })
     }
+}
+
+/// The agent that answers where none is named.
+fn default_of(config: &Config) -> Option<String> {
+    let agents = crate::agents::all(&config.agent, &[], &[]);
+    crate::agents::default_name(&agents, config.default_agent.as_deref())
 }
 
 /// Whether the first permits more than the second.
@@ -318,7 +367,12 @@ mod tests {
             everywhere: rules(
                 "deny read *.env\n deny read keys\n allow bash *\n ask webfetch *\n ask bash rm*",
             ),
-            of_agents: vec![("plan".into(), rules("deny edit src/*"))],
+            agents: vec![AgentEntry {
+                name: "plan".into(),
+                permission: rules("deny edit src/*"),
+                ..AgentEntry::default()
+            }],
+            default: None,
         };
         for (given, want) in [
             ("deny read *", false),
@@ -346,7 +400,8 @@ mod tests {
         // Where the project lies is not known here.
         let user = UserRules {
             everywhere: rules("deny read /p/own/a"),
-            of_agents: Vec::new(),
+            agents: Vec::new(),
+            default: None,
         };
         for (given, want) in [
             ("allow read own/a", true),

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::permission::Action;
+use outrigger_protocol::provenance::Actor;
 use outrigger_sandbox::Anchor;
 use serde_json::Value;
 
+use crate::access::startup::RunsLater;
 use crate::access::{Operation, PathRules};
 use crate::error::AgentError;
 use crate::inner::Agent;
@@ -81,6 +83,21 @@ impl Agent {
             _ => Operation::Read,
         };
         self.view().may(operation, path)
+    }
+
+    /// Which of these files, relative to the root of the project, this one may not change without a person: a plugin those that make
+    /// something run later.
+    pub(crate) fn runs_later<'f>(
+        &self,
+        by: &Actor,
+        files: impl IntoIterator<Item = &'f str>,
+    ) -> Vec<RunsLater> {
+        if by.plugin_id().is_none() {
+            return Vec::new();
+        }
+        let files: Vec<String> = files.into_iter().map(str::to_owned).collect();
+        let worktree = &self.inner.place.worktree;
+        self.inner.access.runs_later(worktree, &files, &[])
     }
 
     /// The files that a client may be shown, for one request.

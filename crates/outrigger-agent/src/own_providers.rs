@@ -72,9 +72,10 @@ impl Inner {
                 env: provider.declared.env.clone(),
                 granted: provider.granted.clone(),
             };
+            let speaker = crate::auth::speaker(&self.plugins, &PluginId(provider.plugin.clone()));
             self.models.overlay(&id, |overlay| {
                 overlay.own = Some(own);
-                overlay.speaker = Some(provider.plugin.clone());
+                overlay.speaker = Some(speaker);
                 overlay.fetch = Some(Arc::new(Speaks(provider)));
             });
         }

@@ -92,6 +92,10 @@ impl Place {
     }
 
     async fn first_commit(&self, spawner: &Spawner, home: Option<&Path>) -> Option<String> {
+        if let Some(why) = git_box::unfit(&self.worktree) {
+            tracing::warn!("[git] {why}");
+            return None;
+        }
         let env = outrigger_sandbox::env::allow_list(&[]);
         let path = env
             .iter()

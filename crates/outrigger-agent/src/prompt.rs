@@ -444,7 +444,9 @@ impl Agent {
             true => Provenance::prompted(Actor::User),
             false => prompt.provenance.clone(),
         };
+        let own = prompt.message_id.as_ref();
         let mut provenance = sent.clone();
+        provenance.extend(crate::edit::plugins_that_prompted(history, own));
         provenance.extend(self.inner.contributions(&agent.name, command.as_ref()));
         Ok(Begin {
             turn: ids::turn(),

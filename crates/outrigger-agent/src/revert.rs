@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PartId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
+use outrigger_protocol::provenance::Actor;
 use outrigger_protocol::session::{Session, SessionRevert, SessionSummary};
 use serde_json::Value;
 
@@ -41,6 +42,7 @@ impl Agent {
         message: &MessageId,
         part: Option<&PartId>,
         force: bool,
+        by: &Actor,
     ) -> Result<Session, AgentError> {
         let session = self.session(id)?;
         let _owner = self.at_rest(id)?;
@@ -71,6 +73,7 @@ impl Agent {
                 self.check_between(&touched).await?;
                 self.check(&wanted, &last_trees(&touched), &now).await?;
             }
+            self.may_put_back(by, back.keys().chain(wanted.keys()))?;
             restore(snapshots, &back).await?;
             restore(snapshots, &wanted).await?;
             let after = snapshots.track().await?;
@@ -86,7 +89,12 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Self::revert`].
-    pub async fn unrevert(&self, id: &SessionId, force: bool) -> Result<Session, AgentError> {
+    pub async fn unrevert(
+        &self,
+        id: &SessionId,
+        force: bool,
+        by: &Actor,
+    ) -> Result<Session, AgentError> {
         let session = self.session(id)?;
         let _owner = self.at_rest(id)?;
         let Some(revert) = session.revert.clone() else {
@@ -97,10 +105,27 @@ impl Agent {
             let messages = self.inner.store.messages(id)?;
             let now = snapshots.track().await?;
             let back = self.back(&messages, &revert, before, &now, force).await?;
+            self.may_put_back(by, back.keys())?;
             restore(snapshots, &back).await?;
         }
         self.update_session(id, |session| session.revert = None)
             .await
+    }
+
+    /// A plugin puts back no file that makes something run later.
+    fn may_put_back<'f>(
+        &self,
+        by: &Actor,
+        files: impl Iterator<Item = &'f String>,
+    ) -> Result<(), AgentError> {
+        let found = self.runs_later(by, files.map(String::as_str));
+        match found.into_iter().next() {
+            Some(found) => Err(AgentError::RunsLater {
+                file: found.pattern,
+                runs: found.runs,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Removes for good what was taken back; a new prompt goes on from there.

@@ -2,6 +2,7 @@
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::session::Session;
 use outrigger_protocol::turn::{Effect, SessionPatch};
 
@@ -24,7 +25,15 @@ pub(crate) fn events_of(
             Effect::PatchSession { patch }
                 if *patch == SessionPatch::default()
                     && matches!(effects.get(index + 1), Some(Effect::PrepareTools { .. })) => {}
-            Effect::Publish { event } => events.push(event.clone()),
+            Effect::Publish { event } => {
+                let mut event = event.clone();
+                if let Event::MessageUpdated { info, .. } = &mut event
+                    && let MessageInfo::User(user) = info.as_mut()
+                {
+                    inner.rewritten.complete(user);
+                }
+                events.push(event);
+            }
             Effect::PatchSession { patch } => {
                 let before = match session.take() {
                     Some(session) => session,

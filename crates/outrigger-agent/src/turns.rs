@@ -60,6 +60,7 @@ pub(crate) struct Registered<'a> {
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
         lock(&self.inner.running).remove(&self.id);
+        self.inner.rewritten.end(&self.id);
         self.inner.retries_no_more(&self.id);
     }
 }
@@ -130,6 +131,9 @@ impl Agent {
         self.inner.providers_ready().await;
         if self.inner.closing.load(Ordering::SeqCst) {
             return Err(AgentError::Lost("the program is ending".to_owned()));
+        }
+        if let Start::Prompt(prompt, _) = &start {
+            self.may_replace(id, prompt.message_id.as_ref(), &prompt.provenance)?;
         }
         let (cancel, cancelled) = watch::channel(false);
         let mut guard = CancelOnDrop(Some(cancel.clone()));
@@ -398,7 +402,7 @@ impl Agent {
         }
     }
 
-    fn is_running(&self, id: &SessionId) -> bool {
+    pub(crate) fn is_running(&self, id: &SessionId) -> bool {
         lock(&self.inner.running).contains_key(id)
     }
 

@@ -89,7 +89,15 @@ pub enum VcsError {
     /// A plugin sent a patch that it could not write itself.
     #[error("the patch is not applied: {0}")]
     NotGranted(String),
-    /// The rules cannot be kept from git.
+    /// A plugin's patch names a file that makes something run later.
+    #[error("a plugin's patch does not change {file}: {runs}")]
+    RunsLater {
+        /// Relative to the root of the repository.
+        file: String,
+        /// What runs it.
+        runs: &'static str,
+    },
+    /// The rules cannot be kept from git, or a pipe is in the place of one of its files.
     #[error("git was not started: {0}")]
     Box(String),
     /// git failed otherwise.
@@ -110,7 +118,7 @@ impl VcsError {
             Self::NotGit => "non-git",
             Self::NoGit => "no-git",
             Self::NotClean(_) => "not-clean",
-            Self::Denied { .. } | Self::NotGranted(_) => "denied",
+            Self::Denied { .. } | Self::NotGranted(_) | Self::RunsLater { .. } => "denied",
             Self::Box(_) => "box",
             Self::Failed { .. } => "failed",
         }
@@ -147,6 +155,9 @@ impl Vcs {
         args: &[&str],
         input: Option<Vec<u8>>,
     ) -> Result<Output, VcsError> {
+        if let Some(why) = git_box::unfit(&self.place().worktree) {
+            return Err(VcsError::Box(why));
+        }
         let env = outrigger_sandbox::env::allow_list(&[]);
         let path = env.iter().find(|(key, _)| key == "PATH");
         let git = path
@@ -358,18 +369,19 @@ impl Vcs {
         Ok(pieces.join("\n"))
     }
 
-    /// Applies a patch to the files of the folder. Files outside the repository are out of its reach (git sees to that).
+    /// Applies a patch to the files of the folder. Files outside the repository are out of its reach (git sees to that), and those
+    /// that make something run later out of a plugin's.
     ///
     /// # Errors
-    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::NotGranted`]; then nothing was changed.
+    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`], [`VcsError::NotGranted`]; then
+    /// nothing was changed.
     pub async fn apply(&self, patch: &str, by: &Actor) -> Result<(), VcsError> {
         if !self.place().git {
             return Err(VcsError::NotGit);
         }
         let named = self.named(patch).await?;
-        self.within_grants(&named, by)?;
-        for file in named {
-            let file = paths::resolve(&self.place().worktree, &file);
+        for file in &named {
+            let file = paths::resolve(&self.place().worktree, file);
             let file = file.strip_prefix(&self.place().worktree).unwrap_or(&file);
             let file = file.to_string_lossy();
             for what in ["read", "edit"] {
@@ -380,7 +392,14 @@ impl Vcs {
                     });
                 }
             }
+            if let Some(found) = self.agent.runs_later(by, [&*file]).pop() {
+                return Err(VcsError::RunsLater {
+                    file: found.pattern,
+                    runs: found.runs,
+                });
+            }
         }
+        self.within_grants(&named, by)?;
         let output = self
             .run_in(&self.place().directory, &["apply", "-"], Some(patch.into()))
             .await?;

@@ -9,6 +9,7 @@ use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::invoke::{EditParams, ExecParams, Invoke, ReadParams, WriteParams};
 use outrigger_protocol::settings::SETTINGS;
+use outrigger_protocol::startup::startup_file;
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use serde::de::DeserializeOwned;
@@ -303,7 +304,7 @@ impl PathGuard {
     /// settings and plugins. File systems that do not tell cases apart are why case does not count.
     fn reader(&self, path: &std::path::Path) -> Option<&'static str> {
         let below = path.strip_prefix(&self.root).unwrap_or(path);
-        below.components().find_map(|part| {
+        let named = below.components().find_map(|part| {
             let is = |name: &str| part.as_os_str().eq_ignore_ascii_case(name);
             if is(".git") {
                 Some("tells git")
@@ -312,7 +313,8 @@ impl PathGuard {
             } else {
                 None
             }
-        })
+        });
+        named.or_else(|| startup_file(below).map(|_| "tells Outrigger and others"))
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
     );
     let refused = child.refused();
     let aside = child.put_aside();
+    let cleared = child.cleared();
     agent.shutdown().await;
     let failed = |error: io::Error| Failure::new("sandbox.output", error.to_string(), None);
     out.and(err).map_err(failed)?;
@@ -43,6 +44,9 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
             "outrigger: commands must not make {}; it was renamed\n",
             path.display()
         ));
+    }
+    for what in cleared {
+        terminal::err(&format!("outrigger: {what}\n"));
     }
     let exit = exit.map_err(|error| Failure::new("sandbox.wait", error.to_string(), None))?;
     Ok(code(exit))

@@ -384,7 +384,7 @@ impl<'a> Loader<'a> {
         }
         for mut entry in entries::read(dir, &Links::of(self.options), &mut self.problems)? {
             self.sift(&mut entry.value, &entry.path);
-            self.merged.absorb(entry.value, &|pointer| {
+            self.absorb(entry.value, &|pointer| {
                 file_origin(&entry.path, &entry.positions, pointer)
             });
             self.files.push(entry.path);
@@ -482,10 +482,19 @@ impl<'a> Loader<'a> {
         origin: &dyn Fn(&Positions, &str) -> Origin,
     ) {
         let plugins = self.take_plugins(&mut document.value, declared_in, folder);
-        self.merged.absorb(document.value, &|pointer| {
+        self.absorb(document.value, &|pointer| {
             origin(&document.positions, pointer)
         });
         self.add_plugins(plugins.unwrap_or_default());
+    }
+
+    /// Merges a document. What a project says of single patterns stands beside what the user says of all, and not in its place,
+    /// as it would in OpenCode: a project does not loosen a rule by being more precise.
+    fn absorb(&mut self, value: Value, origin: &dyn Fn(&str) -> Origin) {
+        if self.is_project {
+            self.merged.spread_rules(&value);
+        }
+        self.merged.absorb(value, origin);
     }
 
     fn take_plugins(

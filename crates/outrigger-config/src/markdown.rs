@@ -48,7 +48,45 @@ pub(crate) fn parse(text: &str) -> Result<Markdown, String> {
     Err("the `---` of line 1 is not closed by a second `---` line".into())
 }
 
+/// How deep values may be nested. The YAML parser takes time by the square of it, and a project writes what it likes.
+const MAX_DEPTH: usize = 64;
+
+/// Whether brackets, or steps of indentation, nest deeper than that.
+fn is_too_deep(yaml: &str) -> bool {
+    let mut open = 0_usize;
+    let brackets = yaml.chars().any(|c| {
+        match c {
+            '[' | '{' => open += 1,
+            ']' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        open > MAX_DEPTH
+    });
+    let mut indents: Vec<usize> = Vec::new();
+    let steps = yaml
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .any(|line| {
+            let text = line.trim_start_matches([' ', '-', '?']);
+            let indent = line.len() - text.len();
+            indents.retain(|it| *it < indent);
+            indents.push(indent);
+            // `- - - -` nests in one line.
+            let dashes = line
+                .trim_start()
+                .chars()
+                .take_while(|c| matches!(c, ' ' | '-' | '?'));
+            indents.len() + dashes.filter(|c| *c != ' ').count() > MAX_DEPTH
+        });
+    brackets || steps
+}
+
 fn front(yaml: &str) -> Result<Map<String, Value>, String> {
+    if is_too_deep(yaml) {
+        return Err(format!(
+            "the values between the `---` lines are nested more than {MAX_DEPTH} deep"
+        ));
+    }
     // With an empty line in the place of the first `---`, the lines that errors name are those of the file.
     let read = |yaml: &str| serde_yaml_ng::from_str::<Value>(&format!("\n{yaml}"));
     let parsed = read(yaml).or_else(|error| read(&quote_plain_values(yaml)).map_err(|_| error));
@@ -107,6 +145,31 @@ fn keys(yaml: &str) -> Positions {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_nested_too_deep_is_not_parsed() {
+        let deep = |unit: &str| unit.repeat(60_000);
+        let mut steps = String::new();
+        for n in 0..100 {
+            steps += &format!("{}a:\n", " ".repeat(n));
+        }
+        for yaml in [
+            format!("description: {}", deep("[")),
+            format!("mcp: {}", deep("{a: ")),
+            format!("a:\n  {}", deep("- ")),
+            steps,
+        ] {
+            let error = front(&yaml).unwrap_err();
+            assert!(error.contains("more than 64 deep"), "{error}");
+        }
+        let usual =
+            "a: [1, [2]]\nb:\n  c:\n    - d: {e: 1}\n    - f\ntext: '---------- [x] ----------'\n";
+        assert!(front(usual).is_ok());
+        let long: String = (0..500)
+            .map(|n| format!("k{n}: [{n}, {{a: {n}}}]\n"))
+            .collect();
+        assert!(front(&long).is_ok());
+    }
 
     #[test]
     fn reads() {

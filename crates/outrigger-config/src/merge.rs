@@ -49,6 +49,39 @@ impl Layered {
         }
     }
 
+    /// Writes rules for all patterns of a tool as objects (`"bash": "ask"` as `"bash": {"*": "ask"}`) where the next layer has
+    /// rules for single patterns, so that these are added to them.
+    pub(crate) fn spread_rules(&mut self, next: &Value) {
+        let mut places = vec!["/permission".to_owned()];
+        for key in ["agent", "mode"] {
+            let agents = next.get(key).and_then(Value::as_object);
+            let names = agents.into_iter().flat_map(|it| it.keys());
+            places.extend(names.map(|name| child(&child(&child("", key), name), "permission")));
+        }
+        for place in places {
+            let Some(Value::Object(rules)) = next.pointer(&place) else {
+                continue;
+            };
+            self.spread(&place);
+            for (name, rule) in rules {
+                if rule.is_object() {
+                    self.spread(&child(&place, name));
+                }
+            }
+        }
+    }
+
+    fn spread(&mut self, pointer: &str) {
+        let Some(value) = self.value.pointer_mut(pointer).filter(|it| it.is_string()) else {
+            return;
+        };
+        let rule = value.take();
+        *value = serde_json::json!({ "*": rule });
+        if let Some(origin) = self.origins.remove(pointer) {
+            self.origins.insert(child(pointer, "*"), origin);
+        }
+    }
+
     /// Merges a layer on top. `origin` is asked for the origin of every leaf of the layer.
     pub(crate) fn absorb(&mut self, mut layer: Value, origin: &dyn Fn(&str) -> Origin) {
         self.join_instructions(&mut layer, origin);

@@ -41,6 +41,9 @@ pub struct Asked {
     pub(crate) value: Value,
 }
 
+/// Most rules of a project that count before it is trusted.
+const MAX_RULES: usize = 500;
+
 /// Characters that are shown of a value.
 const MOST_SHOWN: usize = 160;
 
@@ -52,7 +55,7 @@ impl Asked {
         Self {
             file: file.display().to_string(),
             what: what.into(),
-            hash: digest(text.as_bytes()),
+            hash: digest(&with_files(file, &text)),
             shown: shown + cut,
             value: value.clone(),
         }
@@ -63,6 +66,21 @@ impl Asked {
         !self.hash.is_empty()
             && (&self.file, &self.what, &self.hash) == (&other.file, &other.what, &other.hash)
     }
+}
+
+/// A value as it is written, with what the files say that it takes texts from (`{file:…}`).
+fn with_files(file: &Path, text: &str) -> Vec<u8> {
+    let folder = file.parent().unwrap_or(file);
+    let mut whole = text.as_bytes().to_vec();
+    for rest in text.split("{file:").skip(1) {
+        let Some((path, _)) = rest.split_once('}') else {
+            continue;
+        };
+        let read = outrigger_files::read(&folder.join(path), outrigger_files::SETTINGS);
+        whole.push(0);
+        whole.extend(read.unwrap_or_default());
+    }
+    whole
 }
 
 /// SHA-256 in hexadecimal.
@@ -213,9 +231,17 @@ impl Sieve<'_> {
         false
     }
 
-    /// Rules that deny or ask narrow; others do not.
+    /// Rules that deny or ask narrow; others do not. Nobody writes more than [`MAX_RULES`] by hand, and each is held against each
+    /// rule of the user's.
     fn rules(&mut self, value: &mut Value, at: &str) -> bool {
+        if count(value) > MAX_RULES {
+            return true;
+        }
         let narrows = |value: &Value| value == "deny" || value == "ask";
+        // The order counts, and so do rules that narrow what another one allows: what is let count is all of them.
+        if loosens(value) && value.is_object() {
+            self.asks.push(Asked::new(self.file, at, value));
+        }
         let Value::Object(rules) = value else {
             return !narrows(value);
         };
@@ -288,6 +314,22 @@ impl Sieve<'_> {
             real.starts_with(self.project) && paths::has_extension(&real, &TEXTS)
         };
         paths::has_extension(relative, &TEXTS) && real.map_or(true, stays)
+    }
+}
+
+/// How many rules there are in it.
+fn count(rules: &Value) -> usize {
+    match rules {
+        Value::Object(rules) => rules.values().map(count).sum(),
+        _ => 1,
+    }
+}
+
+/// Whether a rule in it does not deny or ask.
+fn loosens(rules: &Value) -> bool {
+    match rules {
+        Value::Object(rules) => rules.values().any(loosens),
+        rule => rule != "deny" && rule != "ask",
     }
 }
 
@@ -371,7 +413,7 @@ mod tests {
             (
                 json!({"permission": {"bash": {"*": "deny", "ls": "allow"}, "edit": "allow", "read": "ask"}}),
                 json!({"permission": {"bash": {"*": "deny"}, "read": "ask"}}),
-                vec!["/permission/bash/ls", "/permission/edit"],
+                vec!["/permission", "/permission/bash/ls", "/permission/edit"],
             ),
             (
                 json!({"tools": {"bash": false, "x": true}}),
@@ -382,6 +424,7 @@ mod tests {
                 json!({"agent": {"a": {"prompt": "p", "permission": {"bash": "allow"}, "tools": {"x": true}, "options": {}}}}),
                 json!({"agent": {"a": {"prompt": "p", "permission": {}, "tools": {}}}}),
                 vec![
+                    "/agent/a/permission",
                     "/agent/a/permission/bash",
                     "/agent/a/tools/x",
                     "/agent/a/options",

@@ -18,7 +18,7 @@ pub const DATA: u64 = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// A pipe, a socket, a device.
+    /// A pipe, a socket, a device, a link that leads nowhere for ever.
     #[error("it is {0}, not a regular file; replace it with one, or remove it")]
     NotRegular(&'static str),
     /// More than its kind may have.
@@ -62,7 +62,7 @@ impl From<FileError> for io::Error {
 /// [`FileError::NotRegular`] in an [`io::Error`]; of a folder `IsADirectory`; what the system says.
 pub fn open(path: &Path) -> io::Result<File> {
     // Opening a device can do something already, and a socket's error says little.
-    regular(&path.metadata()?)?;
+    regular(&path.metadata().map_err(of_a_loop)?)?;
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -117,6 +117,14 @@ pub fn read_open_to_string(file: File, limit: u64) -> io::Result<String> {
 fn text(bytes: Vec<u8>) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(bytes).map_err(not_text)
+}
+
+/// A link that leads back to itself is no file either.
+fn of_a_loop(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ELOOP) => FileError::NotRegular("a link that leads back to itself").into(),
+        _ => error,
+    }
 }
 
 fn regular(meta: &Metadata) -> io::Result<()> {

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 
 /// What stands for a provider that was logged out of although OpenCode's file has it.
 const REMOVED: &str = "removed";
+/// The key beside a credential in our file that names the plugin whose login stored it.
+const BY: &str = "outriggerPlugin";
 
 /// Where a credential was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct Stored {
     pub credential: Credential,
     /// Where it was found.
     pub origin: Origin,
+    /// The NAME of `[plugins.NAME]` of the plugin whose login stored it.
+    pub by: Option<String>,
 }
 
 /// The credential file cannot be used.
@@ -97,13 +101,16 @@ impl CredentialError {
 #[derive(Clone, Default)]
 pub struct Credentials(Arc<Inner>);
 
+/// A credential, and the plugin whose login it is of.
+type Given = (Credential, Option<String>);
+
 #[derive(Default)]
 struct Inner {
     own: PathBuf,
     opencode: Option<PathBuf>,
     content: Option<Object>,
     /// What was set while the environment counts instead of the files; `None`: removed.
-    overlay: Mutex<BTreeMap<String, Option<Credential>>>,
+    overlay: Mutex<BTreeMap<String, Option<Given>>>,
 }
 
 impl std::fmt::Debug for Credentials {
@@ -141,7 +148,7 @@ impl Credentials {
         &self.0.own
     }
 
-    fn overlay(&self) -> MutexGuard<'_, BTreeMap<String, Option<Credential>>> {
+    fn overlay(&self) -> MutexGuard<'_, BTreeMap<String, Option<Given>>> {
         self.0
             .overlay
             .lock()
@@ -157,11 +164,12 @@ impl Credentials {
             add(&mut out, content, Origin::Environment);
             for (provider, credential) in self.overlay().iter() {
                 out.remove(provider);
-                if let Some(credential) = credential {
+                if let Some((credential, by)) = credential {
                     let stored = Stored {
                         provider: provider.clone(),
                         credential: credential.clone(),
                         origin: Origin::Own,
+                        by: by.clone(),
                     };
                     out.insert(provider.clone(), stored);
                 }
@@ -184,25 +192,41 @@ impl Credentials {
     /// The credential of a provider.
     #[must_use]
     pub fn get(&self, provider: &str) -> Option<Credential> {
-        self.all().remove(provider).map(|stored| stored.credential)
+        self.stored(provider).map(|stored| stored.credential)
     }
 
-    /// Stores a credential. Slashes at the end of the name are left out, as in the reference (well-known logins are named
-    /// by an address).
+    /// The same with whose it is.
+    #[must_use]
+    pub fn stored(&self, provider: &str) -> Option<Stored> {
+        self.all().remove(provider)
+    }
+
+    /// Stores a credential; `by` names the plugin whose login it is of ([`Stored::by`]). Slashes at the end of the
+    /// provider's name are left out, as in the reference (well-known logins are named by an address).
     ///
     /// # Errors
     /// [`CredentialError`]; the file is as it was then.
-    pub fn set(&self, provider: &str, credential: &Credential) -> Result<(), CredentialError> {
+    pub fn set(
+        &self,
+        provider: &str,
+        credential: &Credential,
+        by: Option<&str>,
+    ) -> Result<(), CredentialError> {
         let name = provider.trim_end_matches('/');
         if self.0.content.is_some() {
-            self.overlay()
-                .insert(name.to_owned(), Some(credential.clone()));
+            self.overlay().insert(
+                name.to_owned(),
+                Some((credential.clone(), by.map(str::to_owned))),
+            );
             return Ok(());
         }
         self.change(|entries| {
             entries.shift_remove(provider);
             entries.shift_remove(&format!("{name}/"));
-            let value = serde_json::to_value(credential).unwrap_or_default();
+            let mut value = serde_json::to_value(credential).unwrap_or_default();
+            if let (Some(by), Value::Object(fields)) = (by, &mut value) {
+                fields.insert(BY.to_owned(), json!(by));
+            }
             entries.insert(name.to_owned(), value);
         })
     }
@@ -296,6 +320,10 @@ fn add(out: &mut BTreeMap<String, Stored>, entries: &Object, origin: Origin) {
                 provider: provider.clone(),
                 credential,
                 origin,
+                // OpenCode's file says nothing of it that counts.
+                by: (origin == Origin::Own)
+                    .then(|| Some(value.get(BY)?.as_str()?.to_owned()))
+                    .flatten(),
             };
             out.insert(provider.clone(), stored);
         }

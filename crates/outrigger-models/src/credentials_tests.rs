@@ -29,9 +29,11 @@ fn our_file_is_for_this_user_alone_and_wins_over_that_of_opencode() {
         ["acme api OpenCode", "other api OpenCode"]
     );
 
-    credentials.set("acme", &Credential::key("ours")).unwrap();
     credentials
-        .set("https://id.test/", &Credential::key("w"))
+        .set("acme", &Credential::key("ours"), None)
+        .unwrap();
+    credentials
+        .set("https://id.test/", &Credential::key("w"), None)
         .unwrap();
     assert_eq!(credentials.get("acme"), Some(Credential::key("ours")));
     assert_eq!(
@@ -44,7 +46,9 @@ fn our_file_is_for_this_user_alone_and_wins_over_that_of_opencode() {
     credentials.remove("other").unwrap();
     credentials.remove("nobody").unwrap();
     assert_eq!(names(&credentials), ["https://id.test api Own"]);
-    credentials.set("other", &Credential::key("again")).unwrap();
+    credentials
+        .set("other", &Credential::key("again"), None)
+        .unwrap();
     let another = Credentials::new(own, Some(theirs.clone()), None);
     assert_eq!(
         names(&another),
@@ -57,14 +61,16 @@ fn our_file_is_for_this_user_alone_and_wins_over_that_of_opencode() {
 fn the_environment_counts_instead_of_files_and_a_login_beside_it_lasts_as_long_as_the_process() {
     let (_dir, own, _) = folder();
     let files = Credentials::new(own.clone(), None, None);
-    files.set("filed", &Credential::key("f")).unwrap();
+    files.set("filed", &Credential::key("f"), None).unwrap();
     let text = r#"{"acme":{"type":"api","key":"e"},"beta":{"type":"api","key":"b"}}"#;
     let credentials = Credentials::new(own.clone(), None, Some(text));
     assert_eq!(
         names(&credentials),
         ["acme api Environment", "beta api Environment"]
     );
-    credentials.set("acme", &Credential::key("new")).unwrap();
+    credentials
+        .set("acme", &Credential::key("new"), None)
+        .unwrap();
     credentials.remove("beta").unwrap();
     assert_eq!(names(&credentials), ["acme api Own"]);
     assert_eq!(names(&files), ["filed api Own"]);
@@ -83,7 +89,9 @@ fn a_damaged_file_is_named_and_not_overwritten() {
     std::fs::write(&own, "{\"acme\": sk-secret").unwrap();
     let credentials = Credentials::new(own.clone(), None, None);
     assert_eq!(credentials.get("acme"), None);
-    let error = credentials.set("acme", &Credential::key("k")).unwrap_err();
+    let error = credentials
+        .set("acme", &Credential::key("k"), None)
+        .unwrap_err();
     assert_eq!(error.code(), "auth.format");
     assert!(
         error.hint().is_some() && !error.to_string().contains("secret"),
@@ -104,7 +112,7 @@ fn two_processes_lose_nothing_of_each_other() {
             scope.spawn(move || {
                 let credentials = Credentials::new(own, None, None);
                 credentials
-                    .set(&format!("p{n}"), &Credential::key("k"))
+                    .set(&format!("p{n}"), &Credential::key("k"), None)
                     .unwrap();
             });
         }

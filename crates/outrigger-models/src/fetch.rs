@@ -9,6 +9,8 @@ use futures_util::stream::BoxStream;
 use outrigger_protocol::Object;
 use serde_json::Value;
 
+use crate::withheld::Speaker;
+
 /// A request as the AI SDK's package would hand it to `fetch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
@@ -76,10 +78,16 @@ pub struct Overlay {
     /// It is a provider of the plugin's own, and `fetch` speaks its protocol (B8).
     pub own: Option<OwnProvider>,
     /// The plugin that answers for the provider, or that named where its requests are sent.
-    pub speaker: Option<String>,
+    pub speaker: Option<Speaker>,
 }
 
 impl Overlay {
+    /// The plugin that speaks for the provider, where the user's keys are not for it.
+    pub(crate) fn without_keys(&self) -> Option<&Speaker> {
+        let speaker = self.speaker.as_ref()?;
+        (!speaker.has_keys && self.own.is_none()).then_some(speaker)
+    }
+
     /// How the provider is asked, where the address is a plugin's. `configured` are the options of the configuration.
     pub(crate) fn route(&self, configured: &Object) -> Option<&Route> {
         let named = |options: &Object| options.get("baseURL").is_some_and(Value::is_string);

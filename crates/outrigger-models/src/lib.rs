@@ -39,6 +39,7 @@ mod stream;
 mod testing;
 mod transform;
 mod wire;
+mod withheld;
 
 pub use client::http_client;
 pub use credentials::{CredentialError, Credentials, Origin, Stored};
@@ -50,3 +51,4 @@ pub use resolved::{Resolved, StreamOptions};
 pub use retry::{Deadlines, RetryPolicy};
 pub use stream::{ModelStream, RetryNotice, StreamItem};
 pub use transform::{temperature, top_k, top_p};
+pub use withheld::Speaker;

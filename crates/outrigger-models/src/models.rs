@@ -1,5 +1,6 @@
 //! All providers of a run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,12 +20,16 @@ use crate::near::near;
 use crate::presets::PRESETS;
 use crate::provider::{Provider, Sources, adapter, build, catalog_model, needs_catalog};
 use crate::resolved::Resolved;
+use crate::withheld::without_secrets_of;
 
 /// Where providers, keys and models come from.
 #[derive(Clone, Default)]
 pub struct ModelsOptions {
     /// The `provider` object of the merged configuration, after the `config` hooks.
     pub providers: Object,
+    /// The same as the user's files have it. What a plugin that has no right to the user's keys speaks for is sent none of
+    /// the secrets in it.
+    pub users: Object,
     /// The environment that keys are looked up in.
     pub env: BTreeMap<String, String>,
     /// OpenCode's cached catalog, `$XDG_CACHE_HOME/opencode/models.json`. It is only read, and only when needed; a
@@ -123,12 +128,24 @@ impl Models {
             return Ok(Some(Arc::clone(found)));
         }
         let overlay = lock(&self.inner.overlays).get(id).cloned();
+        let overlay = overlay.unwrap_or_default();
+        let options = &self.inner.options;
+        let mut configured = options.providers.get(id).map(Cow::Borrowed);
+        let (mut env, none) = (&options.env, BTreeMap::new());
+        let mut stored = options.credentials.stored(id);
+        // A provider of the plugin's own has keys that the user gave to the plugin.
+        if let Some(speaker) = overlay.without_keys() {
+            let users = options.users.get(id).unwrap_or(&Value::Null);
+            configured = configured.map(|it| Cow::Owned(without_secrets_of(users, &it)));
+            env = &none;
+            stored = stored.filter(|it| it.by.is_some() && it.by == speaker.name);
+        }
         let sources = Sources {
-            configured: self.inner.options.providers.get(id),
+            configured: configured.as_deref(),
             catalog: &self.inner.catalog,
-            env: &self.inner.options.env,
-            credential: self.inner.options.credentials.get(id),
-            overlay: overlay.unwrap_or_default(),
+            env,
+            credential: stored.map(|it| it.credential),
+            overlay,
         };
         let provider = build(id, &sources)?.map(Arc::new);
         if let Some(provider) = &provider {
@@ -158,7 +175,9 @@ impl Models {
     /// its word.
     #[must_use]
     pub fn speaker(&self, id: &str) -> Option<String> {
-        lock(&self.inner.overlays).get(id)?.speaker.clone()
+        let overlays = lock(&self.inner.overlays);
+        let speaker = overlays.get(id)?.speaker.as_ref()?;
+        Some(speaker.plugin.clone())
     }
 
     /// Names of the providers that can be used: those configured, in the order of the configuration, then built-in

@@ -93,6 +93,14 @@ pub struct Flow {
     pub begun: outrigger_protocol::auth::Authorization,
 }
 
+impl Flow {
+    /// The plugin whose login it is.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        &self.hook.plugin
+    }
+}
+
 /// What `authorize` came to.
 pub enum Begun {
     /// The user has to do something.

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git_config;
+
 /// In every repository. `commondir` says where the settings and hooks are, `alternates` where objects are.
 const NAMES: [&str; 9] = [
     "config",
@@ -38,31 +40,27 @@ pub fn of_repository(git: &Path) -> Vec<PathBuf> {
 #[must_use]
 pub fn included(config: &Path) -> Vec<PathBuf> {
     let base = config.parent().unwrap_or(Path::new("/"));
-    let Ok(text) = outrigger_files::read_to_string(config, outrigger_files::SETTINGS) else {
-        return Vec::new();
-    };
-    let mut section = String::new();
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(rest) = line.strip_prefix('[') {
-            let name = rest.split([' ', '\t', ']', '"', '.']).next();
-            section = name.unwrap_or_default().to_ascii_lowercase();
-        }
-        // A setting may stand behind its section, on the same line.
-        let setting = line.rsplit_once(']').map_or(line, |(_, behind)| behind);
-        let Some((name, value)) = setting.split_once('=') else {
-            continue;
-        };
-        let is_path = name.trim().eq_ignore_ascii_case("path");
-        if !is_path || !matches!(section.as_str(), "include" | "includeif") {
-            continue;
-        }
-        let value = value.trim().trim_matches('"');
-        if !value.is_empty() && !value.starts_with('~') {
-            found.push(base.join(value));
-        }
-    }
-    found
+    let settings = git_config::read(config).into_iter();
+    let paths = settings
+        .filter(|it| matches!(it.section.as_str(), "include" | "includeif") && it.name == "path");
+    let paths = paths.filter(|it| !it.text().is_empty() && !it.text().starts_with('~'));
+    paths.map(|it| base.join(it.text())).collect()
+}
+
+/// Where the settings of a repository have its hooks, where they say so: relative to the work tree.
+#[must_use]
+pub fn hooks_path(git: &Path, worktree: &Path) -> Option<PathBuf> {
+    let settings = git_config::read(&git.join("config")).into_iter();
+    let mut named = settings.filter(|it| it.key() == "core.hookspath");
+    let named = named.next_back()?;
+    Some(worktree.join(named.text()))
+}
+
+/// Whether a folder is a repository of its own, `.git` or one without a work tree.
+#[must_use]
+pub fn is_repository(folder: &Path) -> bool {
+    let there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    there("HEAD") && (there("objects") && there("refs") || there("commondir"))
 }
 
 #[cfg(test)]

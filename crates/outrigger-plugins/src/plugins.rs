@@ -369,6 +369,12 @@ impl Plugins {
         self.0.registry.grant_missing(&id.0, grant)
     }
 
+    /// The NAME of `[plugins.NAME]` that stands for this plugin and no other; `None` where there is none.
+    #[must_use]
+    pub fn grant_name(&self, id: &PluginId) -> Option<String> {
+        self.0.registry.grant_name(&id.0)
+    }
+
     /// Every plugin of the configuration, in load order.
     #[must_use]
     pub fn list(&self) -> Vec<PluginStatus> {

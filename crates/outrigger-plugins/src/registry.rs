@@ -545,6 +545,16 @@ impl Registry {
             .map(Plugin::grant_key)
     }
 
+    /// [`crate::Plugins::grant_name`].
+    pub(crate) fn grant_name(&self, id: &str) -> Option<String> {
+        let table = self.read();
+        let mut named = table.plugins.iter().filter(|it| it.id == id);
+        let (first, second) = (named.next()?, named.next());
+        let source = Source::parse(&first.spec, &first.declared_in).ok();
+        let name = grant_key(source.as_ref()).filter(|_| second.is_none());
+        name.map(str::to_owned)
+    }
+
     /// The plugin of that name.
     pub(crate) fn index_of(&self, id: &str) -> Option<usize> {
         let inner = self.read();

@@ -4,15 +4,16 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use outrigger_protocol::settings::SETTINGS;
+use outrigger_protocol::startup::{STARTUP, waits_for_approval};
+use outrigger_sandbox::absent::Clear;
 use outrigger_sandbox::covers::{MOST_COVERS, MOST_ENTRIES};
 use outrigger_sandbox::{Policy, SandboxError};
 
 use crate::git_files;
-
-/// What says the same to other programs that a person starts in the project.
-const OF_OTHERS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+use crate::nested_git::NestedGit;
 
 /// What of a repository may hold very many files, and no repository of a submodule.
 const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
@@ -44,10 +45,16 @@ pub fn keep(
             let mut granted = granted.iter();
             granted.any(|it| path.starts_with(it) && it.starts_with(folder) && it != folder)
         };
-        for name in SETTINGS.iter().chain(&OF_OTHERS) {
+        let startup = STARTUP.iter().map(|it| it.path);
+        let startup = startup.filter(|it| !waits_for_approval(it));
+        for name in SETTINGS.into_iter().chain(startup) {
             let path = folder.join(name);
-            if !is_granted(&path) && path.exists() {
-                found.push(path);
+            match path.exists() {
+                _ if is_granted(&path) => {}
+                true => found.push(path),
+                // New settings of ours and of OpenCode wait for `outrigger config allow`.
+                false if SETTINGS.contains(&name) => {}
+                false => policy.absent.push(path),
             }
         }
         if git.is_dir() {
@@ -57,6 +64,13 @@ pub fn keep(
             found.extend::<Vec<PathBuf>>(there);
             policy.absent.extend::<Vec<PathBuf>>(not);
         }
+    }
+    if root.parent().is_some() {
+        let nested = NestedGit::before(root);
+        let (there, not) = nested.kept();
+        found.extend(there);
+        policy.absent.extend(not);
+        policy.clear = Clear::new(Arc::new(move |has_ended| nested.clear(has_ended)));
     }
     hold(policy, found);
     Ok(())

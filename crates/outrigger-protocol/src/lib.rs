@@ -31,6 +31,7 @@ pub mod question;
 pub mod rpc;
 pub mod session;
 pub mod settings;
+pub mod startup;
 pub mod tally;
 pub mod text;
 pub mod tool;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::PluginId;
 
-/// Most causes of one action. More than this of what plugins did is one plugin's noise; the first ones count.
+/// Most causes of one action, but for one of each kind by an unknown plugin. More than this is one plugin's noise.
 const MAX_CAUSES: usize = 32;
 
 /// What a plugin is called of which only the process is known, which it shares with others. None of these has grants.
@@ -149,10 +149,23 @@ impl Provenance {
         self
     }
 
-    /// Adds a cause, once.
+    /// Adds a cause, once. Where the list is full, what a plugin did counts as done by one that nobody knows, which has no
+    /// grants: a plugin does not get rid of a cause by causing more.
     pub fn push(&mut self, cause: Cause) {
-        if self.0.len() < MAX_CAUSES && !self.0.contains(&cause) {
+        if self.0.contains(&cause) {
+            return;
+        }
+        if self.0.len() < MAX_CAUSES {
             self.0.push(cause);
+            return;
+        }
+        let unknown = Cause {
+            actor: Actor::plugin(&UNKNOWN_PLUGIN.into()),
+            did: cause.did,
+            what: None,
+        };
+        if cause.actor.plugin_id().is_some() && !self.0.contains(&unknown) {
+            self.0.push(unknown);
         }
     }
 
@@ -257,6 +270,8 @@ mod tests {
             let plugin = Actor::plugin(&PluginId(format!("p{n}")));
             causes = causes.with(plugin, Deed::Changed, None);
         }
-        assert_eq!(causes.causes().len(), MAX_CAUSES);
+        assert_eq!(causes.causes().len(), MAX_CAUSES + 1);
+        let rest = causes.plugins_that(Deed::Changed);
+        assert_eq!(rest.last(), Some(&UNKNOWN_PLUGIN.into()));
     }
 }

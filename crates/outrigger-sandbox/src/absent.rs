@@ -1,51 +1,161 @@
 //! Files that are not there when a process starts and that it must not make: they would say what somebody else runs later
 //! (`.git/commondir`). A name that is not there cannot be covered, so what comes there is put aside.
 
-use std::ffi::OsString;
+mod place;
+mod record;
+
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+pub use place::Place;
+use record::Record;
+pub(crate) use record::sweep;
 
 /// What a name that was put aside has behind it.
 pub const SUFFIX: &str = ".put-aside";
-/// How often one file is moved before it is removed: a process may be in the way.
-const TRIES: u32 = 8;
 
-/// Names that have to stay free while a process runs.
+/// Undoes what a process did that no name tells of, and answers what that was, in sentences; whether the process has ended.
+pub type ClearFn = Arc<dyn Fn(bool) -> Vec<String> + Send + Sync>;
+
+/// What is looked at while a process runs, and when it has ended.
+#[derive(Clone, Default)]
+pub struct Clear(Option<ClearFn>);
+
+impl Clear {
+    /// By this function, which may block.
+    #[must_use]
+    pub fn new(clear: ClearFn) -> Self {
+        Self(Some(clear))
+    }
+}
+
+/// Each is one of its own.
+impl PartialEq for Clear {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Clear {}
+
+impl fmt::Debug for Clear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clear").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Names that have to stay free while a process runs, and what else it may not leave.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Absent(Arc<Names>);
 
+/// A name that has to stay free.
+#[derive(Clone, Debug)]
+struct Free {
+    /// The folder above it that was there, without links.
+    base: PathBuf,
+    path: PathBuf,
+}
+
+impl Free {
+    /// `None` where something is there.
+    fn of(path: &Path) -> Option<Self> {
+        if is_there(path) {
+            return None;
+        }
+        let (above, base) = path
+            .ancestors()
+            .skip(1)
+            .find_map(|it| Some((it, it.canonicalize().ok()?)))?;
+        let path = base.join(path.strip_prefix(above).ok()?);
+        Some(Self { base, path })
+    }
+
+    fn place(&self) -> Option<Place> {
+        Place::of(&self.base, &self.path)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Names {
-    free: Vec<PathBuf>,
+    free: Vec<Free>,
     aside: Mutex<Vec<PathBuf>>,
+    clear: Clear,
+    cleared: Mutex<Vec<String>>,
+    record: OnceLock<Record>,
 }
 
 impl Absent {
     /// Those of these where nothing is now.
-    pub(crate) fn of(paths: &[PathBuf]) -> Self {
-        let free = paths.iter().filter(|it| !is_there(it)).cloned().collect();
+    pub(crate) fn of(paths: &[PathBuf], clear: Clear) -> Self {
+        let free = paths.iter().filter_map(|it| Free::of(it)).collect();
         Self(Arc::new(Names {
             free,
-            aside: Mutex::default(),
+            clear,
+            ..Names::default()
         }))
     }
 
+    /// Writes the names down in this folder, for the next start, until all is over.
+    pub(crate) fn record(&self, folder: &Path) {
+        if self.0.free.is_empty() {
+            return;
+        }
+        match Record::write(folder, &self.0.free) {
+            Ok(record) => drop(self.0.record.set(record)),
+            // A full disk must not stop the agent.
+            Err(error) => tracing::warn!("[sandbox] names are not written down: {error}"),
+        }
+    }
+
+    /// The host is alive.
+    pub(crate) fn beat(&self) {
+        if let Some(record) = self.0.record.get() {
+            record.beat();
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.free.is_empty()
+        self.0.free.is_empty() && self.0.clear.0.is_none()
+    }
+
+    /// Undoes what else was done, and answers all that was so far.
+    pub(crate) fn clear(&self, has_ended: bool) -> Vec<String> {
+        let Some(clear) = &self.0.clear.0 else {
+            return Vec::new();
+        };
+        let mut cleared = self
+            .0
+            .cleared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for what in clear(has_ended) {
+            tracing::warn!("[sandbox] {what}");
+            if !cleared.contains(&what) {
+                cleared.push(what);
+            }
+        }
+        cleared.clone()
     }
 
     /// Puts aside what has come, and answers all that was so far, by the names it came under.
     pub(crate) fn put_aside(&self) -> Vec<PathBuf> {
         let mut aside = self.0.aside.lock().unwrap_or_else(PoisonError::into_inner);
-        for path in self.0.free.iter().filter(|it| is_there(it)) {
-            match moved(path) {
+        for free in &self.0.free {
+            let Some(place) = free.place() else { continue };
+            let path = &free.path;
+            match place.put_aside() {
                 Some(to) => tracing::warn!(
                     "[sandbox] {} was made by a process that must not make it; it is {} now",
                     path.display(),
                     to.display()
                 ),
-                None if removed(path) => tracing::warn!(
+                None if place.remove() => tracing::warn!(
                     "[sandbox] {} was made by a process that must not make it, and is removed",
                     path.display()
                 ),
@@ -62,26 +172,6 @@ impl Absent {
     }
 }
 
-/// Moves it to a name that nobody can have taken, without following a link; removes it where that fails.
-fn moved(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?;
-    for _ in 0..TRIES {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).ok()?;
-        let mut other: OsString = name.to_owned();
-        other.push(format!("{SUFFIX}-{:016x}", u64::from_ne_bytes(bytes)));
-        let other = path.with_file_name(other);
-        if !is_there(&other) && fs::rename(path, &other).is_ok() {
-            return Some(other);
-        }
-    }
-    None
-}
-
-fn removed(path: &Path) -> bool {
-    fs::remove_file(path).is_ok() || fs::remove_dir_all(path).is_ok()
-}
-
 fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
@@ -95,7 +185,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("old"), "").unwrap();
-        let absent = Absent::of(&[at("old"), at("file"), at("folder"), at("link")]);
+        let absent = Absent::of(
+            &[at("old"), at("file"), at("folder"), at("link")],
+            Clear::default(),
+        );
         assert!(absent.put_aside().is_empty());
         fs::write(at("file"), "1").unwrap();
         fs::create_dir_all(at("folder/deep")).unwrap();

@@ -83,16 +83,16 @@ const X32: u32 = 0x4000_0000;
 
 /// The filter, for the child to install. Without `calls` it refuses what reaches other processes and nothing else. `tcp`:
 /// Landlock rules to which ports it may connect, so what connects in a way that Landlock does not see is refused, too
-/// (multipath TCP, SCTP, fast open).
+/// (multipath TCP, SCTP, fast open). `own_unix`: the host decides which UNIX sockets are connected to, so streams of them may be made.
 ///
 /// # Errors
 /// A message of the compiler; only on a machine whose kind it does not know.
-pub(crate) fn filter(calls: Option<Calls>, tcp: bool) -> io::Result<BpfProgram> {
+pub(crate) fn filter(calls: Option<Calls>, tcp: bool, own_unix: bool) -> io::Result<BpfProgram> {
     let compile = || -> Result<BpfProgram, seccompiler::BackendError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
         let mut all = outwards::rules((!crate::namespace::is_possible()).then(std::process::id))?;
         if let Some(calls) = calls {
-            all.extend(rules(calls, tcp)?);
+            all.extend(rules(calls, tcp, own_unix)?);
         }
         SeccompFilter::new(
             all,
@@ -109,6 +109,7 @@ pub(crate) fn filter(calls: Option<Calls>, tcp: bool) -> io::Result<BpfProgram> 
 fn rules(
     calls: Calls,
     tcp: bool,
+    own_unix: bool,
 ) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<_, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
@@ -127,7 +128,7 @@ fn rules(
         family(Op::Ne, libc::AF_INET6)?,
         family(Op::Ne, libc::AF_NETLINK)?,
     ];
-    if calls.unix_sockets {
+    if calls.unix_sockets || own_unix {
         other.push(family(Op::Ne, libc::AF_UNIX)?);
     }
     let netlink = vec![
@@ -135,6 +136,13 @@ fn rules(
         SeccompCondition::new(2, Len::Dword, Op::Ne, ROUTE)?,
     ];
     let mut socket = vec![SeccompRule::new(other)?, SeccompRule::new(netlink)?];
+    if !calls.unix_sockets {
+        // What is sent without a connection nobody decides about.
+        for kind_of in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
+            let conditions = vec![family(Op::Eq, libc::AF_UNIX)?, kind(kind_of)?];
+            socket.push(SeccompRule::new(conditions)?);
+        }
+    }
     for family_of in [libc::AF_INET, libc::AF_INET6] {
         for kind_of in [libc::SOCK_RAW, PACKET] {
             let conditions = vec![family(Op::Eq, family_of)?, kind(kind_of)?];

@@ -142,6 +142,12 @@ impl Child {
         }
     }
 
+    /// What else it did that was undone ([`crate::Policy::clear`]), in sentences. For after its end: blocking.
+    #[must_use]
+    pub fn cleared(&self) -> Vec<String> {
+        self.absent.clear(true)
+    }
+
     /// Waits for its end. May be called again, and dropped at any point. What the process left running in its group
     /// is killed when the child is dropped, not here.
     ///

@@ -104,6 +104,11 @@ impl Ledger {
         self.write(&entries)
     }
 
+    /// The folder in which it lies.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0.dir
+    }
+
     /// Takes a process out. Not in the ledger is no error. With the last one the file goes.
     ///
     /// # Errors
@@ -148,6 +153,8 @@ impl Ledger {
                 _ => {}
             }
         }
+        // Behind the processes that could make more of them.
+        crate::absent::sweep(&self.0.dir).map_err(ledger_error(&self.0.dir))?;
         Ok(swept)
     }
 

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use crate::absent::Clear;
 use crate::calls::{self, Calls};
 use crate::connects::{self, Loopback};
 use crate::covers::Kept;
@@ -102,6 +103,8 @@ pub struct Policy {
     /// Files and folders that are not there and are not to come. One that the process makes is put aside, under its name with
     /// [`crate::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
     pub absent: Vec<PathBuf>,
+    /// Undoes what else it must not leave, now and then and when it has ended.
+    pub clear: Clear,
     /// Its folder for temporary files, which may be written and which `TMPDIR` names.
     pub temporary: Option<PathBuf>,
     /// `/dev/shm` is its own, and empty.

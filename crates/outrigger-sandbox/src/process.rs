@@ -198,6 +198,7 @@ impl Corpse {
         }
         if !self.absent.is_empty() {
             self.absent.put_aside();
+            self.absent.clear(true);
         }
         if let Some(ledger) = &self.ledger
             && let Err(error) = ledger.forget(self.pid)

@@ -155,7 +155,10 @@ impl Spawner {
                     let absent = spec
                         .policy
                         .as_ref()
-                        .map(|policy| Absent::of(&policy.absent));
+                        .map(|policy| Absent::of(&policy.absent, policy.clear.clone()));
+                    if let (Some(absent), Some(ledger)) = (&absent, &ledger) {
+                        absent.record(ledger.folder());
+                    }
                     let mut started = match start(&spec) {
                         Ok(started) => started,
                         Err(error) => {

@@ -101,7 +101,9 @@ fn watch() {
             }
         }
         for watched in &all {
+            watched.absent.beat();
             watched.absent.put_aside();
+            watched.absent.clear(false);
         }
         end_uncovered(&mut all);
     }

@@ -110,6 +110,7 @@ impl From<AgentError> for ApiError {
             | AgentError::NothingToCompact(_)
             | AgentError::Model(_) => StatusCode::BAD_REQUEST,
             AgentError::NoMessage { .. } => return Self::missing(error.to_string()),
+            AgentError::NotGranted(_) => return Self::forbidden(error.to_string()),
             AgentError::Busy(id) | AgentError::Working(id) => {
                 return Self::tagged(
                     StatusCode::CONFLICT,
@@ -120,6 +121,7 @@ impl From<AgentError> for ApiError {
             }
             AgentError::Part(_) | AgentError::BadFormat(_) => StatusCode::BAD_REQUEST,
             AgentError::Conflict { .. } => StatusCode::CONFLICT,
+            AgentError::RunsLater { .. } => StatusCode::FORBIDDEN,
             AgentError::WaitsForItself(_) | AgentError::Moved(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -10,10 +10,12 @@ use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use outrigger_agent::{Agent, AgentError, LoginError};
 use outrigger_protocol::auth::Credential;
+use outrigger_protocol::id::PluginId;
 use outrigger_protocol::message::NamedError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::author::By;
 use crate::dispatch::{FromPlugin, Sender};
 use crate::error::ApiError;
 
@@ -38,9 +40,16 @@ async fn of_its_own(
     if request.extensions().get::<FromPlugin>().is_some() {
         let sender = request.extensions().get::<Sender>();
         let sender = sender.and_then(|sender| sender.0.as_deref());
-        if !sender.is_some_and(|plugin| agent.owns_auth(plugin, &id)) {
+        let why = match sender {
+            Some(plugin) if agent.may_set_credential(plugin, &id) => None,
+            Some(plugin) if agent.owns_auth(plugin, &id) => {
+                Some("another login stored it, and the plugin has no `model = true`".to_owned())
+            }
+            _ => Some(format!("it does not bring the authentication of {id}")),
+        };
+        if let Some(why) = why {
             return ApiError::forbidden(format!(
-                "the credential of {id} is not this plugin's to change: it does not bring the authentication of {id}"
+                "the credential of {id} is not this plugin's to change: {why}"
             ))
             .into_response();
         }
@@ -52,6 +61,7 @@ async fn of_its_own(
 async fn set(
     State(agent): State<Agent>,
     Path(id): Path<String>,
+    By(by): By,
     body: String,
 ) -> Result<Json<bool>, ApiError> {
     let credential: Credential = serde_json::from_str(&body).map_err(|_| {
@@ -60,7 +70,11 @@ async fn set(
         )
     })?;
     agent
-        .set_credential(&id, &credential)
+        .set_credential(
+            &id,
+            &credential,
+            by.plugin_id().as_ref().map(PluginId::as_str),
+        )
         .await
         .map_err(AgentError::from)?;
     Ok(Json(true))

@@ -15,7 +15,7 @@ use outrigger_protocol::session::{PromptInput, Session};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::author::Author;
+use crate::author::{Author, By};
 use crate::error::ApiError;
 use crate::scope::outside_the_box;
 
@@ -224,9 +224,11 @@ struct Revert {
 async fn revert(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    By(by): By,
     Json(body): Json<Revert>,
 ) -> Answer<Session> {
-    let done = agent.revert(&id, &body.message_id, body.part_id.as_ref(), body.force);
+    let part = body.part_id.as_ref();
+    let done = agent.revert(&id, &body.message_id, part, body.force, &by);
     Ok(Json(done.await?))
 }
 
@@ -239,31 +241,35 @@ struct Unrevert {
 async fn unrevert(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    By(by): By,
     body: Bytes,
 ) -> Answer<Session> {
     let body: Unrevert = optional(&body)?;
-    Ok(Json(agent.unrevert(&id, body.force).await?))
+    Ok(Json(agent.unrevert(&id, body.force, &by).await?))
 }
 
 async fn remove_message(
     State(agent): State<Agent>,
     Path((id, message)): Path<(SessionId, MessageId)>,
+    By(by): By,
 ) -> Answer<bool> {
-    agent.remove_message(&id, &message).await?;
+    agent.remove_message(&id, &message, &by).await?;
     Ok(Json(true))
 }
 
 async fn remove_part(
     State(agent): State<Agent>,
     Path((id, message, part)): Path<(SessionId, MessageId, PartId)>,
+    By(by): By,
 ) -> Answer<bool> {
-    agent.remove_part(&id, &message, &part).await?;
+    agent.remove_part(&id, &message, &part, &by).await?;
     Ok(Json(true))
 }
 
 async fn update_part(
     State(agent): State<Agent>,
     Path((id, message, part)): Path<(SessionId, MessageId, PartId)>,
+    By(by): By,
     Json(body): Json<Part>,
 ) -> Answer<Part> {
     agent.session(&id)?;
@@ -278,5 +284,5 @@ async fn update_part(
             );
         }
     }
-    Ok(Json(agent.update_part(body).await?))
+    Ok(Json(agent.update_part(body, &by).await?))
 }

@@ -490,9 +490,14 @@ impl<'a> Reader<'a> {
 
     // Text up to `end` in which only substitutions matter.
     fn scan(&mut self, end: &str) -> Option<()> {
+        self.depth += 1;
+        if self.depth > NESTED {
+            return None;
+        }
         loop {
             if self.starts(end) {
                 self.at += end.len();
+                self.depth -= 1;
                 return Some(());
             }
             self.scan_one()?;

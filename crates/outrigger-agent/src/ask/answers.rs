@@ -21,10 +21,12 @@ impl Agent {
     /// Why a reply by this plugin's client may not approve this question of the user's; `None` where it may.
     #[must_use]
     pub fn may_not_approve(&self, id: &PermissionId, plugin: &PluginId) -> Option<String> {
-        if lock(&self.inner.questions.firm).get(id) == Some(&Firmness::Person) {
-            return Some("only you may answer it: it is about what a plugin did".to_owned());
-        }
-        self.inner.may_not_approve(plugin)
+        let why = match lock(&self.inner.questions.firm).get(id) {
+            Some(Firmness::Person) => "it is about what a plugin did",
+            Some(Firmness::Startup) => "it is about a file that makes something run later",
+            Some(Firmness::Asked) | None => return self.inner.may_not_approve(plugin),
+        };
+        Some(format!("only you may answer it: {why}"))
     }
 
     /// Why this plugin's client may not answer what the model asks the user; `None` where it may.

@@ -35,7 +35,7 @@ impl Inner {
             patterns: vec![command.to_owned()],
             ..PermissionAsk::default()
         };
-        let answer = self.ask_user(request, asked, Answering::Ask).await;
+        let answer = self.ask_user(request, (asked, true), Answering::Ask).await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
         let mut causes = asker.causes.clone();
         for actor in answer.iter().flat_map(|it| &it.by) {

@@ -56,7 +56,9 @@ async fn with(
         }
         None => {
             let key = ask::secret("API key:")?;
-            agent.set_credential(&id, &Credential::key(key)).await?;
+            agent
+                .set_credential(&id, &Credential::key(key), None)
+                .await?;
         }
     }
     err(&format!("logged in to {}\n", super::name_of(&known, &id)));

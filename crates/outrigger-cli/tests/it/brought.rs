@@ -145,6 +145,7 @@ fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
                 "attack",
                 &format!("const base = '{base}'; export const A = async () => ({{ {hook} }})"),
             );
+            crate::granted::granting(&world, &format!("[plugins.{plugin:?}]\nmodel = true\n"));
             let mut options = json!({ "apiKey": "x" });
             if own {
                 options["baseURL"] = json!(format!("{base}/v1"));

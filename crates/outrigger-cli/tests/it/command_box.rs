@@ -35,7 +35,7 @@ fn has_views() -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user's own git")]
-fn git(folder: &Path, args: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     let output = std::process::Command::new("git")
         .args(["-c", "user.name=me", "-c", "user.email=me@x"])
         .args(args)
@@ -156,7 +156,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Each would be run by somebody else later. `G` is `.git`.
-const PLANTS: [&str; 42] = [
+const PLANTS: [&str; 51] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -199,6 +199,15 @@ const PLANTS: [&str; 42] = [
     "mkdir -p .claude && echo '{}' > .claude/settings.json",
     "mkdir -p .codex && echo x > .codex/config.toml",
     "rm -rf .opencode && mkdir -p .opencode/plugin && echo x > .opencode/plugin/x.js",
+    "mkdir -p .vscode && echo '{}' > .vscode/tasks.json",
+    "mkdir -p .vscode && echo '{}' > .vscode/settings.json",
+    "mkdir -p .idea/runConfigurations && echo x > .idea/runConfigurations/x.xml",
+    "echo 'touch x' > .envrc",
+    "echo '{}' > .mcp.json",
+    "mkdir -p .devcontainer && echo '{}' > .devcontainer/devcontainer.json",
+    "mkdir -p .cursor && echo '{}' > .cursor/mcp.json",
+    "mkdir -p .husky && echo x > .husky/pre-commit",
+    "echo '[hooks]' > mise.toml",
 ];
 
 /// All files below a folder with what they hold, but for what is put aside, made for commands, or the store's own.
@@ -280,6 +289,15 @@ fn commands_change_nothing_that_runs_the_next_time() {
         ".git/config.worktree",
         ".claude/settings.json",
         ".codex",
+        ".vscode/tasks.json",
+        ".vscode/settings.json",
+        ".idea",
+        ".envrc",
+        ".mcp.json",
+        ".devcontainer",
+        ".cursor",
+        ".husky",
+        "mise.toml",
     ] {
         assert!(
             fs::symlink_metadata(world.path(name)).is_err(),
@@ -515,4 +533,88 @@ fn commands_reach_no_terminal_of_the_users() {
     let read = rustix::io::read(&master, &mut shown).unwrap_or(0);
     let shown = String::from_utf8_lossy(&shown[..read]).into_owned();
     assert!(!shown.contains("forged"), "{shown:?}");
+}
+
+/// Repositories that a command makes in the project, and adds: the user's `git status` looks into them.
+#[test]
+fn repositories_of_commands_run_nothing_for_the_user() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let commit = "git commit -q --allow-empty -m x";
+    let rows = [
+        format!("git init -q sub && cd sub && {commit} && git config core.fsmonitor 'touch MARK; false' && cd .. && git add sub"),
+        format!("git init -q two && cd two && {commit} && printf '[include]\\n\\tpath = ../../more\\n' >> .git/config && printf '[core]\\n\\tfsmonitor = touch MARK\\n' > ../more && cd .. && git add two"),
+        format!("git init -q hooked && cd hooked && {commit} && printf '#!/bin/sh\\ntouch MARK\\n' > .git/hooks/post-index-change && chmod +x .git/hooks/post-index-change && cd .. && git add hooked"),
+        "rm -rf users/.git; git init -q users; git -C users config core.fsmonitor 'touch MARK; false'".to_owned(),
+        format!("git init -q alone && cd alone && {commit} && git config alias.st '!touch MARK'"),
+        "git config core.editor 'touch MARK'".to_owned(),
+        "git clone -q sub cloned && git -C cloned log --oneline && git -C cloned remote -v".to_owned(),
+    ];
+    let world = World::new([done()]);
+    let mark = world.root().join("ran").display().to_string();
+    let rows = rows.map(|row| row.replace("MARK", &mark));
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let world = with(&rows);
+    repository(&world);
+    home_file(&world, ".gitconfig", "[user]\nname=me\nemail=me@x\n");
+    // A submodule of the user's, with settings of its own.
+    let users = world.path("users");
+    fs::create_dir_all(&users).unwrap();
+    git(&users, &["init", "-q"]);
+    git(&users, &["commit", "-q", "--allow-empty", "-m", "x"]);
+    git(&users, &["config", "alias.mine", "!true"]);
+    git(&world.project(), &["add", "users"]);
+    let settings = fs::read(users.join(".git/config")).unwrap();
+    world.run(&["do it"]).ok();
+    std::thread::sleep(LOOKS);
+    let answers = world.mock.last().texts("tool");
+    for (at, what) in [
+        (0, "core.fsmonitor in the repository sub"),
+        (1, "include.path in the repository two"),
+        (2, "post-index-change"),
+        (4, "alias.st in the repository alone"),
+        (5, "commands do not change settings of git"),
+    ] {
+        assert!(answers[at].contains(what), "{at}: {}", answers[at]);
+    }
+    assert!(!world.path(".git/config.lock").exists());
+    assert!(!answers[6].contains("Commands must not"), "{}", answers[6]);
+    assert!(answers[6].contains("origin"), "{}", answers[6]);
+    for args in [&["status"][..], &["diff"], &["submodule", "status"]] {
+        git(&world.project(), args);
+    }
+    for folder in ["sub", "two", "hooked", "users", "alone"] {
+        git(&world.path(folder), &["status"]);
+        git(&world.path(folder), &["st"]);
+    }
+    let ran = Path::new(&mark).exists() || world.root().join("ran").exists();
+    assert!(!ran, "{answers:#?}");
+    assert_eq!(fs::read(users.join(".git/config")).unwrap(), settings);
+}
+
+/// What is there when Outrigger is killed is put aside by the next start.
+#[test]
+fn what_a_killed_outrigger_left_is_put_aside() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let world =
+        with(&["while :; do echo ../other > .git/commondir; echo x > .envrc; sleep 0.02; done"]);
+    repository(&world);
+    let running = world.start(world.command(&["run", "do it"]));
+    let minute = std::time::Duration::from_secs(60);
+    let made = || world.path(".git/commondir").exists() && world.path(".envrc").exists();
+    assert!(wait_until(minute, made));
+    running.signal(rustix::process::Signal::KILL);
+    running.end();
+    let left = fs::symlink_metadata(world.path(".envrc")).is_ok();
+    world.run(&["again"]);
+    for name in [".git/commondir", ".envrc"] {
+        assert!(!world.path(name).exists(), "{name} (left: {left})");
+    }
+    // What the user makes after that is the user's.
+    world.file(".envrc", "mine");
+    world.run(&["again"]);
+    assert_eq!(world.read(".envrc"), "mine");
 }

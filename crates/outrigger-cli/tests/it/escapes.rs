@@ -761,7 +761,8 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
         if let Some(code) = attack {
             fs::write(place.join("attack.js"), code).unwrap();
         }
-        world.run(&["do it"]).ok();
+        // In its sandbox a command does not make the plugin at all.
+        world.run_with(&FULL, &["do it"]).ok();
         assert!(world.path(".opencode/plugin/x.js").exists());
         let refused = world.run(&["again"]).exited(2);
         assert!(
@@ -794,6 +795,7 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
 #[test]
 fn settings_that_our_tools_wrote_count() {
     let path = ".opencode/opencode.json";
+    let named = json!({ "permission": { "edit": { path: "allow" } } });
     let write = |text: &str| turn([call("write", json!({ "filePath": path, "content": text }))]);
     let planted = bash("printf '{ \"username\": \"a\" }' > .opencode/opencode.json");
     let read = turn([call("read", json!({ "filePath": path }))]);
@@ -807,6 +809,7 @@ fn settings_that_our_tools_wrote_count() {
             .into_iter()
             .chain([planted, read, edit, done(), done()]),
     );
+    world.config(named);
     world.run(&["do it"]).ok();
     world.run(&["again"]).ok();
     world.run_with(&FULL, &["do it"]).ok();

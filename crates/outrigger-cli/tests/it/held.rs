@@ -121,7 +121,8 @@ fn what_comes_into_settings_while_they_are_formatted_does_not_count() {
         world.file("theirs", theirs);
         let formatter =
             json!({ "slow": { "command": ["cp", "theirs", "$FILE"], "extensions": [".jsonc"] } });
-        world.config(json!({ "formatter": formatter }));
+        let named = json!({ "edit": { path: "allow" } });
+        world.config(json!({ "formatter": formatter, "permission": named }));
         world.run(&["do it"]).ok();
         assert_eq!(world.read(path), theirs);
         let next = world.run(&["again"]);

@@ -320,13 +320,20 @@ const answer = async (url, init) => {
 }
 ";
 
+/// A login of this plugin's stored a credential.
+fn logged_in_by(world: &World, plugin: &std::path::Path, provider: &str) {
+    let file = world.store().with_file_name("auth.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let credential = json!({ "type": "api", "key": "own", "outriggerPlugin": plugin });
+    std::fs::write(file, json!({ provider: credential }).to_string()).unwrap();
+}
+
 /// A plugin that is its own model asks for what it likes; the user's rules were not made for it.
 #[test]
 fn a_plugin_that_speaks_for_the_model_calls_nothing_without_a_grant() {
     let loader = format!(
         "{SPEAKS}export const M = async () => ({{ auth: {{ provider: 'acme', methods: [], loader: async () => ({{ apiKey: 'x', fetch: answer }}) }} }})\n"
     );
-    let content = r#"{"acme":{"type":"oauth","refresh":"r","access":"a","expires":1}}"#;
     for (granted, args, ran) in [
         (None, &["do it"][..], false),
         (None, &["--auto", "do it"], false),
@@ -344,7 +351,8 @@ fn a_plugin_that_speaks_for_the_model_calls_nothing_without_a_grant() {
         if let Some(grant) = granted {
             granting(&world, &format!("[plugins.{plugin:?}]\n{grant} = true\n"));
         }
-        let run = world.run_with(&[("OPENCODE_AUTH_CONTENT", content)], args);
+        logged_in_by(&world, &plugin, "acme");
+        let run = world.run(args);
         assert_eq!(
             world.path("ran.txt").exists(),
             ran,
@@ -369,7 +377,6 @@ fn a_plugin_that_says_where_the_model_is_calls_nothing_without_a_grant() {
         "provider: { id: 'mock', models: async (p) => Object.fromEntries(Object.entries(p.models).map(([id, m]) => [id, { ...m, api: { ...m.api, url: BASE } }])) }",
         "auth: { provider: 'mock', methods: [], loader: async () => ({ baseURL: BASE, apiKey: 'x' }) }",
     ];
-    let content = r#"{"mock":{"type":"oauth","refresh":"r","access":"a","expires":1}}"#;
     for way in ways {
         for granted in [false, true] {
             let world = allowing([bash("echo ran > ran.txt"), done()]);
@@ -384,7 +391,8 @@ fn a_plugin_that_says_where_the_model_is_calls_nothing_without_a_grant() {
                 &world,
                 &format!("[plugins.{plugin:?}]\nhosts = [\"127.0.0.1\"]\n{model}"),
             );
-            let run = world.run_with(&[("OPENCODE_AUTH_CONTENT", content)], &["do it"]);
+            logged_in_by(&world, &plugin, "mock");
+            let run = world.run(&["do it"]);
             assert_eq!(
                 world.path("ran.txt").exists(),
                 granted,

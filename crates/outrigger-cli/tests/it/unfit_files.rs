@@ -63,6 +63,7 @@ fn put(at: &Path, kind: &str) {
         }
         "a folder" => fs::create_dir(at).unwrap(),
         "a device" => std::os::unix::fs::symlink("/dev/zero", at).unwrap(),
+        "a loop" => std::os::unix::fs::symlink(at, at).unwrap(),
         _ => File::create(at).unwrap().set_len(3 << 30).unwrap(),
     }
 }
@@ -108,7 +109,9 @@ fn starts(world: &World, case: &str, is_trusted: bool) -> Done {
 
 #[test]
 fn the_program_starts_beside_files_that_are_none() {
-    for kind in ["a pipe", "a socket", "a folder", "a device", "3 GiB"] {
+    for kind in [
+        "a pipe", "a socket", "a folder", "a device", "a loop", "3 GiB",
+    ] {
         for is_trusted in [false, true] {
             let world = world();
             for name in OF_PROJECT {
@@ -141,8 +144,29 @@ fn the_program_starts_in_a_repository_whose_files_are_none() {
         ] {
             put(&world.path(".git").join(name), kind);
         }
-        starts(&world, kind, true);
+        let done = starts(&world, kind, true);
+        if kind == "a pipe" {
+            let why = "git is not started for";
+            assert!(done.stderr.contains(why), "{}", done.stderr);
+        }
     }
+}
+
+/// git would wait for who writes into it.
+#[test]
+fn a_pipe_as_settings_of_git_is_told_at_once() {
+    let world = world();
+    world.file(".git/HEAD", "ref: refs/heads/main\n");
+    put(&world.path(".git/config"), "a pipe");
+    let begun = std::time::Instant::now();
+    let done = world.run(&["run", "do it"]);
+    let took = begun.elapsed();
+    assert!(
+        done.stderr.contains("config: it is a named pipe"),
+        "{}",
+        done.stderr
+    );
+    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
 }
 
 /// What the user's own files say holds, or nothing starts: one that cannot be read denies what it would have denied.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::{self, Target};
 use super::notify::{Asked, Caller, Listener, Reply};
-use super::{Answer, Errno, Rules, connect_while, direct, errno_of, is_stream};
+use super::{Answer, Errno, Rules, connect_while, direct, errno_of, is_stream, own_unix};
 use crate::listens;
 
 /// Names are looked up at this port, where the system has its own server for that.
@@ -79,6 +79,15 @@ impl Loopback {
         }
     }
 
+    /// Sockets on which processes of the session listen, at the time of the call.
+    fn own(&self) -> impl FnOnce() -> HashSet<u64> + Send + 'static {
+        let services = Arc::clone(&self.0);
+        move || {
+            let own = services.own.lock().unwrap_or_else(PoisonError::into_inner);
+            own.clone()
+        }
+    }
+
     fn allows(&self, to: SocketAddr) -> Result<(), Errno> {
         if to.port() == DNS || self.0.ports.contains(&to.port()) {
             return Ok(());
@@ -120,6 +129,10 @@ impl Rules {
         asked: &Asked,
     ) -> Result<Answer, Errno> {
         use std::os::fd::AsRawFd as _;
+        if !self.unix_sockets {
+            let own = self.loopback.as_ref().ok_or(libc::EPERM)?.own();
+            return own_unix::connect(own, path, socket, &caller, (listener, asked));
+        }
         // The service sees this host, who may be let in where the caller is not.
         if caller.user != rustix::process::geteuid().as_raw() {
             return Err(libc::EPERM);

@@ -18,6 +18,7 @@ mod lead;
 mod line;
 mod loopback;
 mod notify;
+mod own_unix;
 mod probe;
 
 use std::io;
@@ -54,6 +55,8 @@ pub(crate) struct Rules {
     pub(crate) loopback: Option<Loopback>,
     /// Where other TCP connections are led; they are refused without it.
     pub(crate) door: Option<Door>,
+    /// UNIX sockets with a path may be connected to; without it those on which processes of the session listen.
+    pub(crate) unix_sockets: bool,
     /// UNIX sockets without a path may be connected to.
     pub(crate) abstract_sockets: bool,
 }

@@ -81,7 +81,9 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
     let filter = match calls::is_possible() {
         true => {
             let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
-            Some(calls::filter(policy.calls, ruled)?)
+            // Who decides about connections tells its own services from others.
+            let own = policy.loopback.is_some() && connects::is_possible();
+            Some(calls::filter(policy.calls, ruled, own)?)
         }
         false => None,
     };
@@ -96,6 +98,7 @@ fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
         bind: policy.bind_tcp.clone(),
         loopback: policy.loopback.clone(),
         door: spec.door.clone(),
+        unix_sockets: policy.calls.is_none_or(|calls| calls.unix_sockets),
         abstract_sockets: policy.reach_out,
     })
 }

@@ -107,3 +107,74 @@ async fn services_of_the_session_are_reached() {
     assert!(said.contains("own"), "{said}{errors}");
     assert!(errors.contains("refused"), "{errors}");
 }
+
+/// Listens at `$S` and answers, in the background.
+const SERVES_UNIX: &str = "perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Local => $ENV{S}, Listen => 5) or die \"$!\"; \
+    while ($c = $s->accept) { print $c \"own\\n\"; close $c }' & for i in $(seq 100); do test -S $S && break; sleep 0.05; done; sleep 0.1; ";
+/// Connects to `$S`, or `$T`.
+const ASKS_UNIX: &str = "perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die \"$!\\n\"; print <$s>' ";
+
+/// A command reaches the UNIX sockets of its own servers and no other, by whatever name.
+#[tokio::test]
+async fn unix_sockets_of_the_session_are_reached_and_no_others() {
+    if !spawner().has_connects() {
+        return println!("skipped: connections are not decided about by address");
+    }
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let outside = std::os::unix::net::UnixListener::bind(at("outside")).unwrap();
+    outside.set_nonblocking(true).unwrap();
+    std::fs::create_dir(at("own")).unwrap();
+    let (session, other) = (Loopback::new(Vec::new()), Loopback::new(Vec::new()));
+    let own = format!("{SERVES_UNIX}{ASKS_UNIX}$S");
+    let others = [
+        format!("{ASKS_UNIX}$T"),
+        format!("ln -s $T l; {ASKS_UNIX}l"),
+        format!("ln $T h && {ASKS_UNIX}h"),
+        // Its own name leads elsewhere when it is connected to.
+        format!("{SERVES_UNIX} rm $S; ln -s $T $S; {ASKS_UNIX}$S"),
+        format!("{SERVES_UNIX} mv $S $S.old; ln $T $S; {ASKS_UNIX}$S"),
+        // What is sent without a connection.
+        "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_DGRAM, 0) or exit 1'".to_owned(),
+        "perl -MSocket -e 'socketpair(S, T, AF_UNIX, SOCK_DGRAM, 0) or exit 1'".to_owned(),
+        "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_SEQPACKET, 0) or exit 1'".to_owned(),
+    ];
+    let run = |script: &str, loopback: &Loopback| {
+        let policy = policy(loopback).write(at("own")).read(dir.path());
+        let spec = bash(script).cwd(at("own")).var("S", at("own/s"));
+        output(spec.var("T", at("outside")).policy(policy))
+    };
+    let served = run(&own, &session).await.unwrap();
+    let said = String::from_utf8_lossy(&served.stdout).into_owned();
+    let why = String::from_utf8_lossy(&served.stderr).into_owned();
+    assert!(said.contains("own"), "{said} {why}");
+    for script in others {
+        let _ = std::fs::remove_file(at("own/s"));
+        let output = run(&script, &session).await.unwrap();
+        assert!(!output.exit.success(), "{script}");
+        assert!(outside.accept().is_err(), "{script}");
+    }
+    // That of another session.
+    let _ = std::fs::remove_file(at("own/s"));
+    let serves = format!("{SERVES_UNIX} sleep 20");
+    let policy_of_server = policy(&session).write(at("own"));
+    let spec = bash(&serves).cwd(at("own")).var("S", at("own/s"));
+    let server = spawner()
+        .spawn(spec.policy(policy_of_server))
+        .await
+        .unwrap();
+    for _ in 0..100 {
+        if at("own/s").exists() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let asks = format!("{ASKS_UNIX}$S");
+    for (loopback, reached) in [(&session, true), (&other, false)] {
+        let output = run(&asks, loopback).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(said.contains("own"), reached, "{said}");
+    }
+    drop(server);
+}

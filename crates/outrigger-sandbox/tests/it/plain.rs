@@ -12,6 +12,7 @@ const TESTS: &[&str] = &[
     "confine::tcp",
     "loopback::services_of_others_are_not_reached",
     "loopback::services_of_the_session_are_reached",
+    "loopback::unix_sockets_of_the_session_are_reached_and_no_others",
     "namespace::a_boxed_process_sees_its_own_processes_only",
     "namespace::its_end_is_reported_as_it_was",
     "namespace::nothing_outlives_a_killed_host",

@@ -89,6 +89,20 @@ fn what_stands_before_an_error_is_found() {
             &["sh -c 'touch x'", "touch x"],
         ),
         (&"$(".repeat(100), &[]),
+        // Deep enough to overflow a stack.
+        (&"echo $(".repeat(100_000), &["echo"; 32]),
+        (
+            &format!("touch x; {}", "echo ${a:-".repeat(100_000)),
+            &["touch x", "echo"],
+        ),
+        (
+            &format!("touch x; echo \"{}", "${a:-\"".repeat(100_000)),
+            &["touch x", "echo"],
+        ),
+        (
+            &format!("touch x; echo {}", "$((".repeat(100_000)),
+            &["touch x", "echo"],
+        ),
     ] {
         assert_eq!(texts(source), want, "{source}");
     }

@@ -396,6 +396,15 @@ impl<'a> Running<'a> {
         }
         self.refused = child.refused();
         self.aside = child.put_aside();
+        // What it left is looked at where nothing else waits for it.
+        let (child, cleared) = tokio::task::spawn_blocking(move || {
+            let cleared = child.cleared();
+            (child, cleared)
+        })
+        .await
+        .map_err(|e| ToolError::failed(e.to_string()))?;
+        drop(child);
+        self.notes.extend(cleared);
         Ok(exit.flatten())
     }
 

@@ -6,7 +6,7 @@ mod server;
 mod skip;
 mod world;
 
-pub(crate) use mock::{Mock, call, done, text, turn};
+pub(crate) use mock::{Mock, Request, call, done, text, turn};
 pub(crate) use server::{Answer, Server, basic, free_port};
 pub(crate) use skip::{skip, skip_npm};
 pub(crate) use world::{

@@ -4,7 +4,9 @@
 use outrigger_sandbox::{Exit, Policy};
 
 /// What programs print where the sandbox refused something, and what that was.
-const SIGNS: [(&str, &str); 12] = [
+const SIGNS: [(&str, &str); 14] = [
+    ("could not write config file", GIT),
+    ("could not lock config file", GIT),
     ("Read-only file system", FILES),
     ("EROFS", FILES),
     ("Device or resource busy", FILES),
@@ -18,6 +20,7 @@ const SIGNS: [(&str, &str); 12] = [
     ("Function not implemented", CALLS),
     ("ENOSYS", CALLS),
 ];
+const GIT: &str = "commands do not change settings of git (`git config`, `remote add`, `push -u`), which say what git runs";
 const FILES: &str = "commands change the project, caches and $TMPDIR only";
 const KEYS: &str = "keys in the home folder are hidden from commands";
 const ANYTHING: &str = "a file, a socket or a service of this machine may be kept from commands";
@@ -60,6 +63,12 @@ mod tests {
                 code(128),
                 "git@x: Permission denied (publickey).",
                 Some(KEYS),
+            ),
+            (
+                &boxed,
+                code(4),
+                "error: could not write config file .git/config: Device or resource busy",
+                Some(GIT),
             ),
             (&boxed, code(1), "Error: EACCES, open 'x'", Some(ANYTHING)),
             (&boxed, code(0), "Read-only file system", None),

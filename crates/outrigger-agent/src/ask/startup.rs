@@ -1,0 +1,35 @@
+//! Files that make something run later ([`crate::access::startup`]), where a tool would change them.
+
+use super::*;
+
+impl Inner {
+    /// That a person has to let a tool change these files, where one of them makes something run later and neither a rule of the user's
+    /// names it nor the user let it before.
+    pub(super) async fn runs_later(
+        &self,
+        asker: &Asker<'_>,
+        permission: &str,
+        patterns: &[String],
+    ) -> Option<Insistence> {
+        if permission != "edit" {
+            return None;
+        }
+        let written = self.user_rules.written(asker.rules);
+        let let_before = lock(&self.questions.startup).clone();
+        let asked = patterns.iter().filter(|it| !let_before.contains(*it));
+        let asked: Vec<String> = asked.cloned().collect();
+        let (access, worktree) = (self.access.clone(), self.place.worktree.clone());
+        let all = asked.clone();
+        let look = move || access.runs_later(&worktree, &all, &written);
+        let found = tokio::task::spawn_blocking(look).await;
+        // Where nobody could look, all of them are taken for such files.
+        let found = found.unwrap_or_else(|_| RunsLater::unknown(asked));
+        (!found.is_empty()).then_some(Insistence::RunsLater(found))
+    }
+}
+
+/// A rule that names the first of these files.
+pub(super) fn rule(files: &[String]) -> String {
+    let first = files.first().map(String::as_str).unwrap_or_default();
+    format!("{}", json!({ "edit": { first: "allow" } }))
+}

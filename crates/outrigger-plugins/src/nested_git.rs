@@ -1,0 +1,338 @@
+//! Repositories below a project that a process in a sandbox made or changed: `git status` of the user's in the project looks into
+//! those that the index names, with the settings and hooks that they have. What of these starts a program is taken out when the process
+//! has ended (issue 18, finding 6).
+
+mod harmless;
+mod index;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use outrigger_sandbox::absent::{Place, SUFFIX};
+
+use crate::git_config::{self, Setting};
+use crate::git_files::is_repository;
+
+/// How deep below the project's root repositories are looked for that the index does not name.
+const DEPTH: usize = 3;
+/// Files and folders that are looked at for them.
+const MAX_ENTRIES: usize = 4000;
+/// Repositories in each other.
+const MAX_NESTING: usize = 8;
+/// What holds very many files and is not worked in.
+const SKIPPED: [&str; 4] = [".git", "node_modules", "target", ".venv"];
+/// Times of a file system are a little behind those of the system.
+const BEHIND: Duration = Duration::from_secs(2);
+/// Files of a repository that say what runs, but for hooks.
+const SETTINGS: [&str; 2] = ["config", "config.worktree"];
+
+/// A file, whatever it holds: device, number and time of its last change, which no process can set.
+type Stamp = (u64, u64, i64, i64);
+
+/// What a repository had that says what runs, by path.
+type Stamps = Vec<(PathBuf, Option<Stamp>)>;
+
+/// The repositories below a project as they were before a process.
+#[derive(Debug)]
+pub(crate) struct NestedGit {
+    worktree: PathBuf,
+    before: HashMap<PathBuf, Stamps>,
+    /// In seconds since 1970.
+    began: i64,
+    /// There before the process, by the user's git.
+    locked: bool,
+}
+
+/// A repository below the project.
+struct Repository {
+    /// Its folder, relative to the project's root.
+    folder: PathBuf,
+    /// `.git` in it.
+    entry: PathBuf,
+    /// Where that leads: its own folder, and the one whose settings it has.
+    stores: BTreeSet<PathBuf>,
+}
+
+impl NestedGit {
+    /// As they are now. Blocking.
+    pub(crate) fn before(worktree: &Path) -> Self {
+        let began = SystemTime::now() - BEHIND;
+        let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut nested = Self {
+            worktree: worktree.canonicalize().unwrap_or_else(|_| worktree.into()),
+            before: HashMap::new(),
+            began: i64::try_from(began.as_secs()).unwrap_or_default(),
+            locked: false,
+        };
+        nested.locked = nested.lock().exists();
+        let linked = nested.linked();
+        let stamped = linked.iter().map(|it| (it.folder.clone(), it.stamps()));
+        nested.before = stamped.collect();
+        nested
+    }
+
+    /// What of the repositories that were there says what they run: to be kept as it is, and names that are not to come.
+    pub(crate) fn kept(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        // A repository itself may be changed, what it runs may not.
+        let is_whole = |path: &Path| path.ends_with(".git") && path.is_dir();
+        let all = self.before.values().flatten();
+        let all = all.filter(|(path, _)| !is_whole(path));
+        let (there, not): (Vec<_>, Vec<_>) = all.partition(|(_, stamp)| stamp.is_some());
+        let paths = |list: Vec<&(PathBuf, Option<Stamp>)>| {
+            list.into_iter().map(|(path, _)| path.clone()).collect()
+        };
+        (paths(there), paths(not))
+    }
+
+    /// Takes out what a process has put there that starts programs, and answers what was done, for whoever reads the result. Before
+    /// it `has_ended`, of what the index names. Blocking.
+    pub(crate) fn clear(&self, has_ended: bool) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut all = self.linked();
+        if has_ended {
+            let known: BTreeSet<PathBuf> = all.iter().map(|it| it.folder.clone()).collect();
+            let others = self.appeared().into_iter();
+            all.extend(others.filter(|it| !known.contains(&it.folder)));
+        }
+        for repository in all {
+            if self.before.get(&repository.folder) != Some(&repository.stamps()) {
+                self.clear_one(&repository, &mut told);
+            }
+        }
+        // git leaves it where it may not replace its settings, and takes it for somebody else's next time.
+        let lock = self.lock();
+        if has_ended && !self.locked && lock.is_file() && fs::remove_file(&lock).is_ok() {
+            told.push(
+                "Commands must not change .git/config (`git config`, `remote add`, `push -u`): the user can, in a terminal or by letting \
+                 the command run outside of the sandbox when asked."
+                    .to_owned(),
+            );
+        }
+        told
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.worktree.join(".git/config.lock")
+    }
+
+    /// Those that the index names, and what their indexes name.
+    fn linked(&self) -> Vec<Repository> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        let Some(top) = store(&self.worktree.join(".git")) else {
+            return found;
+        };
+        let mut waiting = VecDeque::from([(PathBuf::new(), top, 0)]);
+        while let Some((folder, git, depth)) = waiting.pop_front() {
+            if depth > MAX_NESTING || !seen.insert((folder.clone(), git.clone())) {
+                continue;
+            }
+            for link in index::links(&git) {
+                // A name that leads elsewhere is none that git takes.
+                if link.is_absolute() || link.components().any(|it| it.as_os_str() == "..") {
+                    continue;
+                }
+                let folder = folder.join(link);
+                let Some(repository) = self.repository(folder.clone()) else {
+                    continue;
+                };
+                let own = store(&repository.entry);
+                waiting.extend(own.map(|own| (folder, own, depth + 1)));
+                found.push(repository);
+            }
+        }
+        found
+    }
+
+    /// Those that came into folders not far below the root since the process began.
+    fn appeared(&self) -> Vec<Repository> {
+        let mut found = Vec::new();
+        let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
+        let mut seen = 0;
+        while let Some((folder, depth)) = waiting.pop_front() {
+            let entries = fs::read_dir(self.worktree.join(&folder)).into_iter();
+            for entry in entries.flatten().flatten() {
+                seen += 1;
+                if seen > MAX_ENTRIES {
+                    return found;
+                }
+                let name = entry.file_name();
+                let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
+                if !is_folder || SKIPPED.iter().any(|it| name == *it) {
+                    continue;
+                }
+                let folder = folder.join(name);
+                if let Some(repository) = self.repository(folder.clone())
+                    && self.is_new(&repository)
+                {
+                    found.push(repository);
+                }
+                if depth + 1 < DEPTH {
+                    waiting.push_back((folder, depth + 1));
+                }
+            }
+        }
+        found
+    }
+
+    fn is_new(&self, repository: &Repository) -> bool {
+        let stamps = repository.stamps().into_iter();
+        let mut times = stamps.filter_map(|(_, stamp)| Some(stamp?.2));
+        times.any(|changed| changed >= self.began)
+    }
+
+    fn repository(&self, folder: PathBuf) -> Option<Repository> {
+        let whole = self.worktree.join(&folder);
+        // git does not follow links on the way to a repository either.
+        if whole.canonicalize().ok()? != whole {
+            return None;
+        }
+        let entry = whole.join(".git");
+        fs::symlink_metadata(&entry).ok()?;
+        let mut stores = BTreeSet::new();
+        if let Some(own) = store(&entry) {
+            let common = outrigger_files::read_to_string(&own.join("commondir"), 4096);
+            let common = common
+                .ok()
+                .and_then(|it| own.join(it.trim()).canonicalize().ok());
+            stores.extend(common);
+            stores.insert(own);
+        }
+        Some(Repository {
+            folder,
+            entry,
+            stores,
+        })
+    }
+
+    fn clear_one(&self, repository: &Repository, told: &mut Vec<String>) {
+        let folder = repository.folder.display();
+        let project = self.repository(PathBuf::new());
+        let project = project.map(|it| it.stores).unwrap_or_default();
+        for git in &repository.stores {
+            // The project's own settings no process in a sandbox changes.
+            if project.contains(git) {
+                continue;
+            }
+            let mut inside = project.iter().chain([&self.worktree]);
+            // That of another project has its own settings, and is not for this one to name.
+            let Some(base) = inside.find(|it| git.starts_with(it)) else {
+                let entry = Place::of(&self.worktree, &repository.entry);
+                if entry.and_then(|it| it.put_aside()).is_some() {
+                    told.push(format!(
+                        "{folder}/.git leads out of the project, to {}; it was renamed to .git{}-*.",
+                        git.display(),
+                        SUFFIX
+                    ));
+                }
+                return;
+            };
+            for name in SETTINGS {
+                let taken = clear_settings(base, &git.join(name));
+                if !taken.is_empty() {
+                    told.push(format!(
+                        "Commands must not set {} in the repository {folder}; it was taken out (the file as it was: {name}{}-*).",
+                        taken.join(", "),
+                        SUFFIX
+                    ));
+                }
+            }
+            let hooks = active_hooks(git);
+            let aside = |it: &&PathBuf| Place::of(base, it).and_then(|it| it.put_aside()).is_some();
+            for hook in hooks.iter().filter(aside) {
+                let name = hook.file_name().unwrap_or_default().display();
+                told.push(format!(
+                    "Commands must not make hooks: {name} in the repository {folder} was renamed to {name}{}-*.",
+                    SUFFIX
+                ));
+            }
+        }
+    }
+}
+
+impl Repository {
+    fn stamps(&self) -> Stamps {
+        let mut paths = vec![self.entry.clone()];
+        for git in &self.stores {
+            paths.extend(SETTINGS.iter().map(|name| git.join(name)));
+            paths.push(git.join("commondir"));
+            paths.push(git.join("hooks"));
+            paths.extend(active_hooks(git));
+        }
+        // A folder changes with all that is done in it.
+        let of = |path: PathBuf| {
+            let meta = fs::symlink_metadata(&path).ok();
+            let stamp = meta.map(|it| match it.is_dir() {
+                true => (it.dev(), it.ino(), 0, 0),
+                false => (it.dev(), it.ino(), it.ctime(), it.ctime_nsec()),
+            });
+            (path, stamp)
+        };
+        paths.into_iter().map(of).collect()
+    }
+}
+
+/// Where a `.git` has its repository: it is a folder, a file that names one, or a link.
+fn store(entry: &Path) -> Option<PathBuf> {
+    if entry.is_dir() {
+        return entry.canonicalize().ok();
+    }
+    let text = outrigger_files::read_to_string(entry, 4096).ok()?;
+    let named = text.strip_prefix("gitdir:")?.trim();
+    let git = entry.parent()?.join(named).canonicalize().ok()?;
+    is_repository(&git).then_some(git)
+}
+
+/// What git would run of a folder of hooks, or the folder, where it is a link.
+fn active_hooks(git: &Path) -> Vec<PathBuf> {
+    let hooks = git.join("hooks");
+    if hooks.is_symlink() {
+        return vec![hooks];
+    }
+    let entries = fs::read_dir(&hooks).into_iter().flatten().flatten();
+    let names = entries.map(|it| it.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !name.ends_with(".sample") && !name.contains(SUFFIX) && !path.is_dir()
+    });
+    names.collect()
+}
+
+/// Leaves of a file of settings what starts nothing, and answers what was taken out.
+fn clear_settings(base: &Path, path: &Path) -> Vec<String> {
+    let Ok(meta) = fs::symlink_metadata(path) else {
+        return Vec::new();
+    };
+    let is_read = meta.is_file() && meta.len() <= outrigger_files::SETTINGS;
+    let settings = if is_read {
+        git_config::read(path)
+    } else {
+        Vec::new()
+    };
+    let (kept, taken): (Vec<Setting>, Vec<Setting>) =
+        settings.into_iter().partition(harmless::is_harmless);
+    if is_read && taken.is_empty() {
+        return Vec::new();
+    }
+    let Some(place) = Place::of(base, path) else {
+        return Vec::new();
+    };
+    if place.put_aside().is_none() {
+        tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
+    }
+    if let Err(error) = place.write_new(&git_config::write(&kept)) {
+        tracing::warn!("[sandbox] {} is not written anew: {error}", path.display());
+    }
+    match is_read {
+        true => {
+            let keys: BTreeSet<String> = taken.iter().map(Setting::key).collect();
+            keys.into_iter().collect()
+        }
+        false => vec!["settings that cannot be read".to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests;

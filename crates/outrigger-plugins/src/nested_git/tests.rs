@@ -1,0 +1,250 @@
+//! Repositories of a command, against real git.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use super::*;
+
+#[expect(clippy::disallowed_methods, reason = "the user's own git")]
+fn git(folder: &Path, args: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args([
+            "-c",
+            "user.name=me",
+            "-c",
+            "user.email=me@x",
+            "-c",
+            "protocol.file.allow=always",
+        ])
+        .args(args)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+fn commit(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    git(folder, &["init", "-q"]);
+    git(folder, &["commit", "-q", "--allow-empty", "-m", "one"]);
+}
+
+fn set(folder: &Path, key: &str, ran: &Path) {
+    git(
+        folder,
+        &["config", key, &format!("touch {}; false", ran.display())],
+    );
+}
+
+struct World {
+    project: PathBuf,
+    ran: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let project = root.join("project");
+        commit(&project);
+        // What the user has there already stays as it is.
+        let ran = root.join("ran");
+        commit(&project.join("users"));
+        set(&project.join("users"), "alias.mine", &ran);
+        git(&project, &["add", "users"]);
+        std::thread::sleep(BEHIND + Duration::from_millis(1100));
+        Self {
+            project,
+            ran,
+            _dir: dir,
+        }
+    }
+}
+
+/// What a command makes, by name.
+type Case = (&'static str, fn(&World));
+
+/// What a command makes of a repository in the project does not run when the user looks.
+#[test]
+fn what_a_repository_of_a_command_runs_is_taken_out() {
+    let makes: [Case; 9] = [
+        ("a new one that is added", |it| {
+            let sub = it.project.join("sub");
+            commit(&sub);
+            set(&sub, "core.fsmonitor", &it.ran);
+            git(&it.project, &["add", "sub"]);
+        }),
+        ("settings that are included", |it| {
+            let sub = it.project.join("sub");
+            commit(&sub);
+            set(&sub, "core.fsmonitor", &it.ran);
+            fs::rename(sub.join(".git/config"), sub.join("more")).unwrap();
+            fs::write(sub.join(".git/config"), "[include] path = ../more\n").unwrap();
+            git(&it.project, &["add", "sub"]);
+        }),
+        ("a hook", |it| {
+            let sub = it.project.join("sub");
+            commit(&sub);
+            let hook = sub.join(".git/hooks/post-index-change");
+            fs::create_dir_all(hook.parent().unwrap()).unwrap();
+            let text = format!("#!/bin/sh\ntouch {}\n", it.ran.display());
+            let mut options = fs::OpenOptions::new();
+            let file = options.write(true).create(true).truncate(true).mode(0o755);
+            file.open(&hook)
+                .unwrap()
+                .write_all(text.as_bytes())
+                .unwrap();
+            git(&it.project, &["add", "sub"]);
+            fs::write(sub.join("f"), "").unwrap();
+            git(&sub, &["add", "f"]);
+            let _ = fs::remove_file(&it.ran);
+        }),
+        ("a file that names it", |it| {
+            let (sub, other) = (it.project.join("sub"), it.project.join("deep/a/b/c/other"));
+            commit(&other);
+            set(&other, "core.fsmonitor", &it.ran);
+            commit(&sub);
+            git(&it.project, &["add", "sub"]);
+            fs::rename(sub.join(".git"), it.project.join("gone")).unwrap();
+            fs::write(sub.join(".git"), "gitdir: ../deep/a/b/c/other/.git\n").unwrap();
+        }),
+        ("a link to it", |it| {
+            let (sub, other) = (it.project.join("sub"), it.project.join("deep/a/b/c/other"));
+            commit(&other);
+            set(&other, "core.fsmonitor", &it.ran);
+            fs::create_dir_all(&sub).unwrap();
+            std::os::unix::fs::symlink(other.join(".git"), sub.join(".git")).unwrap();
+            git(&it.project, &["add", "sub"]);
+        }),
+        ("settings elsewhere", |it| {
+            let (sub, other) = (it.project.join("sub"), it.project.join("deep/a/b/c/other"));
+            commit(&other);
+            set(&other, "core.fsmonitor", &it.ran);
+            commit(&sub);
+            git(&it.project, &["add", "sub"]);
+            fs::write(sub.join(".git/commondir"), "../../deep/a/b/c/other/.git\n").unwrap();
+        }),
+        ("one in another", |it| {
+            let inner = it.project.join("sub/inner");
+            commit(&it.project.join("sub"));
+            commit(&inner);
+            set(&inner, "core.fsmonitor", &it.ran);
+            git(&it.project.join("sub"), &["add", "inner"]);
+            git(&it.project, &["add", "sub"]);
+        }),
+        ("settings of a worktree", |it| {
+            let sub = it.project.join("sub");
+            commit(&sub);
+            git(&sub, &["config", "extensions.worktreeConfig", "true"]);
+            let line = format!("[core]\n\tfsmonitor = touch {}; false\n", it.ran.display());
+            fs::write(sub.join(".git/config.worktree"), line).unwrap();
+            git(&it.project, &["add", "sub"]);
+        }),
+        ("an index that is split", |it| {
+            let sub = it.project.join("sub");
+            commit(&sub);
+            set(&sub, "core.fsmonitor", &it.ran);
+            git(&it.project, &["add", "sub"]);
+            git(&it.project, &["update-index", "--split-index"]);
+        }),
+    ];
+    for (what, make) in makes {
+        let world = World::new();
+        let nested = NestedGit::before(&world.project);
+        let mine = world.project.join("users/.git/config");
+        let before = fs::read(&mine).unwrap();
+        make(&world);
+        let told = nested.clear(true);
+        assert!(told.iter().any(|it| it.contains("sub")), "{what}: {told:?}");
+        assert!(!world.ran.exists(), "{what}");
+        for args in [&["status"][..], &["diff"], &["submodule", "status"]] {
+            git(&world.project, args);
+        }
+        git(&world.project.join("sub"), &["status"]);
+        assert!(!world.ran.exists(), "{what}: {told:?}");
+        assert_eq!(fs::read(&mine).unwrap(), before, "{what}");
+        assert!(
+            nested.clear(true).is_empty() || what == "a file that names it",
+            "{what}"
+        );
+    }
+}
+
+/// One that is not added, and one that leads out of the project.
+#[test]
+fn repositories_that_appear_are_looked_at_too() {
+    let world = World::new();
+    let nested = NestedGit::before(&world.project);
+    let (near, out) = (world.project.join("a/b/near"), world.project.join("out"));
+    commit(&near);
+    set(&near, "core.fsmonitor", &world.ran);
+    let users = world.project.parent().unwrap().join("other");
+    commit(&users);
+    set(&users, "alias.x", &world.ran);
+    let settings = fs::read(users.join(".git/config")).unwrap();
+    fs::create_dir(&out).unwrap();
+    fs::write(
+        out.join(".git"),
+        format!("gitdir: {}\n", users.join(".git").display()),
+    )
+    .unwrap();
+    let told = nested.clear(true);
+    assert_eq!(told.len(), 2, "{told:?}");
+    git(&near, &["status"]);
+    assert!(!world.ran.exists());
+    assert!(!out.join(".git").exists());
+    assert_eq!(fs::read(users.join(".git/config")).unwrap(), settings);
+}
+
+/// Ordinary work with repositories in a project changes nothing.
+#[test]
+fn clones_and_submodules_are_left_alone() {
+    let world = World::new();
+    let from = world.project.parent().unwrap().join("from");
+    commit(&from);
+    let nested = NestedGit::before(&world.project);
+    let address = from.display().to_string();
+    git(&world.project, &["clone", "-q", &address, "cloned"]);
+    git(&world.project, &["submodule", "add", &address, "sub"]);
+    git(
+        &world.project.join("cloned"),
+        &["checkout", "-q", "-b", "side"],
+    );
+    git(
+        &world.project.join("cloned"),
+        &["config", "user.name", "me"],
+    );
+    git(&world.project, &["worktree", "add", "-q", "tree"]);
+    let before = fs::read(world.project.join("cloned/.git/config")).unwrap();
+    assert_eq!(nested.clear(true), [""; 0]);
+    assert_eq!(
+        fs::read(world.project.join("cloned/.git/config")).unwrap(),
+        before
+    );
+    // What was there is kept from the next command.
+    let (kept, _) = NestedGit::before(&world.project).kept();
+    assert!(kept.contains(&world.project.join(".git/modules/sub/config")));
+    assert!(kept.contains(&world.project.join("sub/.git")));
+    assert!(!kept.contains(&world.project.join("users/.git")));
+}
+
+/// What is left of a refused `git config`.
+#[test]
+fn a_lock_of_settings_is_removed_and_explained() {
+    let world = World::new();
+    let nested = NestedGit::before(&world.project);
+    let lock = world.project.join(".git/config.lock");
+    fs::write(&lock, "").unwrap();
+    assert!(nested.clear(false).is_empty() && lock.exists());
+    let told = nested.clear(true);
+    assert!(
+        told[0].contains("outside of the sandbox") && !lock.exists(),
+        "{told:?}"
+    );
+    fs::write(&lock, "").unwrap();
+    assert!(NestedGit::before(&world.project).clear(true).is_empty());
+    assert!(lock.exists());
+}

@@ -1,0 +1,188 @@
+//! Files of a project that make something run later: the one list for the tools, the sandboxes of commands and plugins, and bridges
+//! (issue 18, finding 6). What people edit all day and run themselves (`package.json`, `Makefile`, workflows) is part of their
+//! project and not listed.
+
+use std::path::Path;
+
+use crate::settings::SETTINGS;
+
+/// git's own folder, or the file that names it.
+pub const GIT: &str = ".git";
+
+/// A file or folder of the list, with all below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartupFile {
+    /// From any folder of the project.
+    pub path: &'static str,
+    /// What runs it, and when: the end of a sentence.
+    pub runs: &'static str,
+}
+
+const BY_GIT: &str = "git runs or obeys it at its next command";
+const BY_AGENTS: &str = "an agent runs or obeys it when it starts next";
+const BY_EDITORS: &str = "an editor runs or obeys it when it opens the folder next";
+const BY_SHELLS: &str = "a shell runs it when it enters the folder next";
+const BY_CONTAINERS: &str = "it runs when the container is opened next";
+
+/// Folders of other agents, kept from commands and plugins as a whole where they are there.
+pub const OF_AGENTS: [&str; 5] = [".claude", ".codex", ".gemini", ".qwen", ".cursor"];
+
+const fn file(path: &'static str, runs: &'static str) -> StartupFile {
+    StartupFile { path, runs }
+}
+
+/// The list, but for what git reads. Of `.opencode` and `.claude` what is run or obeyed; plans and notes are text.
+pub const STARTUP: &[StartupFile] = &[
+    file("opencode.json", BY_AGENTS),
+    file("opencode.jsonc", BY_AGENTS),
+    file("outrigger.toml", BY_AGENTS),
+    file(".outrigger", BY_AGENTS),
+    file(".mcp.json", BY_AGENTS),
+    file(".opencode/opencode.json", BY_AGENTS),
+    file(".opencode/opencode.jsonc", BY_AGENTS),
+    file(".opencode/package.json", BY_AGENTS),
+    file(".opencode/bun.lock", BY_AGENTS),
+    file(".opencode/node_modules", BY_AGENTS),
+    file(".opencode/plugin", BY_AGENTS),
+    file(".opencode/plugins", BY_AGENTS),
+    file(".opencode/tool", BY_AGENTS),
+    file(".opencode/tools", BY_AGENTS),
+    file(".opencode/command", BY_AGENTS),
+    file(".opencode/commands", BY_AGENTS),
+    file(".opencode/agent", BY_AGENTS),
+    file(".opencode/agents", BY_AGENTS),
+    file(".opencode/mode", BY_AGENTS),
+    file(".opencode/modes", BY_AGENTS),
+    file(".opencode/skill", BY_AGENTS),
+    file(".opencode/skills", BY_AGENTS),
+    file(".claude/settings.json", BY_AGENTS),
+    file(".claude/settings.local.json", BY_AGENTS),
+    file(".claude/commands", BY_AGENTS),
+    file(".claude/agents", BY_AGENTS),
+    file(".claude/skills", BY_AGENTS),
+    file(".claude/hooks", BY_AGENTS),
+    file(".claude/plugins", BY_AGENTS),
+    file(".agents", BY_AGENTS),
+    file(".codex", BY_AGENTS),
+    file(".gemini", BY_AGENTS),
+    file(".qwen", BY_AGENTS),
+    file(".cursor", BY_AGENTS),
+    file(".windsurf", BY_AGENTS),
+    file(".roo", BY_AGENTS),
+    file(".kilocode", BY_AGENTS),
+    file(".continue", BY_AGENTS),
+    file(".amp", BY_AGENTS),
+    file("crush.json", BY_AGENTS),
+    file(".crush.json", BY_AGENTS),
+    file(".aider.conf.yml", BY_AGENTS),
+    file(".vscode/tasks.json", BY_EDITORS),
+    file(".vscode/settings.json", BY_EDITORS),
+    file(".vscode/launch.json", BY_EDITORS),
+    file(".vscode/mcp.json", BY_EDITORS),
+    file(".idea", BY_EDITORS),
+    file(".zed/settings.json", BY_EDITORS),
+    file(".zed/tasks.json", BY_EDITORS),
+    file(".zed/debug.json", BY_EDITORS),
+    file(".helix", BY_EDITORS),
+    file(".nvim.lua", BY_EDITORS),
+    file(".nvimrc", BY_EDITORS),
+    file(".exrc", BY_EDITORS),
+    file(".dir-locals.el", BY_EDITORS),
+    file(".devcontainer", BY_CONTAINERS),
+    file(".devcontainer.json", BY_CONTAINERS),
+    file(".envrc", BY_SHELLS),
+    file(".mise.toml", BY_SHELLS),
+    file("mise.toml", BY_SHELLS),
+    file(".husky", BY_GIT),
+    file(".githooks", BY_GIT),
+];
+
+/// A file of the list, as it was found in a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Startup {
+    /// The name in the path by which a rule has to name it: `.git`, `.vscode`, `.envrc`.
+    pub name: String,
+    /// What runs it, and when.
+    pub runs: &'static str,
+}
+
+/// Whether a path below a project's root is of the list, in whatever folder. Case does not count: some file systems do not tell
+/// cases apart.
+#[must_use]
+pub fn startup_file(below: &Path) -> Option<Startup> {
+    let parts: Vec<String> = below
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned())
+        .collect();
+    (0..parts.len()).find_map(|at| {
+        let rest = parts.get(at..)?;
+        let name = rest.first()?;
+        let found = |runs| Startup {
+            name: name.clone(),
+            runs,
+        };
+        if name.eq_ignore_ascii_case(GIT) {
+            return Some(found(BY_GIT));
+        }
+        // It has tasks and settings of its own.
+        if rest.len() == 1 && name.to_ascii_lowercase().ends_with(".code-workspace") {
+            return Some(found(BY_EDITORS));
+        }
+        let is = |entry: &&StartupFile| {
+            let mut rest = rest.iter();
+            entry
+                .path
+                .split('/')
+                .all(|want| rest.next().is_some_and(|it| it.eq_ignore_ascii_case(want)))
+        };
+        STARTUP.iter().find(is).map(|entry| found(entry.runs))
+    })
+}
+
+/// A file that git reads although its path does not say so: in a repository without a work tree, or a folder of hooks.
+#[must_use]
+pub fn read_by_git(name: String) -> Startup {
+    Startup { name, runs: BY_GIT }
+}
+
+/// Whether an entry is a setting of ours or of OpenCode, which waits for `outrigger config allow` where a plugin made it.
+#[must_use]
+pub fn waits_for_approval(path: &str) -> bool {
+    let first = path.split('/').next().unwrap_or_default();
+    SETTINGS.contains(&first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_later_is_found_in_any_folder() {
+        for (path, name) in [
+            (".git/hooks/pre-commit", Some(".git")),
+            ("sub/.git", Some(".git")),
+            ("sub/.GIT/config", Some(".GIT")),
+            (".vscode/tasks.json", Some(".vscode")),
+            ("packages/a/.vscode/tasks.json", Some(".vscode")),
+            (".vscode/extensions.json", None),
+            (".opencode/plugin/x.js", Some(".opencode")),
+            (".opencode/plans/x.md", None),
+            (".claude/settings.local.json", Some(".claude")),
+            (".claude/notes.md", None),
+            ("a/.envrc", Some(".envrc")),
+            ("x.code-workspace", Some("x.code-workspace")),
+            (".gitignore", None),
+            (".github/workflows/ci.yml", None),
+            ("package.json", None),
+            ("src/git/hooks/x", None),
+        ] {
+            let found = startup_file(Path::new(path)).map(|it| it.name);
+            assert_eq!(found.as_deref(), name, "{path}");
+        }
+        assert!(STARTUP.iter().all(|it| !it.path.starts_with('/')));
+        assert!(SETTINGS.iter().all(|it| {
+            let below = STARTUP.iter().any(|entry| entry.path.starts_with(it));
+            below && waits_for_approval(it)
+        }));
+    }
+}

@@ -1,0 +1,157 @@
+//! Something below a folder, to be moved away or replaced. A process that runs may put links to places of the user's in the way
+//! meanwhile, and this program would follow them with its own rights: so each folder on the way is opened, and none that is a link.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, openat, openat2, renameat, statat,
+    unlinkat,
+};
+
+use rustix::io::Errno;
+
+use super::SUFFIX;
+
+/// How often one file is moved before it is removed: a process may be in the way.
+const TRIES: u32 = 8;
+const FOLDER: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// A name that something has, in an open folder.
+#[derive(Debug)]
+pub struct Place {
+    folder: OwnedFd,
+    name: OsString,
+    /// For people.
+    path: PathBuf,
+}
+
+impl Place {
+    /// What is at a path below `base`, which has no links; `None` where nothing is. A link on the way stands for what it leads to.
+    #[must_use]
+    pub fn of(base: &Path, path: &Path) -> Option<Self> {
+        let mut folder =
+            openat2(CWD, base, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+        let mut shown = base.to_path_buf();
+        let mut names = path.strip_prefix(base).ok()?.components().peekable();
+        while let Some(name) = names.next() {
+            let Component::Normal(name) = name else {
+                return None;
+            };
+            shown.push(name);
+            let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            let is_last = names.peek().is_none();
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory if !is_last => {
+                    folder = openat(&folder, name, FOLDER, Mode::empty()).ok()?;
+                }
+                FileType::Symlink if !is_last && !super::is_there(path) => return None,
+                kind if is_last || kind == FileType::Symlink => {
+                    return Some(Self {
+                        folder,
+                        name: name.to_owned(),
+                        path: shown,
+                    });
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Renames it to a name with [`SUFFIX`] that nobody can have taken, which it answers; `None` where it stays.
+    #[must_use]
+    pub fn put_aside(&self) -> Option<PathBuf> {
+        for _ in 0..TRIES {
+            let mut bytes = [0; 8];
+            getrandom::fill(&mut bytes).ok()?;
+            let mut other = self.name.clone();
+            other.push(format!("{SUFFIX}-{:016x}", u64::from_ne_bytes(bytes)));
+            if statat(&self.folder, &other, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                continue;
+            }
+            match renameat(&self.folder, &self.name, &self.folder, &other) {
+                Ok(()) => return Some(self.path.with_file_name(other)),
+                // Whoever made it may have made its folder one that nobody writes to.
+                Err(Errno::ACCESS | Errno::PERM) => {
+                    // Where this fails, the next try does.
+                    let _ = chmodat(&self.folder, ".", Mode::RWXU, AtFlags::empty());
+                }
+                Err(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Writes a file where nothing is any more.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write_new(&self, text: &str) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o644);
+        let file = openat(&self.folder, &self.name, flags, mode)?;
+        File::from(file).write_all(text.as_bytes())
+    }
+
+    /// Removes it, if it is no folder with something in it.
+    pub(super) fn remove(&self) -> bool {
+        let name: &OsStr = &self.name;
+        unlinkat(&self.folder, name, AtFlags::empty()).is_ok()
+            || unlinkat(&self.folder, name, AtFlags::REMOVEDIR).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    /// The user's file stays where a process laid a link to its folder, and the link goes.
+    #[test]
+    fn what_links_lead_to_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (project, users) = (root.join("project"), root.join("users"));
+        fs::create_dir_all(&project).unwrap();
+        fs::create_dir_all(&users).unwrap();
+        fs::write(users.join("tasks.json"), "mine").unwrap();
+        symlink(&users, project.join(".vscode")).unwrap();
+        let place = Place::of(&project, &project.join(".vscode/tasks.json")).unwrap();
+        assert!(place.put_aside().is_some());
+        assert!(!project.join(".vscode").exists());
+        assert_eq!(
+            fs::read_to_string(users.join("tasks.json")).unwrap(),
+            "mine"
+        );
+        // One that leads to nothing of that name says nothing.
+        symlink(&users, project.join(".vscode")).unwrap();
+        assert!(Place::of(&project, &project.join(".vscode/launch.json")).is_none());
+        fs::remove_file(project.join(".vscode")).unwrap();
+        symlink(&users, root.join("door")).unwrap();
+        assert!(Place::of(&root.join("door"), &root.join("door/tasks.json")).is_none());
+    }
+
+    #[test]
+    fn a_folder_that_nobody_writes_to_keeps_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let made = root.join("shut/config");
+        fs::create_dir(root.join("shut")).unwrap();
+        fs::write(&made, "old").unwrap();
+        fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o555)).unwrap();
+        let place = Place::of(&root, &made).unwrap();
+        let aside = place.put_aside().unwrap();
+        place.write_new("new").unwrap();
+        assert!(place.write_new("again").is_err());
+        assert_eq!(fs::read_to_string(aside).unwrap(), "old");
+        assert_eq!(fs::read_to_string(made).unwrap(), "new");
+    }
+}

@@ -1,0 +1,160 @@
+//! Names that a process must not make, written down before it starts: where the host is killed, nobody puts aside what the process made
+//! of them, and the next start would take it for the user's. So that start does it.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use super::{Free, Place};
+
+const EXTENSION: &str = "absent";
+/// What comes so much later than the host was last seen alive is the user's.
+const LATE: Duration = Duration::from_secs(2);
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// The file of one process. It is locked as long as its host lives, and goes with the process.
+#[derive(Debug)]
+pub(super) struct Record {
+    file: File,
+    path: PathBuf,
+}
+
+impl Record {
+    /// # Errors
+    /// The system's.
+    pub(super) fn write(folder: &Path, names: &[Free]) -> io::Result<Self> {
+        let (host, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let mut bytes = [0; 4];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        let mark = u32::from_ne_bytes(bytes);
+        let path = folder.join(format!("{host}-{number}-{mark:08x}.{EXTENSION}"));
+        let mut options = fs::OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        file.lock()?;
+        let both = names.iter().flat_map(|it| [&it.base, &it.path]);
+        let all: Vec<&[u8]> = both.map(|it| it.as_os_str().as_bytes()).collect();
+        file.write_all(&all.join(&0))?;
+        Ok(Self { file, path })
+    }
+
+    /// The host is alive now.
+    pub(super) fn beat(&self) {
+        // One that cannot be written to says an earlier time, and more is the user's.
+        let _ = self.file.set_modified(SystemTime::now());
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::debug!("{} is not removed: {error}", self.path.display());
+        }
+    }
+}
+
+/// Puts aside what processes of dead hosts made, and answers the names.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut aside = Vec::new();
+    for path in fs::read_dir(folder)?.flatten().map(|it| it.path()) {
+        if path.extension().is_none_or(|it| it != EXTENSION) {
+            continue;
+        }
+        let Ok(file) = outrigger_files::open(&path) else {
+            continue;
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            // Its host lives.
+            Err(TryLockError::WouldBlock) => continue,
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let seen = file.metadata()?.modified()?;
+        let bytes = outrigger_files::read_open(file, outrigger_files::DATA)?;
+        let mut names = bytes
+            .split(|byte| *byte == 0)
+            .map(|it| PathBuf::from(std::ffi::OsString::from_vec(it.to_vec())));
+        while let (Some(base), Some(name)) = (names.next(), names.next()) {
+            let Some(place) = Place::of(&base, &name).filter(|_| !is_later(&name, seen)) else {
+                continue;
+            };
+            match place.put_aside() {
+                Some(to) => tracing::warn!(
+                    "[sandbox] {} was made by a process that must not make it, of an Outrigger that was killed; it is {} now",
+                    name.display(),
+                    to.display()
+                ),
+                None => tracing::error!(
+                    "[sandbox] {} was made by a process that must not make it, and cannot be moved away: remove it",
+                    name.display()
+                ),
+            }
+            aside.push(name);
+        }
+        fs::remove_file(&path)?;
+    }
+    Ok(aside)
+}
+
+/// Whether something was made after the host had ended. Where the file system does not tell, it was not.
+fn is_later(path: &Path, seen: SystemTime) -> bool {
+    let made = fs::symlink_metadata(path).and_then(|it| it.created());
+    made.is_ok_and(|made| made > seen + LATE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_host_left_is_put_aside_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        let records = at("records");
+        fs::create_dir(&records).unwrap();
+        let names = [at("made"), at("li\nnk"), at("never")];
+        let names: Vec<Free> = names.iter().filter_map(|it| Free::of(it)).collect();
+        let record = Record::write(&records, &names).unwrap();
+        fs::write(at("made"), "").unwrap();
+        std::os::unix::fs::symlink("/nowhere", at("li\nnk")).unwrap();
+        record.beat();
+        // Its host lives.
+        assert!(sweep(&records).unwrap().is_empty());
+        record.file.unlock().unwrap();
+        assert_eq!(sweep(&records).unwrap(), [at("made"), at("li\nnk")]);
+        assert!(names.iter().all(|it| it.place().is_none()));
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_the_user_makes_later_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (records, name) = (dir.path().join("records"), dir.path().join("late"));
+        fs::create_dir(&records).unwrap();
+        let free = Free::of(&name).unwrap();
+        let record = Record::write(&records, &[free]).unwrap();
+        record
+            .file
+            .set_modified(SystemTime::now() - Duration::from_secs(10))
+            .unwrap();
+        record.file.unlock().unwrap();
+        fs::write(&name, "mine").unwrap();
+        if fs::metadata(&name).unwrap().created().is_err() {
+            return println!("skipped: the file system has no times of birth");
+        }
+        assert!(sweep(&records).unwrap().is_empty());
+        assert!(name.exists());
+    }
+}
