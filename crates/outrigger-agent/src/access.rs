@@ -210,12 +210,12 @@ impl Access {
             .unwrap_or_else(|_| vec![Action::Deny])
     }
 
-    /// What rules say of the file outside of the project for which its folder is asked about: a deny may name the file itself.
+    /// What rules say of the file outside of the project for which its folder is asked about: a rule may name the file itself.
     fn of_file_outside(&self, ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
         let file = ask.metadata.get("filepath")?.as_str()?;
         let is_asked = ask.permission == EXTERNAL;
         let rules = is_asked.then(|| self.rules(layers))?;
-        let rule = rules.denied_outside(&resolve(&self.place.worktree, Path::new(file)))?;
+        let rule = rules.outside(&resolve(&self.place.worktree, Path::new(file)))?;
         Some(rule.action)
     }
 
@@ -241,16 +241,20 @@ impl Access {
         }
     }
 
-    /// A rule that denies or asks and whose pattern begins with a place that is a link, or behind one, is about what is there, too.
+    /// A rule that denies or asks and whose pattern begins with a place that is a link, or behind one, or in a folder above the
+    /// project, is about what is there, too.
     fn led(&self, rule: &Rule) -> Option<Rule> {
         if rule.action == Action::Allow {
             return None;
         }
         let pattern = plain(&rule.pattern);
-        let (named, rest) = literal(&pattern);
-        let named = resolve(&self.place.worktree, Path::new(named));
+        let (written, rest) = literal(&pattern);
+        let named = resolve(&self.place.worktree, Path::new(written));
         let real = follow(&named).ok()?;
-        (real != named && named != self.place.worktree).then(|| Rule {
+        // `../project/.env` is a file of the project, which has no such name there.
+        let is_from_above = written.starts_with("..");
+        let is_led = real != named && named != self.place.worktree;
+        (is_led || is_from_above).then(|| Rule {
             pattern: format!("{}{rest}", real.display()),
             ..rule.clone()
         })
@@ -412,6 +416,11 @@ impl PathRules {
 
     /// The rule that denies a folder outside of the project, or one file in it.
     fn denied_outside(&self, path: &Path) -> Option<Rule> {
+        self.outside(path).filter(|it| it.action == Action::Deny)
+    }
+
+    /// The rule that counts for a file outside of the project: one about its folder, or one that names it.
+    fn outside(&self, path: &Path) -> Option<Rule> {
         let real = follow(path).ok()?;
         if self.is_inside(&real) {
             return None;
@@ -419,7 +428,7 @@ impl PathRules {
         let folder = real.parent().unwrap_or(&real);
         let names = folder_names(folder).also(real.to_string_lossy().into_owned());
         let (_, rule) = deciding(EXTERNAL, &names, &self.rules)?;
-        (rule.action == Action::Deny).then(|| rule.clone())
+        Some(rule.clone())
     }
 
     fn is_inside(&self, path: &Path) -> bool {
@@ -476,8 +485,15 @@ impl PathRules {
         }
     }
 
+    /// Whether a file is hidden from processes, whatever it is called: another name of a denied file is that file. Where these
+    /// cannot be told from others, all are. Walks the project now and then: blocking.
+    pub(crate) fn keeps(&self, path: &Path) -> bool {
+        let has_other_name = || self.denied().map_or(true, |it| it.holds(path).is_some());
+        self.denies() && (self.hides(path) || has_other_name())
+    }
+
     /// Whether processes do not see a file, by its absolute path. Reads the disk.
-    pub(crate) fn hides(&self, path: &Path) -> bool {
+    fn hides(&self, path: &Path) -> bool {
         let is_folder = path.is_dir() && !path.is_symlink();
         let worktree = &self.access.place.worktree;
         let is_inside = path.starts_with(worktree);

@@ -299,6 +299,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let allowed = AllowedHooks {
             path: dir.path().join("sub/allowed.json"),
+            home: dir.path().to_owned(),
         };
         let file = |path: &str, scope, written: Value| HookFile {
             file: path.into(),

@@ -151,7 +151,7 @@ impl Withheld {
     /// Whether a file of the project, by its absolute path, is kept from processes. Reads the disk.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.folders.iter().any(|folder| path.starts_with(folder))
-            || self.rules.hides(path)
+            || self.rules.keeps(path)
             || self.forbidden.file(path).is_some()
     }
 }
@@ -257,8 +257,8 @@ impl Inner {
         let ours = ours(&self.folders);
         let mut kept = ours.hide.iter().chain(&ours.closed);
         let rules = self.access.rules(&[&self.config.config.permission]);
-        rules.hides(path)
-            || rules.hides(real)
+        rules.keeps(path)
+            || rules.keeps(real)
             || kept.any(|it| it.canonicalize().is_ok_and(|it| real.starts_with(it)))
             || self.is_forbidden(path)
     }

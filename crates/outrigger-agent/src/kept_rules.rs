@@ -92,7 +92,7 @@ impl UserRules {
 
     /// Of these rules those that the user's files have: neither a plugin nor a session added them.
     pub(crate) fn written(&self, layers: &[&[Rule]]) -> Vec<Rule> {
-        let of_agents = self.of_agents.iter().flat_map(|(_, rules)| rules);
+        let of_agents = self.agents.iter().flat_map(|agent| &agent.permission);
         let own: Vec<&Rule> = self.everywhere.iter().chain(of_agents).collect();
         let all = layers.iter().flat_map(|layer| layer.iter());
         all.filter(|rule| own.contains(rule)).cloned().collect()

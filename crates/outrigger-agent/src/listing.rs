@@ -126,6 +126,10 @@ impl View {
         self.may(Operation::Read, path)
     }
 
+    pub(crate) fn into_rules(self) -> Option<PathRules> {
+        self.rules
+    }
+
     fn may(&self, operation: Operation, path: &Path) -> bool {
         let Some(rules) = &self.rules else {
             return false;

@@ -84,7 +84,10 @@ impl Agent {
                 false => self.inner.decide(&asker, ask).await,
             };
             let read = match decided {
-                Ok(_) => self.attach(path).map_err(|e| e.to_string()),
+                Ok(_) => {
+                    let rules = self.inner.access.rules(asker.rules);
+                    self.attach(path, rules).map_err(|e| e.to_string())
+                }
                 Err(refusal) => Err(refusal.text()),
             };
             parts.extend(

@@ -79,7 +79,7 @@ impl Agent {
                     .map(|it| it.action)
                 {
                     Ok(Action::Allow) if named == Action::Allow => {
-                        self.attach(path).map_err(|e| e.to_string())
+                        self.attach(path, rules.clone()).map_err(|e| e.to_string())
                     }
                     _ => Err("the rules for `read` do not allow it without asking".to_owned()),
                 }

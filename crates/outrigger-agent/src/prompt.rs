@@ -13,10 +13,11 @@ use outrigger_protocol::permission::Action;
 use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
-use outrigger_sandbox::Forbids;
+use outrigger_sandbox::paths::open_resolved;
+use outrigger_sandbox::{Anchor, Forbids};
 use serde_json::{Value, json};
 
-use crate::access::{Access, Operation};
+use crate::access::{Access, Operation, PathRules};
 use crate::agents::AgentInfo;
 use crate::boot::Boot;
 use crate::command;
@@ -33,13 +34,15 @@ const MOST_STEPS: u32 = 200;
 /// Bytes of a text file that go with a prompt.
 const MOST_ATTACHED: u64 = 256 * 1024;
 /// Names of a folder that go with a prompt.
-const MOST_NAMES: usize = 1000;
+const MAX_NAMES: usize = 1000;
 
-/// A file to go with a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attachment {
-    /// Where it is.
-    pub(crate) path: PathBuf,
+/// A file to go with a prompt, about which the rules have been asked.
+#[derive(Clone, Debug)]
+struct Attachment {
+    /// Where it is, without links: what was decided about is what is opened.
+    path: PathBuf,
+    /// The rules, for the names of a folder.
+    rules: PathRules,
 }
 
 impl Attachment {
@@ -48,28 +51,22 @@ impl Attachment {
     /// # Errors
     /// [`AgentError::Attachment`] when the policy of the machine forbids it, and when it cannot be read, is too large or is of
     /// no kind that a model can read.
-    pub(crate) fn parts(
-        &self,
-        forbids: Option<&dyn Forbids>,
-    ) -> Result<Vec<PartInput>, AgentError> {
+    fn parts(&self, forbids: Option<&dyn Forbids>) -> Result<Vec<PartInput>, AgentError> {
         let fail = |reason: String| AgentError::Attachment {
             path: self.path.display().to_string(),
             reason,
         };
         if is_forbidden(forbids, &self.path) {
-            return Err(fail("the policy of this machine forbids it".into()));
+            return Err(forbidden(&self.path));
         }
-        let path = self.path.canonicalize().map_err(|e| fail(e.to_string()))?;
+        let path = self.path.clone();
         let kind = path
-            .metadata()
+            .symlink_metadata()
             .map_err(|e| fail(e.to_string()))?
             .file_type();
         if kind.is_dir() {
-            return Ok(read_parts(
-                &path,
-                "application/x-directory",
-                &names(&path).map_err(|e| fail(e.to_string()))?,
-            ));
+            let names = self.names(forbids).map_err(|e| fail(e.to_string()))?;
+            return Ok(read_parts(&path, "application/x-directory", &names));
         }
         // A pipe or a device may have no end, or nothing to read at all.
         if !kind.is_file() {
@@ -79,7 +76,7 @@ impl Attachment {
         let most = MOST_ATTACHED * if mime == "text/plain" { 1 } else { 40 };
         let mut bytes = Vec::new();
         // Not as many bytes as its size says: that of files in /proc is 0, and a log grows.
-        let file = outrigger_files::open(&path).map_err(|e| fail(e.to_string()))?;
+        let file = open_resolved(&path, false, false).map_err(|e| fail(e.to_string()))?;
         file.take(most + 1)
             .read_to_end(&mut bytes)
             .map_err(|e| fail(e.to_string()))?;
@@ -106,6 +103,27 @@ impl Attachment {
             .collect();
         Ok(read_parts(&path, mime, &numbered.join("\n")))
     }
+
+    /// The names in a folder, of which a long list is cut. That of a file which is not to be read is not told.
+    fn names(&self, forbids: Option<&dyn Forbids>) -> std::io::Result<String> {
+        let mut names: Vec<String> = Anchor::hold(&self.path)?
+            .entries()?
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| {
+                let path = self.path.join(name);
+                let verdict = self.rules.decide_by_file(Operation::Read, &path);
+                !is_forbidden(forbids, &path) && verdict.is_ok_and(|it| it.action != Action::Deny)
+            })
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        if names.len() > MAX_NAMES {
+            let more = names.split_off(MAX_NAMES).len();
+            names.push(format!("({more} more)"));
+        }
+        Ok(names.join("\n"))
+    }
 }
 
 impl Agent {
@@ -114,16 +132,17 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Attachment`], also where a rule denies to read it.
     pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
-        // What the policy forbids is said by whoever opens the file.
-        if !self.inner.is_forbidden(&path) && !self.may_read(&path) {
-            return Err(denied(&path));
-        }
-        self.attach(path)
+        let rules = self.view().into_rules().ok_or_else(|| denied(&path))?;
+        attachment(&path, rules, self.inner.spawner.forbids())
     }
 
-    /// The same for a file about which the rules have been asked.
-    pub(crate) fn attach(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
-        Attachment { path }.parts(self.inner.spawner.forbids())
+    /// The same for a file about which these rules have been asked, by the path without links that they were asked about.
+    pub(crate) fn attach(
+        &self,
+        path: PathBuf,
+        rules: PathRules,
+    ) -> Result<Vec<PartInput>, AgentError> {
+        Attachment { path, rules }.parts(self.inner.spawner.forbids())
     }
 }
 
@@ -137,13 +156,38 @@ impl Boot {
         let place = Place::find(&self.directory);
         let config = self.load(&place)?;
         let rules = Access::new(&place, &self.folders.home).rules(&[&config.config.permission]);
-        let verdict = rules.decide_by_file(Operation::Read, &path);
-        if !is_forbidden(Some(&forbidden), &path)
-            && verdict.map_or(true, |it| it.action == Action::Deny)
-        {
-            return Err(denied(&path));
-        }
-        Attachment { path }.parts(Some(&forbidden))
+        attachment(&path, rules, Some(&forbidden))
+    }
+}
+
+/// The parts of a file that the user names.
+fn attachment(
+    named: &Path,
+    rules: PathRules,
+    forbids: Option<&dyn Forbids>,
+) -> Result<Vec<PartInput>, AgentError> {
+    let fail = |error: std::io::Error| AgentError::Attachment {
+        path: named.display().to_string(),
+        reason: error.to_string(),
+    };
+    let path = named.canonicalize().map_err(fail)?;
+    let denies = |path: &Path| {
+        let verdict = rules.decide_by_file(Operation::Read, path);
+        verdict.map_or(true, |it| it.action == Action::Deny)
+    };
+    if is_forbidden(forbids, named) || is_forbidden(forbids, &path) {
+        return Err(forbidden(named));
+    }
+    if denies(named) || denies(&path) {
+        return Err(denied(named));
+    }
+    Attachment { path, rules }.parts(forbids)
+}
+
+fn forbidden(path: &Path) -> AgentError {
+    AgentError::Attachment {
+        path: path.display().to_string(),
+        reason: "the policy of this machine forbids it".to_owned(),
     }
 }
 
@@ -153,20 +197,6 @@ fn denied(path: &Path) -> AgentError {
         path: path.display().to_string(),
         reason: "a rule under `permission` denies to read it".to_owned(),
     }
-}
-
-/// The names in a folder, of which a long list is cut.
-fn names(path: &Path) -> std::io::Result<String> {
-    let mut names: Vec<String> = std::fs::read_dir(path)?
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    if names.len() > MOST_NAMES {
-        let more = names.split_off(MOST_NAMES).len();
-        names.push(format!("({more} more)"));
-    }
-    Ok(names.join("\n"))
 }
 
 fn mime(path: &Path) -> &'static str {

@@ -1,12 +1,16 @@
 //! A folder that is found once and held open: what is put in its place later is not it.
+//!
+//! What is read, written or removed by way of it is really in it: between the decision about a path and its opening somebody may
+//! swap a folder on the way for a link, and by its name another file would be opened.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat2, renameat, unlinkat};
 
 /// The folder.
 #[derive(Debug)]
@@ -24,6 +28,43 @@ impl Anchor {
         Ok(Self {
             path: path.to_owned(),
             folder: open(path)?,
+        })
+    }
+
+    /// The same, of a path whose last part may be a link, `/proc/self/fd/N` above all: for a folder that is held already.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn again(path: &Path) -> io::Result<Self> {
+        let flags = FOLDER | OFlags::NOCTTY;
+        let folder = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Self {
+            path: path.to_owned(),
+            folder: File::from(folder),
+        })
+    }
+
+    /// The same, where folders that are missing are made.
+    ///
+    /// # Errors
+    /// Those of [`Self::hold`], and of making a folder.
+    pub fn make(path: &Path) -> io::Result<Self> {
+        let missing = match Self::hold(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => error,
+            held => return held,
+        };
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(missing);
+        };
+        let parent = Self::make(parent)?;
+        match mkdirat(&parent.folder, name, Mode::from_raw_mode(0o777)) {
+            // Somebody else has made it.
+            Err(rustix::io::Errno::EXIST) | Ok(()) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            folder: below(&parent.folder, Path::new(name), FOLDER, Mode::empty())?,
         })
     }
 
@@ -56,12 +97,68 @@ impl Anchor {
     pub fn entries(&self) -> io::Result<fs::ReadDir> {
         fs::read_dir(self.root())
     }
+
+    /// Opens what is in it, or below it, for reading. A pipe is not waited for.
+    ///
+    /// # Errors
+    /// That of `openat2`; ELOOP where there is a link on the way.
+    pub fn open(&self, path: &Path) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        below(&self.folder, path, flags, Mode::empty())
+    }
+
+    /// Whether there is something of this name in it, or below it, to which no link leads.
+    #[must_use]
+    pub fn has(&self, path: &Path) -> bool {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        path.as_os_str().is_empty() || below(&self.folder, path, flags, Mode::empty()).is_ok()
+    }
+
+    /// Makes a file in it for writing, with mode 0666 less the umask.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; the system's answer.
+    pub fn create(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        below(&self.folder, Path::new(name), flags, mode)
+    }
+
+    /// Gives what has one name in it another one, in the place of what had that.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.folder, from, &self.folder, to)?)
+    }
+
+    /// Removes a file, or a link, of it.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
+    }
 }
 
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
 fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(File::from(openat2(CWD, path, flags, Mode::empty(), links)?))
+    Ok(File::from(openat2(
+        CWD,
+        path,
+        FOLDER,
+        Mode::empty(),
+        links,
+    )?))
+}
+
+fn below(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
+    Ok(File::from(openat2(folder, path, flags, mode, links)?))
 }
 
 #[cfg(test)]

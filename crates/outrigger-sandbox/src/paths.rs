@@ -184,6 +184,14 @@ pub fn open_resolved(path: &Path, write: bool, create: bool) -> io::Result<File>
     Ok(File::from(openat2(CWD, path, flags, mode, links)?))
 }
 
+/// Whether there is something at a path to which no link leads.
+#[must_use]
+pub fn stands(path: &Path) -> bool {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, flags, Mode::empty(), links).is_ok()
+}
+
 /// Where an absolute path leads: its links are followed name by name, as the kernel does, and what does not exist is taken as
 /// it is. Says nothing about who may reach that; see [`Roots::contains`].
 ///

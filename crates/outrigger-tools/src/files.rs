@@ -1,14 +1,16 @@
 //! Paths and files of the tools. Every path that comes from a model or a plugin goes through [`locate`] (invariant 11).
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use outrigger_protocol::permission::Action;
+use outrigger_sandbox::Anchor;
 use outrigger_sandbox::paths::{PathError, Roots, open_resolved, resolve};
 use serde_json::json;
 
@@ -159,6 +161,12 @@ impl Located {
         fs::symlink_metadata(&self.shown).is_ok_and(|meta| meta.is_symlink())
     }
 
+    /// Its folder and its name there.
+    fn entry(&self) -> Result<(&Path, &OsStr), ToolError> {
+        let entry = self.real.parent().zip(self.real.file_name());
+        entry.ok_or_else(|| ToolError::failed(format!("{} is no file", self.shown.display())))
+    }
+
     /// Opens it for reading. Pipes and devices are refused unopened: opening a pipe waits until someone writes to it.
     pub(crate) fn open(&self) -> io::Result<File> {
         let kind = fs::metadata(&self.real)?.file_type();
@@ -280,18 +288,16 @@ pub(crate) fn write_text(at: &Located, text: &Text) -> Result<(), ToolError> {
 /// The same with bytes of whatever kind.
 pub(crate) fn write_bytes(at: &Located, bytes: &[u8]) -> Result<(), ToolError> {
     let fail = |error: io::Error| ToolError::io("write", &at.shown, &error);
-    let folder = at
-        .real
-        .parent()
-        .ok_or_else(|| ToolError::failed(format!("Cannot write to {}", at.shown.display())))?;
-    fs::create_dir_all(folder).map_err(fail)?;
-    let old = fs::symlink_metadata(&at.real).ok();
-    match temporary(folder, &at.real) {
-        Ok((file, path)) => {
-            let done = fill(file, bytes, old.as_ref()).and_then(|()| fs::rename(&path, &at.real));
+    let (folder, name) = at.entry()?;
+    // What was decided is about this folder. A link that comes into its place, or on its way, would lead elsewhere.
+    let folder = Anchor::make(folder).map_err(fail)?;
+    let old = fs::symlink_metadata(folder.root().join(name)).ok();
+    match temporary(&folder, name) {
+        Ok((file, new)) => {
+            let done = fill(file, bytes, old.as_ref()).and_then(|()| folder.rename(&new, name));
             if done.is_err() {
                 // The error that matters is the first one.
-                let _ = fs::remove_file(&path);
+                let _ = folder.remove(&new);
             }
             done.map_err(fail)
         }
@@ -305,23 +311,24 @@ pub(crate) fn write_bytes(at: &Located, bytes: &[u8]) -> Result<(), ToolError> {
     }
 }
 
-fn temporary(folder: &Path, real: &Path) -> io::Result<(File, PathBuf)> {
+fn temporary(folder: &Anchor, name: &OsStr) -> io::Result<(File, OsString)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = real.file_name().unwrap_or_default().to_string_lossy();
-    let short: String = name.chars().take(40).collect();
+    let short: String = name.to_string_lossy().chars().take(40).collect();
     loop {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".{short}.{}-{n}.outrigger-tmp", std::process::id()));
-        match fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o666)
-            .open(&path)
-        {
+        let new = OsString::from(format!(".{short}.{}-{n}.outrigger-tmp", std::process::id()));
+        match folder.create(&new) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            other => return other.map(|file| (file, path)),
+            other => return other.map(|file| (file, new)),
         }
     }
+}
+
+/// Removes a file that was decided about; a link goes itself.
+pub(crate) fn remove(at: &Located) -> Result<(), ToolError> {
+    let (folder, name) = at.entry()?;
+    let removed = Anchor::hold(folder).and_then(|it| it.remove(name));
+    removed.map_err(|error| ToolError::io("delete", &at.shown, &error))
 }
 
 fn fill(mut file: File, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
@@ -381,7 +388,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
         let at = Located {
             shown: path.clone(),
-            real: path.clone(),
+            real: path.canonicalize().unwrap(),
             inside: true,
         };
         write_text(
@@ -396,6 +403,37 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o751);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert_eq!(read_text(&at).unwrap().unwrap().text, "new");
+    }
+
+    #[test]
+    fn what_was_decided_about_is_written_and_removed_and_nothing_that_a_link_leads_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["work", "vault"] {
+            fs::create_dir(root.join(folder)).unwrap();
+            fs::write(root.join(folder).join("a"), folder).unwrap();
+        }
+        let decided = |name: &str| Located {
+            shown: root.join("work").join(name),
+            real: root.join("work").join(name),
+            inside: true,
+        };
+        // Behind the decision the folder becomes a link.
+        fs::rename(root.join("work"), root.join("moved")).unwrap();
+        std::os::unix::fs::symlink("vault", root.join("work")).unwrap();
+        for name in ["a", "new", "deep/new"] {
+            assert!(write_bytes(&decided(name), b"x").is_err(), "{name}");
+            assert!(remove(&decided(name)).is_err(), "{name}");
+        }
+        assert_eq!(fs::read_dir(root.join("vault")).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(root.join("vault/a")).unwrap(), "vault");
+        // And without one it is done.
+        fs::remove_file(root.join("work")).unwrap();
+        fs::rename(root.join("moved"), root.join("work")).unwrap();
+        write_bytes(&decided("deep/er/new"), b"x").unwrap();
+        remove(&decided("a")).unwrap();
+        assert_eq!(fs::read(root.join("work/deep/er/new")).unwrap(), b"x");
+        assert!(!root.join("work/a").exists());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::gitignore::Gitignore;
+use outrigger_sandbox::Anchor;
 
 /// A line that is longer is cut, as in the reference.
 const LONGEST_LINE: usize = 2000;
@@ -62,6 +63,8 @@ pub fn lines(
         .heap_limit(Some(64 * 1024 * 1024))
         .build();
     let mut hits = Vec::new();
+    let held =
+        Anchor::again(root).map_err(|e| format!("{} cannot be opened: {e}", root.display()))?;
     for entry in walk(root) {
         if hits.len() >= most {
             break;
@@ -78,7 +81,9 @@ pub fn lines(
             binary: false,
         };
         // What cannot be read is passed over; a file found to be binary after some lines keeps none.
-        let searched = searcher.search_path(&matcher, entry.path(), &mut sink);
+        // A link that has come onto its way since it was found leads to another file.
+        let opened = held.open(sink.path);
+        let searched = opened.and_then(|it| searcher.search_file(&matcher, &it, &mut sink));
         if searched.is_err() || sink.binary {
             hits.truncate(before);
         }
@@ -166,8 +171,15 @@ pub fn names(
             .then_with(|| a.1.len().cmp(&b.1.len()))
             .then_with(|| a.1.cmp(&b.1))
     });
-    found.truncate(most);
-    found.into_iter().map(|(_, path)| path).collect()
+    // Names that a link led to while it was searched are those of another folder.
+    let Ok(held) = Anchor::again(root) else {
+        return Vec::new();
+    };
+    let found = found.into_iter().map(|(_, path)| path);
+    found
+        .filter(|path| held.has(Path::new(path)))
+        .take(most)
+        .collect()
 }
 
 /// How well the letters fit, `None` when they are not all there in their order. The file's name counts more than the

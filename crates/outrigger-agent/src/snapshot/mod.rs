@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{Anchor, Spawner};
 
 use crate::confine::Withheld;
 use crate::inner::lock;
@@ -277,10 +277,12 @@ impl Snapshots {
         if !folder.exists() {
             return Ok(());
         }
-        outrigger_sandbox::paths::Roots::new([&self.place.worktree])
+        let real = outrigger_sandbox::paths::Roots::new([&self.place.worktree])
             .contains(folder)
             .map_err(|_| SnapshotError::Outside(file.to_owned()))?;
-        match std::fs::remove_file(&path) {
+        let name = path.file_name().unwrap_or_default();
+        let removed = Anchor::hold(&real).and_then(|it| it.remove(name));
+        match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(SnapshotError::Folder {
                     path: path.display().to_string(),

@@ -37,11 +37,23 @@ impl Harness {
         config: Value,
         prepare: impl FnOnce(&std::path::Path),
     ) -> Self {
-        let mock = Mock::new(turns);
         let root = tempfile::Builder::new()
             .prefix("outrigger-it-")
             .tempdir()
             .unwrap();
+        Self::in_place(root, turns, config, Answering::Ask, &[], prepare).await
+    }
+
+    /// The same in this folder, and with somebody or nobody who answers questions.
+    pub(crate) async fn in_place(
+        root: TempDir,
+        turns: impl IntoIterator<Item = Value>,
+        config: Value,
+        answering: Answering,
+        variables: &[(&str, &str)],
+        prepare: impl FnOnce(&std::path::Path),
+    ) -> Self {
+        let mock = Mock::new(turns);
         let base = root.path().canonicalize().unwrap();
         let project = base.join("project");
         for folder in [&project, &base.join("home"), &base.join("tmp")] {
@@ -52,7 +64,7 @@ impl Harness {
             "model": "mock/m1",
             "provider": { "mock": {
                 "npm": "@ai-sdk/openai-compatible", "name": "Mock",
-                "options": { "baseURL": mock.url(), "apiKey": "x" }, "models": { "m1": model },
+                "options": { "baseURL": mock.url(), "apiKey": "x" }, "models": { "m1": model.clone(), "gpt-5": model },
             }},
         });
         if let (Some(whole), Value::Object(more)) = (whole.as_object_mut(), config) {
@@ -61,7 +73,7 @@ impl Harness {
         std::fs::write(project.join("opencode.json"), whole.to_string()).unwrap();
         std::fs::write(project.join("hello.txt"), "hi there\n").unwrap();
         prepare(&project);
-        let env: BTreeMap<String, String> = [
+        let mut env: BTreeMap<String, String> = [
             ("HOME", base.join("home").display().to_string()),
             ("PATH", std::env::var("PATH").unwrap_or_default()),
             ("TMPDIR", base.join("tmp").display().to_string()),
@@ -69,9 +81,15 @@ impl Harness {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
+        let own = |text: &&str| (*text).to_owned();
+        env.extend(
+            variables
+                .iter()
+                .map(|(name, value)| (own(name), own(value))),
+        );
         let mut boot = Boot::new(project, env);
         boot.pure = true;
-        boot.answering = Answering::Ask;
+        boot.answering = answering;
         let agent = Agent::boot(boot).await.unwrap();
         let events = Arc::new(Mutex::new(Vec::new()));
         let (mut listener, kept) = (agent.listen(), Arc::clone(&events));
@@ -103,6 +121,17 @@ impl Harness {
 
     /// One request: status and body.
     pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let (status, bytes) = self.bytes(method, path, body).await;
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// The body of a request as it came.
+    pub(crate) async fn text(&self, method: &str, path: &str) -> String {
+        let (_, bytes) = self.bytes(method, path, Value::Null).await;
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    async fn bytes(&self, method: &str, path: &str, body: Value) -> (u16, Vec<u8>) {
         let body = if body.is_null() {
             Body::empty()
         } else {
@@ -117,7 +146,7 @@ impl Harness {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+        (status, bytes.to_vec())
     }
 
     /// A request that has to succeed.

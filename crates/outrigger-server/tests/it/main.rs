@@ -10,6 +10,7 @@
 #[expect(dead_code, reason = "shared with the tests of the command")]
 mod mock;
 
+mod access_matrix;
 mod asked;
 mod described;
 mod doom;
@@ -30,6 +31,7 @@ mod strangers;
 mod structured;
 mod subtask;
 mod support;
+mod swapped_folders;
 mod tui;
 mod turns;
 mod unaskable;

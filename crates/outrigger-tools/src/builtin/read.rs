@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_sandbox::Anchor;
 use serde_json::{Value, json};
 
 use super::{MAX_SAFE, number, reading, spec, text};
@@ -178,21 +179,18 @@ fn missing(at: &Located, ctx: &ToolContext) -> ToolError {
         .real
         .parent()
         .filter(|_| at.inside && stem.len() > 2)
-        .and_then(|folder| std::fs::read_dir(folder).ok())
+        .and_then(|folder| Anchor::hold(folder).ok())
+        .and_then(|folder| folder.entries().ok())
         .into_iter()
         .flatten()
         .filter_map(Result::ok)
-        .filter(|entry| names(&entry.path()))
-        .filter(|entry| {
-            let name = entry.file_name().to_string_lossy().to_lowercase();
+        .map(|entry| entry.file_name())
+        .filter(|name| names(&at.real.with_file_name(name)))
+        .filter(|name| {
+            let name = name.to_string_lossy().to_lowercase();
             name.starts_with(&stem) || name.contains(&wanted)
         })
-        .map(|entry| {
-            at.shown
-                .with_file_name(entry.file_name())
-                .display()
-                .to_string()
-        })
+        .map(|name| at.shown.with_file_name(name).display().to_string())
         .collect();
     near.sort();
     near.truncate(3);
@@ -214,9 +212,10 @@ fn names(ctx: &ToolContext) -> impl Fn(&Path) -> bool + use<'_> {
 
 fn folder(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> io::Result<ToolOutput> {
     let names = names(ctx);
-    let mut entries: Vec<String> = std::fs::read_dir(&at.real)?
+    let mut entries: Vec<String> = Anchor::hold(&at.real)?
+        .entries()?
         .filter_map(Result::ok)
-        .filter(|entry| names(&entry.path()))
+        .filter(|entry| names(&at.real.join(entry.file_name())))
         .map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
             if entry.path().is_dir() {

@@ -2,6 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_sandbox::paths::stands;
 use serde_json::{Value, json};
 
 use super::super::{reading, spec, text};
@@ -134,8 +135,10 @@ impl Tool for Glob {
                     .await
                     .map_err(|e| ToolError::failed(e.to_string()))??;
             let truncated = found.len() > MOST;
+            // Names that a link led to while it was searched are those of another folder.
             let mut lines: Vec<String> = found
                 .iter()
+                .filter(|file| stands(&file.path))
                 .take(MOST)
                 .map(|file| shown(&file.path, &root).display().to_string())
                 .collect();

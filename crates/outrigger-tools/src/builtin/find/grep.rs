@@ -6,6 +6,7 @@ use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_sandbox::paths::open_resolved;
 use serde_json::{Value, json};
 
 use super::super::read::asks_read;
@@ -92,8 +93,10 @@ impl Search {
             hits.push((number, shorten(line)));
             Ok(true)
         });
-        // What cannot be read is passed over, as ripgrep does; a file found to be binary after some hits keeps none.
-        let searched = self.searcher.search_path(&self.matcher, &file.path, sink);
+        // What cannot be read is passed over, as ripgrep does; a file found to be binary after some hits keeps none. A link that
+        // has come onto its way since the rules were asked leads to another file.
+        let opened = open_resolved(&file.path, false, false);
+        let searched = opened.and_then(|it| self.searcher.search_file(&self.matcher, &it, sink));
         if searched.is_err() || hits.is_empty() {
             return;
         }

@@ -53,8 +53,10 @@ pub(super) fn moved(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Locat
 
 /// The links among them that a patch takes away. They may lie elsewhere than what they lead to.
 pub(super) fn links(named: &[Located], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
-    let links = named.iter().filter(|at| at.is_link());
-    links.map(|at| entry(at, ctx)).collect()
+    // Of all of them: where a folder leads is noted before the question, so that it leads nowhere else when a file of it goes.
+    let entries = named.iter().map(|at| (at, entry(at, ctx)));
+    let links = entries.filter(|(at, _)| at.is_link());
+    links.map(|(_, entry)| entry).collect()
 }
 
 /// Works a patch out. Sections see what those before them have done, so one that comes twice does not lose the first.
@@ -290,8 +292,7 @@ impl Change {
 
 // A link goes itself, not what it leads to.
 fn remove(at: &Located, ctx: &ToolContext) -> Result<(), ToolError> {
-    let entry = entry(at, ctx)?.real;
-    fs::remove_file(entry).map_err(|error| ToolError::io("delete", &at.shown, &error))
+    crate::files::remove(&entry(at, ctx)?)
 }
 
 /// The entry of its folder that a path names: the same, unless it is a link.

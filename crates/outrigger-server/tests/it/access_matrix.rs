@@ -1,0 +1,297 @@
+//! One answer for a file, whoever asks (issue 18, item 3): every tool and every route that shows a file, by every form of a rule
+//! and every name of the file, and the same for commands in the sandbox.
+//!
+//! What is expected is not taken from the code: each file holds a text that nothing else holds, and that no call names. Where a
+//! rule denies the file, the text must be in no answer; of a file that no rule is about it must be in all of them.
+
+mod changes;
+mod forms;
+mod probes;
+mod processes;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use outrigger_agent::Answering;
+use serde_json::{Value, json};
+
+use crate::harness::Harness;
+use crate::mock::{done, turn};
+use crate::support::git;
+use forms::{Form, OF_FILES, OF_FOLDERS, Place, Victim};
+use probes::Probe;
+
+/// Calls of one turn.
+const CALLS: usize = 250;
+
+/// What the sandbox of commands hides by itself is not what is tried.
+const SETTINGS: &str = "
+[tools]
+sandbox = \"full\"
+[plugins.core-table]
+enabled = true
+[plugins.core-python]
+enabled = true
+";
+
+/// A rule that is tried.
+struct Case {
+    permission: &'static str,
+    action: &'static str,
+    forms: &'static [Form],
+}
+
+/// An agent with a file for every form, and some that no rule is about.
+struct Matrix {
+    harness: Harness,
+    victims: Vec<Victim>,
+    case: Case,
+    turns: Cell<usize>,
+}
+
+impl Matrix {
+    async fn new(case: Case) -> Self {
+        let root = tempfile::Builder::new()
+            .prefix("outrigger-matrix-")
+            .tempdir()
+            .unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let of_rule = case.forms.iter().map(|form| (form, false));
+        let free = case.forms.iter().filter(|form| {
+            matches!(
+                form.what,
+                "relative" | "folder, deep" | "star" | "outside, relative" | "home, star"
+            )
+        });
+        let all = of_rule.chain(free.map(|form| (form, true))).enumerate();
+        let victims: Vec<Victim> = all
+            .map(|(n, (form, is_free))| Victim::make(&base, n + 10, form, is_free))
+            .collect();
+        let mut rules = serde_json::Map::from_iter([("*".to_owned(), json!("allow"))]);
+        let patterns = victims.iter().filter_map(|it| it.pattern.clone());
+        rules.extend(patterns.map(|pattern| (pattern, json!(case.action))));
+        let mut permission = json!({ "*": "allow", "external_directory": "allow" });
+        permission[case.permission] = rules.into();
+        let instructions: Vec<&str> = victims
+            .iter()
+            .flat_map(|it| it.names.iter())
+            .filter(|(kind, _)| {
+                matches!(*kind, "relative" | "link" | "linked folder" | "hard link")
+            })
+            .map(|(_, name)| name.as_str())
+            .collect();
+        let config = json!({
+            "permission": permission, "instructions": instructions, "command": { "look": { "template": "see $ARGUMENTS" } },
+        });
+        let (nobody, lsp) = (Answering::Refuse, [("OPENCODE_EXPERIMENTAL_LSP_TOOL", "1")]);
+        let harness = Harness::in_place(root, [done()], config, nobody, &lsp, |project| {
+            let settings = project.join("../home/.config/outrigger");
+            std::fs::create_dir_all(&settings).unwrap();
+            std::fs::write(settings.join("outrigger.toml"), SETTINGS).unwrap();
+            repository(project);
+        })
+        .await;
+        Self {
+            harness,
+            victims,
+            case,
+            turns: Cell::new(0),
+        }
+    }
+
+    /// What tools answer to these calls, by their number.
+    async fn call(&self, calls: Vec<Value>) -> BTreeMap<usize, String> {
+        let mut answers = BTreeMap::new();
+        let tagged = calls.into_iter().enumerate().map(|(n, mut call)| {
+            call["id"] = json!(format!("n{n}"));
+            call
+        });
+        // Models that are given `apply_patch` are given no other tool that changes files.
+        let (patches, others): (Vec<Value>, Vec<Value>) =
+            tagged.partition(|call| call["name"] == "apply_patch");
+        self.call_as("m1", &others, &mut answers).await;
+        self.call_as("gpt-5", &patches, &mut answers).await;
+        answers
+    }
+
+    async fn call_as(&self, model: &str, calls: &[Value], answers: &mut BTreeMap<usize, String>) {
+        for chunk in calls.chunks(CALLS) {
+            let first = answers.len();
+            let mark = format!("part {} of the matrix", self.turns.get());
+            self.turns.set(self.turns.get() + 1);
+            self.harness.mock.when(&mark, turn(chunk.to_vec()));
+            let session = self.harness.session().await;
+            let text = [json!({ "type": "text", "text": mark })];
+            let model = json!({ "providerID": "mock", "modelID": model });
+            let prompt = json!({ "parts": text, "model": model });
+            let path = format!("/session/{session}/message");
+            self.harness.ok("POST", &path, prompt).await;
+            for part in self.harness.parts(&session, "tool").await {
+                let id = part["callID"].as_str().unwrap();
+                let Some(n) = id.strip_prefix('n').and_then(|n| n.parse().ok()) else {
+                    panic!("{part}");
+                };
+                let mut state = part["state"].clone();
+                state["input"] = Value::Null;
+                answers.insert(n, state.to_string());
+            }
+            assert_eq!(answers.len(), first + chunk.len(), "{mark}");
+        }
+    }
+
+    fn denies(&self) -> bool {
+        self.case.action == "deny"
+    }
+
+    /// Whether the rules keep anybody from reading it.
+    fn keeps(&self, victim: &Victim) -> bool {
+        self.case.permission != "edit" && victim.pattern.is_some()
+    }
+}
+
+/// A repository in which everything is committed.
+fn repository(project: &Path) {
+    git(project, &["init", "-q", "-b", "main"]);
+    git(project, &["add", "-A"]);
+    git(project, &["commit", "-qm", "first"]);
+}
+
+/// What is wrong, all of it: one disagreement seldom comes alone.
+#[derive(Default)]
+struct Faults(Vec<String>, usize);
+
+impl Faults {
+    /// Holds one answer against what is expected of it.
+    fn hold(&mut self, victim: &Victim, by: &str, is_kept: bool, answer: &str) {
+        self.1 += 1;
+        let tells = answer.contains(&victim.canary());
+        if tells == is_kept {
+            let wrong = if tells { "is told" } else { "is not told" };
+            let rule = victim.pattern.as_deref().unwrap_or("no rule");
+            let what = victim.what;
+            self.0
+                .push(format!("{what} ({rule}) by {by} {wrong}: {answer:.400}"));
+        }
+    }
+
+    /// The name of a denied file is told by nobody who was not told it.
+    fn hold_name(&mut self, victim: &Victim, by: &str, is_kept: bool, answer: &str) {
+        self.1 += 1;
+        let tells = answer.contains(&victim.file);
+        if tells && is_kept || !tells && victim.pattern.is_none() {
+            let what = victim.what;
+            self.0
+                .push(format!("{what}: its name by {by}: {answer:.400}"));
+        }
+    }
+
+    /// Whether a file is as it was where a rule says so, and otherwise where none does. It is put back.
+    fn hold_content(&mut self, victim: &Victim, by: &str, is_kept: bool) {
+        self.1 += 1;
+        let text = std::fs::read_to_string(&victim.path).unwrap_or_default();
+        if (text == victim.text()) != is_kept {
+            let wrong = if is_kept { "changed" } else { "did not change" };
+            let rule = victim.pattern.as_deref().unwrap_or("no rule");
+            let what = victim.what;
+            self.0.push(format!("{by} {wrong} {what} ({rule}): {text}"));
+        }
+        std::fs::write(&victim.path, victim.text()).unwrap();
+    }
+
+    fn none(self, least: usize) {
+        let (faults, held) = (self.0, self.1);
+        assert!(
+            faults.is_empty(),
+            "{} of {held}:\n{}",
+            faults.len(),
+            faults.join("\n")
+        );
+        assert!(held >= least, "{held} answers were looked at");
+    }
+}
+
+async fn read_by_everybody(case: Case, least: usize) {
+    let matrix = Matrix::new(case).await;
+    let mut faults = Faults::default();
+    probes::every_tool_is_known(&matrix.harness).await;
+    for probe in [
+        Probe::Tools,
+        Probe::Names,
+        Probe::Routes,
+        Probe::Prompts,
+        Probe::Commands,
+        Probe::Git,
+        Probe::Differences,
+    ] {
+        probe.run(&matrix, &mut faults).await;
+    }
+    faults.none(least);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_read_denies_nobody_tells() {
+    let (permission, action, forms) = ("read", "deny", OF_FILES);
+    read_by_everybody(
+        Case {
+            permission,
+            action,
+            forms,
+        },
+        2000,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_external_directory_denies_nobody_tells() {
+    let (permission, action, forms) = ("external_directory", "deny", OF_FOLDERS);
+    read_by_everybody(
+        Case {
+            permission,
+            action,
+            forms,
+        },
+        500,
+    )
+    .await;
+}
+
+/// What a rule asks about is told by no tool and goes with no prompt where there is nobody to ask. A client, and a command in the
+/// sandbox, are not asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_about_is_told_by_no_tool() {
+    for (permission, forms, least) in [
+        ("read", OF_FILES, 700),
+        ("external_directory", OF_FOLDERS, 200),
+    ] {
+        let action = "ask";
+        let case = Case {
+            permission,
+            action,
+            forms,
+        };
+        let matrix = Matrix::new(case).await;
+        let mut faults = Faults::default();
+        for probe in [Probe::Tools, Probe::Prompts] {
+            probe.run(&matrix, &mut faults).await;
+        }
+        faults.none(least);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_edit_denies_nobody_changes() {
+    let (permission, action, forms) = ("edit", "deny", OF_FILES);
+    let matrix = Matrix::new(Case {
+        permission,
+        action,
+        forms,
+    })
+    .await;
+    let mut faults = Faults::default();
+    changes::by_commands(&matrix, &mut faults).await;
+    changes::by_tools(&matrix, &mut faults).await;
+    changes::by_clients(&matrix, &mut faults).await;
+    faults.none(150);
+}

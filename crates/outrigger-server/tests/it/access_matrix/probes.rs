@@ -1,0 +1,406 @@
+//! Who may tell a file: tools, routes, what goes with a prompt, commands in the sandbox, git, and differences.
+
+use serde_json::{Value, json};
+
+use super::{Faults, Matrix, Place, Victim, processes};
+use crate::harness::Harness;
+use crate::mock::call;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Probe {
+    /// Tools that are given the name of a file.
+    Tools,
+    /// Tools and routes that list names.
+    Names,
+    /// Routes that are given a file, or search.
+    Routes,
+    /// Parts, mentions and instructions.
+    Prompts,
+    /// Commands in the sandbox.
+    Commands,
+    /// Commands that name it to git.
+    Git,
+    /// What a turn changed, and what git says of it.
+    Differences,
+}
+
+/// Tools that are tried here by the names of files, in commands, or that come to no files.
+const TOOLS: &[(&str, &str)] = &[
+    ("apply_patch", "names"),
+    ("bash", "commands"),
+    ("edit", "names"),
+    ("glob", "lists"),
+    ("grep", "names"),
+    ("invalid", "none"),
+    ("lsp", "names"),
+    ("python", "commands"),
+    ("question", "none"),
+    ("read", "names"),
+    ("skill", "none"),
+    ("table", "names"),
+    ("task", "none"),
+    ("todowrite", "none"),
+    ("webfetch", "none"),
+    ("write", "names"),
+];
+
+/// A new tool has to be tried here.
+pub(super) async fn every_tool_is_known(harness: &Harness) {
+    let ids = harness
+        .ok("GET", "/experimental/tool/ids", Value::Null)
+        .await;
+    for id in ids.as_array().unwrap() {
+        let id = id.as_str().unwrap();
+        let known = TOOLS.iter().any(|(name, _)| *name == id);
+        assert!(known, "{id} is not tried: how does it come to files?");
+    }
+}
+
+impl Probe {
+    pub(super) async fn run(self, matrix: &Matrix, faults: &mut Faults) {
+        match self {
+            Self::Tools => tools(matrix, faults).await,
+            Self::Names => names(matrix, faults).await,
+            Self::Routes => routes(matrix, faults).await,
+            Self::Prompts => prompts(matrix, faults).await,
+            Self::Commands => processes::commands(matrix, faults).await,
+            Self::Git => processes::of_git(matrix, faults).await,
+            Self::Differences => processes::differences(matrix, faults).await,
+        }
+    }
+}
+
+pub(super) fn patch(lines: &str) -> Value {
+    call(
+        "apply_patch",
+        json!({ "patchText": format!("*** Begin Patch\n{lines}\n*** End Patch") }),
+    )
+}
+
+pub(super) fn bash(command: &str) -> Value {
+    call("bash", json!({ "command": command, "description": "x" }))
+}
+
+/// Calls of every tool that is given this name, and whether each shows a file that may be read.
+fn calls(victim: &Victim, kind: &str, name: &str) -> Vec<(Value, bool)> {
+    let head = victim.head();
+    let line = json!({ "filePath": name, "operation": "hover", "line": 1, "character": 1 });
+    let mut calls = vec![
+        (call("read", json!({ "filePath": name })), true),
+        (call("grep", json!({ "pattern": head, "path": name })), true),
+    ];
+    if matches!(
+        kind,
+        "relative" | "dots" | "link" | "linked folder" | "hard link"
+    ) {
+        let edit = json!({ "filePath": name, "oldString": head, "newString": format!("{head}.") });
+        calls.extend([
+            (call("table", json!({ "path": name })), true),
+            (call("lsp", line), false),
+            (call("edit", edit), true),
+        ]);
+    }
+    if victim.pattern.is_some() && matches!(kind, "relative" | "link" | "hard link") {
+        let join = json!({ "path": name, "on": head.clone() });
+        let moved = format!("*** Update File: {name}\n*** Move to: open.txt\n@@\n-{head}\n+x");
+        calls.extend([
+            (
+                call(
+                    "table",
+                    json!({ "rows": [{ head.clone(): 1 }], "join": join }),
+                ),
+                false,
+            ),
+            (
+                call(
+                    "edit",
+                    json!({ "filePath": name, "oldString": "nothing of it", "newString": "x" }),
+                ),
+                false,
+            ),
+            (
+                patch(&format!("*** Update File: {name}\n@@\n-{head}\n+x")),
+                false,
+            ),
+            (
+                call("write", json!({ "filePath": name, "content": "x" })),
+                false,
+            ),
+            (patch(&moved), false),
+            (patch(&format!("*** Delete File: {name}")), false),
+            (patch(&format!("*** Add File: {name}\n+x")), false),
+        ]);
+    }
+    calls
+}
+
+/// A rule that asks is about names; another name of the same file (a hard link) is bound by one that denies.
+fn is_about(matrix: &Matrix, victim: &Victim, kind: &str) -> bool {
+    let is_named = matches!(
+        kind,
+        "relative" | "absolute" | "dots" | "link" | "linked folder"
+    );
+    let is_other_name = victim.what == "hard link" || victim.what.ends_with("link to it");
+    matrix.denies() || is_named && !is_other_name
+}
+
+/// As in OpenCode, a rule that asks before a file is read does not ask before it is changed.
+fn is_asked(matrix: &Matrix, tool: &str) -> bool {
+    let changes = ["edit", "write", "apply_patch"].contains(&tool);
+    matrix.denies() || matrix.case.permission != "read" || !changes
+}
+
+async fn tools(matrix: &Matrix, faults: &mut Faults) {
+    let mut made = Vec::new();
+    let mut rows = Vec::new();
+    for (at, victim) in matrix.victims.iter().enumerate() {
+        for (kind, name) in &victim.names {
+            if victim.pattern.is_some() && !is_about(matrix, victim, kind) {
+                continue;
+            }
+            for (call, shows) in calls(victim, kind, name) {
+                let tool = call["name"].as_str().unwrap().to_owned();
+                if victim.pattern.is_none() || is_asked(matrix, &tool) {
+                    rows.push((at, *kind, tool, shows));
+                    made.push(call);
+                }
+            }
+        }
+    }
+    let answers = matrix.call(made).await;
+    for (n, (at, kind, tool, shows)) in rows.iter().enumerate() {
+        let victim = &matrix.victims[*at];
+        let is_kept = matrix.keeps(victim);
+        if is_kept || *shows {
+            faults.hold(victim, &format!("{tool}, {kind}"), is_kept, &answers[&n]);
+        }
+    }
+    for victim in matrix.victims.iter().filter(|it| it.pattern.is_some()) {
+        let text = std::fs::read_to_string(&victim.path).unwrap_or_default();
+        if text != victim.text() {
+            faults
+                .0
+                .push(format!("{} was changed by a tool: {text}", victim.what));
+        }
+    }
+    // What is written over or taken away is told in the difference.
+    let free: Vec<usize> = (0..matrix.victims.len())
+        .filter(|at| matrix.victims[*at].pattern.is_none())
+        .collect();
+    let name = |at: &usize| matrix.victims[*at].name().to_owned();
+    for by in ["write", "apply_patch"] {
+        let over = |at: &usize| match by {
+            "write" => call(
+                by,
+                json!({ "filePath": name(at), "content": matrix.victims[*at].text() }),
+            ),
+            _ => patch(&format!("*** Delete File: {}", name(at))),
+        };
+        let made = free.iter().map(over).collect();
+        let answers = matrix.call(made).await;
+        for (n, at) in free.iter().enumerate() {
+            let victim = &matrix.victims[*at];
+            faults.hold(victim, by, false, &answers[&n]);
+            std::fs::write(&victim.path, victim.text()).unwrap();
+        }
+    }
+    for victim in matrix.victims.iter().filter(|it| it.pattern.is_none()) {
+        // Another file by now, which was taken away and made anew.
+        let hard = matrix
+            .harness
+            .path(&format!("names/hard-{}.csv", victim.number()));
+        std::fs::remove_file(&hard).unwrap();
+        std::fs::hard_link(&victim.path, hard).unwrap();
+    }
+}
+
+async fn names(matrix: &Matrix, faults: &mut Faults) {
+    let mut made = Vec::new();
+    for victim in &matrix.victims {
+        let dir = victim.path.parent().unwrap().display().to_string();
+        let mut miss = victim.name().to_owned();
+        miss.pop();
+        made.extend([
+            call("read", json!({ "filePath": dir })),
+            call("glob", json!({ "pattern": "*", "path": dir })),
+            call("glob", json!({ "pattern": format!("{dir}/*") })),
+            call("glob", json!({ "pattern": "**/*", "path": victim.folder })),
+            call("read", json!({ "filePath": miss })),
+        ]);
+    }
+    let answers = matrix.call(made).await;
+    let by = [
+        "read",
+        "glob",
+        "glob, absolute",
+        "glob, above",
+        "a name near it",
+    ];
+    for (at, victim) in matrix.victims.iter().enumerate() {
+        for (n, by) in by.iter().enumerate() {
+            if *by == "a name near it" && victim.place != Place::Project && !matrix.keeps(victim) {
+                continue;
+            }
+            let answer = &answers[&(at * by_len() + n)];
+            faults.hold_name(victim, by, matrix.keeps(victim), answer);
+        }
+    }
+    let (mut parts, mut mentioned) = (Vec::new(), String::new());
+    for victim in matrix
+        .victims
+        .iter()
+        .filter(|it| it.place == Place::Project)
+    {
+        let folder = victim.path.parent().unwrap();
+        let from_project = folder.strip_prefix(matrix.harness.path("")).unwrap();
+        let query = encode(&victim.file, false);
+        for path in [
+            format!(
+                "/file?path={}",
+                encode(from_project.to_str().unwrap(), false)
+            ),
+            format!("/file?path={}", encode(folder.to_str().unwrap(), false)),
+            format!("/find/file?query={query}&limit=200"),
+            format!("/find/file?query={query}&dirs=false&type=file"),
+        ] {
+            let (_, answer) = matrix.harness.call("GET", &path, Value::Null).await;
+            faults.hold_name(victim, &path, matrix.keeps(victim), &answer.to_string());
+        }
+        let url = format!("file://{}", folder.display());
+        parts.push(json!({ "type": "file", "mime": "application/x-directory", "filename": "x", "url": url }));
+        mentioned.push_str(&format!(" @{}", from_project.display()));
+    }
+    let told = said_with(&matrix.harness, &parts).await;
+    let command = json!({ "command": "look", "arguments": mentioned });
+    let session = matrix.harness.session().await;
+    matrix
+        .harness
+        .ok("POST", &format!("/session/{session}/command"), command)
+        .await;
+    let by_command = matrix.harness.mock.last().texts("user").join("\n");
+    for victim in matrix
+        .victims
+        .iter()
+        .filter(|it| it.place == Place::Project)
+    {
+        let is_kept = matrix.keeps(victim);
+        faults.hold_name(victim, "a folder as a part", is_kept, &told);
+        faults.hold_name(victim, "a folder that is mentioned", is_kept, &by_command);
+    }
+}
+
+/// Answers that [`names`] makes for each file.
+const fn by_len() -> usize {
+    5
+}
+
+/// A prompt with these parts: what the model was sent.
+async fn said_with(harness: &Harness, parts: &[Value]) -> String {
+    let session = harness.session().await;
+    let mut all = vec![json!({ "type": "text", "text": "see" })];
+    all.extend(parts.iter().cloned());
+    let path = format!("/session/{session}/message");
+    harness.call("POST", &path, json!({ "parts": all })).await;
+    harness.mock.last().texts("user").join("\n")
+}
+
+/// For a query: what has to be encoded, or everything.
+fn encode(text: &str, everything: bool) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    text.bytes()
+        .map(|byte| match !everything && plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+async fn routes(matrix: &Matrix, faults: &mut Faults) {
+    for victim in &matrix.victims {
+        let is_kept = matrix.keeps(victim);
+        let is_inside = victim.place == Place::Project;
+        for (kind, name) in &victim.names {
+            let hidden = name.replace("secret", "%73ecret").replace('/', "%2F");
+            for (path, shows) in [
+                (format!("/file/content?path={}", encode(name, false)), true),
+                (format!("/file/content?path={}", encode(name, true)), true),
+                (
+                    format!("/file/content?path={}%00", encode(name, false)),
+                    false,
+                ),
+                (
+                    format!("/file/content?path={}", encode(&hidden, false)),
+                    false,
+                ),
+                (
+                    format!("/file/content?path={}", encode(&format!("/{name}"), false)),
+                    false,
+                ),
+            ] {
+                // What lies outside is shown to no client.
+                if is_kept || shows && is_inside {
+                    let (_, answer) = matrix.harness.call("GET", &path, Value::Null).await;
+                    faults.hold(
+                        victim,
+                        &format!("{path}, {kind}"),
+                        is_kept,
+                        &answer.to_string(),
+                    );
+                }
+            }
+        }
+        if is_kept || is_inside {
+            for path in [
+                format!("/find?pattern={}", victim.head()),
+                format!("/find?pattern={}.*", victim.head()),
+            ] {
+                let (_, answer) = matrix.harness.call("GET", &path, Value::Null).await;
+                faults.hold(victim, &path, is_kept, &answer.to_string());
+            }
+        }
+        let path = format!("/find/symbol?query={}", victim.head());
+        let (_, answer) = matrix.harness.call("GET", &path, Value::Null).await;
+        faults.hold(victim, &path, true, &answer.to_string());
+    }
+}
+
+async fn prompts(matrix: &Matrix, faults: &mut Faults) {
+    let (mut parts, mut mentioned) = (Vec::new(), String::new());
+    for victim in &matrix.victims {
+        for (kind, name) in &victim.names {
+            if victim.pattern.is_some() && !is_about(matrix, victim, kind) {
+                continue;
+            }
+            let url = match name.starts_with('/') {
+                true => format!("file://{name}"),
+                false => format!("file://{}/{name}", matrix.harness.path("").display()),
+            };
+            parts
+                .push(json!({ "type": "file", "mime": "text/plain", "filename": "x", "url": url }));
+            if !name.contains(' ') {
+                mentioned.push_str(&format!(" @{name}"));
+            }
+        }
+    }
+    let told = said_with(&matrix.harness, &parts).await;
+    let session = matrix.harness.session().await;
+    let command = json!({ "command": "look", "arguments": mentioned });
+    matrix
+        .harness
+        .ok("POST", &format!("/session/{session}/command"), command)
+        .await;
+    let last = matrix.harness.mock.last();
+    let by_command = last.texts("user").join("\n");
+    let system = last.texts("system").join("\n");
+    for victim in &matrix.victims {
+        let is_kept = matrix.keeps(victim);
+        if is_kept || victim.place == Place::Project {
+            faults.hold(victim, "a part of a prompt", is_kept, &told);
+            faults.hold(victim, "a mention", is_kept, &by_command);
+        }
+        // The user's own settings name what they ask about.
+        if matrix.denies() || !is_kept {
+            faults.hold(victim, "instructions", is_kept, &system);
+        }
+    }
+}
