@@ -137,6 +137,20 @@ impl Inner {
         })
     }
 
+    /// The same of what a plugin asked the server for: `what` it did, in words.
+    pub(crate) fn asked_without_grant(
+        &self,
+        causes: &Provenance,
+        what: &str,
+        ask: &PermissionAsk,
+    ) -> Option<Lacking> {
+        let mut plugins = causes.plugins_that(Deed::Prompted).into_iter();
+        plugins.find_map(|plugin| {
+            let lacking = self.lacks(&plugin, Grant::Prompt, what)?;
+            self.is_beyond(&plugin, ask).then_some(lacking)
+        })
+    }
+
     /// The same before it is known what the tool asks: whether the user is to be asked about the call though the tool asks
     /// nothing.
     pub(crate) fn is_loud(tool: &str) -> bool {

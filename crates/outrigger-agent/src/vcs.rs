@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger_protocol::provenance::Actor;
+use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::{Output, Spec, paths};
+use outrigger_tools::PermissionAsk;
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
@@ -85,6 +86,9 @@ pub enum VcsError {
         /// Relative to the root of the repository.
         file: String,
     },
+    /// A plugin sent a patch that it could not write itself.
+    #[error("the patch is not applied: {0}")]
+    NotGranted(String),
     /// A plugin's patch names a file that makes something run later.
     #[error("a plugin's patch does not change {file}: {runs}")]
     RunsLater {
@@ -114,7 +118,7 @@ impl VcsError {
             Self::NotGit => "non-git",
             Self::NoGit => "no-git",
             Self::NotClean(_) => "not-clean",
-            Self::Denied { .. } | Self::RunsLater { .. } => "denied",
+            Self::Denied { .. } | Self::NotGranted(_) | Self::RunsLater { .. } => "denied",
             Self::Box(_) => "box",
             Self::Failed { .. } => "failed",
         }
@@ -369,13 +373,15 @@ impl Vcs {
     /// that make something run later out of a plugin's.
     ///
     /// # Errors
-    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`]; then nothing was changed.
+    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`], [`VcsError::NotGranted`]; then
+    /// nothing was changed.
     pub async fn apply(&self, patch: &str, by: &Actor) -> Result<(), VcsError> {
         if !self.place().git {
             return Err(VcsError::NotGit);
         }
-        for file in self.named(patch).await? {
-            let file = paths::resolve(&self.place().worktree, &file);
+        let named = self.named(patch).await?;
+        for file in &named {
+            let file = paths::resolve(&self.place().worktree, file);
             let file = file.strip_prefix(&self.place().worktree).unwrap_or(&file);
             let file = file.to_string_lossy();
             for what in ["read", "edit"] {
@@ -393,6 +399,7 @@ impl Vcs {
                 });
             }
         }
+        self.within_grants(&named, by)?;
         let output = self
             .run_in(&self.place().directory, &["apply", "-"], Some(patch.into()))
             .await?;
@@ -401,6 +408,21 @@ impl Vcs {
         }
         let message = String::from_utf8_lossy(&output.stderr);
         Err(VcsError::NotClean(message.trim().to_owned()))
+    }
+
+    /// A plugin's patch changes what the plugin could write itself, or was granted by `prompt`.
+    fn within_grants(&self, files: &[PathBuf], by: &Actor) -> Result<(), VcsError> {
+        let ask = PermissionAsk {
+            permission: "edit".to_owned(),
+            patterns: files.iter().map(|it| it.display().to_string()).collect(),
+            ..PermissionAsk::default()
+        };
+        let causes = Provenance::prompted(by.clone());
+        let inner = &self.agent.inner;
+        match inner.asked_without_grant(&causes, "sent the patch", &ask) {
+            Some(lacking) => Err(VcsError::NotGranted(lacking.why)),
+            None => Ok(()),
+        }
     }
 
     /// What a patch may touch, from the root of the repository: what git makes of its names, which is a matter of the

@@ -34,7 +34,7 @@ impl From<VcsError> for ApiError {
                     data: json!({ "message": error.to_string(), "reason": error.code() }),
                 },
             ),
-            VcsError::Denied { .. } | VcsError::RunsLater { .. } => {
+            VcsError::Denied { .. } | VcsError::NotGranted(_) | VcsError::RunsLater { .. } => {
                 Self::forbidden(error.to_string())
             }
             VcsError::NoGit | VcsError::Box(_) | VcsError::Failed { .. } => {

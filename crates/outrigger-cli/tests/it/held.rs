@@ -166,3 +166,29 @@ fn a_server_whose_settings_wait_says_so() {
         told()
     );
 }
+
+/// The same at a terminal: one question, and no command to type.
+#[test]
+fn at_a_terminal_changed_settings_are_part_of_the_one_question() {
+    let world = World::new([done(), done(), done()]);
+    attack(&world, "");
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    server.post(&path, &body).json(200);
+    world.config(json!({ "username": "by hand" }));
+    drop(server);
+    let refused = world.run(&["again"]).exited(2);
+    assert!(
+        refused.stderr.contains("outrigger config allow"),
+        "{}",
+        refused.stderr
+    );
+    let mut person = crate::question::Person::at(&world, &["again"]);
+    person.sees("1. settings changed while Outrigger ran (1): opencode.json (changed)");
+    person.types("y\n");
+    person.ends(0);
+    assert_eq!(person.screen().matches("? let all of it count").count(), 1);
+    world.run(&["again"]).ok();
+}

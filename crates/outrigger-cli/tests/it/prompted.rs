@@ -543,3 +543,77 @@ fn a_grant_is_given_and_taken_back_by_a_command() {
         assert_ne!(refused.code, 0, "{wrong:?}: {}", refused.stdout);
     }
 }
+
+/// The host is killed in the middle of a turn that a plugin started. Whoever goes on with it, it stays the plugin's.
+#[test]
+fn a_plugins_turn_that_is_gone_on_with_stays_the_plugins() {
+    let read = turn([call("read", json!({ "filePath": "hello.txt" }))]);
+    let world = allowing([turn([call("mine", json!({}))]), read, run_it(), done()]);
+    let body = "(await import('node:fs')).writeFileSync('id.txt', id) ?? { parts }";
+    world.plugin("prompts", &own_session(body));
+    world
+        .run_with(&[("OUTRIGGER_FAULT", "tool.after_run")], &["start"])
+        .exited(137);
+    let done = world.run(&["-s", &world.read("id.txt")]);
+    assert!(!world.path("ran.txt").exists(), "{}", done.stderr);
+    let said = format!("{:?}\n{}", world.parts("tool"), done.stderr);
+    assert!(
+        said.contains("the plugin prompts sent the prompt"),
+        "{said}"
+    );
+}
+
+/// A compaction after which the session goes on by itself.
+#[test]
+fn a_session_that_a_plugin_has_compacted_goes_on_as_the_plugins() {
+    let plugin = at_idle(
+        "await post(url, '/session/' + id + '/summarize', { providerID: 'mock', modelID: 'm1', auto: true })",
+    );
+    let world = allowing([done(), run_it(), done()]);
+    world.plugin("prompts", &plugin);
+    let (server, open) = asked(&world, "a compaction");
+    let by = json!({ "by": "plugin", "topPluginId": "prompts", "did": "prompted" });
+    assert_eq!(open["provenance"][0], by, "{open}");
+    reply(&server, &open, "reject");
+    assert!(!world.path("ran.txt").exists());
+}
+
+/// git writes with the host's rights: a patch changes what the plugin that sends it could change by itself, or was granted.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the user's own git")]
+fn a_plugins_patch_changes_what_the_plugin_could_change() {
+    let plugin = format!(
+        "{HELPERS}export const P = async ({{ serverUrl: url }}) => ({{ tool: {{ mine: {{ description: 'd', args: {{}}, execute: async () => {{
+  const file = (await import('node:fs')).readFileSync('file.txt', 'utf8')
+  const patch = `diff --git a/${{file}} b/${{file}}\\nnew file mode 100644\\n--- /dev/null\\n+++ b/${{file}}\\n@@ -0,0 +1 @@\\n+ran\\n`
+  return await post(url, '/vcs/apply', {{ patch }})
+}} }} }} }})\n"
+    );
+    for (file, granted, is_written) in [
+        ("src.txt", false, true),
+        (".hidden/x.txt", false, false),
+        (".vscode/tasks.json", false, false),
+        ("outrigger.toml", false, false),
+        (".hidden/x.txt", true, true),
+    ] {
+        let world = allowing([turn([call("mine", json!({}))]), done()]);
+        world.file("file.txt", file);
+        let mut init = std::process::Command::new("git");
+        let out = init.args(["init", "-q"]).current_dir(world.project());
+        assert!(out.status().unwrap().success());
+        let path = world.plugin("patches", &plugin);
+        if granted {
+            granting(&world, &grant(&path, "prompt"));
+        }
+        let done = world.run(&["do it"]);
+        let told = world.mock.last().texts("tool").join("\n");
+        let case = format!("{file} {granted}: {told} {}", done.stderr);
+        assert_eq!(world.path(file).exists(), is_written, "{case}");
+        let why = [
+            "the plugin patches sent the patch",
+            "a plugin's patch does not change",
+        ];
+        let is_told = why.iter().any(|why| told.contains(why));
+        assert_eq!(is_told, !is_written, "{case}");
+    }
+}

@@ -109,6 +109,7 @@ impl Room {
             consent: None,
             commands: None,
             trust: None,
+            let_count: None,
             handler: Arc::new(Nobody),
             covers: Arc::new(|| Ok(Covers::default())),
             progress: Arc::new(|_| {}),
