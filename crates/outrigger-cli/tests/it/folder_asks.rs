@@ -100,7 +100,7 @@ fn a_project_is_one_question_and_each_change_one_more() {
       2. MCP servers (2): m (opencode.json), n (.mcp.json)
       3. command hooks (1): UserPromptSubmit (.claude/settings.json)
       4. commands that run something (1): .opencode/command/x.md
-      5. rules that allow, agents with rights (1): build/permission/bash (opencode.json)
+      5. rules that allow, agents with rights (2): build/permission (opencode.json), build/permission/bash (opencode.json)
       6. files that these run (2): one.js, hooks/a.sh
     ");
     assert!(
