@@ -123,9 +123,14 @@ fn a_project_is_one_question_and_each_change_one_more() {
     assert!(screen.contains("changed: one.js"), "{screen}");
     assert_eq!(done, MARKS, "{screen}");
     // A plugin that comes later.
-    world.file(".opencode/plugin/two.js", &plugin("two"));
+    world.file("two.js", &plugin("two"));
+    let settings = world.read("opencode.json");
+    world.file(
+        "opencode.json",
+        &settings.replace("\"./one.js\"", "\"./one.js\",\"./two.js\""),
+    );
     let (screen, _) = answered(&["y\n"]);
-    assert!(screen.contains("new: .opencode/plugin/two.js"), "{screen}");
+    assert!(screen.contains("new: ./two.js"), "{screen}");
     assert!(world.path("two.txt").exists(), "{screen}");
     assert_eq!(answered(&[]).1, MARKS);
 }
