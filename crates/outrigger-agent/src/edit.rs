@@ -58,23 +58,14 @@ impl Rewritten {
     }
 }
 
-/// A plugin changes what a stored call says, not which call it is and who caused it, and makes none up.
-fn keep_call(part: &mut Part, found: &MessageWithParts, by: &Actor) -> Result<(), AgentError> {
+/// Tool calls are a record of what was done and who caused it: a plugin neither changes one nor makes one up.
+fn is_no_call(part: &Part, found: &MessageWithParts) -> Result<(), AgentError> {
     let before = found.parts.iter().find(|it| it.id == part.id);
-    let before = before.map(|it| &it.kind);
-    match (&mut part.kind, before) {
-        (PartKind::Tool(new), Some(PartKind::Tool(old))) => {
-            new.call_id = old.call_id.clone();
-            new.tool = old.tool.clone();
-            new.provenance = old.provenance.clone().with(
-                by.clone(),
-                Deed::Changed,
-                Some("the record of the call".to_owned()),
-            );
-            Ok(())
-        }
-        (PartKind::Tool(_), _) | (_, Some(PartKind::Tool(_))) => Err(AgentError::Part(
-            "a plugin adds no tool call and makes nothing else of one".to_owned(),
+    match (&part.kind, before.map(|it| &it.kind)) {
+        (PartKind::Tool(_), _) | (_, Some(PartKind::Tool(_))) => Err(AgentError::NotGranted(
+            "what a tool call was, and what came of it, no plugin changes in the record; the hook `tool.execute.after` changes \
+             the result that the model reads"
+                .to_owned(),
         )),
         _ => Ok(()),
     }
@@ -168,7 +159,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::NoSession`], [`AgentError::NoMessage`] and those of the store.
-    pub async fn update_part(&self, mut part: Part, by: &Actor) -> Result<Part, AgentError> {
+    pub async fn update_part(&self, part: Part, by: &Actor) -> Result<Part, AgentError> {
         self.session(&part.session_id)?;
         let found = self
             .inner
@@ -181,7 +172,7 @@ impl Agent {
             });
         };
         if by.plugin_id().is_some() {
-            keep_call(&mut part, &found, by)?;
+            is_no_call(&part, &found)?;
         }
         let event = Event::PartUpdated {
             session_id: part.session_id.clone(),

@@ -417,6 +417,7 @@ impl Agent {
         if let Some(settled) = &self.inner.settled {
             settled.end().await;
         }
+        self.inner.spawner.end();
         if let Err(error) = self.inner.store.flush(true).await {
             tracing::error!("[store] {error}");
         }

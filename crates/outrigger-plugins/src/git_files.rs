@@ -23,6 +23,9 @@ const OF_WORKTREES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 /// Most linked worktrees that are looked at.
 const MOST_WORKTREES: usize = 200;
 
+/// Most files of settings that take in others.
+const MAX_INCLUDED: usize = 64;
+
 /// Of a repository's own folder (`.git`), whether they are there or not. Reads its settings.
 #[must_use]
 pub fn of_repository(git: &Path) -> Vec<PathBuf> {
@@ -32,6 +35,13 @@ pub fn of_repository(git: &Path) -> Vec<PathBuf> {
         found.extend(OF_WORKTREES.iter().map(|name| entry.path().join(name)));
     }
     found.extend(included(&git.join("config")));
+    // Without a valid `.git` the folder around it is taken for a repository, where it has this.
+    let around = git.parent().filter(|_| git.ends_with(".git"));
+    found.extend(
+        around
+            .filter(|it| !is_repository(it))
+            .map(|it| it.join("HEAD")),
+    );
     found
 }
 
@@ -39,6 +49,25 @@ pub fn of_repository(git: &Path) -> Vec<PathBuf> {
 /// it, as its scripts are.
 #[must_use]
 pub fn included(config: &Path) -> Vec<PathBuf> {
+    let mut found = taken_in_by(config);
+    // What these take in, too, whether they are there or not.
+    let mut at = 0;
+    while let Some(next) = found
+        .get(at)
+        .cloned()
+        .filter(|_| found.len() < MAX_INCLUDED)
+    {
+        for path in taken_in_by(&next) {
+            if !found.contains(&path) {
+                found.push(path);
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+fn taken_in_by(config: &Path) -> Vec<PathBuf> {
     let base = config.parent().unwrap_or(Path::new("/"));
     let settings = git_config::read(config).into_iter();
     let paths = settings
@@ -76,6 +105,18 @@ mod tests {
         std::fs::write(&config, text).unwrap();
         let want = [root.path().join("../shared"), "/etc/more".into()];
         assert_eq!(included(&config), want);
+        // What is taken in takes in more, which need not be there yet, and may lead back.
+        std::fs::create_dir(root.path().join("sub")).unwrap();
+        std::fs::write(root.path().join("c"), "[include]\npath = sub/d\n").unwrap();
+        std::fs::write(
+            root.path().join("sub/d"),
+            "[include]\npath = ../c\n path = e\n",
+        )
+        .unwrap();
+        let chain = included(&root.path().join("c"));
+        let names = ["sub/d", "sub/../c", "sub/e"].map(|name| root.path().join(name));
+        assert!(names.iter().all(|name| chain.contains(name)), "{chain:?}");
+        assert!(chain.len() < 10, "{chain:?}");
         assert!(included(root.path()).is_empty());
     }
 }

@@ -49,12 +49,10 @@ pub fn keep(
         let startup = startup.filter(|it| !waits_for_approval(it));
         for name in SETTINGS.into_iter().chain(startup) {
             let path = folder.join(name);
-            match path.exists() {
-                _ if is_granted(&path) => {}
-                true => found.push(path),
-                // New settings of ours and of OpenCode wait for `outrigger config allow`.
-                false if SETTINGS.contains(&name) => {}
-                false => policy.absent.push(path),
+            // New settings of ours and of OpenCode wait for `outrigger config allow`. Others that are not there cannot be kept
+            // free: a plugin runs as long as this program, and the user's editor makes them meanwhile.
+            if path.exists() && !is_granted(&path) {
+                found.push(path);
             }
         }
         if git.is_dir() {

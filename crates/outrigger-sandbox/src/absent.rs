@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use place::Place;
 use record::Record;
-pub(crate) use record::sweep;
+pub(crate) use record::{end, sweep};
 
 /// What a name that was put aside has behind it.
 pub const SUFFIX: &str = ".put-aside";

@@ -158,6 +158,13 @@ impl Ledger {
         Ok(swept)
     }
 
+    /// This host ends in order: nothing that it started is left that could make what it must not.
+    pub fn end(&self) {
+        if let Err(error) = crate::absent::end(&self.0.dir) {
+            tracing::debug!("{}: {error}", self.0.dir.display());
+        }
+    }
+
     /// What is to be done with the file of another host.
     fn fate(&self, other: &Header) -> Fate {
         let own = &self.0.header;

@@ -260,6 +260,13 @@ impl Spawner {
         self
     }
 
+    /// This process ends in order, and all that it started has ended.
+    pub fn end(&self) {
+        if let Some(ledger) = &self.ledger {
+            ledger.end();
+        }
+    }
+
     /// What the running kernel offers for a [`crate::Policy`] that uses all of its fields.
     #[must_use]
     pub fn level(&self) -> Level {

@@ -156,7 +156,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Each would be run by somebody else later. `G` is `.git`.
-const PLANTS: [&str; 51] = [
+const PLANTS: [&str; 53] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -181,6 +181,8 @@ const PLANTS: [&str; 51] = [
     "mkdir -p ~/.cache/pre-commit && echo x > ~/.cache/pre-commit/db.db",
     "ln -s /tmp ~/.config/nvim; mv ~/.config ~/.config2",
     "git config core.fsmonitor ./evil",
+    "git init -q --bare b && cp -r b/HEAD b/objects b/refs b/config . && git -C b config core.fsmonitor ./evil; rm -rf b; mv .git/refs .git/r; mv .git/r .git/refs",
+    "echo 'ref: refs/heads/main' > HEAD",
     "git config core.hooksPath ./evil",
     "git config --worktree core.fsmonitor ./evil; printf '[core]\\nfsmonitor=./evil\\n' > .git/config.worktree",
     "printf '[core]\\nfsmonitor=./evil\\n' >> .git/config",
@@ -284,6 +286,7 @@ fn commands_change_nothing_that_runs_the_next_time() {
     assert_eq!(fs::read_to_string(user).unwrap(), of_user);
     assert_eq!(world.read(".opencode/command/x.md"), "hello");
     for name in [
+        "HEAD",
         ".git/commondir",
         ".git/remotes",
         ".git/config.worktree",

@@ -61,6 +61,23 @@ impl Drop for Record {
     }
 }
 
+/// This host ends, and with it all that it started has ended: what is there of these names goes, and what comes to them from now on
+/// is the user's.
+pub(crate) fn end(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let own = format!("{}-", std::process::id());
+    let mut aside = Vec::new();
+    for entry in fs::read_dir(folder)?.flatten() {
+        let path = entry.path();
+        let is_own = entry.file_name().as_bytes().starts_with(own.as_bytes());
+        if is_own && path.extension().is_some_and(|it| it == EXTENSION) {
+            let file = outrigger_files::open(&path)?;
+            put_aside(file, &mut aside, None)?;
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(aside)
+}
+
 /// Puts aside what processes of dead hosts made, and answers the names.
 ///
 /// # Errors
@@ -81,30 +98,42 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
             Err(TryLockError::Error(error)) => return Err(error),
         }
         let seen = file.metadata()?.modified()?;
-        let bytes = outrigger_files::read_open(file, outrigger_files::DATA)?;
-        let mut names = bytes
-            .split(|byte| *byte == 0)
-            .map(|it| PathBuf::from(std::ffi::OsString::from_vec(it.to_vec())));
-        while let (Some(base), Some(name)) = (names.next(), names.next()) {
-            let Some(place) = Place::of(&base, &name).filter(|_| !is_later(&name, seen)) else {
-                continue;
-            };
-            match place.put_aside() {
-                Some(to) => tracing::warn!(
-                    "[sandbox] {} was made by a process that must not make it, of an Outrigger that was killed; it is {} now",
-                    name.display(),
-                    to.display()
-                ),
-                None => tracing::error!(
-                    "[sandbox] {} was made by a process that must not make it, and cannot be moved away: remove it",
-                    name.display()
-                ),
-            }
-            aside.push(name);
-        }
+        put_aside(file, &mut aside, Some(seen))?;
         fs::remove_file(&path)?;
     }
     Ok(aside)
+}
+
+/// Moves away what is there of the names in a record, but for what was made after its host was last seen.
+fn put_aside(file: File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> io::Result<()> {
+    let whose = if seen.is_some() {
+        ", of an Outrigger that was killed"
+    } else {
+        ""
+    };
+    let bytes = outrigger_files::read_open(file, outrigger_files::DATA)?;
+    let mut names = bytes
+        .split(|byte| *byte == 0)
+        .map(|it| PathBuf::from(std::ffi::OsString::from_vec(it.to_vec())));
+    while let (Some(base), Some(name)) = (names.next(), names.next()) {
+        let is_users = seen.is_some_and(|seen| is_later(&name, seen));
+        let Some(place) = Place::of(&base, &name).filter(|_| !is_users) else {
+            continue;
+        };
+        match place.put_aside() {
+            Some(to) => tracing::warn!(
+                "[sandbox] {} was made by a process that must not make it{whose}; it is {} now",
+                name.display(),
+                to.display()
+            ),
+            None => tracing::error!(
+                "[sandbox] {} was made by a process that must not make it, and cannot be moved away: remove it",
+                name.display()
+            ),
+        }
+        aside.push(name);
+    }
+    Ok(())
 }
 
 /// Whether something was made after the host had ended. Where the file system does not tell, it was not.
@@ -130,7 +159,13 @@ mod tests {
         fs::write(at("made"), "").unwrap();
         std::os::unix::fs::symlink("/nowhere", at("li\nnk")).unwrap();
         record.beat();
-        // Its host lives.
+        // Its host lives; one that ends in order leaves nothing.
+        assert_eq!(end(&records).unwrap(), [at("made"), at("li\nnk")]);
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
+        drop(record);
+        fs::write(at("made"), "").unwrap();
+        std::os::unix::fs::symlink("/nowhere", at("li\nnk")).unwrap();
+        let record = Record::write(&records, &names).unwrap();
         assert!(sweep(&records).unwrap().is_empty());
         record.file.unlock().unwrap();
         assert_eq!(sweep(&records).unwrap(), [at("made"), at("li\nnk")]);
