@@ -50,19 +50,19 @@ pub fn of_repository(git: &Path) -> Vec<PathBuf> {
 #[must_use]
 pub fn included(config: &Path) -> Vec<PathBuf> {
     let mut found = taken_in_by(config);
-    // What these take in, too, whether they are there or not.
+    let mut read: Vec<PathBuf> = config.canonicalize().into_iter().collect();
+    // What these take in, too, whether it is there or not. They may lead back, by other names.
     let mut at = 0;
-    while let Some(next) = found
-        .get(at)
-        .cloned()
-        .filter(|_| found.len() < MAX_INCLUDED)
-    {
-        for path in taken_in_by(&next) {
-            if !found.contains(&path) {
-                found.push(path);
-            }
-        }
+    while let Some(next) = found.get(at).filter(|_| found.len() < MAX_INCLUDED) {
         at += 1;
+        let Ok(real) = next.canonicalize() else {
+            continue;
+        };
+        if !read.contains(&real) {
+            let more = taken_in_by(next);
+            read.push(real);
+            found.extend(more);
+        }
     }
     found
 }
