@@ -9,6 +9,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PartId, PluginId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, UserMessage};
 use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
+use outrigger_protocol::session::{PartInput, PromptInput};
 
 use crate::error::AgentError;
 use crate::ids::now;
@@ -55,6 +56,14 @@ impl Rewritten {
     /// The turn is over: later ones read the causes from the messages.
     pub(crate) fn end(&self, session: &SessionId) {
         lock(&self.0).remove(session);
+    }
+}
+
+/// Whether a part says what is stored, whatever belongs to it besides.
+fn says_the_same(part: &PartInput, stored: &Part) -> bool {
+    match (&part.kind, &stored.kind) {
+        (PartKind::Text(new), PartKind::Text(old)) => new.text == old.text,
+        (new, old) => new == old,
     }
 }
 
@@ -183,26 +192,30 @@ impl Agent {
         Ok(part)
     }
 
-    /// A prompt under the identifier of a stored message would replace it. A plugin replaces its own.
+    /// A prompt under the identifier of a stored message replaces it. A plugin replaces its own, and sends the user's again as it is
+    /// (`oh-my-opencode` does, to another model).
     pub(crate) fn may_replace(
         &self,
         id: &SessionId,
-        message: Option<&MessageId>,
-        by: &Provenance,
+        prompt: &PromptInput,
     ) -> Result<(), AgentError> {
-        let Some(message) = message else {
+        let plugins = prompt.provenance.plugins_that(Deed::Prompted);
+        let Some(message) = prompt.message_id.as_ref().filter(|_| !plugins.is_empty()) else {
             return Ok(());
         };
-        for plugin in by.plugins_that(Deed::Prompted) {
-            if let Some(MessageWithParts {
-                info: MessageInfo::User(user),
-                ..
-            }) = self.inner.store.message(id, message)?
-            {
-                self.may_change(&plugin, &user, "replaces a message of the user's")?;
-            }
+        let Some(found) = self.inner.store.message(id, message)? else {
+            return Ok(());
+        };
+        let MessageInfo::User(user) = &found.info else {
+            return Ok(());
+        };
+        let stored = |part: &PartInput| found.parts.iter().any(|it| says_the_same(part, it));
+        if prompt.parts.iter().all(stored) {
+            return Ok(());
         }
-        Ok(())
+        plugins
+            .iter()
+            .try_for_each(|it| self.may_change(it, user, "replaces a message of the user's"))
     }
 
     fn may_change(

@@ -133,7 +133,7 @@ impl Agent {
             return Err(AgentError::Lost("the program is ending".to_owned()));
         }
         if let Start::Prompt(prompt, _) = &start {
-            self.may_replace(id, prompt.message_id.as_ref(), &prompt.provenance)?;
+            self.may_replace(id, prompt)?;
         }
         let (cancel, cancelled) = watch::channel(false);
         let mut guard = CancelOnDrop(Some(cancel.clone()));

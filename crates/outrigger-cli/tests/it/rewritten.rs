@@ -173,6 +173,7 @@ export const P = async ({{ serverUrl: url }}) => ({{ 'tool.execute.before': asyn
 fn a_message_of_the_users_is_neither_removed_nor_replaced() {
     let remove = "got = await send(url, 'DELETE', '/session/' + id + '/message/' + (await users(url, id)).message.info.id)";
     let replace = "got = await send(url, 'POST', '/session/' + id + '/message', { parts, noReply: true, messageID: (await users(url, id)).message.info.id })";
+    let again = "const { message, part } = await users(url, id); got = await send(url, 'POST', '/session/' + id + '/message', { parts: [{ id: part.id, type: 'text', text: part.text }], noReply: true, messageID: message.info.id })";
     let own = |what: &str| {
         format!(
             "await send(url, 'POST', '/session/' + id + '/message', {{ parts, noReply: true }}); {what}"
@@ -182,6 +183,7 @@ fn a_message_of_the_users_is_neither_removed_nor_replaced() {
         ("removed", remove, false, 403),
         ("removed with the grant", remove, true, 200),
         ("replaced", replace, false, 403),
+        ("sent again as it is", again, false, 200),
         ("its own is removed", &own(remove), false, 200),
         ("its own is replaced", &own(replace), false, 200),
     ] {
