@@ -156,6 +156,11 @@ impl Agent {
         let Some(found) = found.filter(|found| found.parts.iter().any(|p| p.id == *part)) else {
             return Ok(());
         };
+        if by.plugin_id().is_some()
+            && let Some(part) = found.parts.iter().find(|it| it.id == *part)
+        {
+            is_no_call(part, &found)?;
+        }
         let event = Event::PartRemoved {
             session_id: id.clone(),
             message_id: message.clone(),
@@ -224,8 +229,10 @@ impl Agent {
         user: &UserMessage,
         what: &str,
     ) -> Result<(), AgentError> {
-        let senders = user.provenance.plugins_that(Deed::Prompted);
-        let is_its_own = senders.first() == Some(plugin);
+        // Who sent it stands first; who changed it, behind that.
+        let sender = user.provenance.causes().first();
+        let is_its_own = sender
+            .is_some_and(|it| it.actor.plugin_id().as_ref() == Some(plugin) && it.what.is_none());
         let lacking = self.inner.lacks(plugin, Grant::Prompt, what);
         match lacking.filter(|_| !is_its_own) {
             Some(lacking) => Err(AgentError::NotGranted(lacking.why)),

@@ -36,6 +36,31 @@ const ENTRIES: [&str; 6] = [
     "main.py",
     "package.json",
 ];
+/// Programs that run a file whatever its name, or what lies in a folder.
+const INTERPRETERS: [&str; 22] = [
+    ".", "source", "sh", "bash", "dash", "zsh", "ksh", "fish", "node", "bun", "deno", "tsx",
+    "ts-node", "python", "python3", "perl", "ruby", "php", "lua", "pwsh", "exec", "env",
+];
+/// Files that are written and read while one works, and that no other program runs.
+const DATA: [&str; 14] = [
+    "csv", "db", "jsonl", "lock", "log", "md", "mdc", "ndjson", "out", "pid", "sqlite", "tmp",
+    "tsv", "txt",
+];
+/// Parts of the names of variables whose values say what is run.
+const LOADS: [&str; 12] = [
+    "BASH_ENV",
+    "COMMAND",
+    "EXEC",
+    "LD_",
+    "NODE_PATH",
+    "OPTIONS",
+    "PERL5",
+    "PRELOAD",
+    "PYTHON",
+    "RUBY",
+    "SHELL",
+    "STARTUP",
+];
 /// Programs that take what they run from a file in their folder.
 const RECIPES: [(&str, &[&str]); 4] = [
     ("make", &["GNUmakefile", "makefile", "Makefile"]),
@@ -149,9 +174,16 @@ impl<'a> Search<'a> {
         if all.len() > MAX_WORDS {
             return self.give_up(by);
         }
+        let interprets = all.iter().any(|it| INTERPRETERS.contains(&name_of(it)));
         for word in &all {
+            if !interprets && paths::has_extension(Path::new(word), &DATA) {
+                continue;
+            }
             for base in &bases {
-                self.word(word, base, by);
+                if self.too_much {
+                    return;
+                }
+                self.word(word, base, by, interprets);
             }
         }
     }
@@ -200,7 +232,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn word(&mut self, word: &str, base: &Path, by: &str) {
+    fn word(&mut self, word: &str, base: &Path, by: &str, interprets: bool) {
         let expand = |text: &str| paths::expand(text, base, &self.options.home);
         let path = expand(word);
         let mut forms = vec![path.clone()];
@@ -220,7 +252,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             match form.is_dir() {
-                true if form != self.project && form != self.real => {
+                true if interprets && form != self.project && form != self.real => {
                     for entry in ENTRIES {
                         self.file(&form.join(entry), by);
                     }
@@ -286,7 +318,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Nobody can trust what cannot be looked at: this is never known.
+    /// What is too much to look at is trusted as that, and the question says so.
     fn give_up(&mut self, by: &str) {
         if std::mem::replace(&mut self.too_much, true) {
             return;
@@ -294,11 +326,16 @@ impl<'a> Search<'a> {
         self.found.push(Asked {
             file: self.project.display().to_string(),
             what: IS_RUN.to_owned(),
-            hash: String::new(),
-            shown: format!("more files are named in {by} than are looked at"),
+            hash: crate::project::digest(b"more than are looked at"),
+            shown: format!("more files are named in {by} than are looked at: what they hold is not part of this"),
             value: Value::Null,
         });
     }
+}
+
+/// The program that a word names.
+fn name_of(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
 }
 
 /// What a file holds, and how it is shown; `None` where it runs nothing.
@@ -336,6 +373,12 @@ fn collect(value: &Value, texts: &mut Vec<String>) {
         Value::Object(fields) => {
             for (key, it) in fields {
                 match (key.as_str(), it) {
+                    ("env" | "environment", Value::Object(variables)) => {
+                        let loads =
+                            |name: &str| name == "PATH" || LOADS.iter().any(|it| name.contains(it));
+                        let loading = variables.iter().filter(|(name, _)| loads(name));
+                        loading.for_each(|(_, value)| collect(value, texts));
+                    }
                     ("template", Value::String(text)) => texts.extend(shell_lines(text)),
                     _ => collect(it, texts),
                 }
@@ -362,6 +405,7 @@ fn words(written: &str, all: &mut BTreeSet<String>) {
         text = text.replace(folder, ".");
     }
     let text = without_variables(&text);
+    let cut = shell_words(&text);
     let unquoted: String = text
         .chars()
         .filter(|c| !matches!(c, '"' | '\'' | '\\'))
@@ -373,12 +417,14 @@ fn words(written: &str, all: &mut BTreeSet<String>) {
         .chain(text.split(inner))
         .chain(text.split(['"', '\'']));
     // `${X:-./run.sh}`
-    let pieces = pieces.chain(written.split(inner));
+    let defaults = written.split(inner);
+    let pieces = pieces.chain(defaults.flat_map(|it| [it, it.trim_start_matches('-')]));
     // `sh -c"./x"`, `-I./x`: what follows a flag's letter.
     let flags = unquoted
         .split(is_end)
         .filter_map(|it| it.strip_prefix('-')?.get(1..));
-    for piece in std::iter::once(text.as_str()).chain(pieces).chain(flags) {
+    let whole = cut.iter().map(String::as_str).chain([text.as_str()]);
+    for piece in whole.chain(pieces).chain(flags) {
         if all.len() > MAX_WORDS {
             return;
         }
@@ -386,6 +432,25 @@ fn words(written: &str, all: &mut BTreeSet<String>) {
             all.insert(piece.to_owned());
         }
     }
+}
+
+/// The words as a shell cuts them: what is quoted or escaped does not end one.
+fn shell_words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let Some(word) = words.last_mut() else { break };
+        match (c, quote) {
+            ('\\', None | Some('"')) => word.extend(chars.next()),
+            (c, Some(open)) if c == open => quote = None,
+            (c, Some(_)) => word.push(c),
+            ('"' | '\'', None) => quote = Some(c),
+            (c, None) if c.is_whitespace() || ";|&()<>".contains(c) => words.push(String::new()),
+            (c, None) => word.push(c),
+        }
+    }
+    words
 }
 
 /// With a folder in the place of each `$NAME` and `${…}`: what a variable stands for is not known.

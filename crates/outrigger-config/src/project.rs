@@ -3,6 +3,7 @@
 //! A repository is somebody else's word until then: what of its settings starts something, reads or sends elsewhere, or loosens
 //! a rule is left out, and the harmless rest counts. What is not known here to be harmless is left out, too.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -68,17 +69,21 @@ impl Asked {
     }
 }
 
+/// Most files that one value may take texts from.
+const MAX_TEXTS: usize = 100;
+
 /// A value as it is written, with what the files say that it takes texts from (`{file:…}`).
 fn with_files(file: &Path, text: &str) -> Vec<u8> {
     let folder = file.parent().unwrap_or(file);
     let mut whole = text.as_bytes().to_vec();
-    for rest in text.split("{file:").skip(1) {
-        let Some((path, _)) = rest.split_once('}') else {
-            continue;
-        };
+    let named = text.split("{file:").skip(1);
+    let named: BTreeSet<&str> = named
+        .filter_map(|rest| Some(rest.split_once('}')?.0))
+        .take(MAX_TEXTS)
+        .collect();
+    for path in named {
         let read = outrigger_files::read(&folder.join(path), outrigger_files::SETTINGS);
-        whole.push(0);
-        whole.extend(read.unwrap_or_default());
+        whole.extend(digest(&read.unwrap_or_default()).into_bytes());
     }
     whole
 }
@@ -421,7 +426,7 @@ mod tests {
                 vec!["/tools/x"],
             ),
             (
-                json!({"agent": {"a": {"prompt": "p", "permission": {"bash": "allow"}, "tools": {"x": true}, "options": {}}}}),
+                json!({"agent": {"a": {"prompt": "p", "permission": {"bash": "allow"}, "tools": {"x": true}, "options": {"o": 1}}}}),
                 json!({"agent": {"a": {"prompt": "p", "permission": {}, "tools": {}}}}),
                 vec![
                     "/agent/a/permission",

@@ -40,6 +40,10 @@ type Stamps = Vec<(PathBuf, Option<Stamp>)>;
 pub(crate) struct NestedGit {
     worktree: PathBuf,
     before: HashMap<PathBuf, Stamps>,
+    /// The others that were there: the user's, which the index may name later.
+    others: HashMap<PathBuf, Stamps>,
+    /// Where the others have their repositories.
+    stores: BTreeSet<PathBuf>,
     /// In seconds since 1970.
     began: i64,
     /// There before the process, by the user's git.
@@ -64,6 +68,8 @@ impl NestedGit {
         let mut nested = Self {
             worktree: worktree.canonicalize().unwrap_or_else(|_| worktree.into()),
             before: HashMap::new(),
+            others: HashMap::new(),
+            stores: BTreeSet::new(),
             began: i64::try_from(began.as_secs()).unwrap_or_default(),
             locked: false,
         };
@@ -71,6 +77,11 @@ impl NestedGit {
         let linked = nested.linked();
         let stamped = linked.iter().map(|it| (it.folder.clone(), it.stamps()));
         nested.before = stamped.collect();
+        let mut others = nested.walk();
+        others.retain(|it| !nested.before.contains_key(&it.folder));
+        nested.stores = others.iter().flat_map(|it| it.stores.clone()).collect();
+        let others = others.into_iter();
+        nested.others = others.map(|it| (it.folder.clone(), it.stamps())).collect();
         nested
     }
 
@@ -98,7 +109,7 @@ impl NestedGit {
             all.extend(others.filter(|it| !known.contains(&it.folder)));
         }
         for repository in all {
-            if self.before.get(&repository.folder) != Some(&repository.stamps()) {
+            if !self.is_the_users(&repository) {
                 self.clear_one(&repository, &mut told);
             }
         }
@@ -112,6 +123,19 @@ impl NestedGit {
             );
         }
         told
+    }
+
+    /// Whether a repository is as it was, or was changed by the user: what was there of those that the index named, no process in a
+    /// sandbox changes.
+    fn is_the_users(&self, repository: &Repository) -> bool {
+        let now = repository.stamps();
+        match self.before.get(&repository.folder) {
+            Some(before) => {
+                before.first() == now.first()
+                    && before.iter().all(|it| it.1.is_some() || now.contains(it))
+            }
+            None => self.others.get(&repository.folder) == Some(&now),
+        }
     }
 
     fn lock(&self) -> PathBuf {
@@ -149,6 +173,13 @@ impl NestedGit {
 
     /// Those that came into folders not far below the root since the process began.
     fn appeared(&self) -> Vec<Repository> {
+        let mut found = self.walk();
+        found.retain(|it| !self.others.contains_key(&it.folder) && self.is_new(it));
+        found
+    }
+
+    /// Those in folders not far below the root.
+    fn walk(&self) -> Vec<Repository> {
         let mut found = Vec::new();
         let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
         let mut seen = 0;
@@ -165,11 +196,7 @@ impl NestedGit {
                     continue;
                 }
                 let folder = folder.join(name);
-                if let Some(repository) = self.repository(folder.clone())
-                    && self.is_new(&repository)
-                {
-                    found.push(repository);
-                }
+                found.extend(self.repository(folder.clone()));
                 if depth + 1 < DEPTH {
                     waiting.push_back((folder, depth + 1));
                 }
@@ -186,12 +213,12 @@ impl NestedGit {
 
     fn repository(&self, folder: PathBuf) -> Option<Repository> {
         let whole = self.worktree.join(&folder);
+        let entry = whole.join(".git");
+        fs::symlink_metadata(&entry).ok()?;
         // git does not follow links on the way to a repository either.
         if whole.canonicalize().ok()? != whole {
             return None;
         }
-        let entry = whole.join(".git");
-        fs::symlink_metadata(&entry).ok()?;
         let mut stores = BTreeSet::new();
         if let Some(own) = store(&entry) {
             let common = outrigger_files::read_to_string(&own.join("commondir"), 4096);
@@ -213,8 +240,10 @@ impl NestedGit {
         let project = self.repository(PathBuf::new());
         let project = project.map(|it| it.stores).unwrap_or_default();
         for git in &repository.stores {
-            // The project's own settings no process in a sandbox changes.
-            if project.contains(git) {
+            // The project's own settings no process in a sandbox changes, and a new work tree of a repository of the user's has
+            // that one's.
+            let is_itself = self.others.contains_key(&repository.folder);
+            if project.contains(git) || (self.stores.contains(git) && !is_itself) {
                 continue;
             }
             let mut inside = project.iter().chain([&self.worktree]);

@@ -248,3 +248,32 @@ fn a_lock_of_settings_is_removed_and_explained() {
     assert!(NestedGit::before(&world.project).clear(true).is_empty());
     assert!(lock.exists());
 }
+
+/// Repositories of the user's that the index does not name are the user's, whatever is done in them meanwhile.
+#[test]
+fn a_repository_of_the_users_stays_as_it_is() {
+    let world = World::new();
+    let own = world.project.join("own");
+    commit(&own);
+    set(&own, "filter.lfs.process", &world.ran);
+    set(&own, "core.hooksPath", &world.ran);
+    fs::write(own.join(".git/hooks/pre-push"), "#!/bin/sh\n").unwrap();
+    let nested = NestedGit::before(&world.project);
+    // A command pushes, or the user does in a terminal.
+    git(&own, &["config", "branch.main.remote", "origin"]);
+    git(&own, &["worktree", "add", "-q", "../own-fix"]);
+    fs::write(own.join(".git/hooks/pre-commit"), "#!/bin/sh\n").unwrap();
+    let config = fs::read_to_string(own.join(".git/config")).unwrap();
+    assert_eq!(nested.clear(true), [""; 0]);
+    assert_eq!(fs::read_to_string(own.join(".git/config")).unwrap(), config);
+    assert!(own.join(".git/hooks/pre-push").exists() && own.join(".git/hooks/pre-commit").exists());
+    // The user's git in one that the index names, which no command can change.
+    let users = world.project.join("users");
+    git(&users, &["config", "alias.other", "!true"]);
+    assert_eq!(nested.clear(true), [""; 0]);
+    assert!(
+        fs::read_to_string(users.join(".git/config"))
+            .unwrap()
+            .contains("other")
+    );
+}

@@ -4,10 +4,10 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{Free, Place};
 
@@ -39,7 +39,7 @@ impl Record {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        file.lock()?;
+        file.lock().inspect_err(|_| drop(fs::remove_file(&path)))?;
         let both = names.iter().flat_map(|it| [&it.base, &it.path]);
         let all: Vec<&[u8]> = both.map(|it| it.as_os_str().as_bytes()).collect();
         file.write_all(&all.join(&0))?;
@@ -71,7 +71,7 @@ pub(crate) fn end(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let is_own = entry.file_name().as_bytes().starts_with(own.as_bytes());
         if is_own && path.extension().is_some_and(|it| it == EXTENSION) {
             let file = outrigger_files::open(&path)?;
-            put_aside(file, &mut aside, None)?;
+            put_aside(&file, &mut aside, None)?;
             fs::remove_file(&path)?;
         }
     }
@@ -95,23 +95,30 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
             Ok(()) => {}
             // Its host lives.
             Err(TryLockError::WouldBlock) => continue,
-            Err(TryLockError::Error(error)) => return Err(error),
+            // A disk without locks: nobody knows whether it lives.
+            Err(TryLockError::Error(error)) => {
+                tracing::debug!("{}: {error}", path.display());
+                continue;
+            }
         }
-        let seen = file.metadata()?.modified()?;
-        put_aside(file, &mut aside, Some(seen))?;
-        fs::remove_file(&path)?;
+        // Another start may look at it, too, and be ahead.
+        let seen = file.metadata().and_then(|it| it.modified());
+        let done = seen.and_then(|seen| put_aside(&file, &mut aside, Some(seen)));
+        if let Err(error) = done.and_then(|()| fs::remove_file(&path)) {
+            tracing::debug!("{}: {error}", path.display());
+        }
     }
     Ok(aside)
 }
 
 /// Moves away what is there of the names in a record, but for what was made after its host was last seen.
-fn put_aside(file: File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> io::Result<()> {
+fn put_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> io::Result<()> {
     let whose = if seen.is_some() {
         ", of an Outrigger that was killed"
     } else {
         ""
     };
-    let bytes = outrigger_files::read_open(file, outrigger_files::DATA)?;
+    let bytes = outrigger_files::read_open(file.try_clone()?, outrigger_files::DATA)?;
     let mut names = bytes
         .split(|byte| *byte == 0)
         .map(|it| PathBuf::from(std::ffi::OsString::from_vec(it.to_vec())));
@@ -136,10 +143,13 @@ fn put_aside(file: File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> 
     Ok(())
 }
 
-/// Whether something was made after the host had ended. Where the file system does not tell, it was not.
+/// Whether something was made, moved there or changed after the host had ended.
 fn is_later(path: &Path, seen: SystemTime) -> bool {
-    let made = fs::symlink_metadata(path).and_then(|it| it.created());
-    made.is_ok_and(|made| made > seen + LATE)
+    let Ok(meta) = fs::symlink_metadata(path) else {
+        return false;
+    };
+    let changed = u64::try_from(meta.ctime()).unwrap_or_default();
+    UNIX_EPOCH + Duration::from_secs(changed) > seen + LATE
 }
 
 #[cfg(test)]
@@ -186,9 +196,6 @@ mod tests {
             .unwrap();
         record.file.unlock().unwrap();
         fs::write(&name, "mine").unwrap();
-        if fs::metadata(&name).unwrap().created().is_err() {
-            return println!("skipped: the file system has no times of birth");
-        }
         assert!(sweep(&records).unwrap().is_empty());
         assert!(name.exists());
     }
