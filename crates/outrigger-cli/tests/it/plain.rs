@@ -42,23 +42,44 @@ fn what_is_refused_is_refused_for_a_user_without_rights() {
     let tests = tests();
     let home = tempfile::tempdir().unwrap();
     std::os::unix::fs::chown(home.path(), Some(65534), Some(65534)).unwrap();
-    let output = std::process::Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(exe)
-        .args(["--exact", "--nocapture", "--test-threads=2"])
-        .args(&tests)
-        .env("HOME", home.path())
-        .env("TMPDIR", home.path())
-        .env("INSTA_UPDATE", "no")
-        .env_remove("OUTRIGGER_SKIPPED")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let run = |tests: &BTreeSet<String>| {
+        let output = std::process::Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&exe)
+            .args(["--exact", "--nocapture", "--test-threads=2"])
+            .args(tests)
+            .env("HOME", home.path())
+            .env("TMPDIR", home.path())
+            .env("INSTA_UPDATE", "no")
+            .env_remove("OUTRIGGER_SKIPPED")
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let all_pass = |said: &str, tests: &BTreeSet<String>| {
+        said.contains(&format!("test result: ok. {} passed", tests.len()))
+    };
+    let (said, errors) = run(&tests);
     for line in errors.lines().filter(|line| line.starts_with("skipped: ")) {
         skip(&format!("as a user without rights: {line}"));
     }
-    assert!(output.status.success(), "{said}\n{errors}");
-    let passed = format!("test result: ok. {} passed", tests.len());
-    assert!(said.contains(&passed), "{passed}: {said}");
+    if all_pass(&said, &tests) {
+        return;
+    }
+    // As every other test, one that was late on a busy machine is tried again, and not all of them with it.
+    let failed = said.lines().filter_map(|line| {
+        let name = line
+            .trim()
+            .strip_prefix("test ")?
+            .strip_suffix(" ... FAILED")?;
+        tests.get(name).cloned()
+    });
+    let failed: BTreeSet<String> = failed.collect();
+    assert!(!failed.is_empty(), "{said}\n{errors}");
+    let (again, why) = run(&failed);
+    assert!(
+        all_pass(&again, &failed),
+        "{said}\n{errors}\n\nonce more:\n{again}\n{why}"
+    );
 }
