@@ -132,10 +132,7 @@ impl Grants {
             .any(|dir| dir.file_name() == Some(OsStr::new("node_modules")));
         match path.symlink_metadata() {
             Ok(meta) if meta.is_file() && in_package => self.packages.push(folder.to_path_buf()),
-            // What can be executed must not be rewritten: that would be a way out of the box.
-            Ok(meta) if meta.is_file() && meta.permissions().mode() & 0o111 == 0 => {
-                self.write.push(path.to_path_buf())
-            }
+            Ok(_) if is_plain(path) => self.write.push(path.to_path_buf()),
             // A name without an ending is more likely that of a folder (`M2_HOME`, `GRADLE_HOME`).
             Err(error)
                 if error.kind() == ErrorKind::NotFound
@@ -151,7 +148,7 @@ impl Grants {
     /// Makes the files that are not there yet, each for this user alone, and grants them.
     pub(crate) fn make(&mut self) {
         for path in std::mem::take(&mut self.make) {
-            // `create_new` follows no link and takes no file that came in between.
+            // `create_new` follows no link.
             let made = OpenOptions::new()
                 .write(true)
                 .create_new(true)
@@ -159,6 +156,10 @@ impl Grants {
                 .open(&path);
             match made {
                 Ok(_) => self.write.push(path),
+                // Another plugin's process, which starts beside this one, has the same variable.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && is_plain(&path) => {
+                    self.write.push(path);
+                }
                 Err(error) => tracing::info!(
                     "[plugin] {} is not granted: it cannot be made: {error}",
                     path.display()
@@ -166,6 +167,12 @@ impl Grants {
             }
         }
     }
+}
+
+/// Whether a path is a file and no link. What can be executed must not be rewritten: that would be a way out of the sandbox.
+fn is_plain(path: &Path) -> bool {
+    let meta = path.symlink_metadata();
+    meta.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 == 0)
 }
 
 /// Whether a variable's name says that it is a secret, or a way into another program.
@@ -328,5 +335,30 @@ mod tests {
             "{grants:?}"
         );
         assert_eq!(grants.packages, [base.join("pkg/node_modules/acme/dist")]);
+    }
+
+    /// Two processes that start side by side have the same variable.
+    #[test]
+    fn a_file_that_another_process_has_made_meanwhile_is_granted_and_a_link_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let base = std::fs::canonicalize(root.path()).unwrap();
+        std::fs::write(base.join("secret"), "x").unwrap();
+        let names = ["both.txt", "link.txt"].map(|name| base.join(name));
+        let of = || {
+            let named = names.iter().cloned().map(PathBuf::into_os_string);
+            Grants::of(
+                named
+                    .zip(["B", "L"])
+                    .map(|(path, name)| (name.into(), path)),
+            )
+        };
+        let (mut one, mut other) = (of(), of());
+        std::os::unix::fs::symlink(base.join("secret"), &names[1]).unwrap();
+        one.make();
+        other.make();
+        assert_eq!(
+            (&one.write[..], &other.write[..]),
+            (&names[..1], &names[..1])
+        );
     }
 }
