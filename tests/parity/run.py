@@ -189,9 +189,6 @@ def run(name, options):
     project = Path(tempfile.mkdtemp(prefix="par-")).resolve()
     names = {"PROJ": str(project), "REC": str(Path(options.recorder or stage_recorder(tools)).resolve()), "OUT": str(out), "TOOLS": str(tools)}
     record, requests, script = out / "rec.jsonl", out / "llm.jsonl", out / "script.json"
-    # There before the plugins: two of them begin it otherwise, and what is granted to one is a file that the other replaced.
-    out.mkdir(parents=True, exist_ok=True)
-    record.touch()
     script.write_text(json.dumps(fill({"turns": scenario["turns"]}, names)))
     grant(home, names["REC"])
     with Mock(script, requests) as mock:

@@ -11,6 +11,7 @@ mod nearby;
 pub(crate) mod startup;
 
 use std::borrow::Cow;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -485,11 +486,12 @@ impl PathRules {
         }
     }
 
-    /// Whether a file is hidden from processes, whatever it is called: another name of a denied file is that file. Where these
-    /// cannot be told from others, all are. Walks the project now and then: blocking.
+    /// Whether a file is hidden from processes, whatever it is called: another name of a denied file is that file. A file that may
+    /// have other names is held against those that are denied, for which the project is walked now and then (blocking); where there
+    /// are too many of these, it is hidden.
     pub(crate) fn keeps(&self, path: &Path) -> bool {
-        let has_other_name = || self.denied().map_or(true, |it| it.holds(path).is_some());
-        self.denies() && (self.hides(path) || has_other_name())
+        let is_denied = || self.denied().map_or(true, |it| it.holds(path).is_some());
+        self.denies() && (self.hides(path) || (may_have_other_names(path) && is_denied()))
     }
 
     /// Whether processes do not see a file, by its absolute path. Reads the disk.
@@ -580,6 +582,12 @@ impl PathRules {
 fn is_of_the_kernel(path: &Path) -> bool {
     let first = path.components().nth(1);
     matches!(first, Some(Component::Normal(name)) if ["proc", "sys", "dev"].iter().any(|it| name == *it))
+}
+
+/// Whether a path may lead to a file that has another name, too: by a link, or as one of several names.
+fn may_have_other_names(path: &Path) -> bool {
+    let is_link = path.canonicalize().map_or(true, |real| real != path);
+    is_link || path.metadata().map_or(true, |meta| meta.nlink() > 1)
 }
 
 #[cfg(test)]

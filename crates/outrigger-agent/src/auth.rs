@@ -171,7 +171,8 @@ impl Inner {
                                 Ok(Some(models)) => {
                                     let route = self.models_route(&hook, &before, &models).await;
                                     let speaks = crate::brought::says_where(&before, &models);
-                                    let speaker = self.speaker_for(&hook.plugin, &hook.provider);
+                                    let speaker =
+                                        speaker(&self.plugins, &PluginId(hook.plugin.clone()));
                                     self.models.overlay(&hook.provider, |overlay| {
                                         if speaks {
                                             overlay.speaker = Some(speaker);
@@ -193,6 +194,7 @@ impl Inner {
                     hooks.insert(hook.provider.clone(), hook);
                 }
                 join_all(hooks.into_values().map(|hook| self.load_auth(hook))).await;
+                self.tell_of_withheld_keys();
             })
             .await;
     }
@@ -225,18 +227,12 @@ impl Inner {
         stored.is_none_or(|stored| self.may_have(plugin, &stored))
     }
 
-    /// The plugin that speaks for a provider from now on. Says so where it does without the user's key.
-    fn speaker_for(&self, plugin: &str, provider: &str) -> Speaker {
-        let id = PluginId(plugin.to_owned());
-        let speaker = speaker(&self.plugins, &id);
-        if !speaker.has_keys {
-            tracing::info!(
-                "[provider {provider}] the plugin {plugin} answers for it: keys of yours are not used, `model = true` under \
-                 [plugins.\"{}\"] in your own outrigger.toml lets the plugin have them",
-                speaker.name.as_deref().unwrap_or(plugin)
-            );
+    /// Says of which provider the user's key is not used, since a plugin would read it.
+    fn tell_of_withheld_keys(&self) {
+        for (id, error) in self.models.all_withheld() {
+            let hint = error.hint().unwrap_or_default();
+            tracing::warn!("[provider {id}] {error}: {hint}");
         }
-        speaker
     }
 
     fn provider_value(&self, id: &str) -> Value {
@@ -271,7 +267,7 @@ impl Inner {
                 let options = loaded.options.as_ref();
                 let speaks = loaded.fetch.is_some()
                     || options.is_some_and(|options| options.contains_key("baseURL"));
-                let speaker = self.speaker_for(&hook.plugin, &provider);
+                let speaker = speaker(&self.plugins, &PluginId(hook.plugin.clone()));
                 self.models.overlay(&provider, |overlay| {
                     if speaks {
                         overlay.speaker = Some(speaker);

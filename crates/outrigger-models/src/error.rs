@@ -41,6 +41,18 @@ pub enum ModelError {
         /// Environment variables that may hold it.
         env: Vec<String>,
     },
+    /// There is a key, and the plugin that answers for the provider, or said where it is, may not have it.
+    #[error(
+        "no API key for provider `{provider}`: yours is not given to the plugin `{plugin}`, which answers for the provider or said where it is"
+    )]
+    KeyWithheld {
+        /// Provider.
+        provider: String,
+        /// The plugin.
+        plugin: String,
+        /// NAME of the `[plugins.NAME]` that grants it.
+        name: String,
+    },
     /// The provider's npm package has no adapter here.
     #[error("provider `{provider}` uses `{npm}`, which Outrigger cannot speak")]
     Unsupported {
@@ -266,6 +278,7 @@ impl ModelError {
             Self::UnknownModel { .. } => "model.unknown_model",
             Self::NoModel => "model.none",
             Self::NoKey { .. } => "model.no_key",
+            Self::KeyWithheld { .. } => "model.key_withheld",
             Self::Unsupported { .. } => "model.unsupported_provider",
             Self::Config { .. } => "model.config",
             Self::Auth { .. } => "model.auth",
@@ -305,6 +318,9 @@ impl ModelError {
             Self::NoKey { provider, env } => format!(
                 "`outrigger auth login -p {provider}` stores one, or set {} or `provider.{provider}.options.apiKey` in opencode.json",
                 env.join(" or ")
+            ),
+            Self::KeyWithheld { name, .. } => format!(
+                "`model = true` under [plugins.\"{name}\"] in your own outrigger.toml gives it to the plugin (`outrigger plugin grant {name} model`)"
             ),
             Self::Unsupported { .. } => "if the service has an OpenAI-compatible endpoint, set `npm` to \"@ai-sdk/openai-compatible\" and `options.baseURL` to it".into(),
             Self::Auth { key_source, .. } => {
@@ -359,11 +375,15 @@ impl ModelError {
     pub fn to_named(&self) -> NamedError {
         let (message, code) = (self.to_string(), self.code());
         let provider = match self {
-            Self::Auth { provider, .. } | Self::NoKey { provider, .. } => Some(provider),
+            Self::Auth { provider, .. }
+            | Self::NoKey { provider, .. }
+            | Self::KeyWithheld { provider, .. } => Some(provider),
             _ => None,
         };
         let name = match self {
-            Self::Auth { .. } | Self::NoKey { .. } => "ProviderAuthError",
+            Self::Auth { .. } | Self::NoKey { .. } | Self::KeyWithheld { .. } => {
+                "ProviderAuthError"
+            }
             Self::Api { .. } | Self::NotFound { .. } | Self::RateLimited { .. } => API_ERROR,
             Self::Connect { .. } => API_ERROR,
             Self::ContextOverflow { .. } => "ContextOverflowError",

@@ -154,6 +154,37 @@ impl Models {
         Ok(provider)
     }
 
+    /// Every provider of which the user's key is not used, and why.
+    #[must_use]
+    pub fn all_withheld(&self) -> Vec<(String, ModelError)> {
+        let ids: Vec<String> = lock(&self.inner.overlays).keys().cloned().collect();
+        ids.into_iter()
+            .filter_map(|id| self.withheld(&id).map(|why| (id, why)))
+            .collect()
+    }
+
+    /// Why requests to a provider have no key although the user has one for it.
+    #[must_use]
+    pub fn withheld(&self, id: &str) -> Option<ModelError> {
+        // To put a provider together may read the catalog: only where that can matter.
+        let speaker = lock(&self.inner.overlays).get(id)?.without_keys()?.clone();
+        let provider = self.provider(id).ok()??;
+        if provider.key.is_some() {
+            return None;
+        }
+        let options = &self.inner.options;
+        let configured = || options.users.get(id)?.pointer("/options/apiKey").cloned();
+        let is_set = |name: &String| options.env.get(name).is_some_and(|it| !it.is_empty());
+        let has_key = provider.env.iter().any(is_set)
+            || options.credentials.get(id).is_some()
+            || configured().is_some();
+        has_key.then(|| ModelError::KeyWithheld {
+            provider: id.to_owned(),
+            plugin: speaker.plugin.clone(),
+            name: speaker.name.as_ref().unwrap_or(&speaker.plugin).clone(),
+        })
+    }
+
     /// The stored credentials.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {
@@ -316,6 +347,9 @@ impl Models {
             });
         }
         if provider.key.is_none() && !has_way {
+            if let Some(withheld) = self.withheld(id) {
+                return Err(withheld);
+            }
             return Err(ModelError::NoKey {
                 provider: id.to_owned(),
                 env: provider.env.clone(),

@@ -17,8 +17,13 @@ pub struct Speaker {
     pub has_keys: bool,
 }
 
-/// An entry of `provider` without the secrets that it has in common with the entry of the user's.
+/// An entry of `provider` without the secrets that it has in common with the entry of the user's. Headers may be secret whatever
+/// they are called.
 pub(crate) fn without_secrets_of(users: &Value, entry: &Value) -> Value {
+    without(users, entry, false)
+}
+
+fn without(users: &Value, entry: &Value, are_headers: bool) -> Value {
     let (Value::Object(users), Value::Object(fields)) = (users, entry) else {
         return entry.clone();
     };
@@ -28,9 +33,9 @@ pub(crate) fn without_secrets_of(users: &Value, entry: &Value) -> Value {
             left.insert(key.clone(), value.clone());
             continue;
         };
-        let is_secret = known == value && !known.is_object() && is_secret_name(key);
-        if !is_secret {
-            left.insert(key.clone(), without_secrets_of(known, value));
+        let may_be = are_headers || is_secret_name(key);
+        if known != value || known.is_object() || !may_be {
+            left.insert(key.clone(), without(known, value, key == "headers"));
         }
     }
     Value::Object(left)
@@ -51,7 +56,7 @@ mod tests {
         assert_eq!(
             without_secrets_of(&users, &users),
             json!({
-                "npm": "x", "options": { "baseURL": "u", "headers": { "x-app": "a" } },
+                "npm": "x", "options": { "baseURL": "u", "headers": {} },
                 "models": { "m": { "headers": {}, "limit": { "output": 1 } } },
             })
         );

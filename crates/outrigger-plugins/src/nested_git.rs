@@ -351,7 +351,7 @@ fn clear_settings(base: &Path, path: &Path) -> Vec<String> {
     if place.put_aside().is_none() {
         tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
     }
-    if let Err(error) = place.write_new(&git_config::write(&kept)) {
+    if let Err(error) = place.write_new(&git_config::write(&kept), meta.mode()) {
         tracing::warn!("[sandbox] {} is not written anew: {error}", path.display());
     }
     match is_read {

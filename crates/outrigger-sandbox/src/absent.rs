@@ -7,6 +7,7 @@ mod record;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use place::Place;
@@ -87,6 +88,8 @@ struct Names {
     aside: Mutex<Vec<PathBuf>>,
     clear: Clear,
     cleared: Mutex<Vec<String>>,
+    /// It was looked at after the process had ended.
+    is_over: AtomicBool,
     record: OnceLock<Record>,
 }
 
@@ -134,6 +137,10 @@ impl Absent {
             .cleared
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        if self.0.is_over.load(Ordering::SeqCst) {
+            return cleared.clone();
+        }
+        self.0.is_over.store(has_ended, Ordering::SeqCst);
         for what in clear(has_ended) {
             tracing::warn!("[sandbox] {what}");
             if !cleared.contains(&what) {
@@ -149,21 +156,7 @@ impl Absent {
         for free in &self.0.free {
             let Some(place) = free.place() else { continue };
             let path = &free.path;
-            match place.put_aside() {
-                Some(to) => tracing::warn!(
-                    "[sandbox] {} was made by a process that must not make it; it is {} now",
-                    path.display(),
-                    to.display()
-                ),
-                None if place.remove() => tracing::warn!(
-                    "[sandbox] {} was made by a process that must not make it, and is removed",
-                    path.display()
-                ),
-                None => tracing::error!(
-                    "[sandbox] {} was made by a process that must not make it, and cannot be moved away: remove it",
-                    path.display()
-                ),
-            }
+            place.take_away("");
             if !aside.contains(path) {
                 aside.push(path.clone());
             }

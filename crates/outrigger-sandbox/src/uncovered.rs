@@ -100,12 +100,13 @@ fn watch() {
                 return;
             }
         }
+        // What must not be seen goes first: the rest may take its time.
+        end_uncovered(&mut all);
         for watched in &all {
             watched.absent.beat();
             watched.absent.put_aside();
             watched.absent.clear(false);
         }
-        end_uncovered(&mut all);
     }
 }
 

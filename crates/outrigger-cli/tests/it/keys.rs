@@ -164,6 +164,13 @@ fn no_key_of_the_users_goes_to_an_address_of_a_plugins() {
                 "{case}: {sent:?} {}",
                 run.stderr
             );
+            let hint = format!("`model = true` under [plugins.{plugin:?}]");
+            assert_eq!(
+                run.stderr.contains(&hint),
+                !granted,
+                "{case}: {}",
+                run.stderr
+            );
         }
     }
 }

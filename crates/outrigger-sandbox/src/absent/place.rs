@@ -65,6 +65,23 @@ impl Place {
         None
     }
 
+    /// Moves it away, or removes it where that cannot be, and says so in the log; `whose` is what made it.
+    pub(super) fn take_away(&self, whose: &str) {
+        let path = self.path.display();
+        match self.put_aside() {
+            Some(to) => tracing::warn!(
+                "[sandbox] {path} was made by a process that must not make it{whose}; it is {} now",
+                to.display()
+            ),
+            None if self.remove() => tracing::warn!(
+                "[sandbox] {path} was made by a process that must not make it{whose}, and is removed"
+            ),
+            None => tracing::error!(
+                "[sandbox] {path} was made by a process that must not make it{whose}, and cannot be moved away: remove it"
+            ),
+        }
+    }
+
     /// Renames it to a name with [`SUFFIX`] that nobody can have taken, which it answers; `None` where it stays.
     #[must_use]
     pub fn put_aside(&self) -> Option<PathBuf> {
@@ -89,19 +106,19 @@ impl Place {
         None
     }
 
-    /// Writes a file where nothing is any more.
+    /// Writes a file where nothing is any more, with these permissions.
     ///
     /// # Errors
     /// The system's.
-    pub fn write_new(&self, text: &str) -> io::Result<()> {
+    pub fn write_new(&self, text: &str, mode: u32) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o644);
+        let mode = Mode::from_raw_mode(mode & 0o777);
         let file = openat(&self.folder, &self.name, flags, mode)?;
         File::from(file).write_all(text.as_bytes())
     }
 
     /// Removes it, if it is no folder with something in it.
-    pub(super) fn remove(&self) -> bool {
+    fn remove(&self) -> bool {
         let name: &OsStr = &self.name;
         unlinkat(&self.folder, name, AtFlags::empty()).is_ok()
             || unlinkat(&self.folder, name, AtFlags::REMOVEDIR).is_ok()

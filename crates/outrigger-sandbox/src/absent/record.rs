@@ -114,7 +114,7 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// Moves away what is there of the names in a record, but for what was made after its host was last seen.
 fn put_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> io::Result<()> {
     let whose = if seen.is_some() {
-        ", of an Outrigger that was killed"
+        " (of an Outrigger that was killed)"
     } else {
         ""
     };
@@ -127,17 +127,7 @@ fn put_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) ->
         let Some(place) = Place::of(&base, &name).filter(|_| !is_users) else {
             continue;
         };
-        match place.put_aside() {
-            Some(to) => tracing::warn!(
-                "[sandbox] {} was made by a process that must not make it{whose}; it is {} now",
-                name.display(),
-                to.display()
-            ),
-            None => tracing::error!(
-                "[sandbox] {} was made by a process that must not make it, and cannot be moved away: remove it",
-                name.display()
-            ),
-        }
+        place.take_away(whose);
         aside.push(name);
     }
     Ok(())
