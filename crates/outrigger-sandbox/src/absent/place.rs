@@ -166,8 +166,8 @@ mod tests {
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o555)).unwrap();
         let place = Place::of(&root, &made).unwrap();
         let aside = place.put_aside().unwrap();
-        place.write_new("new").unwrap();
-        assert!(place.write_new("again").is_err());
+        place.write_new("new", 0o600).unwrap();
+        assert!(place.write_new("again", 0o600).is_err());
         assert_eq!(fs::read_to_string(aside).unwrap(), "old");
         assert_eq!(fs::read_to_string(made).unwrap(), "new");
     }
