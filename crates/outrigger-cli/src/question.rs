@@ -51,9 +51,7 @@ pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
 pub(crate) async fn may_trust_folder(line: Line, asked: FolderQuestion) -> bool {
     line.say(&terminal::question(&asked.summary));
     loop {
-        line.say(
-            "? let all of it count here, as long as it stays as it is? [y]es, [N]o, [d]etails: ",
-        );
+        line.say("? trust this folder, as long as this stays as it is? [y]es, [N]o, [d]etails: ");
         match typed().await.as_deref().map(str::trim) {
             Some("y" | "Y" | "yes") => return true,
             Some("d" | "D" | "details") => line.say(&terminal::question(&asked.details)),

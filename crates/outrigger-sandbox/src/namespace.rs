@@ -259,14 +259,13 @@ pub(crate) fn is_possible() -> bool {
 unsafe fn init(inner: &Inner<'_>) -> ! {
     // SAFETY: raw calls on numbers, literals and what was prepared.
     unsafe {
+        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
         let command = match begin(inner) {
             Ok(command) => command,
             Err(error) => fail(inner, &error),
         };
         // Nothing is held but the report: who reads the command's output is to see its end.
         keep_only(inner.report);
-        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
-        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         release::memory();
         loop {
             let mut status = 0;
@@ -351,6 +350,9 @@ unsafe fn become_program(inner: &Inner<'_>) -> io::Result<std::convert::Infallib
         libc::sigemptyset(&raw mut none);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         let program = start.program;
+        // The memory is still that of init, which has what the host has in its: the program must not read it, from its first
+        // instruction on. What `execve` makes is the program's own and can be looked at again.
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         libc::execve(
             program.file.as_ptr(),
             program.arguments.as_ptr(),

@@ -30,10 +30,8 @@ impl FolderQuestion {
         let new = known.map_or_else(|| asks.iter().collect(), |known| unknown(asks, known));
         let head = match (known, new.is_empty()) {
             (_, true) => "The settings of this folder were changed by what ran in it",
-            (None, false) => "The settings of this folder ask for what you have not let it do",
-            (Some(_), false) => {
-                "The settings of this folder ask for something that they did not when you trusted it"
-            }
+            (None, false) => "The settings of this folder need your trust",
+            (Some(_), false) => "The settings of this folder changed since you trusted it",
         };
         let mut sections: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         let mut details = String::new();

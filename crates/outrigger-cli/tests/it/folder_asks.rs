@@ -9,7 +9,7 @@ use crate::question::Person;
 use crate::support::*;
 
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
-const ASKS: &str = "? let all of it count here";
+const ASKS: &str = "? trust this folder";
 
 /// The model is the user's own; the project says nothing yet.
 fn users() -> World {
@@ -95,7 +95,7 @@ fn a_project_is_one_question_and_each_change_one_more() {
     assert_eq!(done, MARKS, "{screen}");
     let question = screen.split(ASKS).next().unwrap();
     insta::assert_snapshot!(question.trim_end(), @"
-    The settings of this folder ask for what you have not let it do:
+    The settings of this folder need your trust:
       1. plugins and tools (1): ./one.js
       2. MCP servers (2): m (opencode.json), n (.mcp.json)
       3. command hooks (1): UserPromptSubmit (.claude/settings.json)

@@ -189,6 +189,6 @@ fn at_a_terminal_changed_settings_are_part_of_the_one_question() {
     person.sees("1. settings changed while Outrigger ran (1): opencode.json (changed)");
     person.types("y\n");
     person.ends(0);
-    assert_eq!(person.screen().matches("? let all of it count").count(), 1);
+    assert_eq!(person.screen().matches("? trust this folder").count(), 1);
     world.run(&["again"]).ok();
 }

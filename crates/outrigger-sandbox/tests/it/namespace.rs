@@ -157,6 +157,19 @@ pub(crate) async fn host(argument: &str) {
     std::future::pending::<()>().await;
 }
 
+/// From its first instruction on a command cannot look into the first process of its namespace, which is a copy of the host.
+#[tokio::test]
+async fn the_first_process_is_closed_before_the_command_begins() {
+    if !is_possible() {
+        return;
+    }
+    for _ in 0..300 {
+        let script = "read -r name </proc/1/comm; echo $name; cat /proc/1/environ /proc/1/mem /proc/1/maps 2>/dev/null; true";
+        let said = text(sh(script).policy(Policy::open())).await;
+        assert_eq!(said.trim_end(), "outrigger-init");
+    }
+}
+
 /// What a command's start costs. Not a test of a limit: machines differ.
 #[tokio::test]
 #[ignore = "a measurement"]
