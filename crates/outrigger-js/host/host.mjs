@@ -71,6 +71,7 @@ async function initialize(init, call) {
   fallBackTo(
     init.modules,
     init.plugins.map((plugin) => plugin.entry),
+    init.sources,
   );
   const client = sdk.clientMaker(init, serverUrl, await sdk.preloadSdk(init.sdk));
   const inputOf = (entry) => {

@@ -5,6 +5,7 @@ import Module, { createRequire } from "node:module";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { checkSources, checkedText } from "./checked.mjs";
 
 const { Bun } = globalThis;
 const SHARED = /^(?:@opencode-ai\/(?:plugin|sdk)|zod)(?:\/|$)/;
@@ -13,15 +14,16 @@ const IMPORT = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])((?:@opencode-ai\/(?:plugin|s
 const MAX_SOURCE = 2 * 1024 * 1024;
 const LOADERS = { ts: "ts", mts: "ts", cts: "ts", tsx: "tsx", jsx: "jsx", js: "js", mjs: "js" };
 
-export function fallBackTo(modules, entries) {
-  if (!modules) return;
-  const anchor = join(modules, "package.json");
-  if (Bun) {
+// `checked`: SHA-256 of sources by path, which are run as they were hashed.
+export function fallBackTo(modules, entries, checked) {
+  if (Bun && modules) {
     patchRequire((name) => Bun.resolveSync(name, modules));
-    const sources = needy(entries);
-    if (sources.size > 0) rewriteImports(sources, modules);
+    checkSources(checked, needy(entries), (path) => rewritten(path, modules));
     return;
   }
+  checkSources(checked);
+  if (!modules) return;
+  const anchor = join(modules, "package.json");
   if (Module.registerHooks) {
     Module.registerHooks({
       resolve(name, context, next) {
@@ -128,18 +130,9 @@ function needy(entries) {
   return found;
 }
 
-function rewriteImports(sources, modules) {
-  const escape = (path) => path.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  const filter = new RegExp(`^(?:${[...sources.keys()].map(escape).join("|")})$`);
-  const rewrite = (file) =>
-    readFileSync(file, "utf8").replace(IMPORT, (whole, before, quote, name) => {
-      if (resolves(name, dirname(file)) || !resolves(name, modules)) return whole;
-      return before + quote + Bun.resolveSync(name, modules) + quote;
-    });
-  Bun.plugin({
-    name: "outrigger-modules",
-    setup(build) {
-      build.onLoad({ filter }, ({ path }) => ({ contents: rewrite(path), loader: sources.get(path) }));
-    },
+function rewritten(file, modules) {
+  return checkedText(file).replace(IMPORT, (whole, before, quote, name) => {
+    if (resolves(name, dirname(file)) || !resolves(name, modules)) return whole;
+    return before + quote + Bun.resolveSync(name, modules) + quote;
   });
 }

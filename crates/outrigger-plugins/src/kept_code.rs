@@ -3,7 +3,8 @@
 //! A plugin is hashed, and then its process reads it. Where it lies in the project, whoever may write to the project could put
 //! other code in its place in between, which would run before the second look finds it. So from the moment at which a plugin
 //! is trusted its code is read-only for every process in a box that this program starts, plugins and commands alike, and the
-//! folders above it stay where they are.
+//! folders above it stay where they are. Others may write there as well (an editor, `git pull`), so the plugin's process
+//! compares each source with its hash when it reads it, and runs what it compared (`outrigger-js/host/checked.mjs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -59,11 +60,27 @@ pub fn kept_code(project: &Path) -> KeptCode {
     found
 }
 
-fn code(project: &Path, plugin: &ResolvedPlugin, content: &Content) -> Vec<PathBuf> {
-    let is_code = |path: &&PathBuf| {
-        let extension = path.extension().and_then(OsStr::to_str);
-        extension.is_some_and(|it| SOURCES.contains(&it) || COMPILED.contains(&it))
+/// The sources of a plugin by path with their SHA-256, for its process to compare before it runs them.
+pub(crate) fn sources(plugin: &ResolvedPlugin, content: &Content) -> BTreeMap<String, String> {
+    if !plugin.from_path {
+        return BTreeMap::new();
+    }
+    let hashed = |(name, path): (&String, &PathBuf)| {
+        let file = content.files.get(name).filter(|it| it.kind == "file")?;
+        let real = path.canonicalize().ok().filter(|it| has(it, &SOURCES))?;
+        Some((real.to_str()?.to_owned(), file.hash.clone()))
     };
+    let sources = content.places.iter().filter_map(hashed);
+    sources.take(MOST_FILES).collect()
+}
+
+fn has(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str);
+    extension.is_some_and(|it| extensions.contains(&it))
+}
+
+fn code(project: &Path, plugin: &ResolvedPlugin, content: &Content) -> Vec<PathBuf> {
+    let is_code = |path: &&PathBuf| has(path, &SOURCES) || has(path, &COMPILED);
     let files = content.places.values().filter(is_code);
     let files: Vec<PathBuf> = files.filter_map(|it| it.canonicalize().ok()).collect();
     let whole = plugin.dir.canonicalize().ok();

@@ -23,6 +23,7 @@ use crate::access::Access;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
+use crate::kept_code;
 use crate::network::Network;
 use crate::own::Desk;
 use crate::plugins::Inner;
@@ -198,7 +199,15 @@ impl Launch {
             Order::OneByOne => members.chunks(1).collect(),
         };
         for batch in batches {
-            match self.load(&process, &relay, batch, proxy.clone()).await {
+            let sources = looked.iter().filter(|(index, ..)| batch.contains(index));
+            let sources =
+                sources.flat_map(|(_, plugin, content)| kept_code::sources(plugin, content));
+            let initialize = Initialize {
+                proxy: proxy.clone(),
+                sources: sources.collect(),
+                ..self.initialize(batch)
+            };
+            match self.load(&process, &relay, batch, &initialize).await {
                 Ok(loaded) => plugins.extend(loaded.plugins),
                 Err(stuck) => {
                     let failed = self.blame(&process, &relay, batch, stuck).await;
@@ -463,16 +472,12 @@ impl Launch {
         process: &JsProcess,
         relay: &Relay,
         batch: &[usize],
-        proxy: Option<String>,
+        initialize: &Initialize,
     ) -> Result<Initialized, Stuck> {
         let deadline = self.settings.deadlines.load;
-        let initialize = Initialize {
-            proxy,
-            ..self.initialize(batch)
-        };
         let steps = u32::try_from(2 * batch.len() + 1).unwrap_or(u32::MAX);
         let mut call =
-            std::pin::pin!(process.initialize(&initialize, deadline.saturating_mul(steps)));
+            std::pin::pin!(process.initialize(initialize, deadline.saturating_mul(steps)));
         let mut ticks = relay.ticks();
         loop {
             tokio::select! {

@@ -3,6 +3,8 @@
 //! The channel is a socket pair that the process inherits as descriptor 3. Requests go both ways, any number may be
 //! open. `docs/plugin-protocol.md` describes the conversation; a test keeps the two in step.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -190,6 +192,9 @@ pub struct Initialize {
     pub proxy: Option<String>,
     /// Plugins in load order.
     pub plugins: Vec<PluginEntry>,
+    /// Sources that are run as they were hashed: SHA-256 in hexadecimal digits, by path without links.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
 }
 
 /// One plugin to load.

@@ -198,3 +198,96 @@ async fn the_client_and_fetch_of_the_hosts_origin_go_over_the_channel() {
         assert_eq!(requests[0].body, None);
     }
 }
+
+/// Sources that are run as they were hashed (issue 18): what is right loads as without, in every form; what is not, not.
+#[tokio::test]
+async fn sources_run_as_they_were_hashed_or_not_at_all() {
+    let forms = [
+        (
+            "typed.ts",
+            "import type { X } from './none'; enum A { x = 3 }; import { helper } from './lib/helper.mjs'; import common from './lib/common.cjs';
+            export const P = async () => ({ [`${A.x}${helper}${common.name}`]() {} });",
+        ),
+        (
+            "late.mjs",
+            "export const P = async () => ({ [(await import('./lib/helper.mjs')).helper]() {} });",
+        ),
+    ];
+    for runtime in runtimes() {
+        let bun = runtime.kind == outrigger_js::RuntimeKind::Bun;
+        let room = Room::new(&runtime);
+        room.file(
+            "project/.opencode/plugin/lib/helper.mjs",
+            "export const helper = import.meta.url.split('/').pop();",
+        );
+        room.file(
+            "project/.opencode/plugin/lib/common.cjs",
+            "exports.name = require('node:path').basename(__filename);",
+        );
+        let mut shown = Vec::new();
+        for (name, text) in forms {
+            if !bun && name.ends_with("ts") {
+                continue;
+            }
+            for wrong in ["", name, "lib/helper.mjs"] {
+                let entry = room.plugin(name, text);
+                let folder = room
+                    .root
+                    .canonicalize()
+                    .unwrap()
+                    .join("project/.opencode/plugin");
+                let hash = |file: &str| {
+                    let bytes = std::fs::read(folder.join(file)).unwrap();
+                    let hash = outrigger_protocol::text::hex(
+                        &<sha2::Sha256 as sha2::Digest>::digest(&bytes),
+                    );
+                    let hash = if file == wrong {
+                        hash.replace(['1', '2', '3'], "0")
+                    } else {
+                        hash
+                    };
+                    (folder.join(file).display().to_string(), hash)
+                };
+                let mut initialize = room.initialize(vec![entry]);
+                let all = [name, "lib/helper.mjs", "lib/common.cjs"];
+                initialize.sources = all.into_iter().map(hash).collect();
+                let process = room.start().await.unwrap();
+                let loaded = process.initialize(&initialize, LONG).await.unwrap();
+                let plugin = &loaded.plugins[0];
+                let hooks: Vec<_> = plugin
+                    .instances
+                    .iter()
+                    .flat_map(|it| it.hooks.clone())
+                    .collect();
+                let problems: Vec<_> = plugin
+                    .problems
+                    .iter()
+                    .map(|it| {
+                        format!(
+                            "{} {}",
+                            it.stage,
+                            it.message.contains("is not what was trusted")
+                        )
+                    })
+                    .collect();
+                shown.push(format!("{name} [{wrong}]: {hooks:?} {problems:?}"));
+            }
+        }
+        let mut expected = vec![
+            r#"late.mjs []: ["helper.mjs"] []"#,
+            r#"late.mjs [late.mjs]: [] ["import true"]"#,
+            r#"late.mjs [lib/helper.mjs]: [] ["server true"]"#,
+        ];
+        if bun {
+            expected.splice(
+                0..0,
+                [
+                    r#"typed.ts []: ["3helper.mjscommon.cjs"] []"#,
+                    r#"typed.ts [typed.ts]: [] ["import true"]"#,
+                    r#"typed.ts [lib/helper.mjs]: [] ["import true"]"#,
+                ],
+            );
+        }
+        assert_eq!(shown, expected, "{:?}", runtime.kind);
+    }
+}

@@ -492,3 +492,51 @@ async fn a_file_that_is_swapped_while_it_is_loaded_costs_the_process() {
     fs::write(file.with_file_name("swap.mjs.on"), "").unwrap();
     assert_eq!(trusted.start().await, "swap failed plugin.changed");
 }
+
+/// Another program of the user's exchanges a file between the look and the import, and puts it back. In a sandbox the plugin
+/// cannot do that itself; what runs is what was looked at.
+#[tokio::test]
+async fn code_that_is_swapped_by_another_program_does_not_run() {
+    const WAITS: &str = "import fs from 'node:fs'
+const at = (name) => process.cwd() + '/' + name
+if (fs.existsSync(at('race'))) {
+  fs.writeFileSync(at('waits'), '')
+  for (let i = 0; i < 2000 && !fs.existsSync(at('go')); i += 1) await new Promise((done) => setTimeout(done, 5))
+}
+const { run } = await import('./inner.mjs')
+run(at('ran'))
+export default async () => ({})
+";
+    let inner = |text: &str| {
+        format!(
+            "import fs from 'node:fs'\nexport const run = (file) => fs.writeFileSync(file, '{text}')\n"
+        )
+    };
+    let project = Project::new();
+    let at = |name: &str| project.path("project").join(name);
+    let [entry, file] = ["waits.mjs", "inner.mjs"].map(|name| at(".opencode/plugin").join(name));
+    let [race, waits, go, ran] = ["race", "waits", "go", "ran"].map(at);
+    fs::create_dir_all(entry.parent().unwrap()).unwrap();
+    fs::write(&entry, WAITS).unwrap();
+    fs::write(&file, inner("trusted")).unwrap();
+    let trusted = Trusted {
+        plugins: vec![found(&entry)],
+        project,
+    };
+    assert_eq!(trusted.start().await, "waits active");
+    assert_eq!(fs::read_to_string(&ran).unwrap(), "trusted");
+    fs::remove_file(&ran).unwrap();
+    fs::write(&race, "").unwrap();
+    let original = fs::read(&file).unwrap();
+    let swap = async {
+        while !waits.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        fs::write(&file, inner("swapped")).unwrap();
+        fs::write(&go, "").unwrap();
+    };
+    let (listed, ()) = tokio::join!(trusted.start(), swap);
+    assert_eq!(listed, "waits failed plugin.changed");
+    assert!(!ran.exists(), "{:?}", fs::read_to_string(&ran));
+    fs::write(&file, original).unwrap();
+}
