@@ -8,12 +8,12 @@ use outrigger_plugins::{AdmitFn, Cause, PluginError, Progress, Snapshot, Stage};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::PluginId;
 use outrigger_store::Store;
+use outrigger_workspace::Folders;
+use outrigger_workspace::Place;
 
 use crate::boot::Boot;
 use crate::error::AgentError;
-use crate::folders::Folders;
 use crate::ids::now;
-use crate::project::Place;
 
 /// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
 pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {

@@ -7,6 +7,11 @@ mod startup;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
+use outrigger_kernel::permission::evaluate_unclear;
+use outrigger_permissions::access::ask_rules;
+use outrigger_permissions::access::hosts;
+use outrigger_permissions::access::startup::RunsLater;
+use outrigger_permissions::approval::{Insistence, Lacking};
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
@@ -18,18 +23,13 @@ use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
+use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use outrigger_kernel::permission::evaluate_unclear;
-
-use crate::access::hosts;
-use crate::access::startup::RunsLater;
-use crate::ask_rules;
 use crate::error::AgentError;
 use crate::ids;
-use crate::inner::{Agent, Inner, lock};
-use crate::insist::{Insistence, Lacking};
+use crate::inner::{Agent, Inner};
 
 /// Who answers a question that no rule answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -251,7 +251,7 @@ impl Inner {
             return Ok(Allowed::by_rule());
         }
         let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
-        let by_rule = crate::agents::asked_by_the_user(evaluate, &layers);
+        let by_rule = outrigger_permissions::agents::asked_by_the_user(evaluate, &layers);
         let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
         let (asked, unclear) = (ask.clone(), ask.unclear);
         let metadata = with_doubt(ask.metadata, unclear.as_deref());

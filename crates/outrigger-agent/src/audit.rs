@@ -12,11 +12,12 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
 use outrigger_sandbox::{Level, ProcessStart, Spawner};
 use outrigger_store::{Retention, Store};
+use outrigger_workspace::sync::lock;
 use serde_json::Value;
 
 use crate::ask::Answering;
 use crate::ids::now;
-use crate::inner::{Inner, lock};
+use crate::inner::Inner;
 
 /// The step that each turn is at.
 #[derive(Default)]

@@ -15,13 +15,14 @@ use outrigger_plugins::{AuthHook, Begun, Flow, Grant, PluginError, PluginFetch, 
 use outrigger_protocol::auth::{AuthMethod, Authorization, Credential};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::login::AuthFetch;
+use outrigger_workspace::Place;
+use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::boot::Boot;
 use crate::error::AgentError;
 use crate::idle::LoginAt;
-use crate::inner::{Agent, Inner, lock};
-use crate::project::Place;
+use crate::inner::{Agent, Inner};
 
 /// How long a list of providers waits for plugins.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -4,9 +4,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use outrigger_workspace::sync::lock;
 use tokio::task::JoinSet;
-
-use crate::inner::lock;
 
 /// What runs beside the turns.
 #[derive(Debug, Default)]

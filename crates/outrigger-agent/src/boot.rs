@@ -10,25 +10,25 @@ use outrigger_config::Loaded;
 use outrigger_config::settings::{Install, Sandbox};
 use outrigger_js::{JsRuntime, Lookup};
 use outrigger_models::Models;
+use outrigger_permissions::agents;
+use outrigger_permissions::deny_policy::Forbidden;
+use outrigger_permissions::pinned_rules::UserRules;
 use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress, Snapshot};
 use outrigger_sandbox::ledger::Ledger;
 use outrigger_sandbox::{OwnBoxes, Spawner};
 use outrigger_store::{OpenReport, Store};
 use outrigger_tools::ToolRuntime;
+use outrigger_workspace::Folders;
+use outrigger_workspace::Place;
 use serde_json::json;
 
-use crate::agents;
 use crate::ask::{Answering, Questions};
 use crate::bridge::Bridge;
 use crate::bus::{Bus, Sink};
 use crate::command::BUNDLED;
 use crate::error::AgentError;
-use crate::folders::Folders;
-use crate::forbidden::Forbidden;
 use crate::ids::now;
 use crate::inner::{Agent, CommandInfo, Inner};
-use crate::kept_rules::UserRules;
-use crate::project::Place;
 use crate::session::Sessions;
 
 /// What an agent is started with.
@@ -54,7 +54,7 @@ pub struct Boot {
     /// Asks whether a plugin that is new in its project or has changed is to be trusted; `None`: nobody is there.
     pub trust: Option<outrigger_plugins::TrustFn>,
     /// Asks whether the settings of the folder are to count; `None`: nobody is there.
-    pub trust_folder: Option<crate::folder_trust::FolderTrustFn>,
+    pub trust_folder: Option<outrigger_permissions::folder_trust::FolderTrustFn>,
     /// What several agents of one process have in common; without it the agent opens its own.
     pub shared: Option<Shared>,
     /// Is told every event in order, before any listener is.
@@ -170,7 +170,8 @@ impl Boot {
         let mut options = self.options(&place.directory, &place.worktree);
         options.pure = self.pure;
         options.hooks = outrigger_plugins::refusing_hooks();
-        options.project = crate::folder_trust::extent(self, place, &options);
+        options.project =
+            outrigger_permissions::folder_trust::extent(&self.env, &self.folders, place, &options);
         options
     }
 }
@@ -205,8 +206,14 @@ impl Agent {
     pub async fn boot(mut boot: Boot) -> Result<Self, AgentError> {
         let place = Place::find(&boot.directory);
         let config = boot.load(&place)?;
-        let mut config = crate::folder_trust::settle(&boot, &place, config).await?;
-        if let Some(told) = crate::folder_trust::told(&config) {
+        let mut config = outrigger_permissions::folder_trust::settle(
+            &boot,
+            boot.trust_folder.as_ref(),
+            &place,
+            config,
+        )
+        .await?;
+        if let Some(told) = outrigger_permissions::folder_trust::told(&config) {
             tracing::warn!("[config] {told}");
         }
         for problem in &config.problems {
@@ -218,11 +225,12 @@ impl Agent {
             Some(shared) => shared,
             None => Shared::open(&boot.folders)?,
         };
-        crate::places::make(&boot.folders);
+        outrigger_permissions::reserved_paths::make(&boot.folders);
         crate::audit::prepare(&store, &config, &boot.env);
         let spawner = crate::audit::recorded(&store, spawner);
         let spawner = Forbidden::of(&config, &place).kept_by(spawner);
-        let settled = crate::settled::Settled::begin(&boot, &config, &place).await?;
+        let settled =
+            outrigger_permissions::workspace_trust::Settled::begin(&boot, &config, &place).await?;
         let bridge = Arc::new(Bridge::default());
         let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
         let project = place.project(&spawner, &store, home, now()).await;
@@ -232,14 +240,20 @@ impl Agent {
             settled.will_run().await?;
         }
         let boxes = OwnBoxes::default();
-        let boxed =
-            crate::confine::spawner(&spawner, &config, &place, &boot.folders, settled.as_ref());
+        let boxed = outrigger_permissions::sandbox_policy::spawner(
+            &spawner,
+            &config,
+            &place,
+            &boot.folders,
+            settled.as_ref(),
+        );
         let boxed = boxed.with_boxes(boxes.clone());
         let mcp = crate::mcp::start(&boot, &config, &place, &boxed);
-        crate::home_files::check(&boot.folders, &config.settings.tools.secrets);
+        outrigger_permissions::home_files::check(&boot.folders, &config.settings.tools.secrets);
         let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let (notice, notices) = crate::notices::channel();
-        let progress = crate::folder_trust::told_once(&config, Arc::clone(&boot.progress));
+        let progress =
+            outrigger_permissions::folder_trust::told_once(&config, Arc::clone(&boot.progress));
         let progress = crate::audit::progress(&store, progress);
         for displaced in crate::admitted::displaced(&admitted) {
             progress(displaced);
@@ -321,13 +335,16 @@ impl Agent {
         };
         outrigger_tools::builtin::register_all(&runtime, &options)
             .map_err(|e| AgentError::Tools(e.to_string()))?;
-        let snapshots = crate::snapshot::Snapshots::new(
+        let snapshots = outrigger_workspace::snapshot::Snapshots::new(
             &place,
             &project.id,
             &boot.folders.data,
             &spawner,
             config.value.get("snapshot") != Some(&json!(false)),
-            crate::confine::Withheld::of(&config, &place, &boot.folders),
+            outrigger_permissions::sandbox_policy::Withheld::of(&config, &place, &boot.folders)
+                .map(|withheld| -> outrigger_workspace::snapshot::WithheldFn {
+                    Arc::new(move |path| withheld.holds(path))
+                }),
         );
         let env = crate::lsp::environment(&boot);
         let formatters_spawner = crate::tool_hosts::spawner(&boxed, &config, &store);
@@ -335,7 +352,7 @@ impl Agent {
             user_rules,
             boxes,
             lsp: crate::lsp::new(&config, &place, &boxed, &env),
-            formatters: crate::formatters::Formatters::new(
+            formatters: outrigger_workspace::formatters::Formatters::new(
                 config.config.formatter.as_ref(),
                 &place,
                 &formatters_spawner,
@@ -350,12 +367,11 @@ impl Agent {
             anchor: outrigger_sandbox::Anchor::hold(&place.directory)
                 .ok()
                 .map(Arc::new),
-            access: crate::access::Access::new(&place, &boot.folders.home).with_startup(
-                crate::access::startup::Outside::new(
+            access: outrigger_permissions::access::Access::new(&place, &boot.folders.home)
+                .with_startup(outrigger_permissions::access::startup::Outside::new(
                     &boot.folders,
-                    crate::command_box::programs(&config),
-                ),
-            ),
+                    outrigger_permissions::command_sandbox::programs(&config),
+                )),
             place,
             project,
             folders: boot.folders,
@@ -367,11 +383,11 @@ impl Agent {
             models,
             runtime,
             artifacts,
-            temporary: crate::command_box::Temporary::default(),
-            loopback: crate::command_box::loopback(&config),
+            temporary: outrigger_permissions::command_sandbox::Temporary::default(),
+            loopback: outrigger_permissions::command_sandbox::loopback(&config),
             answering: boot.answering,
             questions: Questions::default(),
-            ptys: crate::pty::Ptys::default(),
+            ptys: outrigger_workspace::terminals::Ptys::default(),
             user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
@@ -443,11 +459,17 @@ fn plugin_options(
         project: json!(project),
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
         covers: {
-            let access = crate::access::Access::new(place, &boot.folders.home);
+            let access = outrigger_permissions::access::Access::new(place, &boot.folders.home);
             let rules = config.config.permission.clone();
             let folders = boot.folders.clone();
             let forbidden = Forbidden::of(config, place);
-            Arc::new(move || crate::confine::kept(&access.rules(&[&rules]), &folders, &forbidden))
+            Arc::new(move || {
+                outrigger_permissions::sandbox_policy::kept(
+                    &access.rules(&[&rules]),
+                    &folders,
+                    &forbidden,
+                )
+            })
         },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),
@@ -458,7 +480,7 @@ fn plugin_options(
         commands: None,
         consent: boot.consent.clone(),
         trust: boot.trust.clone(),
-        let_count: crate::folder_trust::let_count(config),
+        let_count: outrigger_permissions::folder_trust::let_count(config),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         notice: Arc::new(|_| {}),
@@ -483,7 +505,7 @@ pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::M
             .folders
             .cache
             .parent()
-            .map(|cache| cache.join(crate::places::MODELS)),
+            .map(|cache| cache.join(outrigger_permissions::reserved_paths::MODELS)),
         model: config.config.model.clone(),
         small_model: config.config.small_model.clone(),
         disabled: config.config.disabled_providers.clone(),

@@ -14,10 +14,11 @@ use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::own::EventEmit;
 use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::{PermissionAsk, ToolContext};
+use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::ids::now;
-use crate::inner::{Inner, SdkService, lock};
+use crate::inner::{Inner, SdkService};
 
 /// Passes requests of plugins on to the agent, which does not exist yet when the plugins are loaded, and the questions of
 /// their tools to the calls that they belong to.

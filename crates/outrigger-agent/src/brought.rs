@@ -12,10 +12,10 @@ use outrigger_plugins::{AuthHook, LoadedAuth, Plugins, ProviderHook};
 use outrigger_protocol::id::PluginId;
 use outrigger_sandbox::paths::resolve;
 use outrigger_sandbox::{OwnBox, OwnBoxes};
+use outrigger_workspace::Place;
 use serde_json::{Map, Value, json};
 
 use crate::inner::Inner;
-use crate::project::Place;
 
 /// Keys of the configuration whose entries name programs or addresses, and how each is labelled.
 const STARTED: [(&str, &str); 5] = [
@@ -55,7 +55,7 @@ pub(crate) async fn put_into_boxes(
     }
     keep_files(before, after);
     for (key, built_in) in [
-        ("formatter", crate::formatters::built_in()),
+        ("formatter", outrigger_workspace::formatters::built_in()),
         ("lsp", outrigger_lsp::built_in()),
     ] {
         switch_no_others_on(key, &built_in, before, after);

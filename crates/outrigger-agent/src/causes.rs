@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use outrigger_config::Origin;
+use outrigger_permissions::approval::Lacking;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
@@ -12,7 +13,6 @@ use outrigger_tools::PermissionAsk;
 
 use crate::edit;
 use crate::inner::Inner;
-use crate::insist::Lacking;
 
 /// Tools that ask by themselves about what is beyond reading the project, or have no effect outside of the session. A subagent
 /// has the causes of the call that started it.

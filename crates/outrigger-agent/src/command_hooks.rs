@@ -9,17 +9,17 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
 use outrigger_config::claude_hooks::{HookFile, HookScope};
+use outrigger_permissions::allow_lists::{self, digest, key};
 use outrigger_plugins::{CommandFile, CommandHooks, CommandHost, SessionAbout};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, ToolState};
 use outrigger_sandbox::{Policy, Spawner};
+use outrigger_workspace::Folders;
 use serde_json::{Value, json};
 
-use crate::allowed::{self, digest, key};
 use crate::ask::Answering;
 use crate::boot::Boot;
 use crate::bridge::Bridge;
-use crate::folders::Folders;
 
 /// The files whose hooks the user has allowed, in `hooks-allowed.json` of our data folder: by file a digest of its `hooks` and
 /// of the scripts that they name.
@@ -47,7 +47,7 @@ impl AllowedHooks {
         if file.scope == HookScope::User {
             return true;
         }
-        let table: Table = allowed::read(&self.path);
+        let table: Table = allow_lists::read(&self.path);
         let known = table.get(&key(&file.file));
         known.is_some() && known == self.digest(file).as_ref()
     }
@@ -61,10 +61,10 @@ impl AllowedHooks {
     /// # Errors
     /// The list cannot be written.
     pub fn allow(&self, file: &HookFile) -> io::Result<()> {
-        let digest = self.digest(file).ok_or_else(allowed::too_many)?;
-        let mut table: Table = allowed::read(&self.path);
+        let digest = self.digest(file).ok_or_else(allow_lists::too_many)?;
+        let mut table: Table = allow_lists::read(&self.path);
         table.insert(key(&file.file), digest);
-        allowed::write(&self.path, &table)
+        allow_lists::write(&self.path, &table)
     }
 
     /// Takes that back; false when they were not allowed.
@@ -72,9 +72,9 @@ impl AllowedHooks {
     /// # Errors
     /// The list cannot be written.
     pub fn revoke(&self, file: &HookFile) -> io::Result<bool> {
-        let mut table: Table = allowed::read(&self.path);
+        let mut table: Table = allow_lists::read(&self.path);
         let there = table.remove(&key(&file.file)).is_some();
-        allowed::write(&self.path, &table)?;
+        allow_lists::write(&self.path, &table)?;
         Ok(there)
     }
 }

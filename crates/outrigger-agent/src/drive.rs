@@ -16,11 +16,11 @@ use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
 use outrigger_protocol::turn::{Effect, EffectId, Input, KnownTool, TurnOutcome};
 use outrigger_tools::CancelFlag;
+use outrigger_workspace::file_changes::Changes;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::bus::numbered;
-use crate::changes::Changes;
 use crate::compact;
 use crate::continuation::{self, Continuation};
 use crate::draft::Draft;

@@ -10,10 +10,11 @@ use outrigger_protocol::id::{MessageId, PartId, PluginId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, UserMessage};
 use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
 use outrigger_protocol::session::{PartInput, PromptInput};
+use outrigger_workspace::sync::lock;
 
 use crate::error::AgentError;
 use crate::ids::now;
-use crate::inner::{Agent, lock};
+use crate::inner::Agent;
 use crate::turns::{Owner, own};
 
 /// What [`Cause::what`] says of a plugin that sent an earlier message of the session, and of one that changed a message.

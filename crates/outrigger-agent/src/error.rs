@@ -1,5 +1,6 @@
 //! What can go wrong in the agent.
 
+use outrigger_permissions::TrustError;
 use outrigger_protocol::message::NamedError;
 
 /// An error of the agent, with a stable code and, where there is one, a hint what to do.
@@ -84,7 +85,7 @@ pub enum AgentError {
     },
     /// A tree of the project's files cannot be made or put back.
     #[error(transparent)]
-    Snapshot(#[from] crate::snapshot::SnapshotError),
+    Snapshot(#[from] outrigger_workspace::snapshot::SnapshotError),
     /// A plugin's prompt waited for the turn that it is part of.
     #[error(
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
@@ -160,6 +161,18 @@ pub enum AgentError {
         /// Digest now.
         replayed: String,
     },
+}
+
+impl From<TrustError> for AgentError {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::Config(error) => Self::Config(error),
+            TrustError::Sandbox(error) => Self::Sandbox(error),
+            TrustError::Plugins(error) => Self::Trust(error),
+            TrustError::Folder { path, reason } => Self::Folder { path, reason },
+            TrustError::SettingsChanged { files } => Self::SettingsChanged { files },
+        }
+    }
 }
 
 impl AgentError {

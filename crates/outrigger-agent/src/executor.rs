@@ -203,7 +203,9 @@ impl ToolHost for Host {
             let refused = runs_later
                 || ask.permission == "external_directory"
                 || actions
-                    .chain(crate::ask_rules::by_spelling(&ask, &rules))
+                    .chain(outrigger_permissions::access::ask_rules::by_spelling(
+                        &ask, &rules,
+                    ))
                     .any(|action| action != Action::Allow);
             match refused {
                 false => Ok("allow".to_owned()),

@@ -12,9 +12,10 @@ use outrigger_protocol::id::{CallId, SessionId};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_tools::routes::{LOCAL, Route, Routes};
 use outrigger_tools::{Grant, Stage};
+use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
-use crate::inner::{Inner, lock};
+use crate::inner::Inner;
 use crate::told::About;
 
 impl Inner {

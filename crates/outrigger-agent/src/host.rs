@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use outrigger_permissions::access::{Operation, hosts};
+use outrigger_permissions::agents::AgentInfo;
+use outrigger_permissions::approval::Insistence;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::{Decision, HookRecord};
@@ -24,15 +27,13 @@ use outrigger_tools::{
     ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost,
     nearby_instruction_files,
 };
+use outrigger_workspace::sync::lock;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use crate::access::{Operation, hosts};
-use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::drive::Msg;
-use crate::inner::{Agent, Inner, lock};
-use crate::insist::Insistence;
+use crate::inner::{Agent, Inner};
 use crate::session::NewSession;
 use crate::told::About;
 
@@ -372,8 +373,8 @@ impl ToolHost for CallHost {
                 return;
             };
             let (before, after) = (
-                before.map(crate::settled::hash),
-                crate::settled::hash(after),
+                before.map(outrigger_permissions::workspace_trust::hash),
+                outrigger_permissions::workspace_trust::hash(after),
             );
             let file = file.to_path_buf();
             // It may read the configuration, and another program may have the notes.

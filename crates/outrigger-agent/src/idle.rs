@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use outrigger_protocol::id::SessionId;
+use outrigger_workspace::sync::lock;
 use tokio::sync::watch;
 
 use crate::error::AgentError;
-use crate::inner::{Agent, Inner, lock};
+use crate::inner::{Agent, Inner};
 
 /// A login that nobody came back to for so long is given up.
 const LOGIN: Duration = Duration::from_secs(15 * 60);

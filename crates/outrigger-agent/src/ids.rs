@@ -1,19 +1,11 @@
 //! The clock and the source of identifiers outside the kernel.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_protocol::id::{
     EventId, IdMaker, MessageId, PartId, PermissionId, QuestionId, SessionId, TurnId,
 };
-
-/// Milliseconds since the Unix epoch.
-#[must_use]
-pub fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
-}
+pub use outrigger_workspace::sync::now;
 
 static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
     let mut seed = [0_u8; 8];

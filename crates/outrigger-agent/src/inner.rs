@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
 use outrigger_js::SdkAnswer;
 use outrigger_models::Models;
+use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
@@ -20,16 +21,16 @@ use outrigger_protocol::session::{Project, Session, SessionStatus};
 use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
+use outrigger_workspace::Folders;
+use outrigger_workspace::Place;
+use outrigger_workspace::sync::lock;
 use tokio::sync::{broadcast, watch};
 
-use crate::agents::AgentInfo;
 use crate::ask::{Answering, Questions};
 use crate::background::Background;
 use crate::bus::{Bus, numbered};
 use crate::error::AgentError;
-use crate::folders::Folders;
 use crate::ids::now;
-use crate::project::Place;
 use crate::session::Sessions;
 use crate::told::Told;
 
@@ -101,7 +102,7 @@ pub(crate) struct Inner {
     /// Its folder, held open; `None` where there was none.
     pub(crate) anchor: Option<Arc<outrigger_sandbox::Anchor>>,
     /// What of files is allowed, asked about and denied.
-    pub(crate) access: crate::access::Access,
+    pub(crate) access: outrigger_permissions::access::Access,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
     /// What plugins changed of the user's messages beside a running turn.
@@ -112,7 +113,7 @@ pub(crate) struct Inner {
     pub(crate) logins: Mutex<BTreeMap<String, Arc<outrigger_plugins::Flow>>>,
     pub(crate) config: Loaded,
     /// What the user's files say, whatever plugins made of it.
-    pub(crate) user_rules: crate::kept_rules::UserRules,
+    pub(crate) user_rules: outrigger_permissions::pinned_rules::UserRules,
     /// Boxes of what plugins bring.
     pub(crate) boxes: outrigger_sandbox::OwnBoxes,
     pub(crate) agents: BTreeMap<String, AgentInfo>,
@@ -134,24 +135,24 @@ pub(crate) struct Inner {
     /// What is told of subagents behind their calls.
     pub(crate) late: crate::late::Late,
     pub(crate) lsp: outrigger_lsp::Lsp,
-    pub(crate) formatters: crate::formatters::Formatters,
+    pub(crate) formatters: outrigger_workspace::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
-    pub(crate) temporary: crate::command_box::Temporary,
+    pub(crate) temporary: outrigger_permissions::command_sandbox::Temporary,
     /// Services of this machine that commands reach.
     pub(crate) loopback: outrigger_sandbox::Loopback,
     /// Prompts that wait for the turn before them.
     pub(crate) waiting: crate::queue::Waiting,
     /// How shell commands are run.
     pub(crate) shell: outrigger_tools::builtin::Options,
-    pub(crate) snapshots: crate::snapshot::Snapshots,
-    pub(crate) settled: Option<Arc<crate::settled::Settled>>,
+    pub(crate) snapshots: outrigger_workspace::snapshot::Snapshots,
+    pub(crate) settled: Option<Arc<outrigger_permissions::workspace_trust::Settled>>,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
     /// Terminals of clients.
-    pub(crate) ptys: crate::pty::Ptys,
+    pub(crate) ptys: outrigger_workspace::terminals::Ptys,
     pub(crate) user_questions: crate::question::UserQuestions,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
@@ -186,10 +187,6 @@ pub(crate) struct Inner {
     pub(crate) steps: crate::audit::Steps,
     /// Storing and telling are one step, so that every listener sees the order of the log.
     pub(crate) telling: tokio::sync::Mutex<()>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A call of a plugin that is open for a session.

@@ -3,81 +3,18 @@
 
 use std::collections::BTreeSet;
 
+use outrigger_permissions::approval::{Insistence, Lacking};
 use outrigger_plugins::Grant;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
-use outrigger_protocol::permission::MissingGrant;
 use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::tool::ToolCall;
 use serde_json::Value;
 
-use crate::access::startup::RunsLater;
 use crate::inner::Inner;
 
 /// Characters that are shown of an argument's old value.
 const MOST_SHOWN: usize = 200;
-
-/// Why the user is asked about a call whatever the rules allow, in words that stand beside the question.
-#[derive(Clone, Debug)]
-pub(crate) enum Insistence {
-    /// A command hook wants it.
-    Hook(String),
-    /// A plugin acted where it was not granted that: only a person can say yes, no rule and no `--auto`.
-    Ungranted(Lacking),
-    /// A tool would change files that make something run later: only a person can say yes, or a rule that names them.
-    RunsLater(Vec<RunsLater>),
-}
-
-/// A plugin that acts in the user's place, and the grant that it lacks for that.
-#[derive(Clone, Debug)]
-pub(crate) struct Lacking {
-    pub(crate) plugin: PluginId,
-    pub(crate) grant: Grant,
-    /// NAME of `[plugins.NAME]`; none where it is not known which plugin it is.
-    pub(crate) name: Option<String>,
-    /// What it did, and how it is granted.
-    pub(crate) why: String,
-}
-
-impl Lacking {
-    /// Whether it is this plugin that acted, or one of those that share its process.
-    pub(crate) fn may_be(&self, plugin: &PluginId) -> bool {
-        self.plugin == *plugin || self.plugin.0 == UNKNOWN_PLUGIN
-    }
-
-    /// For whoever is asked.
-    pub(crate) fn missing(&self) -> Option<MissingGrant> {
-        Some(MissingGrant {
-            plugin: self.plugin.clone(),
-            name: self.name.clone()?,
-            grant: self.grant.key().to_owned(),
-        })
-    }
-}
-
-impl Insistence {
-    /// The files that make something run later.
-    pub(crate) fn named(&self) -> Vec<String> {
-        match self {
-            Self::RunsLater(files) => files.iter().map(|it| it.pattern.clone()).collect(),
-            Self::Hook(_) | Self::Ungranted(_) => Vec::new(),
-        }
-    }
-
-    /// The text beside the question.
-    pub(crate) fn shown(&self) -> String {
-        match self {
-            Self::Hook(why) => why.clone(),
-            Self::Ungranted(lacking) => {
-                format!("{}; \"always\" lets it until Outrigger ends", lacking.why)
-            }
-            Self::RunsLater(files) => {
-                let files: Vec<String> = files.iter().map(RunsLater::why).collect();
-                files.join("; ")
-            }
-        }
-    }
-}
 
 impl Inner {
     /// Whether the user is to be asked about the call whatever the rules allow; `before` and `after` are what the hooks in

@@ -7,11 +7,12 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextPart, UserMessage};
 use outrigger_protocol::session::{PartInput, PromptInput};
 use outrigger_protocol::turn::{Begin, CommandCall, Input, TurnOutcome};
+use outrigger_workspace::sync::lock;
 use tokio::sync::oneshot;
 
 use crate::drive::Msg;
 use crate::error::AgentError;
-use crate::inner::{Agent, Inner, lock};
+use crate::inner::{Agent, Inner};
 
 /// A prompt for a turn that runs.
 pub(crate) struct Joining {

@@ -9,8 +9,7 @@ use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::turn::Input;
-
-use crate::inner::lock;
+use outrigger_workspace::sync::lock;
 
 /// Sessions whose callers wait for them, and events that wait for their callers.
 #[derive(Debug, Default)]

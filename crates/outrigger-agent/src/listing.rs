@@ -3,21 +3,28 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use outrigger_permissions::access::startup::RunsLater;
+use outrigger_permissions::access::{Operation, PathRules};
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::provenance::Actor;
 use outrigger_sandbox::Anchor;
+use outrigger_workspace::formatters::FormatterStatus;
 use serde_json::Value;
 
-use crate::access::startup::RunsLater;
-use crate::access::{Operation, PathRules};
 use crate::error::AgentError;
 use crate::inner::Agent;
 use crate::mcp::is_mcp;
 use crate::offer::definition;
 
 impl Agent {
+    /// The formatters, and which of them would run.
+    #[must_use]
+    pub fn formatters(&self) -> Vec<FormatterStatus> {
+        self.inner.formatters.status()
+    }
+
     /// Every tool as a model gets it: described anew where its list of agents or skills changes, and as plugins word it.
     pub async fn tool_list(&self, model: &ModelRef) -> Vec<ToolOffer> {
         let inner = &self.inner;

@@ -15,7 +15,7 @@ pub use outrigger_lsp::Status as LspStatus;
 
 use crate::boot::Boot;
 use crate::inner::{Agent, Inner};
-use crate::project::Place;
+use outrigger_workspace::Place;
 
 /// How long servers may take to end by themselves.
 const GRACE: Duration = Duration::from_millis(500);

@@ -33,9 +33,9 @@ pub(crate) use skills::SkillServers;
 pub use skills::servers_of_skills;
 
 use crate::boot::Boot;
-use crate::folders::Folders;
 use crate::inner::{Agent, Inner};
-use crate::project::Place;
+use outrigger_workspace::Folders;
+use outrigger_workspace::Place;
 
 /// How long servers may take to end by themselves.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -94,7 +94,7 @@ pub(crate) fn call_timeout(config: &Loaded) -> Option<Duration> {
 /// What servers of a running agent are started with.
 fn surroundings(inner: &Inner) -> outrigger_mcp::Options {
     let config = &inner.config;
-    let boxed = crate::confine::spawner(
+    let boxed = outrigger_permissions::sandbox_policy::spawner(
         &inner.spawner,
         config,
         &inner.place,

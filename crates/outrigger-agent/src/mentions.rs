@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
+use outrigger_permissions::agents::AgentInfo;
+use outrigger_permissions::approval::Insistence;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
 
-use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::inner::Agent;
-use crate::insist::Insistence;
 use crate::prompt::text;
 
 /// Names behind an `@` that stands neither in a word nor in a code span, each once.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use outrigger_config::Origin;
 use outrigger_kernel::permission::{is_disabled, is_wanted};
 use outrigger_models::Resolved;
+use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{PipelineContext, PipelineResult};
 use outrigger_protocol::Object;
 use outrigger_protocol::hook::HookRecord;
@@ -18,7 +19,6 @@ use outrigger_tools::builtin::optional;
 use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::{Value, json};
 
-use crate::agents::AgentInfo;
 use crate::inner::Inner;
 use crate::mcp::is_mcp;
 use crate::system::{SystemPrompt, instructions};

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use outrigger_kernel::permission::evaluate;
+use outrigger_permissions::access::Operation;
+use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
@@ -10,8 +12,6 @@ use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use serde_json::{Value, json};
 
-use crate::access::Operation;
-use crate::agents::AgentInfo;
 use crate::inner::Agent;
 use crate::mentions::names;
 use crate::prompt::text_part;

@@ -3,6 +3,9 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use outrigger_permissions::access::{Access, Operation, PathRules};
+use outrigger_permissions::agents::AgentInfo;
+use outrigger_permissions::deny_policy::{Forbidden, is_forbidden};
 use outrigger_protocol::Object;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{
@@ -15,18 +18,15 @@ use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
 use outrigger_sandbox::paths::open_resolved;
 use outrigger_sandbox::{Anchor, Forbids};
+use outrigger_workspace::Place;
 use serde_json::{Value, json};
 
-use crate::access::{Access, Operation, PathRules};
-use crate::agents::AgentInfo;
 use crate::boot::Boot;
 use crate::command;
 use crate::compact::ask::Compact;
 use crate::error::AgentError;
-use crate::forbidden::{Forbidden, is_forbidden};
 use crate::ids;
 use crate::inner::{Agent, CommandInfo};
-use crate::project::Place;
 use crate::session::is_placeholder;
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
@@ -403,7 +403,7 @@ impl Agent {
     /// The agent that answers where none is named.
     #[must_use]
     pub fn default_agent(&self) -> Option<String> {
-        crate::agents::default_name(
+        outrigger_permissions::agents::default_name(
             &self.inner.agents,
             self.inner.config.config.default_agent.as_deref(),
         )

@@ -7,11 +7,12 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{QuestionId, SessionId};
 use outrigger_protocol::permission::ToolRef;
 use outrigger_protocol::question::{Answer, Question, QuestionRequest};
+use outrigger_workspace::sync::lock;
 use tokio::sync::oneshot;
 
 use crate::ask::Answering;
 use crate::ids;
-use crate::inner::{Agent, Inner, lock};
+use crate::inner::{Agent, Inner};
 
 /// What the user makes of a question: the answers in order, or nothing when it is put away.
 type Answered = Option<Vec<Answer>>;

@@ -10,12 +10,13 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts};
 use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::turn::{CommandCall, Input};
+use outrigger_workspace::file_changes::Changes;
+use outrigger_workspace::sync::lock;
 use tokio::sync::watch;
 
-use crate::changes::Changes;
 use crate::drive::Driver;
 use crate::error::AgentError;
-use crate::inner::{Agent, Inner, lock};
+use crate::inner::{Agent, Inner};
 
 /// What waits, by session.
 #[derive(Debug, Default)]

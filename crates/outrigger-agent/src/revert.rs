@@ -10,11 +10,11 @@ use outrigger_protocol::id::{MessageId, PartId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
 use outrigger_protocol::provenance::Actor;
 use outrigger_protocol::session::{Session, SessionRevert, SessionSummary};
+use outrigger_workspace::snapshot::{FileDiff, Snapshots};
 use serde_json::Value;
 
 use crate::error::AgentError;
 use crate::inner::Agent;
-use crate::snapshot::{FileDiff, Snapshots};
 
 /// What a session did to one file in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use outrigger_plugins::Snapshot;
 use outrigger_sandbox::Spawner;
+use outrigger_workspace::Place;
 
 use crate::boot::{Boot, worktree};
 use crate::error::AgentError;
-use crate::project::Place;
 
 /// What `outrigger plugin review` looks at: the plugins and tool files of a folder, none of them started.
 ///

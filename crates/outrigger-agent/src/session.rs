@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex};
 use outrigger_protocol::Object;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::Tokens;
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{Session, SessionModel, SessionTime};
 use outrigger_protocol::turn::{HookPayload, SessionPatch};
-use serde_json::{Value, json};
-
-use outrigger_protocol::log::LogRecord;
 use outrigger_store::Store;
+use outrigger_workspace::sync::lock;
+use serde_json::{Value, json};
 
 use crate::bus::numbered;
 use crate::error::AgentError;
 use crate::ids::{self, now};
-use crate::inner::{Agent, Inner, lock};
+use crate::inner::{Agent, Inner};
 use crate::turns::{Owner, own};
 
 /// One lock per session: prompts queue up behind each other.

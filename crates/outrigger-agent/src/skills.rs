@@ -5,8 +5,8 @@ use std::time::Duration;
 use outrigger_config::skills::{Skill, discover};
 use outrigger_config::{Loaded, OpenCodeConfig};
 use outrigger_sandbox::OwnBoxes;
+use outrigger_workspace::Folders;
 
-use crate::folders::Folders;
 use crate::inner::{CommandInfo, CommandSource};
 
 mod fetch;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::session::SessionStatus;
+use outrigger_workspace::sync::lock;
 
-use crate::inner::{Agent, Inner, lock};
+use crate::inner::{Agent, Inner};
 
 impl Agent {
     /// What the sessions do in which a turn runs: they are busy, or wait to send a request again. The others are idle.

@@ -5,8 +5,8 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::session::Session;
 use outrigger_protocol::turn::{Effect, SessionPatch};
+use outrigger_workspace::file_changes::Changes;
 
-use crate::changes::Changes;
 use crate::error::AgentError;
 use crate::inner::Inner;
 

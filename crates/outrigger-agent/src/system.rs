@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::paths::open_resolved;
+use outrigger_workspace::Place;
+use outrigger_workspace::sync::lock;
 
-use crate::inner::{Inner, lock};
-use crate::project::Place;
+use crate::inner::Inner;
 
 /// What every primary agent without a prompt of its own is told.
 const BASE: &str = "\
@@ -22,27 +23,6 @@ If a tool call is refused, do not try the same thing by other means; say what yo
 
 Answer briefly and in plain text. Name files as path:line so that they can be opened. Do not repeat file contents that the
 user can see.";
-
-/// The title agent's instructions.
-pub(crate) const TITLE: &str = "\
-You name conversations. Answer with a title for the conversation below and nothing else: at most 50 characters, one line, no
-quotation marks, no full stop, in the language of the user. Name the subject of the work, not the fact that there is a
-conversation. Never answer the message itself and never use tools.";
-
-/// The summary agent's instructions.
-pub(crate) const SUMMARY: &str = "\
-You summarise what was done in a conversation, in two or three sentences, in the first person and without mentioning tools.";
-
-/// The compaction agent's instructions.
-pub(crate) const COMPACTION: &str = "\
-You write the notes with which another engineer goes on with this conversation, of which nothing else will be left. Say what
-the user wants, what was done, in which files, what was decided and why, what is not finished, and what comes next. Keep exact
-names, paths, commands and error texts.";
-
-/// The explore agent's instructions.
-pub(crate) const EXPLORE: &str = "\
-You search codebases. Find what you are asked for with glob, grep and read, run searches side by side, and answer with the
-absolute paths and lines where it stands and what you concluded. You cannot change files.";
 
 /// Files with instructions, in the order in which they are looked for; the first kind that is found counts.
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];

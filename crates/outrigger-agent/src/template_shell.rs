@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
+use outrigger_permissions::agents::AgentInfo;
+use outrigger_permissions::approval::Insistence;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_sandbox::{Policy, Spec};
 
-use crate::agents::AgentInfo;
 use crate::ask::Asker;
 use crate::brought::command_label;
 use crate::inner::Agent;
-use crate::insist::Insistence;
 
 /// Longest run of one line.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
+use outrigger_workspace::sync::lock;
 use serde_json::Value;
 
-use crate::inner::{Inner, lock};
+use crate::inner::Inner;
 
 /// How many points may wait to be told, of one session or connection. A step of a turn has about five.
 const MOST: usize = 256;

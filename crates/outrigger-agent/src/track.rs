@@ -6,11 +6,11 @@ use outrigger_protocol::permission::{Rule, ToolRef};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, Input};
 use outrigger_tools::PermissionAsk;
+use outrigger_workspace::snapshot::{FileDiff, SnapshotError};
 use serde_json::json;
 
 use crate::ask::Asker;
 use crate::inner::Inner;
-use crate::snapshot::{FileDiff, SnapshotError};
 
 impl Inner {
     /// Makes a tree, and says what changed since another one. A failure costs the snapshot, never the turn.

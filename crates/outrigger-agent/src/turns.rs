@@ -8,14 +8,15 @@ use std::time::Duration;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::turn::{Begin, CommandCall, Input, TurnOutcome};
+use outrigger_workspace::file_changes::Changes;
+use outrigger_workspace::lock_file;
+use outrigger_workspace::sync::lock;
 use tokio::sync::watch;
 
-use crate::changes::Changes;
 use crate::compact::ask::Compact;
 use crate::drive::{Driver, is_raised};
 use crate::error::AgentError;
-use crate::inner::{Agent, Inner, lock};
-use crate::lock_file;
+use crate::inner::{Agent, Inner};
 use crate::queue::InQueue;
 
 /// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,

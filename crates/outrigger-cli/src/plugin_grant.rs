@@ -21,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &GrantArgs) -> Result<u8, Failure> {
         })
     });
     for grant in grants.collect::<Result<Vec<_>, _>>()? {
-        let file = boot.folders.write_grant(&name, grant, !args.revoke)?;
+        let file = outrigger_agent::write_grant(&boot.folders, &name, grant, !args.revoke)?;
         let done = if args.revoke {
             "taken from"
         } else {

@@ -13,8 +13,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::{SinkExt as _, StreamExt as _};
 use outrigger_agent::Agent;
-use outrigger_agent::pty::{Attached, NewPty, PtyError, PtyFrom, PtyInfo};
 use outrigger_sandbox::Size;
+use outrigger_workspace::terminals::{Attached, NewPty, PtyError, PtyFrom, PtyInfo};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use outrigger_agent::Agent;
-use outrigger_agent::vcs::{Against, FileChange, VcsError};
 use outrigger_protocol::message::NamedError;
+use outrigger_workspace::vcs::{Against, FileChange, VcsError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

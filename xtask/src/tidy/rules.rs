@@ -137,7 +137,7 @@ const READERS: [&str; 13] = [
     "crates/outrigger-store/src/audit/tamper.rs",
     "crates/outrigger-store/src/writer.rs",
     "crates/outrigger-plugins/src/commands/transcript.rs",
-    "crates/outrigger-agent/src/settled.rs",
+    "crates/outrigger-permissions/src/workspace_trust/mod.rs",
     "crates/outrigger-cli/src/demo/project.rs",
 ];
 

@@ -67,7 +67,8 @@ impl Agent {
         let Some(grant) = Grant::of_key(&missing.grant) else {
             return Ok(None);
         };
-        let file = self.inner.folders.write_grant(&missing.name, grant, true)?;
+        let file =
+            crate::settings_file::write_grant(&self.inner.folders, &missing.name, grant, true)?;
         if let Some(session) = session {
             let what = format!("{} of the plugin {}", missing.grant, missing.plugin);
             self.inner.audit_grant(&session, &what, &[]);

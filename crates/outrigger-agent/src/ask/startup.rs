@@ -1,4 +1,4 @@
-//! Files that make something run later ([`crate::access::startup`]), where a tool would change them.
+//! Files that make something run later ([`outrigger_permissions::access::startup`]), where a tool would change them.
 
 use super::*;
 

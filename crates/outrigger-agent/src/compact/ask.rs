@@ -7,12 +7,13 @@ use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, UserM
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::{PromptInput, Session};
 use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
+use outrigger_workspace::sync::lock;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{has_text, history::Active};
 use crate::drive::Msg;
 use crate::error::AgentError;
-use crate::inner::{Agent, Inner, lock};
+use crate::inner::{Agent, Inner};
 use crate::turns::Start;
 
 /// What a compaction is asked for with.

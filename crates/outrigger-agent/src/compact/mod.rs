@@ -9,6 +9,7 @@ pub(crate) mod select;
 mod testing;
 pub(crate) mod text;
 
+use history::{Active, is_compaction};
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
 use outrigger_protocol::compaction::{AutoCompact, CompactionPlan, Replay};
@@ -25,7 +26,6 @@ use crate::drive::Msg;
 use crate::error::AgentError;
 use crate::inner::Inner;
 use crate::offer;
-use history::{Active, is_compaction};
 
 /// What a compaction works with.
 #[derive(Debug)]

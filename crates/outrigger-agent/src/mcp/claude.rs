@@ -8,10 +8,9 @@ use std::path::PathBuf;
 
 use outrigger_config::Loaded;
 use outrigger_config::claude::ClaudeServer;
+use outrigger_permissions::allow_lists::{self, digest, key};
+use outrigger_workspace::Folders;
 use serde_json::{Map, Value, json};
-
-use crate::allowed::{self, digest, key};
-use crate::folders::Folders;
 
 /// What the user has allowed, in `mcp-allowed.json` of our data folder: by file and name a digest of the entry.
 #[derive(Clone, Debug)]
@@ -35,7 +34,7 @@ impl AllowedServers {
     /// Whether this very entry was allowed.
     #[must_use]
     pub fn holds(&self, server: &ClaudeServer) -> bool {
-        let table: Table = allowed::read(&self.path);
+        let table: Table = allow_lists::read(&self.path);
         let file = table.get(&key(&server.file));
         let known = file.and_then(|servers| servers.get(&server.name));
         known.is_some() && known == self.digest(server).as_ref()
@@ -51,13 +50,13 @@ impl AllowedServers {
     /// # Errors
     /// The file cannot be written.
     pub fn allow(&self, server: &ClaudeServer) -> io::Result<()> {
-        let digest = self.digest(server).ok_or_else(allowed::too_many)?;
-        let mut table: Table = allowed::read(&self.path);
+        let digest = self.digest(server).ok_or_else(allow_lists::too_many)?;
+        let mut table: Table = allow_lists::read(&self.path);
         table
             .entry(key(&server.file))
             .or_default()
             .insert(server.name.clone(), digest);
-        allowed::write(&self.path, &table)
+        allow_lists::write(&self.path, &table)
     }
 
     /// Takes that back; false when it was not allowed.
@@ -65,11 +64,11 @@ impl AllowedServers {
     /// # Errors
     /// The file cannot be written.
     pub fn revoke(&self, server: &ClaudeServer) -> io::Result<bool> {
-        let mut table: Table = allowed::read(&self.path);
+        let mut table: Table = allow_lists::read(&self.path);
         let there = table
             .get_mut(&key(&server.file))
             .is_some_and(|servers| servers.remove(&server.name).is_some());
-        allowed::write(&self.path, &table)?;
+        allow_lists::write(&self.path, &table)?;
         Ok(there)
     }
 }

@@ -16,11 +16,12 @@ use outrigger_mcp::{McpError, McpServers, ServerTool, tool_name};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
+use outrigger_workspace::Folders;
+use outrigger_workspace::sync::lock;
 use serde_json::{Map, Value};
 
 use super::{AllowedServers, GRACE, McpTool, answered_as, call, surroundings};
-use crate::folders::Folders;
-use crate::inner::{Inner, lock};
+use crate::inner::Inner;
 
 const SOURCE: &str = "skill-mcp:";
 /// Longest wait for a server's start within a call, beside the call's own.

@@ -1,0 +1,162 @@
+//! What the rules say of a command line beyond its patterns: of each spelling of what it runs, and where it is not certain
+//! what that is.
+
+use outrigger_kernel::permission::{evaluate_unclear, restricts};
+use outrigger_protocol::permission::{Action, Rule};
+use outrigger_tools::PermissionAsk;
+
+use crate::access::strictness;
+
+/// The strictest answer; `None` where the patterns of the question say all of it. `layers` are in rising precedence.
+pub fn by_spelling(ask: &PermissionAsk, layers: &[&[Rule]]) -> Option<Action> {
+    let everything = ["*".to_owned()];
+    let patterns = match ask.patterns.as_slice() {
+        [] => &everything[..],
+        patterns => patterns,
+    };
+    let unclear = patterns.iter().filter(|_| ask.unclear.is_some());
+    let unclear = unclear.map(|it| evaluate_unclear(&ask.permission, it, layers));
+    let spelled = ask.spellings.iter();
+    let spelled = spelled.map(|it| restricts(&ask.permission, it, layers));
+    unclear
+        .chain(spelled)
+        .max_by_key(|action| strictness(*action))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::access::Access;
+    use outrigger_workspace::Place;
+
+    fn action(ask: &PermissionAsk, layers: &[&[Rule]]) -> Action {
+        let place = Place {
+            directory: "/p".into(),
+            worktree: "/p".into(),
+            git: false,
+        };
+        Access::new(&place, Path::new("/home/me")).action(ask, layers)
+    }
+
+    const ALLOW: Action = Action::Allow;
+    const ASK: Action = Action::Ask;
+    const DENY: Action = Action::Deny;
+
+    fn rules(list: &[(&str, Action)]) -> Vec<Rule> {
+        let rule = |(pattern, action): &(&str, Action)| Rule {
+            permission: "bash".into(),
+            pattern: (*pattern).into(),
+            action: *action,
+        };
+        list.iter().map(rule).collect()
+    }
+
+    /// Rows 400 to 425 of docs/bypass.md.
+    #[test]
+    fn rules_about_commands_hold_however_they_are_spelled() {
+        let denied = rules(&[("*", ALLOW), ("touch *", DENY), ("git push *", ASK)]);
+        let listed = rules(&[
+            ("*", ASK),
+            ("git status *", ALLOW),
+            ("echo *", ALLOW),
+            ("env *", ALLOW),
+        ]);
+        let all = rules(&[("*", ALLOW)]);
+        for (line, by_denied, by_listed) in [
+            ("git status -s", ALLOW, ALLOW),
+            ("echo a | cat", ALLOW, ASK),
+            // The word, in other spellings.
+            ("'touch' x", DENY, ASK),
+            ("\\touch x", DENY, ASK),
+            ("to\"\"uch x", DENY, ASK),
+            ("touch\tx", DENY, ASK),
+            ("/usr/bin/touch x", DENY, ASK),
+            ("a=1 touch x", DENY, ASK),
+            ("Y=1 touch x", DENY, ASK),
+            (">y touch x", DENY, ASK),
+            ("touch $v", DENY, ASK),
+            ("touch", DENY, ASK),
+            ("ls &&\\\n touch x", DENY, ASK),
+            // Behind other programs.
+            ("env touch x", DENY, ASK),
+            ("env -i A=b touch x", DENY, ASK),
+            (
+                "nice -n 5 nohup timeout 5 stdbuf -oL setsid touch x",
+                DENY,
+                ASK,
+            ),
+            ("time touch x", DENY, ASK),
+            ("sudo touch x", DENY, ASK),
+            ("echo x | xargs touch", DENY, ASK),
+            ("find . -exec touch {} +", DENY, ASK),
+            ("busybox touch x", DENY, ASK),
+            ("sh -c 'touch x'", DENY, ASK),
+            ("bash -lc \"ls; touch x\"", DENY, ASK),
+            ("command touch x", DENY, ASK),
+            ("exec touch x", DENY, ASK),
+            ("eval 'touch x'", DENY, ASK),
+            ("echo $(touch x)", DENY, ASK),
+            ("for i in 1; do touch $i; done", DENY, ASK),
+            ("f() { touch x; }; f", DENY, ASK),
+            // What may be it.
+            ("git $x", ASK, ASK),
+            ("git -C sub push", ASK, ASK),
+            ("$x y", ASK, ASK),
+            ("env $x", ASK, ASK),
+            ("to{u,}ch x", ASK, ASK),
+            ("env -S 'touch x'", ASK, ASK),
+            ("echo touch x | sh", ASK, ASK),
+            ("[[ 'a[$(touch x)]' -eq 0 ]]", ASK, ASK),
+            ("((x))", ASK, ASK),
+            ("declare -i x='a[$(touch x)]'", ASK, ASK),
+            ("echo \"$'\"; touch x; echo \"'\"", ASK, ASK),
+            ("echo ${x@P}", ASK, ASK),
+            ("export GIT_CONFIG_COUNT=1; git status", ASK, ASK),
+            ("PATH=. git status", ASK, ASK),
+            ("echo >&'$(touch x)'", ASK, ASK),
+            ("cat <<-E\n\tE\ntouch x\nE", ASK, ASK),
+            // Allowed words do not allow what follows from them.
+            ("git status $(id)", ASK, ASK),
+            ("git status; id", ALLOW, ASK),
+            ("env git status", ALLOW, ALLOW),
+            ("env id", ALLOW, ASK),
+            ("echo a > b; export A=b", ALLOW, ASK),
+            ("echo $x", ALLOW, ALLOW),
+        ] {
+            let ask = outrigger_tools::ask_for_line(line);
+            let got = [&denied, &listed, &all].map(|rules| action(&ask, &[rules]));
+            let got_denied = if got[0] == DENY && by_denied == ASK {
+                ASK
+            } else {
+                got[0]
+            };
+            assert_eq!(
+                (got_denied, got[1], got[2]),
+                (by_denied, by_listed, ALLOW),
+                "{line:?}: {ask:?}"
+            );
+        }
+    }
+
+    /// What "always" was answered to for a line that is not understood is that line.
+    #[test]
+    fn an_unclear_line_is_allowed_by_itself_alone() {
+        let once = outrigger_tools::ask_for_line("git status $(id)");
+        let approved: Vec<(&str, Action)> =
+            once.always.iter().map(|it| (it.as_str(), ALLOW)).collect();
+        let rules = rules(&[&[("*", ASK), ("git *", ALLOW)][..], &approved].concat());
+        for (line, want) in [
+            ("git status $(id)", ALLOW),
+            ("git status $(rm x)", ASK),
+            ("git log", ALLOW),
+        ] {
+            assert_eq!(
+                action(&outrigger_tools::ask_for_line(line), &[&rules]),
+                want,
+                "{line}"
+            );
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Commands by which git shows what rules keep from reading: it reads its own objects, from which no sandbox can hide one file of
+//! many. A command that names a denied file is denied; one that shows all that was committed is asked about where such a file was.
+//!
+//! This is about commands that are named; a program that runs git by itself, or reads `.git/objects`, is not held by it
+//! (docs/bypass.md).
+
+use std::path::Path;
+
+use outrigger_kernel::permission::paths::is_everything;
+use outrigger_protocol::permission::Action;
+use outrigger_sandbox::paths::resolve;
+
+use super::{Operation, PathRules};
+
+/// Subcommands that show or copy content of whatever was committed.
+const SHOW: [&str; 16] = [
+    "annotate",
+    "archive",
+    "blame",
+    "bundle",
+    "cat-file",
+    "clone",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "fast-export",
+    "format-patch",
+    "grep",
+    "range-diff",
+    "show",
+    "worktree",
+];
+/// Those that do with one of these.
+const WITH_PATCH: [&str; 4] = ["log", "reflog", "stash", "whatchanged"];
+/// Largest index that is looked at; with a larger one denied files count as committed.
+const LARGEST: u64 = 64 * 1024 * 1024;
+/// Largest file `.git` of a linked worktree.
+const LARGEST_LINK: u64 = 64 * 1024;
+
+impl PathRules {
+    /// What they say of a command, where it runs git.
+    pub(super) fn of_command(&self, command: &str) -> Option<Action> {
+        let plain = |word: &str| word.replace(['"', '\'', '\\'], "");
+        let words: Vec<String> = command.split_whitespace().map(plain).collect();
+        let is_git = |word: &String| word.rsplit('/').next() == Some("git");
+        let after = words.iter().position(is_git)? + 1;
+        if !self.denies() {
+            return None;
+        }
+        let args = words.get(after..).unwrap_or_default();
+        if args.iter().any(|arg| self.denies_argument(arg)) {
+            return Some(Action::Deny);
+        }
+        let has = |known: &[&str]| args.iter().any(|arg| known.contains(&arg.as_str()));
+        let patch = |arg: &String| {
+            ["-p", "-u", "-c", "--cc", "-L", "-G", "-S"]
+                .iter()
+                .any(|it| arg.starts_with(it))
+                || arg.starts_with("--patch")
+        };
+        let shows = has(&SHOW) || has(&WITH_PATCH) && args.iter().any(patch);
+        (shows && self.has_committed()).then_some(Action::Ask)
+    }
+
+    /// Whether an argument names a denied file: as a path, behind `REVISION:`, or in a pattern of paths.
+    fn denies_argument(&self, arg: &str) -> bool {
+        let parts = arg.match_indices([':', '=', ')']).map(|(at, _)| at + 1);
+        let mut parts = std::iter::once(0).chain(parts);
+        parts.any(|at| {
+            let part = arg.get(at..).unwrap_or_default();
+            let place = &self.access.place;
+            let mut from = [&place.directory, &place.worktree].into_iter();
+            !part.is_empty() && from.any(|base| self.denies_some(&resolve(base, Path::new(part))))
+        })
+    }
+
+    fn denies_some(&self, path: &Path) -> bool {
+        let verdict = self.decide(Operation::Read, path);
+        let by = verdict.rule.filter(|rule| !is_everything(&rule.pattern));
+        verdict.action == Action::Deny && by.is_some()
+    }
+
+    /// Whether git knows a file that they deny, by its index. One that cannot be read says yes.
+    fn has_committed(&self) -> bool {
+        let worktree = &self.access.place.worktree;
+        let dir = worktree.join(".git");
+        let dir = match outrigger_files::read_to_string(&dir, LARGEST_LINK) {
+            Ok(text) => {
+                let named = text.strip_prefix("gitdir:").unwrap_or_default().trim();
+                resolve(worktree, Path::new(named))
+            }
+            Err(_) => dir,
+        };
+        let bytes = match outrigger_files::read(&dir.join("index"), LARGEST) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return false,
+            Err(_) => return true,
+        };
+        match names(&bytes) {
+            Some(names) => names
+                .iter()
+                .any(|name| self.denies_some(&worktree.join(name))),
+            None => true,
+        }
+    }
+}
+
+/// The paths of an index, of version 2 or 3.
+fn names(index: &[u8]) -> Option<Vec<String>> {
+    let word = |at: usize| -> Option<u32> {
+        Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?))
+    };
+    let known = index.get(..4)? == b"DIRC" && (2..=3).contains(&word(4)?);
+    let count = known.then(|| word(8))??;
+    let mut names = Vec::new();
+    let mut at = 12;
+    for _ in 0..count {
+        let flags = u16::from_be_bytes(index.get(at + 60..at + 62)?.try_into().ok()?);
+        // Of version 3 some entries have more flags.
+        let head = if flags & 0x4000 == 0 { 62 } else { 64 };
+        let rest = index.get(at + head..)?;
+        let length = rest.iter().position(|byte| *byte == 0)?;
+        names.push(String::from_utf8_lossy(rest.get(..length)?).into_owned());
+        at += (head + length + 8) / 8 * 8;
+    }
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Access;
+    use outrigger_protocol::permission::Rule;
+    use outrigger_workspace::Place;
+
+    /// An index with these files.
+    fn index(files: &[&str]) -> Vec<u8> {
+        let mut bytes = b"DIRC\0\0\0\x02".to_vec();
+        bytes.extend(u32::try_from(files.len()).unwrap().to_be_bytes());
+        for file in files {
+            let start = bytes.len();
+            bytes.extend([0; 60]);
+            bytes.extend(u16::try_from(file.len()).unwrap().to_be_bytes());
+            bytes.extend(file.bytes());
+            let length = (bytes.len() - start + 8) / 8 * 8;
+            bytes.resize(start + length, 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn commands_of_git_that_show_denied_files() {
+        use Action::{Allow, Ask, Deny};
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        let place = Place {
+            directory: root.join("sub"),
+            worktree: root.clone(),
+            git: true,
+        };
+        let access = Access::new(&place, &root);
+        let rule = |permission: &str, pattern: &str, action| Rule {
+            permission: permission.into(),
+            pattern: pattern.into(),
+            action,
+        };
+        let denying = [rule("*", "*", Allow), rule("read", "*.env", Deny)];
+        let free = [rule("*", "*", Allow)];
+        for (files, rules, command, want) in [
+            (&["a.txt"][..], &denying[..], "git show HEAD:.env", Deny),
+            (&["a.txt"], &denying, "git show 'HEAD~3:sub/x.env'", Deny),
+            (&["a.txt"], &denying, "git cat-file -p :0:.env", Deny),
+            (&["a.txt"], &denying, "git diff HEAD -- .env", Deny),
+            (&["a.txt"], &denying, "git log -p -- ':(glob)**/.env'", Deny),
+            (
+                &["a.txt"],
+                &denying,
+                "/usr/bin/git checkout-index --prefix=x/ ../.env",
+                Deny,
+            ),
+            (&["a.txt"], &denying, "git diff", Allow),
+            (&["a.txt"], &denying, "git show HEAD", Allow),
+            (&["a.txt", ".env"], &denying, "git diff", Ask),
+            (&["a.txt", ".env"], &denying, "git show", Ask),
+            (&["a.txt", ".env"], &denying, "git -C . archive HEAD", Ask),
+            (&["a.txt", ".env"], &denying, "git log -p", Ask),
+            (&["a.txt", ".env"], &denying, "git log", Allow),
+            (&["a.txt", ".env"], &denying, "git status", Allow),
+            (&["a.txt", ".env"], &denying, "git commit -m x", Allow),
+            (&["a.txt", ".env"], &free, "git show HEAD:.env", Allow),
+            (&["a.txt", ".env"], &denying, "cat a.txt", Allow),
+        ] {
+            std::fs::write(root.join(".git/index"), index(files)).unwrap();
+            let got = access.evaluate("bash", command, &[rules]);
+            assert_eq!(got, want, "{files:?} {command}");
+        }
+        std::fs::write(root.join(".git/index"), "DIRC\0\0\0\x04").unwrap();
+        assert_eq!(access.evaluate("bash", "git show", &[&denying]), Ask);
+    }
+}

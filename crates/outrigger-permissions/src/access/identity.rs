@@ -1,0 +1,131 @@
+//! Other names of denied files: hard links, and what denied links lead to.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use outrigger_protocol::permission::{Action, Rule};
+use outrigger_sandbox::SandboxError;
+use outrigger_sandbox::covers::{self, Cover};
+use outrigger_workspace::sync::lock;
+
+use super::PathRules;
+
+/// How long it counts which files are denied: a search asks about every file that it finds.
+const FRESH: Duration = Duration::from_millis(500);
+/// Files of denied folders that are looked at for other names.
+const MOST: usize = 20_000;
+
+/// A file, whatever it is called.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> Option<(Identity, u64)> {
+    let meta = path.metadata().ok()?;
+    meta.is_file()
+        .then(|| ((meta.dev(), meta.ino()), meta.nlink()))
+}
+
+/// Files that rules deny.
+#[derive(Debug, Default)]
+pub struct Denied {
+    files: HashMap<Identity, PathBuf>,
+    /// Folders that denied links lead to.
+    folders: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Denied {
+    fn of(hidden: &[PathBuf]) -> Self {
+        let mut denied = Self::default();
+        let mut left = MOST;
+        for path in hidden {
+            if path.is_symlink() && path.is_dir() {
+                let real = path.canonicalize().ok();
+                denied.folders.extend(real.map(|real| (real, path.clone())));
+            }
+            denied.take(path, &mut left);
+        }
+        denied
+    }
+
+    fn take(&mut self, path: &Path, left: &mut usize) {
+        let mut waiting = vec![path.to_owned()];
+        while let Some(path) = waiting.pop() {
+            if *left == 0 {
+                return;
+            }
+            *left -= 1;
+            if path.is_dir() && !path.is_symlink() {
+                let listed = std::fs::read_dir(&path).into_iter().flatten().flatten();
+                waiting.extend(listed.map(|entry| entry.path()));
+            } else if let Some((id, _)) = identity(&path) {
+                self.files.insert(id, path);
+            }
+        }
+    }
+
+    /// The rule by which a file is denied whose own name is not.
+    pub fn holds(&self, path: &Path) -> Option<Rule> {
+        let named = |it: &PathBuf| Rule {
+            permission: "read".to_owned(),
+            pattern: it.display().to_string(),
+            action: Action::Deny,
+        };
+        let real = path.canonicalize().ok()?;
+        let mut folders = self.folders.iter();
+        if let Some((_, folder)) = folders.find(|(it, _)| real.starts_with(it)) {
+            return Some(named(folder));
+        }
+        let (id, _) = identity(&real)?;
+        self.files.get(&id).map(named)
+    }
+}
+
+/// What was found lately, by these rules.
+#[derive(Debug, Default)]
+pub(super) struct Cache(Mutex<Option<Known>>);
+
+/// When it was looked at, by which rules, and what was found.
+type Known = (Instant, Vec<Rule>, Arc<Denied>);
+
+impl Cache {
+    pub(super) fn get(&self, rules: &PathRules) -> Result<Arc<Denied>, SandboxError> {
+        let mut seen = lock(&self.0);
+        if let Some((at, of, found)) = &*seen
+            && at.elapsed() < FRESH
+            && *of == rules.rules
+        {
+            return Ok(Arc::clone(found));
+        }
+        let mut hidden = rules.of_project()?.hide;
+        hidden.extend(rules.elsewhere().hide);
+        let found = Arc::new(Denied::of(&hidden));
+        *seen = Some((Instant::now(), rules.rules.clone(), Arc::clone(&found)));
+        Ok(found)
+    }
+}
+
+impl PathRules {
+    /// Names in the project that files have which are hidden under another.
+    pub(super) fn other_names(&self, hidden: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
+        let mut denied = Denied::of(hidden);
+        denied
+            .files
+            .retain(|_, path| identity(path).is_some_and(|(_, links)| links > 1));
+        if denied.files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let worktree = &self.access.place.worktree;
+        let found = covers::find(worktree, |path, is_dir| {
+            let path = worktree.join(path);
+            let plain = !is_dir && !path.is_symlink();
+            let known = |(id, links)| links > 1 && denied.files.contains_key(&id);
+            match plain && identity(&path).is_some_and(known) {
+                true => Cover::Hidden,
+                false => Cover::None,
+            }
+        })?;
+        Ok(found.hide)
+    }
+}

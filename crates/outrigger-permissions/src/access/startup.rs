@@ -1,0 +1,299 @@
+//! Files that make something run later, changed by a tool: a person is asked, whatever rules about everything allow (issue 18,
+//! finding 6). The list is that of the sandbox of commands: [`outrigger_protocol::startup`] and [`crate::home_files`].
+
+use std::path::{Path, PathBuf};
+
+use outrigger_kernel::permission::matches;
+use outrigger_kernel::permission::paths::is_about;
+use outrigger_plugins::git_files;
+use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::startup::{GIT, Startup, read_by_git, startup_file};
+use outrigger_sandbox::paths::{follow, resolve};
+use outrigger_workspace::Folders;
+use outrigger_workspace::git_policy;
+
+use super::Access;
+use crate::home_files;
+
+/// Folders of the system.
+const OF_THE_SYSTEM: [&str; 10] = [
+    "/etc",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/boot",
+    "/var/spool",
+];
+const BY_SYSTEM: &str = "it is part of the system";
+const AT_LOGIN: &str = "it runs, or says what runs, when you log in or start a program next";
+const IS_OURS: &str = "it is Outrigger's own or the runtime of plugins";
+
+/// What lies outside of projects.
+#[derive(Debug, Default)]
+pub struct Outside {
+    /// None: of projects alone.
+    folders: Option<Folders>,
+    /// This program and the runtimes of plugins.
+    programs: Vec<PathBuf>,
+}
+
+impl Outside {
+    /// The places of a user, and the folders of programs that were found.
+    pub fn new(folders: &Folders, programs: Vec<PathBuf>) -> Self {
+        Self {
+            folders: Some(folders.clone()),
+            programs,
+        }
+    }
+
+    /// The places that hold such files, and what runs them.
+    fn places(&self) -> Vec<(PathBuf, &'static str)> {
+        let Some(folders) = &self.folders else {
+            return Vec::new();
+        };
+        let ours = [
+            folders.config.join("outrigger"),
+            folders.config.join("opencode"),
+            folders.data.clone(),
+            folders.cache.clone(),
+        ];
+        let ours = ours.into_iter().chain(self.programs.iter().cloned());
+        let home = home_files::startup(folders).into_iter();
+        let system = OF_THE_SYSTEM.iter().map(PathBuf::from);
+        ours.map(|it| (it, IS_OURS))
+            .chain(home.map(|it| (it, AT_LOGIN)))
+            .chain(system.map(|it| (it, BY_SYSTEM)))
+            .collect()
+    }
+}
+
+/// A file that a person has to let a tool change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunsLater {
+    /// As it was asked about.
+    pub pattern: String,
+    /// What runs it, and when.
+    pub runs: &'static str,
+}
+
+impl RunsLater {
+    /// Files of which nobody knows.
+    pub fn unknown(patterns: Vec<String>) -> Vec<Self> {
+        let unknown = |pattern| Self {
+            pattern,
+            runs: "it could not be looked at",
+        };
+        patterns.into_iter().map(unknown).collect()
+    }
+
+    /// For the question.
+    pub fn why(&self) -> String {
+        format!("{} makes something run later: {}", self.pattern, self.runs)
+    }
+}
+
+impl Access {
+    /// The same, which knows what lies outside of projects.
+    pub fn with_startup(mut self, outside: Outside) -> Self {
+        self.outside = outside.into();
+        self
+    }
+
+    /// Of these files, relative to `base`, those that make something run later and that no rule of `written` names, the rules that
+    /// the user wrote. Reads the disk.
+    pub fn runs_later(&self, base: &Path, patterns: &[String], written: &[Rule]) -> Vec<RunsLater> {
+        let mut places: Option<Vec<(PathBuf, &'static str)>> = None;
+        let mut found = Vec::new();
+        for pattern in patterns {
+            let named = resolve(base, Path::new(pattern));
+            let real = follow(&named).ok().filter(|it| *it != named);
+            let places = places.get_or_insert_with(|| self.outside.places());
+            let startup = [Some(&named), real.as_ref()].into_iter().flatten();
+            let mut startup = startup.filter_map(|it| Some((it, self.startup(it, places)?)));
+            let unnamed = startup.find(|(path, it)| !self.is_named(path, &it.name, written));
+            found.extend(unnamed.map(|(_, it)| RunsLater {
+                pattern: pattern.clone(),
+                runs: it.runs,
+            }));
+        }
+        found
+    }
+
+    fn startup(&self, path: &Path, places: &[(PathBuf, &'static str)]) -> Option<Startup> {
+        let (folder, worktree) = (&self.place.directory, &self.place.worktree);
+        let roots = [worktree, folder].into_iter();
+        let root = roots
+            .filter(|it| it.parent().is_some())
+            .find(|it| path.starts_with(it));
+        // Where the project lies itself does not count.
+        let below = root.map_or(path, |root| path.strip_prefix(root).unwrap_or(path));
+        startup_file(below)
+            .or_else(|| self.of_git(path, root.map(PathBuf::as_path)))
+            .or_else(|| {
+                let holds = |place: &Path| path.starts_with(place) && !folder.starts_with(place);
+                let found = places.iter().find(|(place, _)| {
+                    holds(place) || place.canonicalize().is_ok_and(|it| holds(&it))
+                })?;
+                let name = found.0.file_name()?.to_string_lossy().into_owned();
+                Some(Startup {
+                    name,
+                    runs: found.1,
+                })
+            })
+    }
+
+    /// What git reads and is not below a `.git`: a repository without a work tree, that of a linked worktree or submodule, a folder
+    /// of hooks that its settings name.
+    fn of_git(&self, path: &Path, root: Option<&Path>) -> Option<Startup> {
+        let named = |folder: &Path| {
+            let name = folder.file_name()?;
+            Some(read_by_git(name.to_string_lossy().into_owned()))
+        };
+        // It would make its folder one.
+        if path.file_name().is_some_and(|name| name == "HEAD") {
+            return named(path);
+        }
+        let above = path.ancestors().skip(1);
+        let mut above = above.take_while(|it| root.is_none_or(|root| it.starts_with(root)));
+        if let Some(folder) = above.find(|it| git_files::is_repository(it)) {
+            return named(folder);
+        }
+        let worktree = &self.place.worktree;
+        let mut stores = git_policy::stores(worktree);
+        stores.push(worktree.join(GIT));
+        let hooks = stores
+            .iter()
+            .filter_map(|it| git_files::hooks_path(it, worktree));
+        let included = stores.iter().flat_map(|it| git_files::of_repository(it));
+        let all: Vec<PathBuf> = hooks.chain(included).collect();
+        all.iter()
+            .filter_map(|it| follow(&resolve(worktree, it)).ok())
+            .find(|it| path.starts_with(it) && !worktree.starts_with(it))
+            .and_then(|it| named(&it))
+    }
+
+    /// Whether one of the rules allows to change the file and names it: not by wildcards alone.
+    fn is_named(&self, path: &Path, name: &str, written: &[Rule]) -> bool {
+        let rules = self.rules(&[written]);
+        let names = self.names(path);
+        rules.rules.iter().any(|rule| {
+            rule.action == Action::Allow
+                && matches(&rule.permission, "edit")
+                && rule
+                    .pattern
+                    .split('/')
+                    .any(|part| part.trim_matches(['*', '?']).eq_ignore_ascii_case(name))
+                && is_about(rule, &names)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outrigger_workspace::Place;
+
+    #[test]
+    fn a_file_that_runs_later_takes_a_rule_that_names_it() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        for folder in [
+            "home/p/.git/hooks",
+            "home/p/scripts/hooks",
+            "home/p/bare.git/objects",
+            "home/p/bare.git/refs",
+            "home/.config/fish",
+        ] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        for (file, text) in [
+            ("home/p/.git/HEAD", "ref: refs/heads/main\n"),
+            (
+                "home/p/.git/config",
+                "[core]\n\thooksPath = scripts/hooks\n[include]\n\tpath = ../shared\n",
+            ),
+            ("home/p/bare.git/HEAD", ""),
+            ("home/bin/bun", ""),
+        ] {
+            std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+            std::fs::write(at(file), text).unwrap();
+        }
+        std::os::unix::fs::symlink(".git", at("home/p/door")).unwrap();
+        std::os::unix::fs::symlink(at("home/.config"), at("home/p/settings")).unwrap();
+        let place = Place {
+            directory: at("home/p"),
+            worktree: at("home/p"),
+            git: true,
+        };
+        let folders = Folders {
+            home: at("home"),
+            config: at("home/.config"),
+            data: at("home/.local/share/outrigger"),
+            cache: at("home/.cache/outrigger"),
+        };
+        let outside = Outside::new(&folders, vec![at("home/bin/bun")]);
+        let access = Access::new(&place, &folders.home).with_startup(outside);
+        let runs = |file: &str, pattern: &str, permission: &str| {
+            let rule = Rule {
+                permission: permission.to_owned(),
+                pattern: pattern.to_owned(),
+                action: Action::Allow,
+            };
+            let found = access.runs_later(&place.directory, &[file.to_owned()], &[rule]);
+            !found.is_empty()
+        };
+        for (file, names) in [
+            (".git/hooks/pre-commit", ".git/hooks/*"),
+            (".git/config", ".git/config"),
+            (".git/rebase-merge/git-rebase-todo", ".git/*"),
+            ("sub/.git", "*/.git"),
+            ("door/config", "*/.git/*"),
+            ("scripts/hooks/pre-push", "scripts/hooks/*"),
+            ("shared", "shared"),
+            ("bare.git/config", "bare.git/*"),
+            ("x/HEAD", "x/HEAD"),
+            (".vscode/tasks.json", ".vscode/tasks.json"),
+            ("a/b/.envrc", "*.envrc"),
+            (".opencode/plugin/x.js", "**/.opencode/**"),
+            ("opencode.json", "opencode.json"),
+            ("../.bashrc", "~/.bashrc"),
+            ("../.config/fish/config.fish", "~/.config/fish/*"),
+            ("settings/fish/config.fish", "~/.config/fish/*"),
+            ("../bin/bun", "~/bin/*"),
+            (
+                "../.local/share/outrigger/trust.json",
+                "~/.local/share/outrigger/*",
+            ),
+            ("../other/.git/hooks/x", "~/other/.git/*"),
+            ("/etc/profile", "/etc/profile"),
+        ] {
+            for wide in ["*", "**", "**/*", "*.json", "*/*"] {
+                assert!(runs(file, wide, "edit"), "{file} {wide}");
+            }
+            assert!(runs(file, names, "read"), "{file}");
+            let lifted = match file {
+                // The rule is held against where it leads, too.
+                "door/config" | "settings/fish/config.fish" => continue,
+                "../bin/bun" => !runs(file, names, "edit") || !runs(file, "~/bin/bun", "edit"),
+                _ => !runs(file, names, "edit"),
+            };
+            assert!(lifted, "{file} {names}");
+        }
+        for file in [
+            "src/a.rs",
+            "package.json",
+            "Makefile",
+            ".github/workflows/x.yml",
+            ".opencode/plans/x.md",
+            "../other/a.txt",
+            "AGENTS.md",
+        ] {
+            assert!(!runs(file, "*", "edit"), "{file}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Lists of what the user has allowed of a project, as it was when it was allowed: files of our data folder with digests.
+
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// The list. One that cannot be read allows nothing.
+pub fn read<T: DeserializeOwned + Default>(list: &Path) -> T {
+    let bytes = outrigger_files::read(list, outrigger_files::DATA).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+/// Puts the list in the place of the one before, whole.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(list: &Path, table: &impl Serialize) -> io::Result<()> {
+    if let Some(folder) = list.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let written = list.with_extension("new");
+    std::fs::write(&written, serde_json::to_string_pretty(table)?)?;
+    std::fs::rename(&written, list)
+}
+
+/// By what a file is listed: where it really is.
+pub fn key(file: &Path) -> String {
+    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    real.display().to_string()
+}
+
+/// What stands for something as it was written, with the files of its folder that it names as what is run. `None` where these
+/// are more than are looked at.
+pub fn digest(written: &Value, folder: &Path, home: &Path) -> Option<String> {
+    let mut text = written.to_string();
+    for file in outrigger_config::files_run_by(written, folder, home)? {
+        text.push('\n');
+        text.push_str(&file);
+    }
+    Some(outrigger_protocol::text::hex(&Sha256::digest(
+        text.as_bytes(),
+    )))
+}
+
+/// Why something cannot be allowed.
+pub fn too_many() -> io::Error {
+    io::Error::other("it names more files of its folder than are looked at")
+}

@@ -1,0 +1,66 @@
+//! What can go wrong when trust is looked up or changed.
+
+use outrigger_config::ConfigError;
+use outrigger_plugins::PluginError;
+use outrigger_sandbox::SandboxError;
+
+/// Why the settings of a folder cannot be used or trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A task of this process was stopped.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// What plugins are trusted as cannot be read or written.
+    #[error(transparent)]
+    Plugins(#[from] PluginError),
+    /// A folder or file of our own.
+    #[error("cannot use {path}: {reason}")]
+    Folder {
+        /// Which.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// Settings of the project changed while something in a sandbox ran.
+    #[error(
+        "settings of this project changed while Outrigger ran here, and not by its tools: {}",
+        files.join(", ")
+    )]
+    SettingsChanged {
+        /// Each with what became of it.
+        files: Vec<String>,
+    },
+}
+
+impl TrustError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Config(e) => e.code(),
+            Self::Sandbox(e) => e.code(),
+            Self::Plugins(e) => e.code(),
+            Self::Folder { .. } => "agent.folder",
+            Self::SettingsChanged { .. } => "config.changed",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config(e) => e.hint(),
+            Self::Sandbox(e) => e.hint(),
+            Self::Plugins(e) => e.hint(),
+            Self::Folder { .. } => None,
+            Self::SettingsChanged { .. } => Some(
+                "a command or a plugin may have written them: look at them and undo what you do not want, then \
+                 `outrigger config allow`"
+                    .into(),
+            ),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Folders whose settings a person let count (issue 18). Before that, what of a project's files starts something, reads or
+//! sends elsewhere, or loosens a rule is left out ([`outrigger_config::ProjectConfig`]). What counts is kept by content, so a
+//! change of it is asked about again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::settings::TrustProjects;
+use outrigger_config::{
+    Asked, LoadOptions, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, ProjectConfig,
+    TRUST_PROJECT,
+};
+use outrigger_plugins::{LetCount, Progress};
+use outrigger_workspace::Folders;
+use outrigger_workspace::Place;
+use outrigger_workspace::lock_file;
+use outrigger_workspace::sync::now;
+use serde::{Deserialize, Serialize};
+
+use crate::config_source::ConfigSource;
+use crate::error::TrustError;
+use crate::pinned_rules::UserRules;
+
+mod question;
+
+pub use question::FolderQuestion;
+use question::{is_plain, listed};
+
+/// How long another process may hold the file.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Asks a person whether the settings of a folder are to count.
+pub type FolderTrustFn = Arc<dyn Fn(FolderQuestion) -> BoxFuture<'static, bool> + Send + Sync>;
+
+/// What is kept of a folder.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Known {
+    asks: Vec<Asked>,
+    /// Milliseconds since the Unix epoch.
+    at: outrigger_protocol::Millis,
+}
+
+/// All folders, in our data folder, which nothing in a box can write to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Trusted {
+    folders: BTreeMap<String, Known>,
+}
+
+fn file(folders: &Folders) -> PathBuf {
+    folders.data.join("trusted-folders.json")
+}
+
+fn read(folders: &Folders) -> Trusted {
+    let text = outrigger_files::read(&file(folders), outrigger_files::DATA).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn change(folders: &Folders, change: impl FnOnce(&mut Trusted)) -> io::Result<()> {
+    fs::create_dir_all(&folders.data)?;
+    let _held = lock_file::hold(&folders.data.join("trusted-folders.lock"), LOCK_TIMEOUT)?;
+    let mut all = read(folders);
+    change(&mut all);
+    let part = folders.data.join("trusted-folders.part");
+    fs::write(&part, serde_json::to_vec_pretty(&all)?)?;
+    fs::rename(part, file(folders))
+}
+
+/// How much of the project's files counts in a folder.
+pub fn extent(
+    env: &BTreeMap<String, String>,
+    folders: &Folders,
+    place: &Place,
+    options: &LoadOptions,
+) -> ProjectConfig {
+    // One that cannot be read ends the start, a moment later.
+    let policies = outrigger_config::policy::policies(options).unwrap_or_default();
+    if forbid(&policies) {
+        return ProjectConfig::Trusted(None);
+    }
+    let by_variable = env.get(TRUST_PROJECT).is_some_and(|value| value == "1");
+    if by_variable {
+        return ProjectConfig::All;
+    }
+    let all = read(folders);
+    let known = all.folders.get(&key(&place.directory));
+    ProjectConfig::Trusted(known.map(|it| it.asks.clone()))
+}
+
+fn key(directory: &Path) -> String {
+    let real = directory.canonicalize();
+    let real = real.as_deref().unwrap_or(directory);
+    real.display().to_string()
+}
+
+/// Whether the policy of this machine lets no project count.
+fn is_forbidden(config: &Loaded) -> bool {
+    forbid(&config.policies)
+}
+
+fn forbid(policies: &[PolicyFile]) -> bool {
+    let mut projects = policies.iter().filter_map(|it| it.policy.trust.projects);
+    projects.any(|it| it == TrustProjects::Deny)
+}
+
+/// Asks whether the folder's settings are to count where they do not and somebody is there, and holds the user's own rules
+/// over them. Settings that changed while something in a sandbox ran are part of the one question.
+pub async fn settle(
+    source: &dyn ConfigSource,
+    ask: Option<&FolderTrustFn>,
+    place: &Place,
+    mut config: Loaded,
+) -> Result<Loaded, TrustError> {
+    if let Some(ask) = ask
+        && !is_forbidden(&config)
+    {
+        let made = crate::workspace_trust::changed(source, place, &config).await?;
+        let is_asked = config.left_out || !made.is_empty();
+        if is_asked && ask(question(source, place, &config, made)).await {
+            if config.left_out {
+                keep(source.folders(), &place.directory, &config.asks)?;
+            }
+            crate::workspace_trust::allow_settings(source)?;
+            config = source.load_config(place)?;
+        }
+    }
+    if let Some(users) = &config.users {
+        let rules = UserRules::of(users);
+        match config.is_trusted {
+            true => rules.hold_denies(&mut config.config),
+            // What is harmless by itself may still take the place of a rule.
+            false => rules.hold(&mut config.config),
+        }
+    }
+    Ok(config)
+}
+
+fn keep(folders: &Folders, directory: &Path, asks: &[Asked]) -> Result<(), TrustError> {
+    let known = Known {
+        asks: asks.to_vec(),
+        at: now(),
+    };
+    let kept = change(folders, |all| {
+        all.folders.insert(key(directory), known);
+    });
+    kept.map_err(|error| TrustError::Folder {
+        path: file(folders).display().to_string(),
+        reason: error.to_string(),
+    })
+}
+
+fn question(
+    source: &dyn ConfigSource,
+    place: &Place,
+    config: &Loaded,
+    made: Vec<String>,
+) -> FolderQuestion {
+    let all = read(source.folders());
+    let known = all.folders.get(&key(&place.directory));
+    let known = known.map(|it| it.asks.as_slice());
+    let asks: &[Asked] = if config.left_out { &config.asks } else { &[] };
+    FolderQuestion::of(asks, known, made, &place.directory)
+}
+
+/// One line on what is left out of a folder's settings; `None` where nothing is.
+pub fn told(config: &Loaded) -> Option<String> {
+    const NAMED: usize = 4;
+    let mut names: Vec<&str> = Vec::new();
+    for ask in config
+        .asks
+        .iter()
+        .filter(|it| it.what != outrigger_config::IS_RUN)
+    {
+        let name = ask.what.trim_start_matches('/').split('/').next();
+        names.extend(name.filter(|name| !names.contains(name)));
+    }
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    config.left_out.then(|| {
+        let names = names.join(", ");
+        let names: String = names.chars().filter(|c| is_plain(*c)).collect();
+        let way = match is_forbidden(config) {
+            true => "the policy of this machine lets no project count",
+            false => "`outrigger trust` shows what it asks for and lets it count",
+        };
+        format!("this folder is not trusted, so of its settings {names}{more} are left out; {way}")
+    })
+}
+
+/// Lets the settings of a folder count as they are now, and says what they ask for, in lines.
+///
+/// # Errors
+/// Those of the configuration and of the data folder; a policy that lets no project count.
+pub fn trust_folder(source: &dyn ConfigSource) -> Result<String, TrustError> {
+    let place = Place::find(source.directory());
+    let config = source.load_config(&place)?;
+    if is_forbidden(&config) {
+        return Err(TrustError::Folder {
+            path: place.directory.display().to_string(),
+            reason: "the policy of this machine lets no project count".to_owned(),
+        });
+    }
+    keep(source.folders(), &place.directory, &config.asks)?;
+    crate::workspace_trust::allow_settings(source)?;
+    Ok(listed(config.asks.iter(), &place.directory))
+}
+
+/// Forgets that a folder was trusted; false where it was not.
+///
+/// # Errors
+/// Those of the data folder.
+pub fn distrust_folder(source: &dyn ConfigSource) -> Result<bool, TrustError> {
+    let key = key(&Place::find(source.directory()).directory);
+    let mut was = false;
+    let changed = change(source.folders(), |all| {
+        was = all.folders.remove(&key).is_some()
+    });
+    changed.map(|()| was).map_err(|error| TrustError::Folder {
+        path: file(source.folders()).display().to_string(),
+        reason: error.to_string(),
+    })
+}
+
+/// What of the project's code a person saw in the list of what they let count. `None` where no person did.
+pub fn let_count(config: &Loaded) -> Option<LetCount> {
+    if !config.is_trusted_by_person() {
+        return None;
+    }
+    let files = config
+        .asks
+        .iter()
+        .filter(|it| it.what == outrigger_config::IS_RUN);
+    let is_listed = |plugin: &&PluginSpec| {
+        // Whatever a folder holds below its roots was in no list.
+        plugin.scope == PluginScope::Local && plugin.source != PluginSource::Manifest
+    };
+    let plugins = config.plugins.iter().chain(&config.tool_files);
+    Some(LetCount {
+        plugins: plugins.filter(is_listed).map(PluginSpec::key).collect(),
+        files: files
+            .map(|it| (PathBuf::from(&it.file), it.hash.clone()))
+            .collect(),
+    })
+}
+
+/// Progress of plugins without what the line about the folder says already.
+pub fn told_once(
+    config: &Loaded,
+    progress: Arc<dyn Fn(Progress) + Send + Sync>,
+) -> Arc<dyn Fn(Progress) + Send + Sync> {
+    if !config.left_out {
+        return progress;
+    }
+    let files: Vec<String> = config.asks.iter().map(|it| it.file.clone()).collect();
+    Arc::new(move |mut it: Progress| {
+        let waits = it
+            .cause
+            .as_ref()
+            .is_some_and(|it| it.code == "plugin.hooks_not_allowed");
+        it.mention &= !(waits && files.contains(&it.spec));
+        progress(it);
+    })
+}

@@ -1,0 +1,436 @@
+//! What plugins cannot lift: what the user's own rules deny or ask about (issue 5, item 6).
+//!
+//! The last rule that matches counts, so a rule that is added after a deny or an ask lifts it. A plugin can add some: it
+//! changes the configuration in its `config` hook, and gives rules to sessions over its client. What the user's files deny
+//! and ask about is therefore repeated after the rules of plugins, and a wider rule for a session is refused.
+
+use outrigger_config::{AgentEntry, OpenCodeConfig as Config};
+use outrigger_kernel::permission::paths::plain;
+use outrigger_kernel::permission::{evaluate, matches};
+use outrigger_protocol::permission::{Action, Rule};
+
+/// The rules of the user's files, as they were before plugins had a say.
+#[derive(Clone, Debug, Default)]
+pub struct UserRules {
+    everywhere: Vec<Rule>,
+    agents: Vec<AgentEntry>,
+    /// The agent that answers where none is named, by the user's files.
+    default: Option<String>,
+}
+
+impl UserRules {
+    /// Those of the user's configuration.
+    pub fn of(config: &Config) -> Self {
+        Self {
+            everywhere: config.permission.clone(),
+            agents: config.agent.clone(),
+            default: default_of(config),
+        }
+    }
+
+    /// Repeats the user's denies and asks after rules that plugins have changed.
+    pub fn hold(&self, config: &mut Config) {
+        self.repeat(config, true);
+    }
+
+    /// Repeats the user's denies after the rules of a project that the user trusts, which may answer what the user would be
+    /// asked about, and lift no deny.
+    pub fn hold_denies(&self, config: &mut Config) {
+        self.repeat(config, false);
+    }
+
+    fn repeat(&self, config: &mut Config, asks: bool) {
+        hold(&self.everywhere, &mut config.permission, asks);
+        // An agent that is gone would be the built-in one of its name, without the user's rules.
+        for agent in self.agents.iter().filter(|it| !it.permission.is_empty()) {
+            if !config.agent.iter().any(|it| it.name == agent.name) {
+                config.agent.push(agent.clone());
+            }
+        }
+        for agent in &mut config.agent {
+            let own = self.rules_of(&agent.name);
+            if agent.permission != own {
+                self.hold_for(own, agent, asks);
+            }
+        }
+        self.hold_for_default(config, asks);
+    }
+
+    /// Whoever chose another agent in the place of the one that the user would have: the user's rules for that hold for it.
+    fn hold_for_default(&self, config: &mut Config, asks: bool) {
+        let own = self
+            .default
+            .as_deref()
+            .map_or(&[][..], |it| self.rules_of(it));
+        let now = default_of(config).filter(|_| !own.is_empty());
+        let Some(now) = now.filter(|now| self.default.as_ref() != Some(now)) else {
+            return;
+        };
+        if !config.agent.iter().any(|it| it.name == now) {
+            let name = now.clone();
+            config.agent.push(AgentEntry {
+                name,
+                ..AgentEntry::default()
+            });
+        }
+        for agent in config.agent.iter_mut().filter(|it| it.name == now) {
+            self.hold_for(own, agent, asks);
+        }
+    }
+
+    /// What the user says of every agent is lifted by what the user says of this one, and by nothing else.
+    fn hold_for(&self, own: &[Rule], agent: &mut AgentEntry, asks: bool) {
+        let user: Vec<Rule> = self.everywhere.iter().chain(own).cloned().collect();
+        hold(&user, &mut agent.permission, asks);
+    }
+
+    fn rules_of(&self, name: &str) -> &[Rule] {
+        let agent = self.agents.iter().find(|it| it.name == name);
+        agent.map_or(&[][..], |it| &it.permission)
+    }
+
+    /// Of these rules those that the user's files have: neither a plugin nor a session added them.
+    pub fn written(&self, layers: &[&[Rule]]) -> Vec<Rule> {
+        let of_agents = self.agents.iter().flat_map(|agent| &agent.permission);
+        let own: Vec<&Rule> = self.everywhere.iter().chain(of_agents).collect();
+        let all = layers.iter().flat_map(|layer| layer.iter());
+        all.filter(|rule| own.contains(rule)).cloned().collect()
+    }
+
+    /// The user's deny or ask that rules would lift, and the rule that would.
+    /// The first of `rules` that would lift one of the user's, with the one that it would lift.
+    pub fn lifted<'r>(&'r self, rules: &'r [Rule]) -> Option<(&'r Rule, &'r Rule)> {
+        let of_agents = self.agents.iter().flat_map(|agent| &agent.permission);
+        let mut kept = self.everywhere.iter().chain(of_agents);
+        kept.find_map(|kept| {
+            let mut wider = rules
+                .iter()
+                .filter(|rule| is_wider(rule.action, kept.action));
+            let rule = wider.find(|rule| overlap(kept, rule))?;
+            Some((kept, rule))
+        })
+    }
+}
+
+/// The agent that answers where none is named.
+fn default_of(config: &Config) -> Option<String> {
+    let agents = crate::agents::all(&config.agent, &[], &[]);
+    crate::agents::default_name(&agents, config.default_agent.as_deref())
+}
+
+/// Whether the first permits more than the second.
+fn is_wider(one: Action, other: Action) -> bool {
+    let rank = |action| match action {
+        Action::Deny => 0,
+        Action::Ask => 1,
+        Action::Allow => 2,
+    };
+    rank(one) > rank(other)
+}
+
+/// Repeats the denies of `user` after `rules`, and with `asks` what the user asks about, with the exceptions that the user
+/// makes of them.
+fn hold(user: &[Rule], rules: &mut Vec<Rule>, asks: bool) {
+    if rules == user {
+        return;
+    }
+    let mut behind: Vec<Rule> = Vec::new();
+    for rule in user {
+        let kept = match rule.action {
+            Action::Deny => true,
+            Action::Ask if asks => true,
+            Action::Ask | Action::Allow => behind.iter().any(|kept| overlap(kept, rule)),
+        };
+        if kept {
+            behind.push(rule.clone());
+        }
+    }
+    // What plugins deny besides stays denied.
+    let narrower = rules.iter().filter(|rule| {
+        let denied_anyway = evaluate(&rule.permission, &rule.pattern, &[user]) == Action::Deny;
+        rule.action == Action::Deny && !user.contains(rule) && !denied_anyway
+    });
+    let narrower: Vec<Rule> = match behind.iter().any(|rule| rule.action != Action::Deny) {
+        true => narrower.cloned().collect(),
+        false => Vec::new(),
+    };
+    rules.extend(behind);
+    rules.extend(narrower);
+}
+
+/// Whether there could be something that both speak of.
+fn overlap(one: &Rule, other: &Rule) -> bool {
+    if !meet(&one.permission, &other.permission) {
+        return false;
+    }
+    match is_about_paths(&one.permission) && is_about_paths(&other.permission) {
+        true => meet_as_paths(&one.pattern, &other.pattern),
+        false => meet(&one.pattern, &other.pattern),
+    }
+}
+
+/// Whether a path could be meant by a rule that is kept and by another, however each is written: by the whole path, a folder above,
+/// or in other letters.
+fn meet_as_paths(kept: &str, other: &str) -> bool {
+    let (kept, other) = (kept.to_lowercase(), other.to_lowercase());
+    let (kept, other) = (plain(&kept), plain(&other));
+    // One of them is relative to a folder that is not known here.
+    let anywhere = |pattern: &str, beside: &str| match beside.starts_with('/') {
+        true if !pattern.starts_with('/') => format!("*/{pattern}"),
+        _ => pattern.to_owned(),
+    };
+    let forms = |pattern: &str, beside: &str| {
+        let at_root = pattern.strip_prefix("**/").unwrap_or(pattern);
+        [anywhere(pattern, beside), anywhere(at_root, beside)]
+    };
+    let kept_forms = forms(&kept, &other);
+    let below = kept_forms.iter().map(|it| format!("{it}/*"));
+    let mut mine = below.chain(kept_forms.iter().cloned());
+    let others = forms(&other, &kept);
+    mine.any(|one| others.iter().any(|other| meet(&one, other)))
+}
+
+/// Whether a permission is about paths, for which one file has many names.
+fn is_about_paths(permission: &str) -> bool {
+    let mut about = ["read", "edit", "external_directory"].into_iter();
+    about.any(|it| matches(permission, it))
+}
+
+/// Whether some text fits both patterns.
+fn meet(one: &str, other: &str) -> bool {
+    // A pattern of a command also fits the command without arguments.
+    let bare = |pattern: &str, with: &str| {
+        let head = pattern.strip_suffix(" *");
+        head.is_some_and(|head| both(head.as_bytes(), with.as_bytes()))
+    };
+    matches(one, other)
+        || matches(other, one)
+        || both(one.as_bytes(), other.as_bytes())
+        || bare(one, other)
+        || bare(other, one)
+}
+
+/// Row by row: whether the beginnings of two patterns can be the same text.
+fn both(one: &[u8], other: &[u8]) -> bool {
+    let mut row = vec![false; other.len() + 1];
+    for i in 0..=one.len() {
+        let mut next = vec![false; other.len() + 1];
+        for j in 0..=other.len() {
+            let a = i.checked_sub(1).and_then(|i| one.get(i));
+            let b = j.checked_sub(1).and_then(|j| other.get(j));
+            let at = |row: &[bool], j: Option<usize>| {
+                j.and_then(|j| row.get(j)).copied().unwrap_or_default()
+            };
+            let (above, left) = (at(&row, Some(j)), at(&next, j.checked_sub(1)));
+            let corner = at(&row, j.checked_sub(1));
+            let fits = match (a, b) {
+                (None, None) => true,
+                // A star ends here, or takes what the other pattern has next.
+                (Some(b'*'), _) if above || left => true,
+                (_, Some(b'*')) if above || left => true,
+                (Some(a), Some(b)) => corner && (a == b || *a == b'?' || *b == b'?'),
+                _ => false,
+            };
+            if let Some(cell) = next.get_mut(j) {
+                *cell = fits;
+            }
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Vec<Rule> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines
+            .map(|line| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                Rule {
+                    action: match words[0] {
+                        "allow" => Action::Allow,
+                        "ask" => Action::Ask,
+                        _ => Action::Deny,
+                    },
+                    permission: words[1].into(),
+                    pattern: words[2].into(),
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_the_user_denies_stays() {
+        for (user, plugin, (permission, path), want) in [
+            (
+                "deny read *.env",
+                "allow read *",
+                ("read", ".env"),
+                Action::Deny,
+            ),
+            (
+                "deny read *.env",
+                "allow * *",
+                ("read", ".env"),
+                Action::Deny,
+            ),
+            (
+                "deny read *.env",
+                "ask read a.env",
+                ("read", "a.env"),
+                Action::Deny,
+            ),
+            (
+                "deny read *.env",
+                "allow read *",
+                ("read", "a.txt"),
+                Action::Allow,
+            ),
+            (
+                "deny bash *\n allow bash echo*",
+                "allow bash *",
+                ("bash", "echo x"),
+                Action::Allow,
+            ),
+            (
+                "deny bash *\n allow bash echo*",
+                "allow bash *",
+                ("bash", "rm x"),
+                Action::Deny,
+            ),
+            (
+                "deny bash *\n allow bash echo*",
+                "allow bash *\n deny bash echo-x",
+                ("bash", "echo-x"),
+                Action::Deny,
+            ),
+            ("ask bash *", "allow bash *", ("bash", "ls"), Action::Ask),
+            ("ask bash *", "allow * *", ("bash", "ls"), Action::Ask),
+            (
+                "ask bash *",
+                "deny bash rm*",
+                ("bash", "rm x"),
+                Action::Deny,
+            ),
+            (
+                "ask bash *\n allow bash ls",
+                "allow bash *",
+                ("bash", "ls"),
+                Action::Allow,
+            ),
+            (
+                "allow bash *\n ask bash rm*",
+                "allow bash *",
+                ("bash", "rm x"),
+                Action::Ask,
+            ),
+            ("ask edit *", "allow read *", ("read", "x"), Action::Allow),
+            ("deny edit *", "allow read *", ("read", "x"), Action::Allow),
+        ] {
+            let mut changed = rules(plugin);
+            hold(&rules(user), &mut changed, true);
+            assert_eq!(
+                evaluate(permission, path, &[&changed]),
+                want,
+                "{user:?} {plugin:?} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn rules_that_would_lift_a_deny_are_found() {
+        let user = UserRules {
+            everywhere: rules(
+                "deny read *.env\n deny read keys\n allow bash *\n ask webfetch *\n ask bash rm*",
+            ),
+            agents: vec![AgentEntry {
+                name: "plan".into(),
+                permission: rules("deny edit src/*"),
+                ..AgentEntry::default()
+            }],
+            default: None,
+        };
+        for (given, want) in [
+            ("deny read *", false),
+            ("allow websearch *", false),
+            ("allow webfetch *", true),
+            ("ask webfetch *", false),
+            ("deny webfetch *", false),
+            ("allow bash *", true),
+            ("allow bash ls", false),
+            ("allow bash rm x", true),
+            ("allow read docs/*", true),
+            ("allow read docs/a.txt", false),
+            ("allow read x.env", true),
+            ("allow read /p/x.env", true),
+            ("allow read X.ENV", true),
+            ("allow read **/x.env", true),
+            ("allow read keys/id", true),
+            ("allow read /p/keys/id", true),
+            ("allow * *", true),
+            ("ask edit src/a", true),
+            ("allow edit docs/a", false),
+        ] {
+            assert_eq!(user.lifted(&rules(given)).is_some(), want, "{given}");
+        }
+        // Where the project lies is not known here.
+        let user = UserRules {
+            everywhere: rules("deny read /p/own/a"),
+            agents: Vec::new(),
+            default: None,
+        };
+        for (given, want) in [
+            ("allow read own/a", true),
+            ("allow read a", true),
+            ("allow read /p/own/a/x", true),
+            ("allow read /P/own/a", true),
+            ("allow read /p/own/b", false),
+            ("allow read /q/*", false),
+        ] {
+            assert_eq!(user.lifted(&rules(given)).is_some(), want, "{given}");
+        }
+    }
+
+    /// Whatever rules a plugin makes, what the user denies is denied, and what the user asks about is not allowed.
+    #[test]
+    fn no_rules_lift_a_deny_or_an_ask() {
+        // A small linear congruence: the same lists in every run.
+        let mut seed = 7_u64;
+        let mut draw = |most: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            usize::try_from(seed >> 33).unwrap() % most
+        };
+        let patterns = ["*", "a", "b", "a*", "*b", "a?", "?b", "ab", "a*b"];
+        for _ in 0..20_000 {
+            let mut made = || -> Vec<Rule> {
+                let count = draw(4);
+                let mut rule = || Rule {
+                    permission: ["*", "a", "a*"][draw(3)].into(),
+                    pattern: patterns[draw(patterns.len())].into(),
+                    action: [Action::Allow, Action::Ask, Action::Deny][draw(3)],
+                };
+                (0..count).map(|_| rule()).collect()
+            };
+            let (user, plugin) = (made(), made());
+            let mut rules = plugin.clone();
+            hold(&user, &mut rules, true);
+            for path in ["", "a", "b", "ab", "bb", "aab"] {
+                // Where no rule of the user matches, the plugin's own are held to the defaults, which are not here.
+                let fallback = [Rule {
+                    permission: "*".into(),
+                    pattern: "*".into(),
+                    action: Action::Allow,
+                }];
+                let before = evaluate("a", path, &[&fallback, &user]);
+                let after = evaluate("a", path, &[&fallback, &rules]);
+                assert!(
+                    !is_wider(after, before),
+                    "{path}: {user:?} {plugin:?} {rules:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The box of processes that are started for the model: one set of rules decides for tools and for what they start, so
+//! that a path which `read` is denied cannot be had with `cat` either (issue 5, item 5).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_config::Loaded;
+use outrigger_config::settings::Sandbox;
+use outrigger_sandbox::covers::Covers;
+use outrigger_sandbox::folders::movable_above;
+use outrigger_sandbox::{Forbids as _, SandboxError, Spawner};
+use outrigger_workspace::Folders;
+use outrigger_workspace::Place;
+
+use crate::access::{Access, PathRules};
+use crate::deny_policy::Forbidden;
+use crate::reserved_paths;
+use crate::workspace_trust::Settled;
+
+/// Why a process is not started.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfineError {
+    /// The rules cannot be turned into a box.
+    #[error("what the permission rules deny cannot be kept from the process: {0}")]
+    Rules(#[from] SandboxError),
+    /// What it changes of the settings could not be found out.
+    #[error("{0}")]
+    Noted(SandboxError),
+    /// Commands have no folder for temporary files.
+    #[error("the folder for temporary files of commands cannot be made: {0}")]
+    Temporary(std::io::Error),
+    /// `sandbox = "strict"`, and the system cannot enforce all of it.
+    #[error("the system can enforce only a part of the process's box, and `sandbox` is \"strict\"")]
+    Strict,
+}
+
+impl ConfineError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Rules(error) | Self::Noted(error) => error.hint().unwrap_or_default(),
+            Self::Temporary(_) => {
+                "make room in the system's folder for temporary files, or name another one with TMPDIR"
+                    .to_owned()
+            }
+            Self::Strict => {
+                "`outrigger doctor` shows what is missing; `sandbox = \"on\"` starts it anyway"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// What in our data folder processes may see: what is made for them, and nothing else.
+const THEIRS: [&str; 6] = [
+    "tool-output",
+    "plugin-homes",
+    "plugin-files",
+    "tmux",
+    "modules",
+    "bun",
+];
+/// What of it they run, and must not change for others.
+const SHARED: [&str; 2] = ["modules", "bun"];
+
+/// What of ours is kept from every process that is started for the model or a plugin, whatever the rules say: what is
+/// trusted and allowed, the store with the audit and its keys, credentials. Of the settings, which could loosen the box,
+/// that they are changed.
+pub fn ours(folders: &Folders) -> Covers {
+    // Credentials of OpenCode, which we use as well.
+    let keys = folders
+        .data
+        .parent()
+        .map(|data| data.join("opencode/auth.json"));
+    let hide: Vec<PathBuf> = keys.filter(|path| path.exists()).into_iter().collect();
+    let shared = SHARED.iter().map(|name| folders.data.join(name));
+    let settings = folders.config.join("outrigger");
+    let mut held = movable_above(&folders.data);
+    held.extend(movable_above(&settings));
+    held.extend(THEIRS.iter().map(|name| folders.data.join(name)));
+    // Plugins and skills as they were fetched, and OpenCode's list of models, which says where keys are sent.
+    let models = folders
+        .cache
+        .parent()
+        .map(|cache| cache.join(reserved_paths::MODELS));
+    let fetched = [folders.cache.clone()].into_iter().chain(models);
+    let above = fetched.clone().chain(hide.iter().cloned());
+    held.extend(above.flat_map(|path| movable_above(&path)));
+    held.sort();
+    held.dedup();
+    let read_only = shared.chain([settings]).chain(fetched);
+    let read_only = read_only.filter(|path| path.exists());
+    Covers {
+        hide,
+        read_only: read_only.collect(),
+        held,
+        closed: vec![folders.data.clone()],
+    }
+}
+
+/// What is kept from processes: what rules deny, what the policy of the machine forbids, and what is ours.
+///
+/// # Errors
+/// [`SandboxError::TooMany`].
+pub fn kept(
+    rules: &PathRules,
+    folders: &Folders,
+    forbidden: &Forbidden,
+) -> Result<Covers, SandboxError> {
+    let mut found = rules.covers()?;
+    found.hide.extend(forbidden.covers()?);
+    let ours = ours(folders);
+    found.hide.extend(ours.hide);
+    found.read_only.extend(ours.read_only);
+    found.held = ours.held;
+    let code = outrigger_plugins::kept_code(rules.worktree());
+    found.read_only.extend(code.read_only);
+    found.held.extend(code.held);
+    found.closed = ours.closed;
+    // The policy of the machine, which only root could change.
+    let policy = Path::new(reserved_paths::POLICY);
+    found.read_only.extend(
+        Some(policy.to_owned())
+            .filter(|path| outrigger_sandbox::folders::is_root() && path.exists()),
+    );
+    Ok(found)
+}
+
+/// What of a project processes do not see, asked about file by file, where there is no process to hide it from.
+pub struct Withheld {
+    rules: PathRules,
+    /// Ours.
+    folders: Vec<PathBuf>,
+    forbidden: Forbidden,
+}
+
+impl Withheld {
+    /// Of this project; `None` where nothing is boxed.
+    pub fn of(config: &Loaded, place: &Place, folders: &Folders) -> Option<Self> {
+        let ours = ours(folders);
+        (config.settings.sandbox != Sandbox::Off).then(|| Self {
+            rules: Access::new(place, &folders.home).rules(&[&config.config.permission]),
+            folders: ours.hide.into_iter().chain(ours.closed).collect(),
+            forbidden: Forbidden::of(config, place),
+        })
+    }
+
+    /// Whether a file of the project, by its absolute path, is kept from processes. Reads the disk.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.folders.iter().any(|folder| path.starts_with(folder))
+            || self.rules.keeps(path)
+            || self.forbidden.file(path).is_some()
+    }
+}
+
+/// A spawner for programs that work for the model without being its commands (MCP servers, language servers, formatters):
+/// they may do what the user may, and do not see what is denied.
+pub fn spawner(
+    spawner: &Spawner,
+    config: &Loaded,
+    place: &Place,
+    folders: &Folders,
+    settled: Option<&Arc<Settled>>,
+) -> Spawner {
+    let sandbox = config.settings.sandbox;
+    if sandbox == Sandbox::Off {
+        return spawner.clone();
+    }
+    let (access, folders) = (Access::new(place, &folders.home), folders.clone());
+    let rules = config.config.permission.clone();
+    let settled = settled.cloned();
+    let forbidden = Forbidden::of(config, place);
+    let covers = Arc::new(move || {
+        if let Some(settled) = &settled {
+            settled.runs()?;
+        }
+        kept(&access.rules(&[&rules]), &folders, &forbidden)
+    });
+    spawner
+        .clone()
+        .with_covers(covers, sandbox == Sandbox::Strict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outrigger_protocol::permission::{Action, Rule};
+
+    fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
+        Rule {
+            permission: permission.into(),
+            pattern: pattern.into(),
+            action,
+        }
+    }
+
+    #[test]
+    fn what_is_ours_is_kept_from_everybody() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for file in [
+            "data/outrigger/auth.json",
+            "data/outrigger/tool-output/1",
+            "data/outrigger/modules/x",
+            "data/opencode/auth.json",
+            "config/outrigger/outrigger.toml",
+            "cache/outrigger/x",
+            "cache/opencode/models.json",
+        ] {
+            std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+            std::fs::write(at(file), "").unwrap();
+        }
+        let folders = Folders {
+            home: at("home"),
+            config: at("config"),
+            data: at("data/outrigger"),
+            cache: at("cache/outrigger"),
+        };
+        let found = ours(&folders);
+        let names = |paths: &[PathBuf]| -> Vec<String> {
+            let names = paths
+                .iter()
+                .map(|path| path.strip_prefix(root.path()).unwrap());
+            names.map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(names(&found.hide), ["data/opencode/auth.json"]);
+        assert_eq!(
+            names(&found.read_only),
+            [
+                "data/outrigger/modules",
+                "config/outrigger",
+                "cache/outrigger",
+                "cache/opencode/models.json"
+            ]
+        );
+        assert_eq!(names(&found.closed), ["data/outrigger"]);
+        assert!(found.held.contains(&at("data/outrigger/tool-output")));
+        assert!(found.held.contains(&at("config")) && found.held.contains(&at("data")));
+    }
+
+    const FILES: [&str; 6] = [
+        "project/.env",
+        "project/keys/id",
+        "project/keys/deep/id",
+        "project/docs/keys",
+        "project/a.lock",
+        "ssh/id",
+    ];
+
+    #[test]
+    fn what_rules_keep_from_processes() {
+        let root = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(root.path()).unwrap();
+        let project = root.join("project");
+        for file in FILES {
+            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            std::fs::write(root.join(file), "").unwrap();
+        }
+        let ssh = format!("{}/ssh/*", root.display());
+        let deny = Action::Deny;
+        let rows: [(&[Rule], &[&str], &[&str]); 6] = [
+            (&[], &[], &[]),
+            (&[rule("read", "*", deny), rule("*", "*", deny)], &[], &[]),
+            (&[rule("read", "*.env", deny)], &["project/.env"], &[]),
+            (
+                &[rule("read", "keys/*", deny), rule("edit", "*.lock", deny)],
+                &["project/keys"],
+                &["project/a.lock"],
+            ),
+            (
+                &[
+                    rule("read", "*.env", deny),
+                    rule("read", "*", Action::Allow),
+                ],
+                &[],
+                &[],
+            ),
+            (&[rule("external_directory", &ssh, deny)], &["ssh"], &[]),
+        ];
+        for git in [true, false] {
+            let place = Place {
+                directory: project.clone(),
+                worktree: project.clone(),
+                git,
+            };
+            for (rules, hide, read_only) in &rows {
+                // Outside of version control patterns begin at the root of the system.
+                let moved = |rule: &Rule| match rule.pattern.as_str() {
+                    "keys/*" if !git => Rule {
+                        pattern: format!("{}/keys/*", &project.display().to_string()[1..]),
+                        ..rule.clone()
+                    },
+                    _ => rule.clone(),
+                };
+                let rules: Vec<Rule> = rules.iter().map(moved).collect();
+                let access = Access::new(&place, &root.join("home"));
+                let found = access.rules(&[&rules]).covers().unwrap();
+                let full = |names: &[&str]| -> Vec<PathBuf> {
+                    names.iter().map(|name| root.join(name)).collect()
+                };
+                assert_eq!(found.hide, full(hide), "{rules:?} {git}");
+                assert_eq!(found.read_only, full(read_only), "{rules:?} {git}");
+                // Of what is asked about file by file the same.
+                let withheld = Withheld {
+                    rules: access.rules(&[&rules]),
+                    folders: Vec::new(),
+                    forbidden: Forbidden::here(Default::default(), &place),
+                };
+                for file in FILES.into_iter().filter(|_| git) {
+                    let file = root.join(file);
+                    let hidden = found.hide.iter().any(|it| file.starts_with(it));
+                    assert_eq!(withheld.holds(&file), hidden, "{rules:?} {file:?}");
+                }
+            }
+        }
+    }
+}

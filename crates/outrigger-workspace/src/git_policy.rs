@@ -1,0 +1,191 @@
+//! The box in which this program runs git. A repository names programs in its own files (filters, monitors, signing), and
+//! whoever can write there, a plugin or a command of the model, would have them run by us (issue 5, item 5).
+
+use std::path::{Path, PathBuf};
+
+use outrigger_sandbox::covers::Kept;
+use outrigger_sandbox::{Calls, Policy};
+
+use crate::place::Place;
+
+/// Files of the user's that git reads: they were written by the user, and cannot be changed from in here.
+const OF_THE_USER: [&str; 4] = [
+    ".gitconfig",
+    ".config/git",
+    ".gitignore",
+    ".gitignore_global",
+];
+
+/// Most bytes of a repository's file that are looked at.
+const MOST: u64 = 64 * 1024;
+
+/// What git may touch: the repository and the project, to read and, since filters keep things there, to write; nothing else
+/// of the machine but its programs, and no network. `kept` is kept from it besides.
+pub fn policy(place: &Place, home: &Path, kept: Kept) -> Policy {
+    let mut policy = Policy::system();
+    for folder in [&place.directory, &place.worktree] {
+        policy.write.push(folder.clone());
+    }
+    policy.write.extend(stores(&place.worktree));
+    policy.read.extend(OF_THE_USER.map(|name| home.join(name)));
+    policy.bind_tcp = Some(Vec::new());
+    policy.connect_tcp = Some(Vec::new());
+    policy.calls = Some(Calls::default());
+    policy.kept = kept;
+    policy
+}
+
+/// What git reads outside of a project: the user's settings, and where the repository is if it is elsewhere. Reads the disk.
+pub fn reads(place: &Place, home: &Path) -> impl Iterator<Item = PathBuf> {
+    let users = OF_THE_USER.map(|name| home.join(name));
+    stores(&place.worktree).into_iter().chain(users)
+}
+
+/// Where a linked worktree or a submodule has its repository: `.git` is a file that names it.
+pub fn stores(worktree: &Path) -> Vec<PathBuf> {
+    let text = small(&worktree.join(".git"));
+    let named = text.lines().find_map(|line| line.strip_prefix("gitdir:"));
+    let Some(own) = named.and_then(|it| worktree.join(it.trim()).canonicalize().ok()) else {
+        return Vec::new();
+    };
+    if !knows(&own, worktree) {
+        return Vec::new();
+    }
+    // `../main/.git/worktrees/NAME` belongs to `../main/.git`. A name that is not of that form is no store of git's.
+    let is_store = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
+    let all = own.ancestors().take(3).find(|folder| is_store(folder));
+    all.map(Path::to_path_buf).into_iter().collect()
+}
+
+/// Files of a repository that git reads, whatever it is asked.
+const READ_BY_GIT: [&str; 8] = [
+    "HEAD",
+    "config",
+    "config.worktree",
+    "commondir",
+    "index",
+    "packed-refs",
+    "info/exclude",
+    "info/attributes",
+];
+
+/// Why git is not started in a worktree: a pipe or a device is in the place of one of the repository's files, and git would wait for it
+/// or read for ever. Reads the disk.
+pub fn unfit(worktree: &Path) -> Option<String> {
+    let mut folders = stores(worktree);
+    folders.push(worktree.join(".git"));
+    let all = folders
+        .iter()
+        .flat_map(|git| READ_BY_GIT.map(|name| git.join(name)));
+    let mut unfit = all.filter_map(|path| {
+        let error = outrigger_files::open(&path).err()?;
+        let why = outrigger_files::FileError::of(&error)?.to_string();
+        Some(format!("git is not started for {}: {why}", path.display()))
+    });
+    unfit.next()
+}
+
+/// Whether the repository says itself that this is its worktree. Whoever can write to the project alone cannot make the user's
+/// other repositories say so.
+fn knows(own: &Path, worktree: &Path) -> bool {
+    let is = |named: &str, place: &Path| {
+        let named = own.join(named.trim()).canonicalize();
+        named.is_ok_and(|named| place.canonicalize().is_ok_and(|place| named == place))
+    };
+    let (linked, config) = (small(&own.join("gitdir")), small(&own.join("config")));
+    let mut settings = config.lines().filter_map(|line| line.split_once('='));
+    is(&linked, &worktree.join(".git"))
+        || settings.any(|(name, value)| name.trim() == "worktree" && is(value, worktree))
+}
+
+/// What is in a small file; nothing for one of another kind. Whoever can write to the project may have put a pipe there, which
+/// is not waited for.
+pub fn small(path: &Path) -> String {
+    outrigger_files::read_to_string(path, MOST).unwrap_or_default()
+}
+
+/// What git is not to do in any repository: start programs that fetch what lies elsewhere, and ask.
+pub const NO_PROGRAMS: [(&str, &str); 2] =
+    [("GIT_NO_LAZY_FETCH", "1"), ("GIT_TERMINAL_PROMPT", "0")];
+
+/// Variables that keep git from reading a file of the user's that leads it to others, which it could not open.
+pub fn variables(home: &Path) -> Option<(&'static str, &'static str)> {
+    let leads_on = |name: &str| {
+        let text = outrigger_files::read_to_string(&home.join(name), outrigger_files::SETTINGS)
+            .unwrap_or_default();
+        text.to_ascii_lowercase().contains("[include")
+    };
+    let leads_on = leads_on(".gitconfig") || leads_on(".config/git/config");
+    leads_on.then_some(("GIT_CONFIG_GLOBAL", "/dev/null"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::fs::Mode;
+
+    use super::*;
+
+    #[test]
+    fn the_store_of_a_linked_worktree() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        for folder in [
+            "main/.git/objects",
+            "main/.git/worktrees/side",
+            "side",
+            "plain/.git",
+            "forged",
+            "thief",
+            "super/.git/modules/sub/objects",
+            "super/sub",
+            "home",
+        ] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        fs::write(at("main/.git/HEAD"), "").unwrap();
+        fs::write(at("side/.git"), "gitdir: ../main/.git/worktrees/side\n").unwrap();
+        let back = at("side/.git").display().to_string();
+        for (file, text) in [
+            ("main/.git/worktrees/side/gitdir", back.as_str()),
+            ("forged/.git", "gitdir: ../home\n"),
+            // The user's, and nothing to do with this folder.
+            ("thief/.git", "gitdir: ../main/.git/worktrees/side\n"),
+            ("super/.git/modules/sub/HEAD", ""),
+            (
+                "super/.git/modules/sub/config",
+                "[core]\n\tworktree = ../../../sub\n",
+            ),
+            ("super/sub/.git", "gitdir: ../.git/modules/sub\n"),
+        ] {
+            fs::write(at(file), text).unwrap();
+        }
+        // Whoever opened one of them to read would wait for a writer.
+        for (worktree, pipe) in [("waits", "evil/gitdir"), ("waits-too", "evil-too/config")] {
+            let pipe = at(pipe);
+            fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+            rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+            fs::create_dir(at(worktree)).unwrap();
+            let named = format!("gitdir: {}\n", pipe.parent().unwrap().display());
+            fs::write(at(worktree).join(".git"), named).unwrap();
+        }
+        for (worktree, want) in [
+            ("waits", vec![]),
+            ("waits-too", vec![]),
+            ("side", vec![at("main/.git")]),
+            ("main", vec![]),
+            ("plain", vec![]),
+            ("forged", vec![]),
+            ("thief", vec![]),
+            ("super/sub", vec![at("super/.git/modules/sub")]),
+            ("none", vec![]),
+        ] {
+            assert_eq!(stores(&at(worktree)), want, "{worktree}");
+        }
+        assert_eq!(variables(&at("home")), None);
+        fs::write(at("home/.gitconfig"), "[includeIf \"x\"]\n").unwrap();
+        assert!(variables(&at("home")).is_some());
+    }
+}

@@ -1,0 +1,96 @@
+//! Running git on the store.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger_sandbox::covers::Kept;
+use outrigger_sandbox::{Policy, Spec};
+
+use super::{SnapshotError, Snapshots};
+use crate::git_policy;
+
+/// A project in which git takes longer gets no snapshots: the tools wait for them.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Bytes of an answer.
+const MOST: usize = 64 * 1024 * 1024;
+
+/// Where the git program is.
+pub(super) fn program() -> Option<PathBuf> {
+    let env = outrigger_sandbox::env::allow_list(&[]);
+    let path = env.into_iter().find(|(key, _)| key == "PATH")?.1;
+    outrigger_sandbox::which("git", path)
+}
+
+impl Snapshots {
+    /// What git may touch: what it may of the project anyway, and the store. Nothing is covered: what the rules deny is left
+    /// out by its name.
+    fn policy(&self) -> Policy {
+        // None of the user's files: their configuration is left out.
+        let mut policy =
+            git_policy::policy(&self.place, Path::new("/nonexistent"), Kept::default());
+        policy.write.push(self.store.clone());
+        policy
+    }
+
+    pub(super) async fn git(
+        &self,
+        args: &[&str],
+        input: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, SnapshotError> {
+        self.git_in(&self.place.worktree, args, input).await
+    }
+
+    /// The answer as one line of text.
+    pub(super) async fn text(
+        &self,
+        args: &[&str],
+        input: Option<Vec<u8>>,
+    ) -> Result<String, SnapshotError> {
+        let out = self.git(args, input).await?;
+        Ok(String::from_utf8_lossy(&out).trim().to_owned())
+    }
+
+    /// The user's and the system's configuration are left out: filters and hooks in them are programs.
+    pub(super) async fn git_in(
+        &self,
+        folder: &Path,
+        args: &[&str],
+        input: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, SnapshotError> {
+        let what = || args.first().copied().unwrap_or_default().to_owned();
+        let Some(program) = &self.git else {
+            return Err(SnapshotError::Run("there are no snapshots here".into()));
+        };
+        let mut spec = Spec::new(program)
+            .arg("--literal-pathspecs")
+            .arg("--git-dir")
+            .arg(&self.store)
+            .arg("--work-tree")
+            .arg(&self.place.worktree)
+            .args(args)
+            .cwd(folder)
+            .vars(outrigger_sandbox::env::allow_list(&[]))
+            .var("GIT_CONFIG_NOSYSTEM", "1")
+            .var("GIT_CONFIG_GLOBAL", "/dev/null")
+            .vars(git_policy::NO_PROGRAMS)
+            .var("LC_ALL", "C")
+            .label("git");
+        spec.policy = self.withheld.as_ref().map(|_| self.policy());
+        let output = outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MOST)
+            .await
+            .map_err(|e| SnapshotError::Run(e.to_string()))?;
+        if output.timed_out {
+            return Err(SnapshotError::Git {
+                what: what(),
+                reason: format!("it took longer than {} s", DEADLINE.as_secs()),
+            });
+        }
+        if output.exit.code != Some(0) {
+            return Err(SnapshotError::Git {
+                what: what(),
+                reason: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            });
+        }
+        Ok(output.stdout)
+    }
+}

@@ -1,0 +1,326 @@
+//! Trees of the project's files, kept in a git object store of our own beside the project.
+//!
+//! The store lies in the data folder and borrows the objects of the project's repository, so the first tree of a large
+//! project costs little. The project's own repository, its index included, is never written to. What git ignores, and new
+//! files of more than 2 MiB, are in no tree, as in the reference. Bytes are stored as they are: no filters, no line ends.
+
+mod diff;
+mod git;
+mod object_store;
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use outrigger_sandbox::{Anchor, Spawner};
+
+use crate::place::Place;
+use crate::sync::lock;
+
+pub use diff::FileDiff;
+
+/// Bytes of a file beyond which it is not put into a tree for the first time.
+const LARGEST: u64 = 2 * 1024 * 1024;
+
+/// Why there is no tree.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// The store's folder cannot be used.
+    #[error("cannot use {path}: {reason}")]
+    Folder {
+        /// Which.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// Git cannot be started, or did not end.
+    #[error("cannot run git: {0}")]
+    Run(String),
+    /// Git says no.
+    #[error("git {what} failed: {reason}")]
+    Git {
+        /// Its subcommand.
+        what: String,
+        /// What it printed.
+        reason: String,
+    },
+    /// A file that is not in the project.
+    #[error("{0} is not in the project")]
+    Outside(String),
+}
+
+/// Whether a file of the project, by its absolute path, is kept from processes, and so in no tree. Reads the disk.
+pub type WithheldFn = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+
+/// Which state of the index a tree was written from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    index: (SystemTime, u64),
+    tree: String,
+}
+
+/// The store of one project folder.
+pub struct Snapshots {
+    spawner: Spawner,
+    /// The git program; none where there are no snapshots (no git project, no git, or switched off).
+    git: Option<PathBuf>,
+    place: Place,
+    /// What is in no tree. `None`: git runs in no box.
+    withheld: Option<WithheldFn>,
+    store: PathBuf,
+    /// One at a time within this process; other processes are kept out by a lock file.
+    order: tokio::sync::Mutex<()>,
+    known: Mutex<Option<Known>>,
+}
+
+impl Snapshots {
+    /// The store of this place under the data folder. Nothing is made before the first tree.
+    pub fn new(
+        place: &Place,
+        project: &str,
+        data: &Path,
+        spawner: &Spawner,
+        wanted: bool,
+        withheld: Option<WithheldFn>,
+    ) -> Self {
+        let worktree = place.worktree.display().to_string();
+        let name = outrigger_kernel::digest::fnv1a(worktree.as_bytes());
+        Self {
+            spawner: spawner.clone(),
+            git: (wanted && place.git).then(git::program).flatten(),
+            place: place.clone(),
+            withheld,
+            store: data
+                .join("snapshot")
+                .join(project)
+                .join(format!("{name:016x}")),
+            order: tokio::sync::Mutex::new(()),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Trees can be made here.
+    pub fn is_on(&self) -> bool {
+        self.git.is_some()
+    }
+
+    /// The absolute path of a file of a tree.
+    pub fn absolute(&self, file: &str) -> PathBuf {
+        self.place.worktree.join(file)
+    }
+
+    /// The path of a file within trees.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Outside`].
+    pub fn relative(&self, file: &str) -> Result<String, SnapshotError> {
+        let outside = || SnapshotError::Outside(file.to_owned());
+        let inner = outrigger_sandbox::paths::resolve(&self.place.worktree, Path::new(file));
+        let relative = inner
+            .strip_prefix(&self.place.worktree)
+            .map_err(|_| outside())?;
+        let text = relative.to_str().ok_or_else(outside)?;
+        if text.is_empty() || text.starts_with(".git/") || text.contains('\n') {
+            return Err(outside());
+        }
+        Ok(text.to_owned())
+    }
+
+    /// The tree of the files as they are.
+    ///
+    /// # Errors
+    /// Those of git and of the store's folder.
+    pub async fn track(&self) -> Result<String, SnapshotError> {
+        let _order = self.order.lock().await;
+        let _lock = object_store::prepare(&self.store, &self.place.worktree).await?;
+        self.tree().await
+    }
+
+    /// As [`Self::track`], where nobody else is at it.
+    async fn tree(&self) -> Result<String, SnapshotError> {
+        let added = self.refresh().await?;
+        let index = object_store::stamp(&self.store.join("index"));
+        let known = lock(&self.known).clone();
+        if let Some(known) = known.filter(|known| !added && Some(known.index) == index) {
+            return Ok(known.tree);
+        }
+        let tree = self.text(&["write-tree"], None).await?;
+        if let Some(index) = object_store::stamp(&self.store.join("index")) {
+            *lock(&self.known) = Some(Known {
+                index,
+                tree: tree.clone(),
+            });
+        }
+        Ok(tree)
+    }
+
+    /// Brings the index up to the files; true when something had changed.
+    async fn refresh(&self) -> Result<bool, SnapshotError> {
+        let listed = self
+            .git_in(
+                &self.place.directory,
+                &[
+                    "ls-files",
+                    "-z",
+                    "-t",
+                    "--full-name",
+                    "--modified",
+                    "--deleted",
+                    "--others",
+                    "--exclude-standard",
+                    "--",
+                    ".",
+                ],
+                None,
+            )
+            .await?;
+        let (worktree, withheld) = (self.place.worktree.clone(), self.withheld.clone());
+        let chosen = move || chosen(&listed, &worktree, withheld.as_ref());
+        let names = tokio::task::spawn_blocking(chosen).await;
+        let names = names.map_err(|error| SnapshotError::Run(error.to_string()))?;
+        if names.is_empty() {
+            return Ok(false);
+        }
+        let update = [
+            "update-index",
+            "--add",
+            "--remove",
+            "--replace",
+            "-z",
+            "--stdin",
+        ];
+        if let Err(error) = self.git(&update, Some(names.clone())).await {
+            // One file that cannot be read must not keep the others out.
+            tracing::debug!("[snapshot] {error}");
+            let add = [
+                "add",
+                "--all",
+                "--ignore-errors",
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+            ];
+            let _ = self.git(&add, Some(names)).await;
+        }
+        Ok(true)
+    }
+
+    /// Which object each file is in each tree; pairs that are in none are left out.
+    ///
+    /// # Errors
+    /// Those of git.
+    pub async fn objects(
+        &self,
+        wanted: &[(String, String)],
+    ) -> Result<HashMap<(String, String), String>, SnapshotError> {
+        if wanted.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut input = String::new();
+        for (tree, file) in wanted {
+            input.push_str(&format!("{tree}:{file}\n"));
+        }
+        let check = ["cat-file", "--batch-check=%(objectname)"];
+        let out = self.git(&check, Some(input.into_bytes())).await?;
+        let out = String::from_utf8_lossy(&out).into_owned();
+        Ok(wanted
+            .iter()
+            .cloned()
+            .zip(out.lines())
+            .filter(|(_, line)| !line.ends_with(" missing"))
+            .map(|(pair, line)| (pair, line.to_owned()))
+            .collect())
+    }
+
+    /// Puts files back as they are in a tree; those that are not in it are deleted.
+    ///
+    /// # Errors
+    /// Those of git, of the files, and [`SnapshotError::Outside`].
+    pub async fn restore(&self, tree: &str, files: &[String]) -> Result<(), SnapshotError> {
+        let wanted: Vec<(String, String)> = files
+            .iter()
+            .map(|file| (tree.to_owned(), file.clone()))
+            .collect();
+        let there = self.objects(&wanted).await?;
+        let _order = self.order.lock().await;
+        let _lock = object_store::prepare(&self.store, &self.place.worktree).await?;
+        let (mut kept, mut gone) = (Vec::new(), Vec::new());
+        for pair in wanted {
+            if there.contains_key(&pair) {
+                kept.extend_from_slice(pair.1.as_bytes());
+                kept.push(0);
+            } else {
+                gone.push(pair.1);
+            }
+        }
+        if !kept.is_empty() {
+            let checkout = [
+                "checkout",
+                "--quiet",
+                "--no-overlay",
+                tree,
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+            ];
+            self.git(&checkout, Some(kept)).await?;
+        }
+        for file in gone {
+            self.delete(&file)?;
+        }
+        Ok(())
+    }
+
+    fn delete(&self, file: &str) -> Result<(), SnapshotError> {
+        let path = self.absolute(file);
+        let folder = path.parent().unwrap_or(&self.place.worktree);
+        // A folder that is gone, or a link that leads out: nothing of ours is there.
+        if !folder.exists() {
+            return Ok(());
+        }
+        let real = outrigger_sandbox::paths::Roots::new([&self.place.worktree])
+            .contains(folder)
+            .map_err(|_| SnapshotError::Outside(file.to_owned()))?;
+        let name = path.file_name().unwrap_or_default();
+        let removed = Anchor::hold(&real).and_then(|it| it.remove(name));
+        match removed {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(SnapshotError::Folder {
+                    path: path.display().to_string(),
+                    reason: error.to_string(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Of the names that `ls-files -t -z` tells those that belong into a tree, each ended by a zero byte. Reads the disk.
+fn chosen(listed: &[u8], worktree: &Path, withheld: Option<&WithheldFn>) -> Vec<u8> {
+    let mut names = Vec::new();
+    for entry in listed.split(|byte| *byte == 0) {
+        let (Some(tag), Some(name)) = (entry.first(), entry.get(2..)) else {
+            continue;
+        };
+        let path = worktree.join(OsStr::from_bytes(name));
+        let unfit = *tag == b'?' && is_unfit(&path);
+        // Whoever may ask for a difference would read there what is withheld.
+        let withheld = withheld.is_some_and(|it| it(&path));
+        // A repository within the project is a folder here, and is its own business.
+        if name.ends_with(b"/") || unfit || withheld {
+            continue;
+        }
+        names.extend_from_slice(name);
+        names.push(0);
+    }
+    names
+}
+
+/// A new file that is too large, or is none.
+fn is_unfit(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).map_or(true, |found| {
+        let kind = found.file_type();
+        !(kind.is_symlink() || kind.is_file() && found.len() <= LARGEST)
+    })
+}

@@ -1,0 +1,460 @@
+//! Terminals of clients: `GET /pty` and what is under it.
+//!
+//! A terminal is a person's shell, not the model's: nothing asks for permission, since who opens it is who would be
+//! asked. It ends with the agent. What it wrote is kept, up to a limit, for clients that come later.
+
+mod buffer;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use outrigger_sandbox::{Child, SandboxError, Size, Spawner, Spec, Terminal};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{broadcast, watch};
+
+use self::buffer::{Buffer, Decoder};
+use crate::sync::lock;
+
+/// Terminals that run at once; more are a client out of control.
+const MAX_OPEN: usize = 64;
+/// Pieces of output that a slow client may be behind.
+const OUTPUT_QUEUE: usize = 1024;
+/// How long output is still read when the shell has ended but something of it has the terminal open.
+const LINGER: Duration = Duration::from_millis(200);
+/// How long a ticket is good for (the reference's figure).
+const TICKET_TIMEOUT: Duration = Duration::from_secs(60);
+/// Tickets that wait to be used.
+const MAX_TICKETS: usize = 256;
+/// Shells that are started as login shells, as in the reference.
+const LOGIN_SHELLS: &[&str] = &["bash", "dash", "fish", "ksh", "sh", "zsh"];
+
+/// A terminal, as `GET /pty` tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PtyInfo {
+    /// Identifier, `pty_…`.
+    pub id: String,
+    /// For people.
+    pub title: String,
+    /// Program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Where it was started.
+    pub cwd: PathBuf,
+    /// `running`; one that has ended is no longer listed.
+    pub status: &'static str,
+    /// Process number.
+    pub pid: u32,
+}
+
+/// What a client may say of a new terminal.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct NewPty {
+    /// Program; the user's shell where nothing is said.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Option<Vec<String>>,
+    /// Where to start it; the agent's folder where nothing is said.
+    pub cwd: Option<PathBuf>,
+    /// For people.
+    pub title: Option<String>,
+    /// Further variables.
+    pub env: Option<BTreeMap<String, String>>,
+}
+
+/// Why there is no terminal.
+#[derive(Debug, thiserror::Error)]
+pub enum PtyError {
+    /// A plugin's `shell.env` hook refused.
+    #[error("a plugin refused the terminal: {0}")]
+    Blocked(String),
+    /// Too many run.
+    #[error("{MAX_OPEN} terminals run already; close one")]
+    TooMany,
+    /// The program cannot be started.
+    #[error(transparent)]
+    Start(#[from] SandboxError),
+    /// It was started without its terminal, or a size or text was not taken.
+    #[error("the terminal failed: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// A client's view of a terminal.
+#[derive(Debug)]
+pub struct Attached {
+    /// What was written before, from where the client asked.
+    pub replay: String,
+    /// Where the output stands, in UTF-16 units from its beginning, as clients count.
+    pub cursor: u64,
+    output: broadcast::Receiver<Arc<str>>,
+    terminal: Arc<Terminal>,
+}
+
+impl Attached {
+    /// What the program writes next; `None` at its end.
+    ///
+    /// # Errors
+    /// The client is so far behind that output was lost to it: it has to come again with its cursor.
+    pub async fn next(&mut self) -> Result<Option<Arc<str>>, Behind> {
+        match self.output.recv().await {
+            Ok(text) => Ok(Some(text)),
+            Err(broadcast::error::RecvError::Closed) => Ok(None),
+            Err(broadcast::error::RecvError::Lagged(_)) => Err(Behind),
+        }
+    }
+
+    /// What types into the terminal, also while its output is waited for.
+    #[must_use]
+    pub fn keyboard(&self) -> Keyboard {
+        Keyboard(Arc::clone(&self.terminal))
+    }
+}
+
+/// A client did not take the output as fast as it came.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Behind;
+
+/// Types into a terminal.
+#[derive(Clone, Debug)]
+pub struct Keyboard(Arc<Terminal>);
+
+impl Keyboard {
+    /// Types a text. Waits while the program does not read.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub async fn write(&self, text: &[u8]) -> Result<(), PtyError> {
+        Ok(self.0.write_all(text).await?)
+    }
+}
+
+/// The terminals of an agent.
+#[derive(Debug, Default)]
+pub struct Ptys {
+    open: Mutex<BTreeMap<String, Arc<Pty>>>,
+    tickets: Mutex<Vec<Ticket>>,
+}
+
+#[derive(Debug)]
+struct Ticket {
+    text: String,
+    pty: String,
+    until: Instant,
+}
+
+#[derive(Debug)]
+struct Pty {
+    info: Mutex<PtyInfo>,
+    terminal: Arc<Terminal>,
+    screen: Mutex<Screen>,
+    stop: watch::Sender<bool>,
+}
+
+/// The two change together: what is in the buffer is not told to who comes after it.
+#[derive(Debug)]
+struct Screen {
+    buffer: Buffer,
+    /// `None` when the program has ended.
+    output: Option<broadcast::Sender<Arc<str>>>,
+}
+
+impl Pty {
+    fn show(&self, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        let mut screen = lock(&self.screen);
+        screen.buffer.push(&text);
+        if let Some(output) = &screen.output {
+            // Nobody looking on is no error.
+            let _ = output.send(text.into());
+        }
+    }
+}
+
+impl Ptys {
+    fn get(&self, id: &str) -> Option<Arc<Pty>> {
+        lock(&self.open).get(id).cloned()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        lock(&self.open).is_empty()
+    }
+
+    /// Ends all of them.
+    pub fn close(&self) {
+        for (_, pty) in std::mem::take(&mut *lock(&self.open)) {
+            pty.stop.send_replace(true);
+        }
+    }
+}
+
+impl Ptys {
+    /// The terminals that run, the oldest first.
+    #[must_use]
+    pub fn list(&self) -> Vec<PtyInfo> {
+        let open = lock(&self.open);
+        open.values().map(|pty| lock(&pty.info).clone()).collect()
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn info(&self, id: &str) -> Option<PtyInfo> {
+        self.get(id).map(|pty| lock(&pty.info).clone())
+    }
+
+    /// Refuses where too many run.
+    ///
+    /// # Errors
+    /// [`PtyError::TooMany`].
+    pub fn check_room(&self) -> Result<(), PtyError> {
+        if lock(&self.open).len() >= MAX_OPEN {
+            return Err(PtyError::TooMany);
+        }
+        Ok(())
+    }
+
+    /// Starts a program in a terminal and lists it under `id`. [`Started::follow`] has to run for its output to be read.
+    ///
+    /// # Errors
+    /// [`PtyError`]; then no process is left.
+    pub async fn start(
+        &self,
+        spawner: &Spawner,
+        start: StartPty,
+        id: String,
+    ) -> Result<Started, PtyError> {
+        let StartPty {
+            command,
+            mut args,
+            cwd,
+            title,
+            env,
+        } = start;
+        let name = command.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| LOGIN_SHELLS.contains(&name)) {
+            args.push("-l".to_owned());
+        }
+        let spec = Spec::new(&command)
+            .args(&args)
+            .cwd(&cwd)
+            .vars(env)
+            .terminal(Size::default())
+            .allow_new_privs()
+            .label("terminal");
+        let mut child = spawner.spawn(spec).await?;
+        let terminal = child.terminal.take().ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::NotFound, "there is no terminal")
+        })?;
+        let tail = id.get(id.len().saturating_sub(4)..).unwrap_or(&id);
+        let info = PtyInfo {
+            title: title
+                .filter(|title| !title.is_empty())
+                .unwrap_or_else(|| format!("Terminal {tail}")),
+            command: command.to_string_lossy().into_owned(),
+            args,
+            cwd,
+            status: "running",
+            pid: child.pid(),
+            id,
+        };
+        let (stop, stopped) = watch::channel(false);
+        let pty = Arc::new(Pty {
+            info: Mutex::new(info.clone()),
+            terminal: Arc::new(terminal),
+            screen: Mutex::new(Screen {
+                buffer: Buffer::default(),
+                output: Some(broadcast::Sender::new(OUTPUT_QUEUE)),
+            }),
+            stop,
+        });
+        lock(&self.open).insert(info.id.clone(), Arc::clone(&pty));
+        Ok(Started {
+            info,
+            pty,
+            child,
+            stopped,
+        })
+    }
+
+    /// Changes title or size; `None` when there is no such terminal.
+    ///
+    /// # Errors
+    /// [`PtyError::Io`] when the size was not taken.
+    pub fn update(
+        &self,
+        id: &str,
+        title: Option<String>,
+        size: Option<Size>,
+    ) -> Result<Option<PtyInfo>, PtyError> {
+        let Some(pty) = self.get(id) else {
+            return Ok(None);
+        };
+        if let Some(size) = size {
+            pty.terminal.resize(size)?;
+        }
+        let mut info = lock(&pty.info);
+        if let Some(title) = title.filter(|title| !title.is_empty()) {
+            info.title = title;
+        }
+        Ok(Some(info.clone()))
+    }
+
+    /// Ends a terminal with all that runs in it; false when there is no such terminal.
+    pub fn remove(&self, id: &str) -> bool {
+        let Some(pty) = lock(&self.open).remove(id) else {
+            return false;
+        };
+        pty.stop.send_replace(true);
+        true
+    }
+
+    /// Takes one that has ended from the list.
+    pub fn forget(&self, id: &str) {
+        lock(&self.open).remove(id);
+    }
+
+    /// Looks on. `from` says which output is wanted first, in UTF-16 units from the beginning; without it all that is
+    /// kept. `None` when there is no such terminal.
+    #[must_use]
+    pub fn attach(&self, id: &str, from: PtyFrom) -> Option<Attached> {
+        let pty = self.get(id)?;
+        let screen = lock(&pty.screen);
+        let output = screen.output.as_ref()?.subscribe();
+        let cursor = screen.buffer.end();
+        let replay = match from {
+            PtyFrom::Now => String::new(),
+            PtyFrom::Kept => screen.buffer.since(0).to_owned(),
+            PtyFrom::At(cursor) => screen.buffer.since(cursor).to_owned(),
+        };
+        Some(Attached {
+            replay,
+            cursor,
+            output,
+            terminal: Arc::clone(&pty.terminal),
+        })
+    }
+
+    /// A word that lets who knows it attach to this terminal once, within a minute; `None` when there is no such terminal,
+    /// or the system has no randomness.
+    #[must_use]
+    pub fn ticket(&self, id: &str) -> Option<(String, Duration)> {
+        self.get(id)?;
+        let mut bytes = [0_u8; 24];
+        getrandom::fill(&mut bytes).ok()?;
+        let text = outrigger_protocol::text::hex(&bytes);
+        let mut tickets = lock(&self.tickets);
+        let now = Instant::now();
+        tickets.retain(|ticket| ticket.until > now);
+        if tickets.len() >= MAX_TICKETS {
+            tickets.remove(0);
+        }
+        tickets.push(Ticket {
+            text: text.clone(),
+            pty: id.to_owned(),
+            until: now + TICKET_TIMEOUT,
+        });
+        Some((text, TICKET_TIMEOUT))
+    }
+
+    /// Uses a ticket up; false when it is not one for this terminal.
+    #[must_use]
+    pub fn use_ticket(&self, id: &str, text: &str) -> bool {
+        let now = Instant::now();
+        let mut tickets = lock(&self.tickets);
+        let found = tickets
+            .iter()
+            .position(|t| t.until > now && t.pty == id && same(&t.text, text));
+        found.map(|at| tickets.remove(at)).is_some()
+    }
+}
+
+/// What a terminal is started with.
+#[derive(Debug)]
+pub struct StartPty {
+    /// Program.
+    pub command: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Where it is started.
+    pub cwd: PathBuf,
+    /// For people; made from the identifier where it is missing or empty.
+    pub title: Option<String>,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// A terminal that was just started: its output is read by [`Started::follow`].
+#[derive(Debug)]
+pub struct Started {
+    /// As it is listed.
+    pub info: PtyInfo,
+    pty: Arc<Pty>,
+    child: Child,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Started {
+    /// Reads what the program writes until it ends or is stopped. Returns its exit code as shells count it (128 and the number of
+    /// the signal), `None` where it was stopped. The child is dropped, and with it what still runs in the terminal, before that.
+    pub async fn follow(self) -> Option<i32> {
+        let Self {
+            pty,
+            mut child,
+            mut stopped,
+            ..
+        } = self;
+        let mut decoder = Decoder::default();
+        let mut buffer = vec![0; 8192];
+        let mut open = true;
+        let exit = loop {
+            tokio::select! {
+                _ = stopped.wait_for(|stop| *stop) => break None,
+                read = pty.terminal.read(&mut buffer), if open => match read {
+                    Ok(count) if count > 0 => pty.show(decoder.push(buffer.get(..count).unwrap_or_default())),
+                    _ => open = false,
+                },
+                exit = child.wait() => break exit.ok(),
+            }
+        };
+        if exit.is_some() && open {
+            let rest = async {
+                while let Ok(count @ 1..) = pty.terminal.read(&mut buffer).await {
+                    pty.show(decoder.push(buffer.get(..count).unwrap_or_default()));
+                }
+            };
+            let _ = tokio::time::timeout(LINGER, rest).await;
+        }
+        pty.show(decoder.end());
+        drop(child);
+        lock(&pty.screen).output = None;
+        let exit = exit?;
+        let code = exit.code.or(exit.signal.map(|signal| 128 + signal));
+        Some(code.unwrap_or(0))
+    }
+}
+
+/// Compares secrets without telling by the time where they differ.
+fn same(a: &str, b: &str) -> bool {
+    let differ = a
+        .bytes()
+        .zip(b.bytes())
+        .fold(0, |all, (a, b)| all | (a ^ b));
+    a.len() == b.len() && std::hint::black_box(differ) == 0
+}
+
+/// Which output of a terminal a client wants first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PtyFrom {
+    /// All that is kept.
+    Kept,
+    /// From this place on.
+    At(u64),
+    /// Only what is still to come.
+    Now,
+}
