@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: what we cost, held against the reference (or, for hooks, against a bare socket) in the same run.
 
+mod build;
+
 use std::path::PathBuf;
 
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve`, `bench hooks`, `bench audit`, `bench runtime` and `bench recovery`: see tests/bench/README.md.
+/// `bench turn`, `bench serve`, `bench hooks`, `bench audit`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let serve = match arguments.next() {
@@ -33,6 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             }
             return Ok(());
         }
+        Some("build") => return build::run(&mut arguments),
         Some("recovery") => return hooks(&mut arguments, Some("recovery")),
         Some(other) => return usage(format!("there is no benchmark `{other}`")),
         None => return usage("which benchmark?"),

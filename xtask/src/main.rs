@@ -47,6 +47,8 @@ cargo xtask NAME [options]
   bench runtime              a tool call through the whole runtime beside a bare function call, a check of the guard, and
                              what `bench audit` measures
   bench audit                what a record of the audit costs, in a batch and waited for
+  bench build [--release] [--dist]
+                             the build from nothing and after a change of single crates: time, CPU, what was compiled
   soak [--minutes N] [--sessions N] [--folders N] [--chance P] [--bin PATH] [--json FILE]
        [--write docs/soak.md]
                              sessions on one server with a plugin that misbehaves at random: no growth of memory and

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+use strsim::levenshtein;
 
 use crate::load::nearest;
 use crate::origin::child;
@@ -87,7 +88,7 @@ fn of_name(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let near = KNOWN.iter().find(|known| {
         let most = if known.len() > 5 { 2 } else { 1 };
-        distance(&lower, known) <= most
+        levenshtein(&lower, known) <= most
             || letters(&lower) == letters(known)
             || known.len() > 8 && lower.starts_with(&known[..8])
     })?;
@@ -165,22 +166,6 @@ fn letters(word: &str) -> Vec<char> {
     let mut letters: Vec<char> = word.chars().collect();
     letters.sort_unstable();
     letters
-}
-
-/// Letters that are put in, left out or changed between two words.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let of = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX - 1);
-            let changed = of(&row, j) + usize::from(a != *b);
-            next.push(changed.min(of(&row, j + 1) + 1).min(of(&next, j) + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
-//! Reading whole files, within limits.
+//! Reading whole files, within limits, and replacing them.
 //!
 //! A name in a project says nothing about what is behind it. A pipe has no end and may have no writer, a device may do
 //! something when it is opened, and a sparse file of 3 GiB costs its maker nothing. So a file is looked at before it is
 //! opened, opened without waiting, looked at again, and read up to its limit.
+
+mod replace;
+
+pub use replace::{Lock, Readers, lock, replace};
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};

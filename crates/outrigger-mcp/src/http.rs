@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::error::McpError;
 use crate::pending::Pending;
 use crate::remote::Remote;
-use crate::sse::Events;
 use crate::wire::{self, Id, Incoming, MOST_BYTES};
+use outrigger_sse::Parser;
 
 /// For messages whose answer nobody waits for.
 const SHORT: Duration = Duration::from_secs(5);
@@ -174,7 +174,7 @@ impl Http {
         method: &str,
         wait: Duration,
     ) -> Result<Value, McpError> {
-        let mut events = Events::default();
+        let (mut parser, mut events) = (Parser::new(MOST_BYTES), Vec::new());
         let mut deadline = Instant::now() + wait;
         loop {
             let chunk =
@@ -191,7 +191,8 @@ impl Http {
                     .remote
                     .answer("the stream ended before the answer"));
             };
-            for event in events.feed(&chunk) {
+            let fed = parser.feed(&chunk, &mut events);
+            for event in events.drain(..) {
                 deadline = Instant::now() + wait;
                 for message in wire::read(event.data.as_bytes()).into_iter().flatten() {
                     if let Some(result) = self.take(message, id) {
@@ -199,9 +200,7 @@ impl Http {
                     }
                 }
             }
-            if events.held() > MOST_BYTES {
-                return Err(self.target.remote.too_long());
-            }
+            fed.map_err(|_| self.target.remote.too_long())?;
         }
     }
 

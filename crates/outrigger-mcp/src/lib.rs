@@ -29,7 +29,6 @@ mod remote;
 mod secret;
 mod server;
 mod servers;
-mod sse;
 mod sse_link;
 mod stdio;
 mod wire;

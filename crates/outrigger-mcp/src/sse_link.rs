@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::error::McpError;
 use crate::pending::{Asked, Pending};
 use crate::remote::Remote;
-use crate::sse::Events;
 use crate::wire::{self, Incoming, MOST_BYTES};
+use outrigger_sse::Parser;
 
 /// For messages whose answer nobody waits for.
 const SHORT: Duration = Duration::from_secs(5);
@@ -250,13 +250,14 @@ async fn read(response: Response, shared: Arc<Shared>) {
 }
 
 async fn follow(mut response: Response, shared: &Arc<Shared>) -> Result<(), McpError> {
-    let mut events = Events::default();
+    let (mut parser, mut events) = (Parser::new(MOST_BYTES), Vec::new());
     while let Some(chunk) = response
         .chunk()
         .await
         .map_err(|error| shared.remote.failed(&error))?
     {
-        for event in events.feed(&chunk) {
+        let fed = parser.feed(&chunk, &mut events);
+        for event in events.drain(..) {
             if event.name == "endpoint" {
                 shared.name_endpoint(&event.data)?;
                 continue;
@@ -265,9 +266,7 @@ async fn follow(mut response: Response, shared: &Arc<Shared>) -> Result<(), McpE
                 shared.take(message);
             }
         }
-        if events.held() > MOST_BYTES {
-            return Err(shared.remote.too_long());
-        }
+        fed.map_err(|_| shared.remote.too_long())?;
     }
     Ok(())
 }

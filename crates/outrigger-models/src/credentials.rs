@@ -5,12 +5,11 @@
 //! `auth.json`. The last is only ever read: logging out of what it holds is remembered in ours.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use outrigger_files::Readers;
 use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
 use serde_json::{Value, json};
@@ -260,36 +259,12 @@ impl Credentials {
             path: path.clone(),
             reason: error.to_string(),
         };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let lock = private(&path.with_extension("lock"), false).map_err(failed)?;
-        lock.lock().map_err(failed)?;
+        let _held = outrigger_files::lock(&path.with_extension("lock")).map_err(failed)?;
         let mut entries = read(path)?;
         change(&mut entries);
         let text = serde_json::to_string_pretty(&entries).unwrap_or_default();
-        let new = path.with_extension("new");
-        // What a killed process left may be readable by others.
-        match std::fs::remove_file(&new) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let mut file = private(&new, true).map_err(failed)?;
-        file.write_all(text.as_bytes())
-            .and_then(|()| file.sync_all())
-            .and_then(|()| std::fs::rename(&new, path))
-            .map_err(failed)
+        outrigger_files::replace(path, text.as_bytes(), Readers::Owner).map_err(failed)
     }
-}
-
-fn private(path: &Path, fresh: bool) -> std::io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(!fresh)
-        .create_new(fresh)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
 }
 
 /// The entries of a file; none when there is no file.

@@ -33,7 +33,6 @@ mod resolved;
 mod responses;
 mod retry;
 mod secret;
-mod sse;
 mod stream;
 #[cfg(test)]
 mod testing;

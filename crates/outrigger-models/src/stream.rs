@@ -17,11 +17,13 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::answer::{Answer, Way};
 use crate::error::ModelError;
 use crate::retry::{Deadlines, RetryPolicy};
-use crate::sse::{SseEvent, SseParser};
 use crate::wire::{Decode, MakeDecoder, Progress, Target};
+use outrigger_sse::{Event as SseEvent, Parser};
 
 /// Longest error answer that is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
+/// Longest event of a stream.
+const MAX_EVENT: usize = 32 * 1024 * 1024;
 /// Longest answer in one JSON document.
 const MAX_WHOLE_BODY: usize = 64 * 1024 * 1024;
 /// After the answer is complete, the rest of the body (usually nothing) is awaited so long, so that the connection can
@@ -90,7 +92,7 @@ enum State {
 
 struct Reading {
     response: Answer,
-    parser: SseParser,
+    parser: Parser,
     decoder: Box<dyn Decode>,
     /// The body so far, when it is one JSON document.
     whole: Option<Vec<u8>>,
@@ -180,7 +182,7 @@ impl Driver {
         Ok(Reading {
             whole: (kind == "application/json").then(Vec::new),
             response,
-            parser: SseParser::default(),
+            parser: Parser::new(MAX_EVENT),
             decoder: (self.prepared.decoder)(),
             next_by: first_by,
         })
@@ -226,8 +228,8 @@ impl Driver {
                     if whole.len() > MAX_WHOLE_BODY {
                         return Err(self.bad_stream("the answer is longer than 64 MiB"));
                     }
-                } else if !reading.parser.feed(&bytes, &mut events) {
-                    return Err(self.bad_stream("a line is longer than 32 MiB"));
+                } else if let Err(error) = reading.parser.feed(&bytes, &mut events) {
+                    return Err(self.bad_stream(&error.to_string()));
                 }
             }
         }

@@ -5,8 +5,8 @@ use outrigger_protocol::model::{
 };
 use serde_json::json;
 
-use crate::sse::SseParser;
 use crate::wire::{Decode, Progress};
+use outrigger_sse::Parser;
 
 pub(crate) fn text(text: &str) -> Content {
     Content::Text { text: text.into() }
@@ -67,10 +67,10 @@ pub(crate) fn compact(events: &[StreamEvent]) -> String {
 }
 
 fn decode(chunks: &[&[u8]], mut decoder: Box<dyn Decode>) -> String {
-    let (mut parser, mut out) = (SseParser::default(), Vec::new());
+    let (mut parser, mut out) = (Parser::new(1 << 20), Vec::new());
     let mut events = Vec::new();
     for chunk in chunks {
-        assert!(parser.feed(chunk, &mut events));
+        parser.feed(chunk, &mut events).unwrap();
     }
     parser.finish(&mut events);
     for event in events {

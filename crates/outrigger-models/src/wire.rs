@@ -10,7 +10,7 @@ use crate::error::ModelError;
 use crate::refusal::Refusal;
 use crate::retry::{asked_wait, is_retryable_status};
 use crate::secret::Secrets;
-use crate::sse::SseEvent;
+use outrigger_sse::Event as SseEvent;
 
 /// Whether a decoder expects more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,10 @@
 //! What outlives the process: up to where messages were taken, and which session a chat talks to.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use outrigger_files::Readers;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -75,23 +73,9 @@ impl State {
         if new == *kept {
             return Ok(());
         }
-        let write = || -> std::io::Result<()> {
-            // The first agent makes it, and there may be none yet.
-            if let Some(folder) = self.path.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            let beside = self.path.with_extension("new");
-            let mut file = fs::OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&beside)?;
-            file.write_all(&serde_json::to_vec(&new)?)?;
-            file.sync_data()?;
-            fs::rename(&beside, &self.path)
-        };
-        write().map_err(|error| format!("{} cannot be written: {error}", self.path.display()))?;
+        let text = serde_json::to_vec(&new).map_err(|error| error.to_string())?;
+        outrigger_files::replace(&self.path, &text, Readers::Owner)
+            .map_err(|error| format!("{} cannot be written: {error}", self.path.display()))?;
         *kept = new;
         Ok(())
     }
@@ -99,6 +83,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

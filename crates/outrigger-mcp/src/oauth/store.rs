@@ -1,11 +1,10 @@
 //! What is kept of logins: one JSON file that only its owner can read, in the form of the reference's `mcp-auth.json`.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
+use outrigger_files::Readers;
 use serde::{Deserialize, Serialize};
 
 use super::now;
@@ -165,30 +164,12 @@ impl TokenStore {
         let Some(path) = &self.path else {
             return Ok(());
         };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let lock = private(&path.with_extension("lock"))?;
-        lock.lock()?;
+        let _held = outrigger_files::lock(&path.with_extension("lock"))?;
         let mut all = self.read();
         change(&mut all);
-        let written = path.with_extension("new");
-        // One that a dead process left may have been made by somebody else.
-        let _ = std::fs::remove_file(&written);
-        let mut file = private(&written)?;
-        file.write_all(serde_json::to_string_pretty(&all)?.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&written, path)
+        let text = serde_json::to_vec_pretty(&all)?;
+        outrigger_files::replace(path, &text, Readers::Owner)
     }
-}
-
-fn private(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use outrigger_protocol::model::{StreamEvent, Usage};
 use serde_json::{Value, json};
 
-use crate::sse::SseEvent;
 use crate::wire::{Decode, Failure, Progress, brief};
+use outrigger_sse::Event as SseEvent;
 
 #[derive(Debug)]
 enum Block {

@@ -3,8 +3,8 @@
 use outrigger_protocol::model::{StreamEvent, Usage};
 use serde_json::{Value, json};
 
-use crate::sse::SseEvent;
 use crate::wire::{Decode, Failure, Progress, brief};
+use outrigger_sse::Event as SseEvent;
 
 /// A block that is open.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use outrigger_protocol::model::{StreamEvent, Usage};
 use serde_json::{Value, json};
 
 use crate::json_scan::{JsonScan, is_json};
-use crate::sse::SseEvent;
 use crate::wire::{Decode, Failure, Progress, brief};
+use outrigger_sse::Event as SseEvent;
 
 #[derive(Debug)]
 struct Call {

@@ -4,8 +4,8 @@ use outrigger_protocol::model::{StreamEvent, Usage};
 use outrigger_protocol::own::{ProviderPiece, ProviderUsage};
 use serde_json::{Value, json};
 
-use crate::sse::SseEvent;
 use crate::wire::{Decode, Failure, Progress};
+use outrigger_sse::Event as SseEvent;
 
 /// One answer is no longer than this, in bytes of its pieces.
 const MOST: usize = 64 << 20;

@@ -19,10 +19,13 @@ fn project() -> Project {
     project
 }
 
-fn kill(plugins: &Plugins, id: &str) {
-    let pid = i32::try_from(status(plugins, id).pid.unwrap()).unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+/// Kills a plugin's process, and waits until the host knows: a call that was on its way would be lost with it.
+async fn kill(plugins: &Plugins, id: &str) {
+    let killed = status(plugins, id).pid.unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(killed).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let is_known = || status(plugins, id).pid != Some(killed);
+    wait_for("the end of the process", is_known).await;
 }
 
 async fn heard(plugins: &Plugins) -> String {
@@ -62,7 +65,7 @@ async fn what_is_suspended_stays_suspended() {
     let generation = plugins.reload("a").await.unwrap();
     assert_eq!(status(&plugins, "b").stage, Stage::Suspended);
     assert_eq!(heard(&plugins).await, "a1 | a ok");
-    kill(&plugins, "a");
+    kill(&plugins, "a").await;
     for _ in 0..3 {
         let now = heard(&plugins).await;
         assert!(!now.contains('b'), "{now}");
@@ -259,7 +262,7 @@ async fn a_hosted_process_ends_when_its_host_is_off() {
     );
     let plugins = project.load(vec![spec]).await;
     let hosted = status(&plugins, "acme>in").pid.unwrap();
-    kill(&plugins, "acme");
+    kill(&plugins, "acme").await;
     system(&plugins).await;
     wait_for("off", || status(&plugins, "acme>in").stage == Stage::Off).await;
     wait_for("the end of its process", || !runs(hosted)).await;
@@ -287,7 +290,7 @@ async fn a_new_config_hook_is_called() {
     let warnings = status(&plugins, "a").warnings.concat();
     assert!(warnings.contains("/extra"), "{warnings}");
     // It is called again when its process is started again.
-    kill(&plugins, "a");
+    kill(&plugins, "a").await;
     assert_eq!(heard(&plugins).await, "x/y | a ok");
 }
 
@@ -365,7 +368,7 @@ async fn states_are_told() {
     assert_eq!(states("a"), "register activate");
     assert_eq!(states("bad"), "register fail");
     assert_eq!(states("off"), "register deactivate");
-    kill(&plugins, "a");
+    kill(&plugins, "a").await;
     heard(&plugins).await;
     assert_eq!(states("a"), "register activate", "a restart is none");
     plugins.suspend("a").await.unwrap();

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use strsim::generic_levenshtein;
+
 use super::Spans;
 use super::lines::{Line, span, split};
 
@@ -112,20 +114,5 @@ fn alike(a: &str, b: &str) -> f64 {
     if most > LONGEST {
         return 0.0;
     }
-    1.0 - distance(&a, &b) as f64 / most as f64
-}
-
-// Levenshtein distance, one row at a time.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.iter().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let cost = corner + usize::from(ca != cb);
-            corner = row[j + 1];
-            row[j + 1] = cost.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
+    1.0 - generic_levenshtein(&a, &b) as f64 / most as f64
 }

@@ -1,22 +1,53 @@
 //! An incremental parser for `text/event-stream`, as the WHATWG HTML standard defines it (section 9.2.6).
 //!
+//! ```
+//! use outrigger_sse::Parser;
+//!
+//! let mut parser = Parser::new(1024);
+//! let mut events = Vec::new();
+//! parser.feed(b"event: greeting\ndata: hel", &mut events)?;
+//! parser.feed(b"lo\n\n", &mut events)?;
+//! assert_eq!(events[0].name, "greeting");
+//! assert_eq!(events[0].data, "hello");
+//! # Ok::<(), outrigger_sse::TooLong>(())
+//! ```
+//!
 //! Law (property test): the events do not depend on how the bytes were cut into chunks.
+
+use std::fmt;
 
 /// One event of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SseEvent {
+pub struct Event {
     /// Value of the last `event:` line, empty when there was none.
-    pub(crate) name: String,
+    pub name: String,
     /// The `data:` lines, joined by newlines.
-    pub(crate) data: String,
+    pub data: String,
 }
 
-/// A line may not be longer than this; a stream that exceeds it is not an event stream.
-pub(crate) const MAX_LINE: usize = 32 * 1024 * 1024;
+/// An event is longer than the parser's limit. Nothing after it can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// Bytes.
+    pub limit: usize,
+}
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a server-sent event is longer than {} MiB",
+            self.limit >> 20
+        )
+    }
+}
+
+impl std::error::Error for TooLong {}
 
 /// The parser. Bytes in, events out.
-#[derive(Debug, Default)]
-pub(crate) struct SseParser {
+#[derive(Debug)]
+pub struct Parser {
+    limit: usize,
     line: Vec<u8>,
     name: String,
     data: String,
@@ -26,10 +57,26 @@ pub(crate) struct SseParser {
     begun: bool,
 }
 
-impl SseParser {
-    /// Takes the next bytes and adds the events that they complete to `out`. False when a line is longer than
-    /// [`MAX_LINE`].
-    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<SseEvent>) -> bool {
+impl Parser {
+    /// A parser of events that have at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            line: Vec::new(),
+            name: String::new(),
+            data: String::new(),
+            has_data: false,
+            after_cr: false,
+            begun: false,
+        }
+    }
+
+    /// Takes the next bytes and adds the events that they complete to `out`.
+    ///
+    /// # Errors
+    /// [`TooLong`]: the event that has begun is longer than the limit.
+    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) -> Result<(), TooLong> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if self.after_cr {
@@ -41,27 +88,36 @@ impl SseParser {
             }
             let Some(end) = rest.iter().position(|b| matches!(b, b'\n' | b'\r')) else {
                 self.line.extend_from_slice(rest);
-                return self.line.len() <= MAX_LINE;
+                return self.check();
             };
             let (head, tail) = rest.split_at(end);
             self.line.extend_from_slice(head);
             self.after_cr = tail.first() == Some(&b'\r');
             rest = tail.get(1..).unwrap_or_default();
             self.end_line(out);
+            self.check()?;
         }
-        true
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), TooLong> {
+        let held = self.line.len() + self.name.len() + self.data.len();
+        match held > self.limit {
+            true => Err(TooLong { limit: self.limit }),
+            false => Ok(()),
+        }
     }
 
     /// The stream has ended. Unlike the standard's, an event without its empty line counts: servers that close right
     /// after the last `data:` line exist.
-    pub(crate) fn finish(&mut self, out: &mut Vec<SseEvent>) {
+    pub fn finish(&mut self, out: &mut Vec<Event>) {
         if !self.line.is_empty() {
             self.end_line(out);
         }
         self.dispatch(out);
     }
 
-    fn end_line(&mut self, out: &mut Vec<SseEvent>) {
+    fn end_line(&mut self, out: &mut Vec<Event>) {
         let bytes = std::mem::take(&mut self.line);
         let mut text = String::from_utf8_lossy(&bytes);
         if !self.begun {
@@ -93,10 +149,10 @@ impl SseParser {
         self.line.clear();
     }
 
-    fn dispatch(&mut self, out: &mut Vec<SseEvent>) {
+    fn dispatch(&mut self, out: &mut Vec<Event>) {
         let name = std::mem::take(&mut self.name);
         if std::mem::take(&mut self.has_data) {
-            out.push(SseEvent {
+            out.push(Event {
                 name,
                 data: std::mem::take(&mut self.data),
             });
@@ -109,18 +165,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse(chunks: &[&[u8]]) -> Vec<SseEvent> {
-        let mut parser = SseParser::default();
+    fn parse(chunks: &[&[u8]]) -> Vec<Event> {
+        let mut parser = Parser::new(1024);
         let mut out = Vec::new();
         for chunk in chunks {
-            assert!(parser.feed(chunk, &mut out));
+            parser.feed(chunk, &mut out).unwrap();
         }
         parser.finish(&mut out);
         out
     }
 
-    fn event(name: &str, data: &str) -> SseEvent {
-        SseEvent {
+    fn event(name: &str, data: &str) -> Event {
+        Event {
             name: name.into(),
             data: data.into(),
         }
@@ -148,7 +204,7 @@ mod tests {
             ("", &[]),
         ];
         for (text, want) in table {
-            let want: Vec<SseEvent> = want.iter().map(|(n, d)| event(n, d)).collect();
+            let want: Vec<Event> = want.iter().map(|(n, d)| event(n, d)).collect();
             let bytes = text.as_bytes();
             for cut in 0..=bytes.len() {
                 let (a, b) = bytes.split_at(cut);
@@ -156,6 +212,23 @@ mod tests {
             }
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
             assert_eq!(parse(&single), want, "{text:?} byte by byte");
+        }
+    }
+
+    #[test]
+    fn an_event_over_the_limit_ends_the_stream_wherever_it_grows() {
+        let long = "x".repeat(40);
+        for (text, fits) in [
+            (format!("data: {long}\n\n"), false),
+            (format!("data: {long}"), false),
+            ("data: 12345678\n".repeat(5), false),
+            (format!("event: {long}\ndata\n\n"), false),
+            ("data: 12345678\n\n".repeat(50), true),
+        ] {
+            let mut parser = Parser::new(32);
+            let mut out = Vec::new();
+            let fed = parser.feed(text.as_bytes(), &mut out);
+            assert_eq!(fed.is_ok(), fits, "{text:?}");
         }
     }
 

@@ -1,0 +1,150 @@
+//! Replacing whole files: a reader, and whoever comes after a crash, finds the old file or the new one and no half of one.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Who may read a file that is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Its owner (mode 0600). A link in its place is replaced.
+    Owner,
+    /// Who could read the file before, and of a new one whom the umask leaves. A link in its place is followed.
+    AsBefore,
+}
+
+/// Writes a new file beside `path`, syncs it and renames it over `path`. Missing folders are made.
+///
+/// # Errors
+/// What the system says; the old file is still there then.
+pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
+    let target = match readers {
+        Readers::Owner => path.to_path_buf(),
+        Readers::AsBefore => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
+    };
+    if let Some(folder) = target.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let draft = draft(&target);
+    let written = write(&draft, &target, bytes, readers);
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&draft);
+    })
+}
+
+fn write(draft: &Path, target: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
+    let mode = if readers == Readers::Owner {
+        0o600
+    } else {
+        0o666
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(draft)?;
+    if readers == Readers::AsBefore
+        && let Ok(old) = fs::metadata(target)
+    {
+        file.set_permissions(Permissions::from_mode(old.permissions().mode()))?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(draft, target)
+}
+
+/// A name that no other writer has, in the same folder. `create_new` refuses what was put there.
+fn draft(target: &Path) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}.{}.{number}.new", std::process::id()))
+}
+
+/// A lock between processes (`flock`). It is released when this is dropped, and with the process that holds it.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
+
+/// Waits for the lock of the file `path`, which is made where it is missing, with its folders.
+///
+/// # Errors
+/// What the system says.
+pub fn lock(path: &Path) -> io::Result<Lock> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    file.lock()?;
+    Ok(Lock(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_with_the_readers_it_should_have() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("open"), "old").unwrap();
+        fs::set_permissions(at("open"), Permissions::from_mode(0o640)).unwrap();
+        for (name, to) in [("link", "open"), ("secret-link", "open")] {
+            symlink(to, at(name)).unwrap();
+        }
+        for (name, readers, mode, is_link) in [
+            ("open", Readers::AsBefore, 0o640, false),
+            ("link", Readers::AsBefore, 0o640, true),
+            ("secret-link", Readers::Owner, 0o600, false),
+            ("new/folder/secret", Readers::Owner, 0o600, false),
+        ] {
+            replace(&at(name), name.as_bytes(), readers).unwrap();
+            assert_eq!(fs::read_to_string(at(name)).unwrap(), name);
+            assert_eq!(
+                fs::metadata(at(name)).unwrap().mode() & 0o777,
+                mode,
+                "{name}"
+            );
+            assert_eq!(at(name).is_symlink(), is_link, "{name}");
+        }
+        assert_eq!(fs::read_to_string(at("open")).unwrap(), "link");
+        // No draft is left, not even by one that failed.
+        fs::create_dir(at("folder")).unwrap();
+        replace(&at("folder"), b"", Readers::Owner).unwrap_err();
+        let names = fs::read_dir(dir.path()).unwrap();
+        let drafts = names.filter(|it| {
+            it.as_ref()
+                .unwrap()
+                .file_name()
+                .to_string_lossy()
+                .ends_with(".new")
+        });
+        assert_eq!(drafts.count(), 0);
+    }
+
+    #[test]
+    fn writers_at_once_leave_one_whole_file_and_no_change_is_lost_under_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("count");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        let _held = lock(&file.with_extension("lock")).unwrap();
+                        let before = fs::read_to_string(&file).unwrap_or_default();
+                        replace(&file, format!("{before}x").as_bytes(), Readers::Owner).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_to_string(&file).unwrap().len(), 100);
+    }
+}
