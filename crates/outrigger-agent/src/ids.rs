@@ -53,7 +53,7 @@ pub(crate) fn part() -> PartId {
 /// A name of two words for what has none.
 #[must_use]
 pub fn name() -> String {
-    crate::session::slug(seed())
+    crate::session::sessions::slug(seed())
 }
 /// A new terminal identifier: they sort by their age, as all others do.
 pub(crate) fn pty() -> String {

@@ -405,13 +405,13 @@ mod tests {
         let repo = Repo::of(&[
             ("crates/outrigger-plugins/src/pipeline.rs", make),
             ("crates/outrigger-kernel/src/hooks/chain.rs", make),
-            ("crates/outrigger-agent/src/offer.rs", make),
-            ("crates/outrigger-agent/src/drive.rs", "nothing"),
+            ("crates/outrigger-agent/src/tools/tool_catalog.rs", make),
+            ("crates/outrigger-agent/src/turn/drive.rs", "nothing"),
         ]);
         assert_eq!(
             chains(&repo),
             [
-                "crates/outrigger-agent/src/offer.rs makes a chain of hooks; only crates/outrigger-plugins/src/pipeline.rs does"
+                "crates/outrigger-agent/src/tools/tool_catalog.rs makes a chain of hooks; only crates/outrigger-plugins/src/pipeline.rs does"
             ]
         );
     }

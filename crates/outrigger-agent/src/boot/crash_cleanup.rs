@@ -1,0 +1,178 @@
+//! Turns that a dead process left and that nobody goes on with: what is open in them is closed.
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::log::{LogRecord, TurnStep};
+use outrigger_protocol::message::{
+    MessageInfo, MessageWithParts, NamedError, PartKind, PartTime, TextPart, ToolState,
+};
+use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::turn::Input;
+
+use crate::error::AgentError;
+use crate::ids::now;
+use crate::state::Agent;
+
+impl Agent {
+    /// Closes what a dead process left open in the sessions of subagents: their parent does not wait for them any more.
+    pub(crate) async fn close_children(&self, id: &SessionId) -> Result<(), AgentError> {
+        let mut waiting = self.inner.store.children(id)?;
+        while let Some(child) = waiting.pop() {
+            waiting.extend(self.inner.store.children(&child.id)?);
+            // A session that another process works on is that process's business.
+            if let Ok(_owner) = self.own(&child.id) {
+                self.close_open(
+                    &child.id,
+                    "the turn that started this subagent was interrupted",
+                )
+                .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes commands of the user (see [`Self::shell`]) that a dead process left: they belong to no turn.
+    pub(crate) async fn close_shells(
+        &self,
+        id: &SessionId,
+        history: &[MessageWithParts],
+    ) -> Result<bool, AgentError> {
+        // The message of a prompt that is stored beside a running turn changes nothing of that turn.
+        if self
+            .inner
+            .store
+            .open_turns()?
+            .iter()
+            .any(|(_, session)| session == id)
+        {
+            return Ok(false);
+        }
+        let error = NamedError::new(
+            "TurnAbandonedError",
+            "The program that ran this was ended before it was over",
+        );
+        let events = closings(id, history.to_vec(), &error, now());
+        let any = !events.is_empty();
+        if any {
+            self.inner.commit(Vec::new(), events).await?;
+        }
+        Ok(any)
+    }
+
+    /// Closes the open turns of a session that this process has taken.
+    pub(crate) async fn close_open(&self, id: &SessionId, why: &str) -> Result<(), AgentError> {
+        for (turn, _) in self
+            .inner
+            .store
+            .open_turns()?
+            .into_iter()
+            .filter(|(_, session)| session == id)
+        {
+            self.abandon(id, &turn, why).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes a turn that nobody can go on with: open parts get their end, and the log says why.
+    pub(crate) async fn abandon(
+        &self,
+        id: &SessionId,
+        turn: &TurnId,
+        why: &str,
+    ) -> Result<(), AgentError> {
+        let at = now();
+        let error = NamedError::new(
+            "TurnAbandonedError",
+            format!("This turn was interrupted and could not be gone on with: {why}"),
+        );
+        let mut events = closings(id, self.inner.store.messages(id)?, &error, at);
+        events.push(Event::SessionError {
+            session_id: Some(id.clone()),
+            error,
+        });
+        events.push(Event::SessionStatus {
+            session_id: id.clone(),
+            status: SessionStatus::Idle,
+        });
+        events.push(Event::SessionIdle {
+            session_id: id.clone(),
+        });
+        let steps = self.inner.store.turn_steps(turn)?;
+        let step = TurnStep {
+            turn: turn.clone(),
+            session_id: id.clone(),
+            n: steps.last().map_or(0, |step| step.n + 1),
+            at,
+            input: Input::Cancel,
+            intents: Vec::new(),
+            digest: String::new(),
+            last: true,
+            abandoned: Some(why.to_owned()),
+        };
+        self.inner
+            .commit(vec![LogRecord::TurnStep(Box::new(step))], events)
+            .await
+    }
+}
+
+/// The ends of messages and parts that have none.
+fn closings(
+    id: &SessionId,
+    messages: Vec<MessageWithParts>,
+    error: &NamedError,
+    at: u64,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    for message in messages {
+        let MessageInfo::Assistant(mut info) = message.info else {
+            continue;
+        };
+        if info.time.completed.is_some() {
+            continue;
+        }
+        for mut part in message.parts {
+            if close_part(&mut part.kind, at) {
+                events.push(Event::PartUpdated {
+                    session_id: id.clone(),
+                    part: Box::new(part),
+                    time: at,
+                });
+            }
+        }
+        info.time.completed = Some(at);
+        info.error = Some(error.clone());
+        events.push(Event::MessageUpdated {
+            session_id: id.clone(),
+            info: Box::new(MessageInfo::Assistant(info)),
+        });
+    }
+    events
+}
+
+/// Gives an open part its end; false for one that has it.
+fn close_part(kind: &mut PartKind, at: u64) -> bool {
+    match kind {
+        PartKind::Text(TextPart {
+            time: Some(time), ..
+        }) if time.end.is_none() => time.end = Some(at),
+        PartKind::Reasoning(body) if body.time.end.is_none() => body.time.end = Some(at),
+        PartKind::Tool(call) if !call.state.is_final() => {
+            let start = match &call.state {
+                ToolState::Running { time, .. } => time.start,
+                _ => at,
+            };
+            call.state = ToolState::Error {
+                input: call.state.input().clone(),
+                error: outrigger_kernel::turn::INTERRUPTED.to_owned(),
+                metadata: None,
+                time: PartTime {
+                    start,
+                    end: Some(at),
+                    ..PartTime::default()
+                },
+            };
+        }
+        _ => return false,
+    }
+    true
+}

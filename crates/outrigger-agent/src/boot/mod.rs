@@ -1,0 +1,10 @@
+//! Starting an agent, and what it leaves when it ends.
+
+pub(crate) mod background;
+pub(crate) mod crash_cleanup;
+pub(crate) mod flags;
+pub(crate) mod notices;
+pub(crate) mod reviews;
+pub(crate) mod settings_file;
+pub(crate) mod start;
+pub(crate) mod strict;

@@ -1,0 +1,109 @@
+//! What becomes of plugins while they run, told to everyone as events: breakers, restarts, a process of its own, off.
+//!
+//! The kinds are ours (`outrigger.plugin.*`); the reference has none of this. Clients that do not know them pass them
+//! over.
+
+use std::sync::Arc;
+
+use outrigger_plugins::{Notice, NoticeFn, Stage};
+use outrigger_protocol::Object;
+use outrigger_protocol::event::{CustomEvent, Event};
+use outrigger_protocol::message::NamedError;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::bus::numbered;
+use crate::state::Inner;
+
+/// Told from where it happens. There is one for each restart or turn of a breaker, so the queue needs no bound.
+pub(crate) fn channel() -> (NoticeFn, UnboundedReceiver<Notice>) {
+    let (sender, receiver) = unbounded_channel();
+    let told = move |notice| {
+        // Nobody listens any more when the agent ends.
+        let _ = sender.send(notice);
+    };
+    (Arc::new(told), receiver)
+}
+
+/// Passes them on as events, in order.
+pub(crate) fn bind(inner: &Arc<Inner>, mut notices: UnboundedReceiver<Notice>) {
+    let owner = Arc::downgrade(inner);
+    tokio::spawn(async move {
+        while let Some(notice) = notices.recv().await {
+            let Some(inner) = owner.upgrade() else { return };
+            // Each start brings these for each plugin: clients are told, and nothing is kept.
+            if notice.is_of_itself() {
+                inner.bus.tell(Arc::new(numbered(event(&notice))));
+                continue;
+            }
+            if let Err(error) = inner.commit(Vec::new(), vec![event(&notice)]).await {
+                tracing::warn!("[plugin] {error}");
+            }
+        }
+    });
+}
+
+/// Tells clients which plugins could not be loaded, as the reference does (facts 3.2): an error without a session. Plugins
+/// are not told; in the reference, too, none listens by then.
+pub(crate) fn failed(inner: &Inner) {
+    let plugins = inner.plugins.list();
+    let failed = plugins
+        .iter()
+        .filter(|plugin| plugin.stage == Stage::Failed);
+    for plugin in failed {
+        let why = plugin.cause.as_ref().map(|cause| cause.message.as_str());
+        let message = format!(
+            "Plugin {} could not be loaded: {}",
+            plugin.spec,
+            why.unwrap_or("no reason was given")
+        );
+        let event = Event::SessionError {
+            session_id: None,
+            error: NamedError::new("UnknownError", message),
+        };
+        inner.bus.tell(Arc::new(numbered(event)));
+    }
+}
+
+fn event(notice: &Notice) -> Event {
+    let mut properties = match json!(notice) {
+        Value::Object(properties) => properties,
+        _ => Object::new(),
+    };
+    let kind = properties.remove("kind");
+    let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+    Event::Custom(CustomEvent {
+        depth: 0,
+        kind: format!("outrigger.plugin.{kind}"),
+        properties,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use outrigger_plugins::BreakerState;
+
+    use super::*;
+
+    #[test]
+    fn the_kind_of_the_event_is_that_of_the_notice() {
+        let breaker = Notice::Breaker {
+            plugin: "slow".into(),
+            hook: "chat.params".into(),
+            state: BreakerState::Open,
+            pause_ms: Some(60_000),
+        };
+        assert_eq!(
+            json!(event(&breaker)),
+            json!({"type": "outrigger.plugin.breaker", "properties": {"plugin": "slow", "hook": "chat.params", "state": "open", "pause_ms": 60_000}})
+        );
+        let off = Notice::Off {
+            plugin: "slow".into(),
+            cause: "why".into(),
+        };
+        assert_eq!(
+            json!(event(&off)),
+            json!({"type": "outrigger.plugin.off", "properties": {"plugin": "slow", "cause": "why"}})
+        );
+    }
+}

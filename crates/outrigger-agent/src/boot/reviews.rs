@@ -1,0 +1,48 @@
+//! What is looked at without starting anything: `outrigger plugin review` and `verify`.
+
+use outrigger_plugins::Snapshot;
+use outrigger_sandbox::Spawner;
+use outrigger_workspace::Place;
+
+use crate::boot::start::{Boot, worktree};
+use crate::error::AgentError;
+
+/// What `outrigger plugin review` looks at: the plugins and tool files of a folder, none of them started.
+///
+/// # Errors
+/// A configuration that cannot be read, a process that cannot start others.
+pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
+    let place = Place::find(&boot.directory);
+    let config = boot.load(&place)?;
+    let (mut plugins, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
+    // What takes nobody's place until it is trusted can be looked at.
+    plugins.extend(skipped_for(skipped, "Untrusted"));
+    Ok(outrigger_plugins::ReviewOptions {
+        plugins,
+        rules: config.settings.trust.clone(),
+        data: boot.folders.data.clone(),
+        cache: boot.folders.cache.clone(),
+        project: outrigger_plugins::project_of(&place.directory, &worktree(&place)),
+        spawner: Spawner::new()?,
+    })
+}
+
+/// The same for `outrigger plugin verify`: with the plugins that are left out for their signature.
+///
+/// # Errors
+/// As [`review_options`].
+pub fn verify_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
+    let mut options = review_options(boot)?;
+    let config = boot.load(&Place::find(&boot.directory))?;
+    let (_, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
+    options.plugins.extend(skipped_for(skipped, "Signature"));
+    Ok(options)
+}
+
+fn skipped_for(
+    skipped: Vec<outrigger_config::SkippedPlugin>,
+    why: &str,
+) -> impl Iterator<Item = outrigger_config::PluginSpec> {
+    let of = move |it: &outrigger_config::SkippedPlugin| matches!(&it.reason, outrigger_config::SkipReason::NotAdmitted { reason, .. } if reason == why);
+    skipped.into_iter().filter(of).map(|it| it.plugin)
+}

@@ -1,0 +1,139 @@
+//! Why the user is asked about a tool call whatever the rules allow: a command hook wants it, or a plugin changed the call and
+//! was not granted that.
+
+use std::collections::BTreeSet;
+
+use outrigger_permissions::approval::{Insistence, Lacking};
+use outrigger_plugins::Grant;
+use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
+use outrigger_protocol::tool::ToolCall;
+use serde_json::Value;
+
+use crate::state::Inner;
+
+/// Characters that are shown of an argument's old value.
+const MOST_SHOWN: usize = 200;
+
+impl Inner {
+    /// Whether the user is to be asked about the call whatever the rules allow; `before` and `after` are what the hooks in
+    /// front of it were given and what they left, `records` what each of them did, `provider` the one whose model made it.
+    /// With its own tools a plugin does as it likes: they run in its box.
+    pub(crate) fn insistence(
+        &self,
+        call: &ToolCall,
+        provider: Option<&str>,
+        records: &[HookRecord],
+        before: &Value,
+        after: &Value,
+    ) -> Option<Insistence> {
+        let hook = self.plugins.insists(&call.session_id.0, &call.call_id.0);
+        let hook = hook.map(Insistence::Hook);
+        let (before, after) = (before.get("args"), after.get("args"));
+        let foreign = |plugin: &PluginId| !self.owns_tool(plugin, &call.tool);
+        let rewritten = (before != after).then(|| {
+            let what = format!("changed the call: {}", changes(before, after));
+            let changed = records.iter().filter(|it| it.decision == Decision::Patch);
+            changed
+                .filter(|it| foreign(&it.plugin))
+                .find_map(|it| self.lacks(&it.plugin, Grant::Rewrite, &what))
+        });
+        let asked = || {
+            let speaker = self.caller(provider?).plugin_id()?;
+            let what = "speaks for the model that made the call";
+            foreign(&speaker)
+                .then(|| self.lacks(&speaker, Grant::Model, what))
+                .flatten()
+        };
+        let ungranted = rewritten.flatten().or_else(asked);
+        ungranted.map(Insistence::Ungranted).or(hook)
+    }
+
+    /// What `plugin` did without the grant, and what gives it; `None` where it has the grant.
+    pub(crate) fn lacks(&self, plugin: &PluginId, grant: Grant, what: &str) -> Option<Lacking> {
+        let key = self.plugins.grant_missing(plugin, grant)?;
+        if self.questions.is_granted(plugin, grant) {
+            return None;
+        }
+        let word = grant.key();
+        let (who, table) = match plugin.0 == UNKNOWN_PLUGIN {
+            true => (
+                "a plugin of a process that several share".to_owned(),
+                "[plugins.NAME]".to_owned(),
+            ),
+            false => (
+                format!("the plugin {}", plugin.0),
+                format!("[plugins.\"{key}\"]"),
+            ),
+        };
+        let why = format!(
+            "{who} {what} (`{word} = true` under {table} in your own outrigger.toml grants that)"
+        );
+        Some(Lacking {
+            plugin: plugin.clone(),
+            grant,
+            name: (plugin.0 != UNKNOWN_PLUGIN).then_some(key),
+            why,
+        })
+    }
+}
+
+/// What became of which argument, for whoever is asked about the call; long values are cut.
+fn changes(before: Option<&Value>, after: Option<&Value>) -> String {
+    let shown = |value: Option<&Value>| {
+        let text = match value {
+            None => return "nothing".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        match text.char_indices().nth(MOST_SHOWN) {
+            Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+            None => format!("`{text}`"),
+        }
+    };
+    let field = |value: Option<&Value>, key: &str| value.and_then(|it| it.get(key)).cloned();
+    let keys = [before, after].into_iter().flatten();
+    let keys = keys.filter_map(Value::as_object).flat_map(|it| it.keys());
+    let keys: BTreeSet<&String> = keys.collect();
+    let told = keys.into_iter().filter_map(|key| {
+        let (old, new) = (field(before, key), field(after, key));
+        (old != new).then(|| format!("`{key}` was {}", shown(old.as_ref())))
+    });
+    let told: Vec<String> = told.collect();
+    match told.is_empty() {
+        true => format!("its arguments were {}", shown(before)),
+        false => told.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_changed_is_told_with_its_old_value() {
+        let long = "x".repeat(MOST_SHOWN + 1);
+        let cut = format!("`a` was `{}…`", "x".repeat(MOST_SHOWN));
+        for (before, after, want) in [
+            (
+                json!({"a": "ls", "b": 1}),
+                json!({"a": "id", "b": 1}),
+                "`a` was `ls`",
+            ),
+            (
+                json!({"a": 1}),
+                json!({"a": 2, "b": 3}),
+                "`a` was `1`, `b` was nothing",
+            ),
+            (json!({"a": [1]}), json!({}), "`a` was `[1]`"),
+            (json!({"a": 1}), json!("text"), "`a` was `1`"),
+            (json!("one"), json!("two"), "its arguments were `one`"),
+            (json!({"a": long}), json!({"a": "y"}), cut.as_str()),
+        ] {
+            assert_eq!(changes(Some(&before), Some(&after)), want);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What clients ask about open questions, and their answers.
+
+use super::*;
+
+impl Agent {
+    /// Who answers what no rule answers.
+    #[must_use]
+    pub fn answering(&self) -> Answering {
+        self.inner.answering
+    }
+
+    /// Questions that wait for an answer.
+    #[must_use]
+    pub fn questions(&self) -> Vec<PermissionRequest> {
+        lock(&self.inner.questions.open)
+            .values()
+            .map(|it| it.request.clone())
+            .collect()
+    }
+
+    /// Why a reply by this plugin's client may not approve this question of the user's; `None` where it may.
+    #[must_use]
+    pub fn may_not_approve(&self, id: &PermissionId, plugin: &PluginId) -> Option<String> {
+        let why = match lock(&self.inner.questions.firm).get(id) {
+            Some(Firmness::Person) => "it is about what a plugin did",
+            Some(Firmness::Startup) => "it is about a file that makes something run later",
+            Some(Firmness::Asked) | None => return self.inner.may_not_approve(plugin),
+        };
+        Some(format!("only you may answer it: {why}"))
+    }
+
+    /// Why this plugin's client may not answer what the model asks the user; `None` where it may.
+    #[must_use]
+    pub fn may_not_answer(&self, plugin: &PluginId) -> Option<String> {
+        let what = "may not answer in the user's place";
+        let lacking = self.inner.lacks(plugin, Grant::Approve, what);
+        lacking.map(|it| it.why)
+    }
+
+    /// Why this plugin may not have a client send what the user has typed; `None` where it may.
+    #[must_use]
+    pub fn may_not_submit(&self, plugin: &PluginId) -> Option<String> {
+        let what = "may not send prompts in the user's place";
+        let lacking = self.inner.lacks(plugin, Grant::Prompt, what);
+        lacking.map(|it| it.why)
+    }
+
+    /// Answers a question; false when there is none of that identifier any more.
+    #[must_use]
+    pub fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
+        self.answer_with(id, reply, None, Actor::User)
+    }
+
+    /// Gives the plugin for good what it lacks, in the user's own `outrigger.toml`, and lets what is asked about be done. Answers
+    /// which file says so now; `None` where no grant is missing.
+    ///
+    /// # Errors
+    /// The file cannot be changed; the question stays.
+    pub fn grant(&self, id: &PermissionId) -> Result<Option<std::path::PathBuf>, AgentError> {
+        let open = lock(&self.inner.questions.open);
+        let missing = open.get(id).and_then(|it| it.request.missing_grant.clone());
+        let session = open.get(id).map(|it| it.request.session_id.clone());
+        drop(open);
+        let Some(missing) = missing else {
+            return Ok(None);
+        };
+        let Some(grant) = Grant::of_key(&missing.grant) else {
+            return Ok(None);
+        };
+        let file = crate::boot::settings_file::write_grant(
+            &self.inner.folders,
+            &missing.name,
+            grant,
+            true,
+        )?;
+        if let Some(session) = session {
+            let what = format!("{} of the plugin {}", missing.grant, missing.plugin);
+            self.inner.audit_grant(&session, &what, &[]);
+        }
+        lock(&self.inner.questions.granted).insert((missing.plugin, grant));
+        let _ = self.answer(id, Reply::Once);
+        Ok(Some(file))
+    }
+
+    /// Like [`Self::answer`], for whoever answers. A refusal with a message does not end the turn: the model reads what to do instead.
+    #[must_use]
+    pub fn answer_with(
+        &self,
+        id: &PermissionId,
+        reply: Reply,
+        message: Option<String>,
+        by: Actor,
+    ) -> bool {
+        let Some(Waiting {
+            request, answer, ..
+        }) = lock(&self.inner.questions.open).remove(id)
+        else {
+            return false;
+        };
+        let told = answer
+            .send((reply, message.filter(|m| !m.is_empty()), by.clone()))
+            .is_ok();
+        self.inner.answer_others(&request, reply, &by);
+        told
+    }
+}

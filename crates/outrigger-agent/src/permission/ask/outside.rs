@@ -1,0 +1,55 @@
+//! Whether a command that failed in its sandbox runs once more outside of it.
+
+use super::*;
+
+impl Inner {
+    /// Asks whether a command that failed in its sandbox runs once more outside of it. Only a person says yes, once: no rule, no plugin
+    /// and no `--auto`; a rule for `sandbox` says no.
+    pub(crate) async fn ask_person_outside(
+        self: &Arc<Self>,
+        asker: &Asker<'_>,
+        command: &str,
+        why: &str,
+    ) -> bool {
+        let denied = self.access.evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
+        if denied || self.answering != Answering::Ask {
+            return false;
+        }
+        let request = PermissionRequest {
+            id: ids::permission(),
+            session_id: asker.session_id.clone(),
+            permission: OUTSIDE.to_owned(),
+            patterns: vec![command.to_owned()],
+            always: Vec::new(),
+            metadata: json!({
+                "command": command,
+                "reason": format!("it failed in the sandbox of commands ({why}); run it once more, outside of it?"),
+            }),
+            tool: asker.tool.clone(),
+            provenance: asker.causes.clone(),
+            missing_grant: None,
+        };
+        let _firm = Firm::new(self, &request.id, Firmness::Person);
+        let asked = PermissionAsk {
+            permission: OUTSIDE.to_owned(),
+            patterns: vec![command.to_owned()],
+            ..PermissionAsk::default()
+        };
+        let answer = self.ask_user(request, (asked, true), Answering::Ask).await;
+        let by = if answer.is_ok() { "allow" } else { "deny" };
+        let mut causes = asker.causes.clone();
+        for actor in answer.iter().flat_map(|it| &it.by) {
+            causes = causes.with(actor.clone(), Deed::Answered, None);
+        }
+        self.audit_decision(crate::permission::audit::Decided {
+            session: asker.session_id,
+            call: asker.tool.as_ref().map(|tool| tool.call_id.as_str()),
+            permission: OUTSIDE,
+            patterns: &[command.to_owned()],
+            decision: by,
+            by: "the user",
+            causes,
+        });
+        answer.is_ok()
+    }
+}

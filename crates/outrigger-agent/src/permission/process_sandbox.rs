@@ -1,0 +1,204 @@
+//! The sandbox of each process that is started for the model: which rules and which profile it gets.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+use outrigger_config::settings::{Profile, Sandbox};
+use outrigger_permissions::command_sandbox::Around;
+use outrigger_permissions::deny_policy::{Forbidden, is_forbidden};
+use outrigger_permissions::sandbox_policy::{ConfineError, kept, ours};
+use outrigger_protocol::permission::Rule;
+use outrigger_sandbox::covers::{self, Cover, Kept};
+use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError};
+use outrigger_workspace::{Place, git_policy};
+
+use crate::state::Inner;
+
+/// What else of a project a process does not change.
+type MoreFn = fn(&Place) -> Result<Vec<PathBuf>, SandboxError>;
+
+/// What says which programs git starts: `.git`, file or folder, of the project and of every repository in it. Blocking.
+fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
+    let found = covers::find(&place.worktree, |path, _| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match name.eq_ignore_ascii_case(".git") {
+            true => Cover::ReadOnly,
+            false => Cover::None,
+        }
+    })?;
+    Ok(found.read_only)
+}
+
+static WARNED: Once = Once::new();
+
+impl Inner {
+    /// The box of a shell command under these rules; `None` where nothing is kept from it.
+    ///
+    /// # Errors
+    /// [`ConfineError`]: the process must not be started then.
+    pub(crate) async fn confine(&self, rules: Vec<Rule>) -> Result<Option<Policy>, ConfineError> {
+        let profile = self.config.settings.tools.sandbox;
+        self.confine_to(profile, rules, None, None).await
+    }
+
+    /// The box of a command that a person lets run outside of its sandbox: what rules deny and what is ours is kept from it.
+    ///
+    /// # Errors
+    /// As for [`Inner::confine`].
+    pub(crate) async fn confine_outside(
+        &self,
+        rules: Vec<Rule>,
+    ) -> Result<Option<Policy>, ConfineError> {
+        self.confine_to(Profile::Full, rules, None, None).await
+    }
+
+    /// Whether a command may leave its sandbox if a person says so: not where the policy of the machine has it in there.
+    pub(crate) fn may_leave_sandbox(&self) -> bool {
+        let mut policies = self.config.policies.iter();
+        !policies.any(|it| it.policy.sandbox.tools.is_some())
+    }
+
+    /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
+    /// option of a program it could (C9, 4). `reads`: what it reads besides the project, the system, temporary folders and what git
+    /// reads; without them everything.
+    ///
+    /// # Errors
+    /// As for [`Inner::confine`].
+    pub(crate) async fn confine_bridge(
+        &self,
+        rules: Vec<Rule>,
+        reads: Option<&[PathBuf]>,
+    ) -> Result<Option<Policy>, ConfineError> {
+        let home = &self.folders.home;
+        let reads = reads.map(|named| {
+            let gits = git_policy::reads(&self.place, home);
+            named.iter().cloned().chain(gits).collect()
+        });
+        let profile = match self.config.settings.tools.sandbox {
+            Profile::Full => Profile::WorkspaceWrite,
+            narrower => narrower,
+        };
+        self.confine_to(profile, rules, Some(gits), reads).await
+    }
+
+    /// Whether processes are kept from a file that is there, wherever the path leads; our own process reads it for nobody either.
+    /// Reads the disk.
+    pub(crate) fn is_kept_from_processes(&self, path: &Path, real: &Path) -> bool {
+        let ours = ours(&self.folders);
+        let mut kept = ours.hide.iter().chain(&ours.closed);
+        let rules = self.access.rules(&[&self.config.config.permission]);
+        rules.keeps(path)
+            || rules.keeps(real)
+            || kept.any(|it| it.canonicalize().is_ok_and(|it| real.starts_with(it)))
+            || self.is_forbidden(path)
+    }
+
+    /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is boxed.
+    ///
+    /// # Errors
+    /// [`ConfineError`]: the process must not be started then.
+    pub(crate) async fn kept_from_helpers(&self) -> Result<Option<Kept>, ConfineError> {
+        if self.config.settings.sandbox == Sandbox::Off {
+            return Ok(None);
+        }
+        let rules = self.config.config.permission.clone();
+        self.kept_under(rules, false, None).await.map(Some)
+    }
+
+    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too, and `more` besides.
+    async fn kept_under(
+        &self,
+        rules: Vec<Rule>,
+        homes: bool,
+        more: Option<MoreFn>,
+    ) -> Result<Kept, ConfineError> {
+        let (place, folders) = (self.place.clone(), self.folders.clone());
+        let (access, forbidden) = (self.access.clone(), Forbidden::of(&self.config, &place));
+        let again: CoversFn = Arc::new(move || {
+            let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
+            if let Some(more) = more {
+                found.read_only.extend(more(&place)?);
+            }
+            let all = folders.data.join("plugin-homes");
+            found
+                .hide
+                .extend(Some(all).filter(|path| homes && path.exists()));
+            Ok(found)
+        });
+        let first = Arc::clone(&again);
+        let found = tokio::task::spawn_blocking(move || first()).await;
+        let found = found.unwrap_or(Err(SandboxError::Stopped))?;
+        Ok(Kept::new(found, again))
+    }
+
+    async fn narrow(
+        &self,
+        profile: Profile,
+        reads: Option<Vec<PathBuf>>,
+    ) -> Result<Policy, ConfineError> {
+        let temporary = self.temporary.folder().map_err(ConfineError::Temporary)?;
+        let (config, place) = (self.config.clone(), self.place.clone());
+        let (folders, loopback) = (self.folders.clone(), self.loopback.clone());
+        let made = tokio::task::spawn_blocking(move || {
+            let around = Around {
+                config: &config,
+                place: &place,
+                folders: &folders,
+                temporary,
+                loopback,
+            };
+            around.policy(profile, reads)
+        });
+        Ok(made.await.unwrap_or(Err(SandboxError::Stopped))?)
+    }
+
+    async fn confine_to(
+        &self,
+        profile: Profile,
+        rules: Vec<Rule>,
+        more: Option<MoreFn>,
+        reads: Option<Vec<PathBuf>>,
+    ) -> Result<Option<Policy>, ConfineError> {
+        let sandbox = self.config.settings.sandbox;
+        if sandbox == Sandbox::Off {
+            return Ok(None);
+        }
+        if let Some(settled) = &self.settled {
+            settled.will_run().await.map_err(ConfineError::Noted)?;
+        }
+        let denied =
+            self.access.rules(&[&rules]).denies() || self.config.settings.forbid.is_about_files();
+        let found = self.kept_under(rules, true, more).await?;
+        let mut policy = match profile {
+            Profile::Full if found.covers().is_empty() => return Ok(None),
+            Profile::Full => Policy::open(),
+            narrower => self.narrow(narrower, reads).await?,
+        };
+        policy.kept = found;
+        policy.ends_uncovered = true;
+        if denied && policy.calls.is_none() {
+            // A service of the user's would read for it what it does not see.
+            policy.calls = Some(Calls {
+                udp: true,
+                ..Calls::default()
+            });
+        }
+        if let Some(calls) = &mut policy.calls {
+            calls.unix_sockets |= self.config.settings.tools.unix_sockets;
+        }
+        match policy.level() {
+            Level::Full => {}
+            _ if sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
+            // Once: it is so for every command.
+            level => WARNED.call_once(|| {
+                tracing::warn!(?level, "the system enforces only a part of the rules");
+            }),
+        }
+        Ok(Some(policy))
+    }
+
+    /// Whether the policy of the machine forbids a file, by its absolute path or where its links lead.
+    pub(crate) fn is_forbidden(&self, path: &Path) -> bool {
+        is_forbidden(self.spawner.forbids(), path)
+    }
+}

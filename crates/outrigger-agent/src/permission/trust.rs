@@ -1,0 +1,65 @@
+//! Trust in folders and their settings, for the folder that an agent is started in.
+
+use std::path::Path;
+
+use outrigger_config::LoadOptions;
+use outrigger_permissions::workspace_trust::Rewritten;
+use outrigger_permissions::{ConfigSource, folder_trust, workspace_trust};
+use outrigger_workspace::{Folders, Place};
+
+use crate::boot::start::Boot;
+use crate::error::AgentError;
+use crate::state::Agent;
+
+impl ConfigSource for Boot {
+    fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn folders(&self) -> &Folders {
+        &self.folders
+    }
+
+    fn options(&self, place: &Place) -> LoadOptions {
+        self.config_options(place)
+    }
+}
+
+/// Lets the settings of a folder count as they are now, and says what they ask for, in lines.
+///
+/// # Errors
+/// Those of the configuration and of the data folder; a policy that lets no project count.
+pub fn trust_folder(boot: &Boot) -> Result<String, AgentError> {
+    Ok(folder_trust::trust_folder(boot)?)
+}
+
+/// Forgets that a folder was trusted; false where it was not.
+///
+/// # Errors
+/// Those of the data folder.
+pub fn distrust_folder(boot: &Boot) -> Result<bool, AgentError> {
+    Ok(folder_trust::distrust_folder(boot)?)
+}
+
+/// Lets the settings of the folder's project count as they are, and says which were not as they had been.
+///
+/// # Errors
+/// Those of the configuration and of the data folder.
+pub fn allow_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
+    Ok(workspace_trust::allow_settings(boot)?)
+}
+
+/// A settings file was written by the user: it counts as it was written, if it counted before. Blocking.
+pub fn count_settings(boot: &Boot, file: &Path, change: &Rewritten) {
+    workspace_trust::count_settings(boot, file, change);
+}
+
+impl Agent {
+    /// Settings of the project that changed since this began, and not by our tools. None with them can be started.
+    pub async fn changed_settings(&self) -> Vec<String> {
+        match &self.inner.settled {
+            Some(settled) => settled.changed().await,
+            None => Vec::new(),
+        }
+    }
+}

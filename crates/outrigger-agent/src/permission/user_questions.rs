@@ -1,0 +1,112 @@
+//! Questions that the model puts to the user through the `question` tool (B7).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{QuestionId, SessionId};
+use outrigger_protocol::permission::ToolRef;
+use outrigger_protocol::question::{Answer, Question, QuestionRequest};
+use outrigger_workspace::sync::lock;
+use tokio::sync::oneshot;
+
+use crate::ids;
+use crate::permission::ask::Answering;
+use crate::state::{Agent, Inner};
+
+/// What the user makes of a question: the answers in order, or nothing when it is put away.
+type Answered = Option<Vec<Answer>>;
+
+/// Questions that wait, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct UserQuestions {
+    open: Mutex<BTreeMap<QuestionId, (QuestionRequest, oneshot::Sender<Answered>)>>,
+}
+
+impl Inner {
+    /// A person can be asked: only then is the model offered the tool. Without one a run would wait for ever, or the model
+    /// would be told each time that nobody is there.
+    pub(crate) fn can_ask_questions(&self) -> bool {
+        self.answering == Answering::Ask
+    }
+
+    /// Puts questions to the user and waits. `None` when they are put away, or nobody can be asked.
+    pub(crate) async fn ask_questions(
+        self: &Arc<Self>,
+        session_id: &SessionId,
+        tool: Option<ToolRef>,
+        questions: Vec<Question>,
+    ) -> Option<Vec<Answer>> {
+        if !self.can_ask_questions() {
+            return None;
+        }
+        let request = QuestionRequest {
+            id: ids::question(),
+            session_id: session_id.clone(),
+            questions,
+            tool,
+        };
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.user_questions.open).insert(request.id.clone(), (request.clone(), sender));
+        let mut open = Open {
+            inner: self,
+            request: Some(request.clone()),
+        };
+        self.commit_whole(vec![Event::QuestionAsked(request.clone())])
+            .await;
+        let answered = receiver.await.unwrap_or_default();
+        open.request = None;
+        let event = match answered.clone() {
+            Some(answers) => Event::QuestionReplied {
+                session_id: request.session_id,
+                request_id: request.id,
+                answers,
+            },
+            None => rejected(&request),
+        };
+        self.commit_whole(vec![event]).await;
+        answered
+    }
+}
+
+fn rejected(request: &QuestionRequest) -> Event {
+    Event::QuestionRejected {
+        session_id: request.session_id.clone(),
+        request_id: request.id.clone(),
+    }
+}
+
+/// A question whose call was cancelled is taken back, and whoever shows it is told.
+struct Open<'a> {
+    inner: &'a Arc<Inner>,
+    request: Option<QuestionRequest>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let Some(request) = self.request.take() else {
+            return;
+        };
+        lock(&self.inner.user_questions.open).remove(&request.id);
+        self.inner.commit_beside(vec![rejected(&request)]);
+    }
+}
+
+impl Agent {
+    /// Questions of the model that wait for the user.
+    #[must_use]
+    pub fn user_questions(&self) -> Vec<QuestionRequest> {
+        lock(&self.inner.user_questions.open)
+            .values()
+            .map(|(request, _)| request.clone())
+            .collect()
+    }
+
+    /// Answers a question of the model, or puts it away (`None`); false when there is none of that identifier any more.
+    #[must_use]
+    pub fn answer_question(&self, id: &QuestionId, answers: Option<Vec<Answer>>) -> bool {
+        lock(&self.inner.user_questions.open)
+            .remove(id)
+            .is_some_and(|(_, sender)| sender.send(answers).is_ok())
+    }
+}

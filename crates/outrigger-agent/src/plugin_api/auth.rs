@@ -1,0 +1,561 @@
+//! Credentials of providers and what plugins do with them: what `outrigger auth` and the routes under `/auth` and
+//! `/provider` do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::future::join_all;
+use outrigger_models::{
+    CredentialError, Credentials, FetchRequest, FetchResponse, Models, ProviderFetch, Speaker,
+    Stored,
+};
+use outrigger_plugins::{AuthHook, Begun, Flow, Grant, PluginError, PluginFetch, Plugins};
+use outrigger_protocol::auth::{AuthMethod, Authorization, Credential};
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::login::AuthFetch;
+use outrigger_workspace::Place;
+use outrigger_workspace::sync::lock;
+use serde_json::{Value, json};
+
+use crate::boot::start::Boot;
+use crate::error::AgentError;
+use crate::session::drain::LoginAt;
+use crate::state::{Agent, Inner};
+
+/// How long a list of providers waits for plugins.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a login failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    /// No plugin brings such a login.
+    #[error("provider `{provider}` has no login method {method}")]
+    NoMethod {
+        /// Provider.
+        provider: String,
+        /// Index of the method.
+        method: usize,
+    },
+    /// It was not begun.
+    #[error("no login to provider `{0}` has been begun")]
+    NotBegun(String),
+    /// It ends with a code that the user brings, and none came.
+    #[error("the login to provider `{0}` needs the code that its page shows")]
+    NoCode(String),
+    /// A question has another answer.
+    #[error("{message}")]
+    Answer {
+        /// Name of the answer.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The plugin says that it came to nothing.
+    #[error("the login to provider `{provider}` came to nothing{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
+    Failed {
+        /// Provider.
+        provider: String,
+        /// What the plugin says of it.
+        reason: Option<String>,
+    },
+    /// The plugin threw, hung or died.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// The credential cannot be stored.
+    #[error(transparent)]
+    Store(#[from] CredentialError),
+}
+
+impl LoginError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoMethod { .. } => "auth.no_method",
+            Self::NotBegun(_) => "auth.not_begun",
+            Self::NoCode(_) => "auth.no_code",
+            Self::Answer { .. } => "auth.answer",
+            Self::Failed { .. } => "auth.failed",
+            Self::Plugin(e) => e.code(),
+            Self::Store(e) => e.code(),
+        }
+    }
+
+    /// The reference's name for it, as routes answer it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NotBegun(_) => "ProviderAuthOauthMissing",
+            Self::NoCode(_) => "ProviderAuthOauthCodeMissing",
+            Self::Failed { .. } | Self::Plugin(_) => "ProviderAuthOauthCallbackFailed",
+            Self::Answer { .. } => "ProviderAuthValidationFailed",
+            Self::NoMethod { .. } | Self::Store(_) => "BadRequest",
+        }
+    }
+}
+
+impl Boot {
+    /// The credentials of this user: ours, and those that OpenCode has stored, which are only read.
+    #[must_use]
+    pub fn credentials(&self) -> Credentials {
+        let data = &self.folders.data;
+        Credentials::new(
+            data.join("auth.json"),
+            data.parent().map(|data| data.join("opencode/auth.json")),
+            self.env.get("OPENCODE_AUTH_CONTENT").map(String::as_str),
+        )
+    }
+
+    /// Models and providers as the configuration has them, without plugins.
+    ///
+    /// # Errors
+    /// Those of the configuration.
+    pub fn models(&self) -> Result<Models, AgentError> {
+        let config = self.load(&Place::find(&self.directory))?;
+        Ok(Models::new(crate::boot::start::model_options(
+            self, &config,
+        )))
+    }
+}
+
+/// A plugin's `fetch` as the models see it.
+struct Fetch(PluginFetch);
+
+impl ProviderFetch for Fetch {
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'static, Result<FetchResponse, String>> {
+        let sent = self.0.send(AuthFetch {
+            handle: 0,
+            method: request.method,
+            url: request.url,
+            headers: request.headers,
+            body: request.body,
+        });
+        Box::pin(async move {
+            let (head, body) = sent.await?;
+            Ok(FetchResponse {
+                status: head.status,
+                headers: head.headers,
+                body,
+            })
+        })
+    }
+
+    fn plugin(&self) -> &str {
+        self.0.plugin()
+    }
+}
+
+/// A plugin that answers for a provider. It has the user's keys with the grant to be the model.
+pub(crate) fn speaker(plugins: &Plugins, plugin: &PluginId) -> Speaker {
+    Speaker {
+        plugin: plugin.0.clone(),
+        name: plugins.grant_name(plugin),
+        has_keys: plugins.grant_missing(plugin, Grant::Model).is_none(),
+    }
+}
+
+impl Inner {
+    /// Lets plugins prepare the providers that they bring, once: before that neither their models nor their `fetch` are
+    /// there. A plugin that fails is named and costs its own part.
+    pub(crate) async fn providers_ready(&self) {
+        self.providers
+            .get_or_init(|| async {
+                self.own_providers();
+                join_all(
+                    self.plugins
+                        .provider_hooks()
+                        .into_iter()
+                        .map(|hook| async move {
+                            let auth = self.credential_for(&hook.plugin, &hook.provider);
+                            let before = self.provider_value(&hook.provider);
+                            match hook.models(before.clone(), auth).await {
+                                Ok(Some(models)) => {
+                                    let route = self.models_route(&hook, &before, &models).await;
+                                    let speaks =
+                                        crate::plugin_api::plugin_contributions::says_where(
+                                            &before, &models,
+                                        );
+                                    let speaker =
+                                        speaker(&self.plugins, &PluginId(hook.plugin.clone()));
+                                    self.models.overlay(&hook.provider, |overlay| {
+                                        if speaks {
+                                            overlay.speaker = Some(speaker);
+                                        }
+                                        overlay.models = Some(models);
+                                        overlay.models_route = route;
+                                    })
+                                }
+                                Ok(None) => {}
+                                Err(error) => {
+                                    tracing::warn!("[provider {}] {error}", hook.provider)
+                                }
+                            }
+                        }),
+                )
+                .await;
+                let mut hooks: BTreeMap<String, AuthHook> = BTreeMap::new();
+                for hook in self.plugins.auth_hooks() {
+                    hooks.insert(hook.provider.clone(), hook);
+                }
+                join_all(hooks.into_values().map(|hook| self.load_auth(hook))).await;
+                self.tell_of_withheld_keys();
+            })
+            .await;
+    }
+
+    /// Whether a plugin brings the authentication of a provider.
+    pub(crate) fn owns_auth(&self, plugin: &str, provider: &str) -> bool {
+        let hook = self.auth_hook(provider);
+        hook.is_some_and(|hook| hook.plugin == plugin) || self.speaks_for(plugin, provider)
+    }
+
+    /// The credential of a provider, for the plugin that brings its authentication and for no other (invariant 10): one that a
+    /// login of this plugin stored, or any with the grant to be the model.
+    pub(crate) fn credential_for(&self, plugin: &str, provider: &str) -> Option<Credential> {
+        if !self.owns_auth(plugin, provider) {
+            return None;
+        }
+        let stored = self.models.credentials().stored(provider)?;
+        self.may_have(plugin, &stored).then_some(stored.credential)
+    }
+
+    fn may_have(&self, plugin: &str, stored: &Stored) -> bool {
+        let speaker = speaker(&self.plugins, &PluginId(plugin.to_owned()));
+        let is_own = stored.by.is_some() && stored.by == speaker.name;
+        is_own || speaker.has_keys || self.speaks_for(plugin, &stored.provider)
+    }
+
+    /// Whether a plugin may put a credential in the place of the one that is stored.
+    fn may_replace_credential(&self, plugin: &str, provider: &str) -> bool {
+        let stored = self.models.credentials().stored(provider);
+        stored.is_none_or(|stored| self.may_have(plugin, &stored))
+    }
+
+    /// Says of which provider the user's key is not used, since a plugin would read it.
+    fn tell_of_withheld_keys(&self) {
+        for (id, error) in self.models.all_withheld() {
+            let hint = error.hint().unwrap_or_default();
+            tracing::warn!("[provider {id}] {error}: {hint}");
+        }
+    }
+
+    fn provider_value(&self, id: &str) -> Value {
+        json!(self.models.provider_for_hooks(id, true).as_deref())
+    }
+
+    fn auth_hook(&self, provider: &str) -> Option<AuthHook> {
+        let mut hooks = self.plugins.auth_hooks();
+        hooks.retain(|hook| hook.provider == provider);
+        hooks.pop()
+    }
+
+    /// Calls a loader, if there is a credential for it.
+    async fn load_auth(&self, hook: AuthHook) {
+        let provider = hook.provider.clone();
+        let stored = self.models.credentials().stored(&provider);
+        let Some(stored) = stored.filter(|_| hook.has_loader) else {
+            return;
+        };
+        if !self.may_have(&hook.plugin, &stored) {
+            let id = PluginId(hook.plugin.clone());
+            let name = self.plugins.grant_name(&id).unwrap_or(hook.plugin);
+            tracing::warn!(
+                "[provider {provider}] a plugin wants to use its credential, which another login stored: `model = true` under \
+                 [plugins.\"{name}\"] in your own outrigger.toml lets it, as does a login by the plugin (`outrigger auth login`)"
+            );
+            return;
+        }
+        match hook.load(self.provider_value(&provider)).await {
+            Ok(loaded) => {
+                let route = self.auth_route(&hook, &loaded).await;
+                let options = loaded.options.as_ref();
+                let speaks = loaded.fetch.is_some()
+                    || options.is_some_and(|options| options.contains_key("baseURL"));
+                let speaker = speaker(&self.plugins, &PluginId(hook.plugin.clone()));
+                self.models.overlay(&provider, |overlay| {
+                    if speaks {
+                        overlay.speaker = Some(speaker);
+                    }
+                    overlay.options = loaded.options;
+                    overlay.options_route = route;
+                    // Whoever speaks a protocol of its own goes on to.
+                    if overlay.own.is_none() {
+                        overlay.fetch = loaded
+                            .fetch
+                            .map(|fetch| Arc::new(Fetch(fetch)) as Arc<dyn ProviderFetch>);
+                    }
+                });
+            }
+            Err(error) => tracing::warn!("[provider {provider}] {error}"),
+        }
+    }
+}
+
+impl Agent {
+    /// Whether a plugin brings the authentication of a provider, or the provider itself.
+    #[must_use]
+    pub fn owns_auth(&self, plugin: &str, provider: &str) -> bool {
+        self.inner.owns_auth(plugin, provider)
+    }
+
+    /// Whether a plugin may store, replace or forget the credential of a provider: it brings the authentication, and what is
+    /// stored is of a login of its own, or it may have the user's keys.
+    #[must_use]
+    pub fn may_set_credential(&self, plugin: &str, provider: &str) -> bool {
+        self.inner.owns_auth(plugin, provider)
+            && self.inner.may_replace_credential(plugin, provider)
+    }
+
+    /// Lets plugins prepare the providers that they bring, if that has not been done. Does not wait for long: who asks may
+    /// be such a plugin.
+    pub async fn providers_ready(&self) {
+        let agent = self.clone();
+        let ready = tokio::spawn(async move { agent.inner.providers_ready().await });
+        let _ = tokio::time::timeout(PATIENCE, ready).await;
+    }
+
+    /// Stores a credential, which is of a login of that plugin where one is named; the provider is put together anew with it.
+    /// A loader that has not run yet runs before the provider is next used; one that has asks for the credential itself.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub async fn set_credential(
+        &self,
+        provider: &str,
+        credential: &Credential,
+        by: Option<&str>,
+    ) -> Result<(), CredentialError> {
+        let inner = &self.inner;
+        let known = inner.models.credentials().get(provider).is_some();
+        let by = by.and_then(|plugin| inner.plugins.grant_name(&PluginId(plugin.to_owned())));
+        let credentials = inner.models.credentials();
+        credentials.set(provider, credential, by.as_deref())?;
+        inner.models.forget(provider);
+        if !known
+            && inner.providers.initialized()
+            && let Some(hook) = inner.auth_hook(provider)
+        {
+            inner.load_auth(hook).await;
+        }
+        Ok(())
+    }
+
+    /// Forgets a credential, and what a loader made of it.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn remove_credential(&self, provider: &str) -> Result<(), CredentialError> {
+        let models = &self.inner.models;
+        models.credentials().remove(provider)?;
+        models.overlay(provider, |overlay| {
+            overlay.options = None;
+            if overlay.own.is_none() {
+                overlay.fetch = None;
+            }
+        });
+        Ok(())
+    }
+
+    /// The ways to log in that plugins bring, by provider.
+    #[must_use]
+    pub fn auth_methods(&self) -> BTreeMap<String, Vec<AuthMethod>> {
+        let hooks = self.inner.plugins.auth_hooks();
+        hooks
+            .into_iter()
+            .map(|hook| (hook.provider, hook.methods))
+            .collect()
+    }
+
+    fn hook(&self, provider: &str, method: usize) -> Result<(AuthHook, AuthMethod), LoginError> {
+        let missing = || LoginError::NoMethod {
+            provider: provider.to_owned(),
+            method,
+        };
+        let hook = self.inner.auth_hook(provider).ok_or_else(missing)?;
+        let found = hook.methods.get(method).cloned().ok_or_else(missing)?;
+        Ok((hook, found))
+    }
+
+    /// Whether a question of a login is put after these answers.
+    ///
+    /// # Errors
+    /// [`LoginError::NoMethod`], [`LoginError::Plugin`].
+    pub async fn is_asked(
+        &self,
+        provider: &str,
+        method: usize,
+        prompt: usize,
+        answers: &BTreeMap<String, String>,
+    ) -> Result<bool, LoginError> {
+        let (hook, found) = self.hook(provider, method)?;
+        let prompts = found.prompts.unwrap_or_default();
+        let rule = prompts.get(prompt).and_then(|p| p.when.as_ref());
+        if rule.is_some_and(|rule| !rule.holds(answers)) {
+            return Ok(false);
+        }
+        Ok(hook.prompt(method, prompt, answers, None).await?.asked)
+    }
+
+    /// What is wrong with an answer to a question of a login.
+    ///
+    /// # Errors
+    /// [`LoginError::NoMethod`], [`LoginError::Plugin`].
+    pub async fn check_answer(
+        &self,
+        provider: &str,
+        method: usize,
+        prompt: usize,
+        value: &str,
+    ) -> Result<Option<String>, LoginError> {
+        let (hook, _) = self.hook(provider, method)?;
+        let none = BTreeMap::new();
+        Ok(hook
+            .prompt(method, prompt, &none, Some(value))
+            .await?
+            .problem)
+    }
+
+    /// Begins a login. `None`: the method has nothing to begin with (it wants a key).
+    ///
+    /// # Errors
+    /// [`LoginError`].
+    pub async fn authorize(
+        &self,
+        provider: &str,
+        method: usize,
+        answers: Option<BTreeMap<String, String>>,
+    ) -> Result<Option<Authorization>, LoginError> {
+        let (hook, found) = self.hook(provider, method)?;
+        if found.kind != "oauth" {
+            return Ok(None);
+        }
+        for (at, prompt) in found.prompts.iter().flatten().enumerate() {
+            let given = answers
+                .as_ref()
+                .and_then(|answers| answers.get(&prompt.key));
+            let Some(value) = given.filter(|_| prompt.kind == "text") else {
+                continue;
+            };
+            if let Some(message) = self.check_answer(provider, method, at, value).await? {
+                return Err(LoginError::Answer {
+                    field: prompt.key.clone(),
+                    message,
+                });
+            }
+        }
+        match hook.authorize(method, answers).await? {
+            Begun::Waits(flow) => {
+                let begun = flow.begun.clone();
+                lock(&self.inner.logins).insert(provider.to_owned(), Arc::new(flow));
+                self.inner.waiting_logins.begin(LoginAt::Provider, provider);
+                Ok(Some(begun))
+            }
+            Begun::Over(_) => Ok(None),
+        }
+    }
+
+    /// Ends a login that [`Agent::authorize`] began, and stores its credential. For `auto` this waits for the user.
+    ///
+    /// # Errors
+    /// [`LoginError`].
+    pub async fn finish_login(
+        &self,
+        provider: &str,
+        code: Option<String>,
+    ) -> Result<(), LoginError> {
+        let flow: Option<Arc<Flow>> = lock(&self.inner.logins).get(provider).cloned();
+        let flow = flow.ok_or_else(|| LoginError::NotBegun(provider.to_owned()))?;
+        let wants_code = flow.begun.method == "code";
+        if wants_code && code.as_ref().is_none_or(String::is_empty) {
+            return Err(LoginError::NoCode(provider.to_owned()));
+        }
+        let result = flow.finish(code.filter(|_| wants_code)).await?;
+        self.store_login((provider, flow.plugin()), &result, None)
+            .await
+    }
+
+    /// Logs in with a key, by a method of a plugin that may make another one of it.
+    ///
+    /// # Errors
+    /// [`LoginError`].
+    pub async fn login_with_key(
+        &self,
+        provider: &str,
+        method: usize,
+        answers: BTreeMap<String, String>,
+        key: &str,
+    ) -> Result<(), LoginError> {
+        let (hook, _) = self.hook(provider, method)?;
+        let result = match hook.authorize(method, Some(answers.clone())).await? {
+            Begun::Over(Value::Null) | Begun::Waits(_) => json!({ "type": "success" }),
+            Begun::Over(result) => result,
+        };
+        self.store_login((provider, &hook.plugin), &result, Some((key, answers)))
+            .await
+    }
+
+    /// Stores what a login came to. A plugin may name another provider than its own, as in the reference, where nobody else
+    /// has stored a credential.
+    async fn store_login(
+        &self,
+        (provider, plugin): (&str, &str),
+        result: &Value,
+        typed: Option<(&str, BTreeMap<String, String>)>,
+    ) -> Result<(), LoginError> {
+        let text = |key: &str| result.get(key).and_then(Value::as_str);
+        let failed = || LoginError::Failed {
+            provider: provider.to_owned(),
+            reason: text("error").map(str::to_owned),
+        };
+        if text("type") != Some("success") {
+            return Err(failed());
+        }
+        let credential = if text("refresh").is_some() {
+            Credential::Oauth {
+                refresh: text("refresh").unwrap_or_default().to_owned(),
+                access: text("access").unwrap_or_default().to_owned(),
+                expires: whole(result.get("expires")),
+                account_id: text("accountId").map(str::to_owned),
+                enterprise_url: text("enterpriseUrl").map(str::to_owned),
+            }
+        } else {
+            let (key, mut metadata) = typed.unzip();
+            let more = result.get("metadata").and_then(Value::as_object);
+            let more = more.into_iter().flatten();
+            let more = more.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())));
+            metadata.get_or_insert_default().extend(more);
+            Credential::Api {
+                key: text("key").or(key).ok_or_else(failed)?.to_owned(),
+                metadata: metadata.filter(|m| !m.is_empty()),
+            }
+        };
+        let named = text("provider").unwrap_or(provider);
+        if named != provider && !self.inner.may_replace_credential(plugin, named) {
+            return Err(LoginError::Failed {
+                provider: provider.to_owned(),
+                reason: Some(format!(
+                    "it wants to replace the credential of `{named}`, which another login stored; `outrigger auth logout` forgets that"
+                )),
+            });
+        }
+        self.set_credential(named, &credential, Some(plugin))
+            .await?;
+        lock(&self.inner.logins).remove(provider);
+        self.inner.waiting_logins.end(LoginAt::Provider, provider);
+        Ok(())
+    }
+}
+
+/// A time that JavaScript made may have a fraction.
+fn whole(value: Option<&Value>) -> u64 {
+    let value = value.and_then(Value::as_f64).unwrap_or(0.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a time in milliseconds, and saturating"
+    )]
+    let whole = value as u64;
+    whole
+}

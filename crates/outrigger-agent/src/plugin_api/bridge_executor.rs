@@ -1,0 +1,265 @@
+//! The hands of a bridge (C17): what a brain elsewhere asks for, done by the bundled tools, in the box, and written down. No
+//! hook of a plugin has a word in it, nobody is asked, and what the rules of this machine do not allow is refused.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use outrigger_bridge::{Call, Hands, Refusal};
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::descriptor::Contract;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::provenance::{Actor, Provenance};
+use outrigger_protocol::session::Todo;
+use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
+use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::Policy;
+use outrigger_tools::{
+    AgentEntry, CancelFlag, HookVerdict, PermissionAsk, SkillEntry, SubagentAnswer,
+    SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
+};
+use serde_json::Value;
+
+use crate::error::AgentError;
+use crate::ids::now;
+use crate::plugin_api::hook_notifications::About;
+use crate::state::{Agent, Inner};
+
+/// Who calls, where the brain names no session.
+const NOBODY: &str = "bridge";
+
+struct Executor {
+    inner: Arc<Inner>,
+    runtime: Arc<ToolRuntime>,
+    root: PathBuf,
+    rules: Arc<Vec<Rule>>,
+    reads: Option<Arc<[PathBuf]>>,
+}
+
+impl Agent {
+    /// The executing side of a bridge over this agent's folder, box, rules, plugins and audit. `reads`: what its commands read
+    /// besides the project, the system and temporary folders; without them everything.
+    ///
+    /// # Errors
+    /// Tools that cannot be registered, which would be a defect.
+    pub fn hands(&self, reads: Option<Vec<PathBuf>>) -> Result<Arc<dyn Hands>, AgentError> {
+        let inner = Arc::clone(&self.inner);
+        // Of its own: what plugins put in place of bundled tools is not for brains elsewhere.
+        let runtime = ToolRuntime::new();
+        outrigger_tools::builtin::register_all(&runtime, &inner.shell)
+            .map_err(|e| AgentError::Tools(e.to_string()))?;
+        let rules = inner.agents.get("build").map(|it| it.permission.clone());
+        Ok(Arc::new(Executor {
+            root: inner.place.directory.clone(),
+            runtime: Arc::new(runtime),
+            rules: Arc::new(rules.unwrap_or_default()),
+            reads: reads.map(Into::into),
+            inner,
+        }))
+    }
+}
+
+/// The tool that fulfils a contract.
+fn tool(contract: Contract) -> &'static str {
+    match contract {
+        Contract::Read => "read",
+        Contract::Write => "write",
+        Contract::Edit => "edit",
+        Contract::Exec => "bash",
+    }
+}
+
+impl Executor {
+    async fn run(&self, call: &Call, cancel: CancelFlag) -> Result<ToolOutput, Refusal> {
+        let missing = || Refusal::new("bridge.params", "the parameters were not read");
+        let params = call.params.as_ref().ok_or_else(missing)?;
+        let session = call.invoke.session_id.as_deref().unwrap_or(NOBODY);
+        let tool_call = ToolCall {
+            call_id: call.invoke.id.as_str().into(),
+            session_id: session.into(),
+            message_id: NOBODY.into(),
+            agent: NOBODY.to_owned(),
+            tool: tool(params.contract()).to_owned(),
+            input: params.to_value(),
+            provenance: Provenance::prompted(Actor::Client),
+        };
+        let host = Host {
+            inner: Arc::clone(&self.inner),
+            call: tool_call.clone(),
+            rules: Arc::clone(&self.rules),
+            reads: self.reads.clone(),
+        };
+        let mut ctx = ToolContext::new(
+            tool_call.clone(),
+            self.root.clone(),
+            self.root.clone(),
+            Arc::new(host),
+            self.inner.commands_spawner.clone(),
+            self.inner.artifacts.clone(),
+        );
+        ctx.cancel = cancel;
+        ctx.limits = self.inner.tool_limits();
+        match self.runtime.execute(tool_call, ctx).await.outcome {
+            ToolOutcome::Completed { output, .. } => Ok(output),
+            ToolOutcome::Failed { code, message, .. } => Err(Refusal::new(&code, message)),
+        }
+    }
+}
+
+impl Hands for Executor {
+    fn execute<'a>(
+        &'a self,
+        call: &'a Call,
+        cancel: CancelFlag,
+    ) -> BoxFuture<'a, Result<ToolOutput, Refusal>> {
+        Box::pin(self.run(call, cancel))
+    }
+
+    fn tell(&self, point: &'static str, input: Value, output: Value) {
+        let connection = input["connection"].as_u64().unwrap_or_default();
+        let about = About::Connection(connection);
+        self.inner.tell_point(point, input, output, about);
+    }
+
+    fn audit(&self, record: AuditRecord) {
+        let record = AuditRecord {
+            at: now(),
+            ..record
+        };
+        self.inner.store.audit_lazily(now(), vec![record]);
+    }
+}
+
+/// Settings of git that keep it from starting the monitor, the hooks, the pager and the `ssh` that the files of a repository
+/// name. They win over those of the repository. Filters, external diffs, text conversions, merge drivers, aliases, editors,
+/// signing and helpers for credentials go by names of their own and are not among them: what those start is in the
+/// command's box, and the brain cannot write to `.git`.
+const GIT: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.sshCommand", "ssh"),
+    ("safe.bareRepository", "explicit"),
+];
+
+/// The environment by which git takes them.
+fn without_git_programs() -> impl Iterator<Item = (String, Value)> {
+    let count = [("GIT_CONFIG_COUNT".to_owned(), GIT.len().to_string())];
+    let pairs = GIT.iter().enumerate().flat_map(|(at, (key, value))| {
+        [
+            (format!("GIT_CONFIG_KEY_{at}"), (*key).to_owned()),
+            (format!("GIT_CONFIG_VALUE_{at}"), (*value).to_owned()),
+        ]
+    });
+    let more = [("GIT_PAGER".to_owned(), "cat".to_owned())];
+    let all = count.into_iter().chain(pairs).chain(more);
+    all.map(|(name, value)| (name, Value::String(value)))
+}
+
+/// The session's side of a bridge's call: there is no session here.
+struct Host {
+    inner: Arc<Inner>,
+    call: ToolCall,
+    rules: Arc<Vec<Rule>>,
+    reads: Option<Arc<[PathBuf]>>,
+}
+
+fn elsewhere<T>() -> Result<T, ToolError> {
+    Err(ToolError::failed("a bridge has no sessions"))
+}
+
+impl ToolHost for Host {
+    fn hooks<'a>(
+        &'a self,
+        point: &'static str,
+        payload: HookPayload,
+    ) -> BoxFuture<'a, HookVerdict> {
+        Box::pin(async move {
+            let mut output = payload.output;
+            if point == "execute.before_shell"
+                && let Some(Value::Object(variables)) = output.get_mut("env")
+            {
+                variables.extend(without_git_programs());
+            }
+            HookVerdict {
+                output,
+                ..HookVerdict::default()
+            }
+        })
+    }
+
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
+        let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
+        Box::pin(async move {
+            // The paths of this host's tools begin in the working folder.
+            let (access, base) = (&self.inner.access, &self.inner.place.directory);
+            let rules: [&[Rule]; 1] = [&self.rules];
+            let actions = access.actions_from(base, &ask, &ask.patterns, &rules).await;
+            let actions = actions.into_iter();
+            // Nobody can be asked here.
+            let runs_later =
+                ask.permission == "edit" && !access.runs_later(base, &ask.patterns, &[]).is_empty();
+            let refused = runs_later
+                || ask.permission == "external_directory"
+                || actions
+                    .chain(outrigger_permissions::access::ask_rules::by_spelling(
+                        &ask, &rules,
+                    ))
+                    .any(|action| action != Action::Allow);
+            match refused {
+                false => Ok("allow".to_owned()),
+                true => Err(ToolError::Denied(format!(
+                    "The rules of the bridge's machine do not allow {what}"
+                ))),
+            }
+        })
+    }
+
+    fn intend<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        let record = AuditRecord {
+            session_id: Some(self.call.session_id.clone()),
+            subject: Some(format!("bridge: {} {}", self.call.tool, self.call.call_id)),
+            input_hash: Some(outrigger_plugins::hash(&(&self.call.tool, input))),
+            ..AuditRecord::new(AuditKind::ToolIntent, now(), "run")
+        };
+        Box::pin(async move {
+            let written = self.inner.store.audit(now(), vec![record]).await;
+            written.map_err(|error| {
+                format!("the call could not be written down and was not made: {error}")
+            })
+        })
+    }
+
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(async move {
+            let (rules, reads) = (self.rules.to_vec(), self.reads.as_deref());
+            let boxed = self.inner.confine_bridge(rules, reads).await;
+            boxed.map_err(|error| {
+                ToolError::failed(format!(
+                    "The command was not started: {error} ({})",
+                    error.hint()
+                ))
+            })
+        })
+    }
+
+    fn started(&self, _input: &Value) {}
+    fn progress(&self, _title: Option<String>, _metadata: Value) {}
+    fn publish(&self, _event: Event) {}
+    fn subagent<'a>(
+        &'a self,
+        _request: SubagentRequest,
+    ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
+        Box::pin(async { elsewhere() })
+    }
+    fn skills(&self) -> Vec<SkillEntry> {
+        Vec::new()
+    }
+    fn agents(&self) -> Vec<AgentEntry> {
+        Vec::new()
+    }
+    fn set_todos<'a>(&'a self, _todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async { elsewhere() })
+    }
+}

@@ -1,0 +1,323 @@
+//! Command hooks of `.claude/settings.json` and its like (issue 5, item 12): which of them may run, and what they are told of
+//! their sessions. How they are called is in `outrigger-plugins`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::Loaded;
+use outrigger_config::claude_hooks::{HookFile, HookScope};
+use outrigger_permissions::allow_lists::{self, digest, key};
+use outrigger_plugins::{CommandFile, CommandHooks, CommandHost, SessionAbout};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, ToolState};
+use outrigger_sandbox::{Policy, Spawner};
+use outrigger_workspace::Folders;
+use serde_json::{Value, json};
+
+use crate::boot::start::Boot;
+use crate::permission::ask::Answering;
+use crate::plugin_api::host_bridge::Bridge;
+
+/// The files whose hooks the user has allowed, in `hooks-allowed.json` of our data folder: by file a digest of its `hooks` and
+/// of the scripts that they name.
+#[derive(Clone, Debug)]
+pub struct AllowedHooks {
+    path: PathBuf,
+    home: PathBuf,
+}
+
+type Table = BTreeMap<String, String>;
+
+impl AllowedHooks {
+    /// Those of this user.
+    #[must_use]
+    pub fn new(folders: &Folders) -> Self {
+        Self {
+            path: folders.data.join("hooks-allowed.json"),
+            home: folders.home.clone(),
+        }
+    }
+
+    /// Whether the hooks of the file may run as they are: those of the user's own file always.
+    #[must_use]
+    pub fn holds(&self, file: &HookFile) -> bool {
+        if file.scope == HookScope::User {
+            return true;
+        }
+        let table: Table = allow_lists::read(&self.path);
+        let known = table.get(&key(&file.file));
+        known.is_some() && known == self.digest(file).as_ref()
+    }
+
+    fn digest(&self, file: &HookFile) -> Option<String> {
+        digest(&file.written, &file.folder, &self.home)
+    }
+
+    /// Allows the hooks of a file as they are now.
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn allow(&self, file: &HookFile) -> io::Result<()> {
+        let digest = self.digest(file).ok_or_else(allow_lists::too_many)?;
+        let mut table: Table = allow_lists::read(&self.path);
+        table.insert(key(&file.file), digest);
+        allow_lists::write(&self.path, &table)
+    }
+
+    /// Takes that back; false when they were not allowed.
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn revoke(&self, file: &HookFile) -> io::Result<bool> {
+        let mut table: Table = allow_lists::read(&self.path);
+        let there = table.remove(&key(&file.file)).is_some();
+        allow_lists::write(&self.path, &table)?;
+        Ok(there)
+    }
+}
+
+/// The command hooks of a project; `None` where there are none, or nothing from outside is loaded.
+pub(crate) fn of(
+    boot: &Boot,
+    config: &Loaded,
+    bridge: &Arc<Bridge>,
+    spawner: Spawner,
+) -> Option<CommandHooks> {
+    let (files, problems) = config.claude_hooks();
+    for problem in problems {
+        tracing::warn!("[hooks] {problem}");
+    }
+    if boot.pure || files.is_empty() {
+        return None;
+    }
+    let allowed = AllowedHooks::new(&boot.folders);
+    let file = |hooks: HookFile| CommandFile {
+        allowed: allowed.holds(&hooks) || config.lets_hooks(&hooks),
+        hooks,
+    };
+    Some(CommandHooks {
+        files: files.into_iter().map(file).collect(),
+        environment: outrigger_tools::builtin::shell_environment(&[], None),
+        permission_mode: match boot.answering {
+            Answering::Allow => "bypassPermissions",
+            Answering::Ask | Answering::Refuse => "default",
+        },
+        host: Arc::clone(bridge) as Arc<dyn CommandHost>,
+        spawner,
+    })
+}
+
+impl CommandHost for Bridge {
+    /// The box of the shell tool's commands, under the rules of the configuration and of the session.
+    fn confine<'a>(
+        &'a self,
+        session: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Policy>, String>> {
+        Box::pin(async move {
+            let Some(inner) = self.inner() else {
+                return Err("the agent is not ready yet".to_owned());
+            };
+            let mut rules = inner.config.config.permission.clone();
+            if let Some(id) = session {
+                let own = inner.store.session(&SessionId(id.to_owned()));
+                let own = own.map_err(|error| error.to_string())?;
+                rules.extend(own.and_then(|own| own.permission).unwrap_or_default());
+            }
+            let boxed = inner.confine(rules).await;
+            boxed.map_err(|error| format!("no command is started: {error} ({})", error.hint()))
+        })
+    }
+
+    fn session(&self, id: &str) -> SessionAbout {
+        let Some(inner) = self.inner() else {
+            return SessionAbout::default();
+        };
+        let id = SessionId(id.to_owned());
+        let session = inner.store.session(&id).ok().flatten();
+        let history = inner.store.messages(&id).unwrap_or_default();
+        let asked = history
+            .iter()
+            .rev()
+            .find_map(|message| match &message.info {
+                MessageInfo::User(message) => Some(message.agent.clone()),
+                MessageInfo::Assistant(_) => None,
+            });
+        let (parent, agent) = session.map_or((None, None), |it| (it.parent_id, it.agent));
+        SessionAbout {
+            child: parent.is_some(),
+            agent: asked.or(agent).unwrap_or_default(),
+            begun: !history.is_empty(),
+            compacts_by_itself: compacts_by_itself(&history),
+            history: Arc::new(history),
+        }
+    }
+
+    fn mcp_servers(&self) -> Vec<String> {
+        let Some(inner) = self.inner() else {
+            return Vec::new();
+        };
+        let servers = inner.mcp.status().into_iter();
+        servers
+            .map(|server| outrigger_mcp::sanitize(&server.name))
+            .collect()
+    }
+
+    fn rule_asks(&self, question: &str) -> bool {
+        self.inner()
+            .is_some_and(|inner| inner.questions.is_firm(question))
+    }
+
+    fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
+        self.inner()?.questions.call(session, call)
+    }
+
+    fn may_run(&self, line: &str, means: &dyn Fn(&str) -> bool) -> bool {
+        outrigger_tools::line_may_run(line, means)
+    }
+
+    fn patched(&self, patch: &str) -> Option<Vec<(String, bool)>> {
+        outrigger_tools::patched(patch)
+    }
+
+    fn transcript(&self, message: &MessageWithParts) -> String {
+        lines(message).concat()
+    }
+}
+
+fn input_of(state: &ToolState) -> &Value {
+    match state {
+        ToolState::Pending { input, .. }
+        | ToolState::Running { input, .. }
+        | ToolState::Completed { input, .. }
+        | ToolState::Error { input, .. } => input,
+    }
+}
+
+/// A message in the form of Claude Code's transcripts: results of tools are a line of the user's.
+fn lines(message: &MessageWithParts) -> Vec<String> {
+    let (role, created) = match &message.info {
+        MessageInfo::User(info) => ("user", info.time.created),
+        MessageInfo::Assistant(info) => ("assistant", info.time.created),
+    };
+    let (mut said, mut results) = (Vec::new(), Vec::new());
+    for part in &message.parts {
+        match &part.kind {
+            PartKind::Text(part) => said.push(json!({"type": "text", "text": part.text})),
+            PartKind::Reasoning(part) => {
+                said.push(json!({"type": "thinking", "thinking": part.text}));
+            }
+            PartKind::Tool(tool) => {
+                let id = &tool.call_id;
+                let input = input_of(&tool.state);
+                said.push(json!({"type": "tool_use", "id": id, "name": outrigger_plugins::known_as(&tool.tool), "input": input}));
+                let (text, failed) = match &tool.state {
+                    ToolState::Completed { output, .. } => (output, false),
+                    ToolState::Error { error, .. } => (error, true),
+                    ToolState::Pending { .. } | ToolState::Running { .. } => continue,
+                };
+                results.push(json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed}));
+            }
+            _ => {}
+        }
+    }
+    let line = |role: &str, content: Vec<Value>| {
+        let line = json!({
+            "type": role,
+            "sessionId": message.info.session_id(),
+            "uuid": message.info.id(),
+            "timestamp": jiff::Timestamp::from_millisecond(i64::try_from(created).unwrap_or(0)).unwrap_or_default().to_string(),
+            "message": {"role": role, "content": content},
+        });
+        format!("{line}\n")
+    };
+    let mut lines = Vec::new();
+    if !said.is_empty() {
+        lines.push(line(role, said));
+    }
+    if !results.is_empty() {
+        lines.push(line("user", results));
+    }
+    lines
+}
+
+/// The last compaction of a session that was begun.
+fn compacts_by_itself(history: &[MessageWithParts]) -> bool {
+    let mut parts = history
+        .iter()
+        .rev()
+        .flat_map(|message| message.parts.iter());
+    let last = parts.find_map(|part| match &part.kind {
+        PartKind::Compaction(compaction) => Some(compaction.get("auto") == Some(&true.into())),
+        _ => None,
+    });
+    last.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What runs commands or opens files is held by the guards of what does so in Claude Code.
+    #[test]
+    fn every_bundled_tool_has_its_guards() {
+        use outrigger_protocol::descriptor::Capability;
+        use outrigger_tools::builtin::{Options, register_all};
+        let runtime = outrigger_tools::ToolRuntime::new();
+        let options = Options {
+            lsp: true,
+            ..Options::default()
+        };
+        register_all(&runtime, &options).unwrap();
+        let mut held = 0;
+        for descriptor in runtime.descriptors() {
+            let names = outrigger_plugins::guarded_as(&descriptor.spec.name);
+            for need in &descriptor.declared.capabilities {
+                let guards: &[&str] = match need {
+                    Capability::Exec => &["Bash"],
+                    Capability::FsWrite => &["Write", "Edit"],
+                    // What changes files opens the same ones.
+                    Capability::FsRead => &["Read", "Grep", "Glob", "LSP", "Edit"],
+                    _ => continue,
+                };
+                held += 1;
+                let name = &descriptor.spec.name;
+                assert!(
+                    names.iter().any(|name| guards.contains(name)),
+                    "{name} needs {} and none of {guards:?} holds it: names.rs",
+                    need.name()
+                );
+            }
+        }
+        assert!(held >= 10, "{held}");
+    }
+
+    #[test]
+    fn hooks_are_allowed_as_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let allowed = AllowedHooks {
+            path: dir.path().join("sub/allowed.json"),
+            home: dir.path().to_owned(),
+        };
+        let file = |path: &str, scope, written: Value| HookFile {
+            file: path.into(),
+            scope,
+            folder: "/p".into(),
+            written,
+            hooks: Vec::new(),
+            left_out: Vec::new(),
+        };
+        let project = |path: &str, written| file(path, HookScope::Project, written);
+        let one = project("/p/.claude/settings.json", json!({"Stop": []}));
+        assert!(!allowed.holds(&one));
+        allowed.allow(&one).unwrap();
+        assert!(allowed.holds(&one));
+        assert!(!allowed.holds(&project("/p/.claude/settings.json", json!({"Stop": [1]}))));
+        assert!(!allowed.holds(&project("/q/.claude/settings.json", json!({"Stop": []}))));
+        assert!(allowed.revoke(&one).unwrap() && !allowed.holds(&one));
+        assert!(!allowed.revoke(&one).unwrap());
+        assert!(allowed.holds(&file("/home", HookScope::User, json!({}))));
+    }
+}

@@ -1,0 +1,137 @@
+//! Connectors: who fulfils a contract elsewhere (C11). A bridge, or a plugin that executes (C6).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use futures_util::future::BoxFuture;
+use outrigger_bridge::Remote;
+use outrigger_config::settings::hands::Connector;
+use outrigger_plugins::PluginToolEntry;
+use outrigger_protocol::tool::ToolOutput;
+use outrigger_tools::routes::{Invocation, Provider};
+use outrigger_tools::{ToolContext, ToolError};
+use serde_json::json;
+
+use crate::plugin_api::plugin_tools::{call, error_of};
+use crate::state::Inner;
+
+/// The provider that `[connectors.NAME]` stands for.
+pub(crate) fn provider(
+    inner: &Arc<Inner>,
+    name: &str,
+    connector: &Connector,
+    env: &BTreeMap<String, String>,
+) -> Arc<dyn Provider> {
+    if let Some(plugin) = &connector.plugin {
+        return Arc::new(Executor {
+            owner: Arc::downgrade(inner),
+            plugin: plugin.clone(),
+            name: name.to_owned(),
+        });
+    }
+    match remote(name, connector, env) {
+        Ok(remote) => Arc::new(remote),
+        Err(why) => {
+            tracing::warn!("[connectors.{name}] {why}");
+            Arc::new(Broken(format!(
+                "The connector `{name}` cannot be used: {why}"
+            )))
+        }
+    }
+}
+
+fn remote(
+    name: &str,
+    connector: &Connector,
+    env: &BTreeMap<String, String>,
+) -> Result<Remote, String> {
+    let token = match (&connector.token_env, &connector.token_file) {
+        (Some(variable), _) => env
+            .get(variable)
+            .cloned()
+            .ok_or_else(|| format!("the variable {variable} is not set"))?,
+        (None, Some(file)) => {
+            outrigger_files::read_to_string(std::path::Path::new(file), outrigger_files::SETTINGS)
+                .map_err(|error| format!("the token cannot be read from {file}: {error}"))?
+        }
+        (None, None) => return Err("it has neither token_env nor token_file".to_owned()),
+    };
+    let token = token.trim().to_owned();
+    Remote::new(name, &connector.url, token, connector.allow_plain)
+        .map_err(|error| format!("{error}; {}", error.hint()))
+}
+
+/// A connector that cannot be used: what is bound to it fails, and is not done here instead.
+struct Broken(String);
+
+impl Provider for Broken {
+    fn invoke<'a>(
+        &'a self,
+        _call: Invocation<'a>,
+        _ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { Err(ToolError::failed(self.0.clone())) })
+    }
+}
+
+/// A plugin that executes: its tool of the connector's name is called with the contract and the arguments. Asked for at each
+/// call, since plugins come and go.
+struct Executor {
+    owner: Weak<Inner>,
+    plugin: String,
+    name: String,
+}
+
+impl Executor {
+    fn tool(&self, inner: &Inner) -> Result<PluginToolEntry, String> {
+        let (plugin, name) = (&self.plugin, &self.name);
+        let source = format!("plugin:{plugin}");
+        let plugins = inner.plugins.list();
+        let status = plugins.iter().find(|status| status.id == *plugin);
+        let manifest = status.and_then(|status| status.manifest.as_ref());
+        let declared = manifest.filter(|shown| shown.declared);
+        if declared.is_some_and(|shown| !shown.manifest.provides.connectors.contains(name)) {
+            return Err(format!(
+                "the manifest of the plugin {plugin} does not name it under `provides.connectors`"
+            ));
+        }
+        let mut tools = inner.plugins.tools().into_iter();
+        tools
+            .find(|entry| entry.spec.source == source && entry.spec.name == *name)
+            .ok_or_else(|| match status {
+                None => format!("there is no plugin {plugin}; `outrigger plugin list` shows those that are there"),
+                Some(status) => format!(
+                    "the plugin {plugin} ({}) brings no tool `{name}`, which would be called for it",
+                    status.stage
+                ),
+            })
+    }
+}
+
+impl Provider for Executor {
+    fn invoke<'a>(
+        &'a self,
+        invocation: Invocation<'a>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let inner = self.owner.upgrade().ok_or(ToolError::Cancelled)?;
+            let entry = self.tool(&inner).map_err(|why| {
+                ToolError::Unavailable(format!(
+                    "The connector `{}` cannot be used: {why}",
+                    self.name
+                ))
+            })?;
+            let input = json!({"contract": invocation.contract, "input": invocation.input});
+            let answer = call(&self.owner, &inner.bridge, &entry.runner, input, ctx).await;
+            answer.map_err(|error| error_of(error, ctx))
+        })
+    }
+}
+
+/// Whether a plugin's tool is called for a connector, and so is none for the model.
+pub(crate) fn is_executor(inner: &Inner, entry: &PluginToolEntry) -> bool {
+    let connector = inner.config.settings.hands.connectors.get(&entry.spec.name);
+    let plugin = connector.and_then(|connector| connector.plugin.as_deref());
+    plugin.is_some() && entry.spec.source.strip_prefix("plugin:") == plugin
+}

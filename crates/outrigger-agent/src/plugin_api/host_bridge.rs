@@ -1,0 +1,183 @@
+//! What plugin processes ask back.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use outrigger_js::{HostHandler, Refused, SdkAnswer};
+use outrigger_protocol::event::{CustomEvent, Event};
+use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::id::{PluginId, SessionId};
+use outrigger_protocol::log::{ClientRecord, LogRecord};
+use outrigger_protocol::login::AuthGet;
+use outrigger_protocol::own::EventEmit;
+use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
+use outrigger_tools::{PermissionAsk, ToolContext};
+use outrigger_workspace::sync::lock;
+use serde_json::{Value, json};
+
+use crate::ids::now;
+use crate::state::{Inner, SdkService};
+
+/// Passes requests of plugins on to the agent, which does not exist yet when the plugins are loaded, and the questions of
+/// their tools to the calls that they belong to.
+#[derive(Default)]
+pub(crate) struct Bridge {
+    agent: OnceLock<Weak<Inner>>,
+    calls: Mutex<HashMap<u64, ToolContext>>,
+}
+
+impl Bridge {
+    pub(crate) fn connect(&self, inner: &Arc<Inner>) {
+        let _ = self.agent.set(Arc::downgrade(inner));
+    }
+
+    /// The agent, once it is there.
+    pub(crate) fn inner(&self) -> Option<Arc<Inner>> {
+        self.agent.get().and_then(Weak::upgrade)
+    }
+
+    /// Remembers a tool call under its number until the guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
+        lock(&self.calls).insert(call, ctx);
+        Entered {
+            bridge: Arc::clone(self),
+            call,
+        }
+    }
+
+    /// Answers a request and writes down who asked for what (C13), without what was said.
+    async fn recorded(&self, request: SdkRequest, service: &Arc<dyn SdkService>) -> SdkAnswer {
+        let (at, began) = (now(), Instant::now());
+        let path = request.path.split('?').next().unwrap_or_default();
+        let mut record = ClientRecord {
+            plugin: request.plugin.clone().map(PluginId),
+            method: request.method.clone(),
+            session: path
+                .strip_prefix("/session/")
+                .and_then(|rest| rest.split('/').next())
+                .filter(|id| id.starts_with("ses_"))
+                .map(|id| SessionId(id.to_owned())),
+            path: path.to_owned(),
+            status: 0,
+            duration_ms: 0.0,
+            at,
+        };
+        let answer = service.call(request).await;
+        record.status = answer.response.status;
+        record.duration_ms = began.elapsed().as_secs_f64() * 1000.0;
+        if let Some(inner) = self.agent.get().and_then(Weak::upgrade) {
+            inner.note(vec![LogRecord::Client(Box::new(record))]);
+        }
+        answer
+    }
+
+    fn call(&self, number: u64) -> Option<ToolContext> {
+        lock(&self.calls).get(&number).cloned()
+    }
+}
+
+/// A tool call of a plugin that is under way.
+pub(crate) struct Entered {
+    bridge: Arc<Bridge>,
+    call: u64,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        lock(&self.bridge.calls).remove(&self.call);
+    }
+}
+
+impl HostHandler for Bridge {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
+        Box::pin(async move {
+            let service = self
+                .agent
+                .get()
+                .and_then(Weak::upgrade)
+                .and_then(|inner| lock(&inner.sdk).clone());
+            match service {
+                Some(service) => self.recorded(request, &service).await,
+                None => crate::plugin_api::startup_api::answer(&request).into(),
+            }
+        })
+    }
+
+    /// The same questions, through the same door, as those of a bundled tool.
+    fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let Some(ctx) = self.call(ask.call) else {
+                return Err("this tool call is over".to_owned());
+            };
+            let question = PermissionAsk {
+                permission: ask.permission,
+                patterns: ask.patterns,
+                always: ask.always,
+                metadata: ask.metadata,
+                ..PermissionAsk::default()
+            }
+            .with_lines_read();
+            ctx.ask(question).await.map_err(|error| error.to_string())
+        })
+    }
+
+    /// Secrets go to the plugin that owns the provider's authentication, and to no other (invariant 10).
+    fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(async move {
+            let AuthGet { plugin, provider } = get;
+            let inner = self.agent.get().and_then(Weak::upgrade);
+            let inner = inner.ok_or_else(|| "the agent is not ready yet".to_owned())?;
+            if !inner.owns_auth(&plugin, &provider) {
+                return Err(format!(
+                    "{plugin} does not own the authentication of {provider}"
+                ));
+            }
+            Ok(json!(inner.credential_for(&plugin, &provider)))
+        })
+    }
+
+    /// An event that a plugin declared: told and stored as any other. The plugins crate has looked at it.
+    fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
+        Box::pin(async move {
+            let early = || Refused::new("own.early", "the agent is not ready yet");
+            let inner = self.inner().ok_or_else(early)?;
+            let event = Event::Custom(CustomEvent {
+                depth: emit.depth,
+                kind: emit.event,
+                properties: match emit.properties {
+                    Value::Object(properties) => properties,
+                    _ => outrigger_protocol::Object::new(),
+                },
+            });
+            let told = inner.commit(Vec::new(), vec![event]).await;
+            told.map_err(|error| Refused::new("own.lost", error.to_string()))
+        })
+    }
+
+    fn ran(&self, records: Vec<HookRecord>) {
+        if let Some(inner) = self.inner().filter(|_| !records.is_empty()) {
+            inner.hooks_ran(records);
+        }
+    }
+
+    fn metadata(&self, metadata: ToolMetadata) {
+        if let Some(ctx) = self.call(metadata.call) {
+            ctx.progress(metadata.title, metadata.metadata);
+        }
+    }
+
+    fn stage(&self, stage: Stage) {
+        tracing::debug!("[plugin:{}] {}", stage.plugin, stage.stage);
+    }
+
+    fn log(&self, process: &str, log: Log) {
+        match log.level.as_str() {
+            "error" => tracing::error!("[plugin:{process}] {}", log.message),
+            "warn" => tracing::warn!("[plugin:{process}] {}", log.message),
+            "info" => tracing::info!("[plugin:{process}] {}", log.message),
+            _ => tracing::debug!("[plugin:{process}] {}", log.message),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Changing the state of plugins that run (C7). What becomes of it is told as `outrigger.plugin.state` and stands in the audit.
+
+use std::sync::Arc;
+
+use outrigger_plugins::PluginError;
+use outrigger_tools::ToolRuntime;
+
+use crate::state::{Agent, Inner};
+
+impl Agent {
+    /// Takes a plugin out of the run: its hooks and tools are not called until it is resumed; its process stays.
+    ///
+    /// # Errors
+    /// `plugin.life_cycle`.
+    pub async fn suspend_plugin(&self, id: &str) -> Result<(), PluginError> {
+        self.inner.plugins.suspend(id).await?;
+        tools(&self.inner);
+        Ok(())
+    }
+
+    /// Brings a suspended plugin back.
+    ///
+    /// # Errors
+    /// `plugin.life_cycle`.
+    pub async fn resume_plugin(&self, id: &str) -> Result<(), PluginError> {
+        self.inner.plugins.resume(id).await?;
+        tools(&self.inner);
+        Ok(())
+    }
+
+    /// Loads a plugin anew beside the one that runs and lets it take over; answers the generation of its process.
+    ///
+    /// # Errors
+    /// Why the new one is of no use; the old one runs on.
+    pub async fn reload_plugin(&self, id: &str) -> Result<u64, PluginError> {
+        let generation = self.inner.plugins.reload(id).await?;
+        tools(&self.inner);
+        Ok(generation)
+    }
+
+    /// Whether a plugin's process could not be started, which another try may mend.
+    #[must_use]
+    pub fn has_unstarted_plugins(&self) -> bool {
+        !self.inner.plugins.unstarted().is_empty()
+    }
+
+    /// Tries again to start the processes that could not be started. What becomes of it is told as that of a reload.
+    pub async fn start_unstarted_plugins(&self) {
+        for id in self.inner.plugins.unstarted() {
+            if let Err(error) = self.reload_plugin(&id).await {
+                tracing::debug!("[plugin] {error}");
+            }
+        }
+    }
+}
+
+/// Brings the tools of the runtime to what plugins bring now. A bundled tool that one of them had replaced comes back.
+fn tools(inner: &Arc<Inner>) {
+    crate::plugin_api::plugin_tools::register(inner, &inner.bridge);
+    let now = inner.plugins.tools();
+    inner.runtime.retain(|spec| {
+        let is = |entry: &outrigger_plugins::PluginToolEntry| {
+            entry.spec.source == spec.source && entry.spec.name == spec.name
+        };
+        !spec.source.starts_with("plugin:") || now.iter().any(is)
+    });
+    let bundled = ToolRuntime::new();
+    match outrigger_tools::builtin::register_all(&bundled, &inner.shell) {
+        Ok(()) => inner.runtime.fill(&bundled),
+        Err(error) => tracing::warn!("[plugin] {error}"),
+    }
+    crate::plugin_api::capability_grants::narrow(inner);
+}

@@ -1,0 +1,91 @@
+//! Providers that plugins speak for with a protocol of their own (B8), between the plugins and the models.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use outrigger_models::{FetchRequest, FetchResponse, OwnProvider, ProviderFetch};
+use outrigger_plugins::PluginProvider;
+use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
+use outrigger_protocol::id::PluginId;
+
+use crate::ids::now;
+use crate::state::Inner;
+
+/// A plugin's provider as the models see it: whoever sends its requests.
+struct Speaks(PluginProvider);
+
+impl ProviderFetch for Speaks {
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'static, Result<FetchResponse, String>> {
+        let provider = self.0.clone();
+        Box::pin(async move {
+            let ask = serde_json::from_str(&request.body).map_err(|error| error.to_string())?;
+            let mut headers = request.headers.into_iter();
+            let key = headers.find(|(name, _)| name == "x-api-key");
+            let (head, body) = provider.send(ask, key.map(|(_, key)| key)).await?;
+            Ok(FetchResponse {
+                status: head.status,
+                headers: head.headers,
+                body,
+            })
+        })
+    }
+
+    fn plugin(&self) -> &str {
+        &self.0.plugin
+    }
+}
+
+/// Whether a plugin speaks for a provider, as the audit has it: from then on it gets that one's key and prompts.
+fn spoken(provider: &PluginProvider, refused: Option<&str>) -> AuditRecord {
+    let decision = if refused.is_some() { "deny" } else { "allow" };
+    AuditRecord {
+        plugin_id: Some(PluginId(provider.plugin.clone())),
+        subject: Some(format!("provider {}", provider.declared.id)),
+        policy_check_result: match refused {
+            Some(why) => format!("refused: {why}"),
+            None => POLICY_PASSED.to_owned(),
+        },
+        ..AuditRecord::new(AuditKind::Grant, now(), decision)
+    }
+}
+
+impl Inner {
+    /// Makes the providers of plugins known. One that is known already is left alone; of two plugins for one provider the
+    /// first counts, since nobody takes from another what was asked of him.
+    pub(crate) fn own_providers(&self) {
+        let mut taken: Vec<String> = Vec::new();
+        for provider in self.plugins.providers() {
+            let id = provider.declared.id.clone();
+            let why = match taken.contains(&id) {
+                true => Some("another plugin brings it".to_owned()),
+                false => self.models.taken(&id),
+            };
+            self.store
+                .audit_lazily(now(), vec![spoken(&provider, why.as_deref())]);
+            if let Some(why) = why {
+                self.plugins.refuse_provider(&provider, &why);
+                continue;
+            }
+            taken.push(id.clone());
+            let own = OwnProvider {
+                name: provider.declared.name.clone(),
+                env: provider.declared.env.clone(),
+                granted: provider.granted.clone(),
+            };
+            let speaker =
+                crate::plugin_api::auth::speaker(&self.plugins, &PluginId(provider.plugin.clone()));
+            self.models.overlay(&id, |overlay| {
+                overlay.own = Some(own);
+                overlay.speaker = Some(speaker);
+                overlay.fetch = Some(Arc::new(Speaks(provider)));
+            });
+        }
+    }
+
+    /// Whether a plugin speaks for a provider with a protocol of its own.
+    pub(crate) fn speaks_for(&self, plugin: &str, provider: &str) -> bool {
+        let mut own = self.plugins.providers().into_iter();
+        let first = own.find(|own| own.declared.id == provider);
+        first.is_some_and(|own| own.plugin == plugin) && self.models.taken(provider).is_none()
+    }
+}

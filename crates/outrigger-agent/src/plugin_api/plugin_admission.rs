@@ -1,0 +1,124 @@
+//! Which plugins should run: decided before anything is started, and written down (D2, D3).
+
+use std::sync::Arc;
+
+use outrigger_config::Loaded;
+use outrigger_kernel::admission::{Reason, Source};
+use outrigger_plugins::{AdmitFn, Cause, PluginError, Progress, Snapshot, Stage};
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::id::PluginId;
+use outrigger_store::Store;
+use outrigger_workspace::Folders;
+use outrigger_workspace::Place;
+
+use crate::boot::start::Boot;
+use crate::error::AgentError;
+use crate::ids::now;
+
+/// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
+pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {
+    let admitted = Snapshot::of(config, &folders.data);
+    // What is wrong with the configuration has been told.
+    let known: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
+    for problem in admitted.problems.iter().filter(|it| !known.contains(it)) {
+        tracing::warn!("[plugin] {problem}");
+    }
+    hold(&admitted, config);
+    store.audit_lazily(now(), records(&admitted));
+    admitted
+}
+
+/// MCP servers are named one by one, by the configuration, a plugin, a skill or a client, and each of these is the user's word
+/// for it; a profile takes none of them away. What switches `mcp` itself off takes all. In the same way a key for OpenRouter, in
+/// whatever place, is the user's word for it.
+pub(crate) fn hold(admitted: &Snapshot, config: &mut Loaded) {
+    if is_off(admitted, "mcp") {
+        config.config.mcp.clear();
+        config.settings.claude.mcp = false;
+    }
+    if is_off(admitted, "openrouter") {
+        config
+            .config
+            .disabled_providers
+            .push("openrouter".to_owned());
+    }
+}
+
+/// Somebody said so, and not only the profile.
+fn is_off(admitted: &Snapshot, id: &str) -> bool {
+    let reason = admitted.bundled(id).and_then(|entry| entry.reason.as_ref());
+    matches!(
+        reason,
+        Some(
+            Reason::SwitchedOff { .. }
+                | Reason::Denied { .. }
+                | Reason::ForbiddenByManagedPolicy { .. }
+        )
+    )
+}
+
+/// What somebody decided about bundled plugins. What becomes of the others is written down as it happens.
+fn records(admitted: &Snapshot) -> Vec<AuditRecord> {
+    let bundled = admitted.entries.iter();
+    let bundled = bundled.filter(|it| it.source == Source::Bundled && is_off(admitted, &it.id));
+    let record = |it: &outrigger_plugins::SnapshotEntry| AuditRecord {
+        plugin_id: Some(PluginId(it.id.clone())),
+        subject: Some("bundled".to_owned()),
+        detail: Some(it.why.clone()),
+        ..AuditRecord::new(AuditKind::LifeCycle, now(), "disabled")
+    };
+    bundled.map(record).collect()
+}
+
+/// Bundled plugins that others have taken the place of, for whoever watches.
+pub(crate) fn displaced(admitted: &Snapshot) -> impl Iterator<Item = Progress> + '_ {
+    let bundled = admitted.entries.iter();
+    let displaced = bundled.filter(|it| {
+        let by_another = matches!(it.reason, Some(Reason::ShadowedByHigherPrecedence { .. }));
+        it.source == Source::Bundled && by_another
+    });
+    displaced.map(|it| Progress {
+        cause: Some(Cause {
+            at: Stage::Found,
+            code: "plugin.not_admitted".to_owned(),
+            message: format!("bundled plugin {} does not run: {}", it.id, it.why),
+            hint: it.remedy.clone(),
+        }),
+        mention: true,
+        ..Progress::at(&it.id, "bundled", Stage::Skipped)
+    })
+}
+
+/// Asks the snapshot again about a plugin that is to be loaded anew, with the configuration and the machine as they are now.
+pub(crate) fn again(boot: &Boot, place: &Place) -> AdmitFn {
+    let (options, data) = (boot.config_options(place), boot.folders.data.clone());
+    Arc::new(move |plugin| {
+        let refused = |why: String| PluginError::Life {
+            id: plugin.spec.clone(),
+            why,
+        };
+        let config = outrigger_config::load(&options);
+        let config = config.map_err(|error| refused(format!("the configuration: {error}")))?;
+        match Snapshot::of(&config, &data).verdict(plugin) {
+            Some(verdict) => verdict,
+            None => Err(refused(
+                "the configuration does not name it any more".to_owned(),
+            )),
+        }
+    })
+}
+
+/// Whether a bundled plugin should run with this configuration.
+#[must_use]
+pub fn runs_bundled(config: &Loaded, folders: &Folders, id: &str) -> bool {
+    Snapshot::of(config, &folders.data).has_bundled(id)
+}
+
+/// Which plugins would run in a folder. Nothing is started, and nothing is written.
+///
+/// # Errors
+/// A configuration that cannot be read.
+pub fn plugin_snapshot(boot: &Boot) -> Result<Snapshot, AgentError> {
+    let config = boot.load(&Place::find(&boot.directory))?;
+    Ok(Snapshot::of(&config, &boot.folders.data))
+}

@@ -1,0 +1,524 @@
+//! What plugins bring by their `config` hooks and this program starts: MCP servers, language servers, formatters, and the
+//! shell lines in templates of commands; and addresses that it asks: of MCP servers, model providers and skills, those of
+//! providers by their `auth` and `provider` hooks, too. Such an entry
+//! gets the box of its plugin, and is asked through the plugin's proxy; the user's own entries, left as they were, keep
+//! theirs (issue 5, item 5).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use outrigger_models::Route;
+use outrigger_plugins::{AuthHook, LoadedAuth, Plugins, ProviderHook};
+use outrigger_protocol::id::PluginId;
+use outrigger_sandbox::paths::resolve;
+use outrigger_sandbox::{OwnBox, OwnBoxes};
+use outrigger_workspace::Place;
+use serde_json::{Map, Value, json};
+
+use crate::state::Inner;
+
+/// Keys of the configuration whose entries name programs or addresses, and how each is labelled.
+const STARTED: [(&str, &str); 5] = [
+    ("provider", "provider"),
+    ("mcp", "mcp"),
+    ("lsp", "lsp"),
+    ("formatter", "formatter"),
+    ("command", "command"),
+];
+/// Keys that name a program which works for the user too, in no box: the user's to choose.
+const OF_THE_USER: [&str; 1] = ["shell"];
+
+/// The label of what the template of a command runs.
+pub(crate) fn command_label(name: &str) -> String {
+    format!("command:{name}")
+}
+
+/// Puts what plugins changed into their boxes; what cannot be is taken out of the configuration. `before` is the
+/// configuration as plugins were given it.
+pub(crate) async fn put_into_boxes(
+    plugins: &Plugins,
+    before: &Value,
+    after: &mut Value,
+    place: &Place,
+    boxes: &OwnBoxes,
+) {
+    for key in OF_THE_USER {
+        if before.get(key) != after.get(key)
+            && let Some(fields) = after.as_object_mut()
+        {
+            tracing::warn!(
+                "[config] a plugin changed `{key}`, which is the user's to choose: it stays"
+            );
+            fields.shift_remove(key);
+            fields.extend(before.get(key).map(|value| (key.to_owned(), value.clone())));
+        }
+    }
+    keep_files(before, after);
+    for (key, built_in) in [
+        ("formatter", outrigger_workspace::formatters::built_in()),
+        ("lsp", outrigger_lsp::built_in()),
+    ] {
+        switch_no_others_on(key, &built_in, before, after);
+    }
+    let folders: Vec<PathBuf> = plugins
+        .list()
+        .into_iter()
+        .filter_map(|it| Some(it.source?.dir))
+        .collect();
+    tells_only_its_own(before, after, place, &folders);
+    for (key, label) in STARTED {
+        for name in changed(key, before, after) {
+            match plugins.box_of(key, &name).await {
+                Ok(Some(own)) if !asks(key, &after[key][&name]) || own.proxy().is_some() => {
+                    boxes.set(format!("{label}:{name}"), own);
+                }
+                Ok(None) => {}
+                other => {
+                    let why = other.err().unwrap_or_else(|| NOTHING.to_owned());
+                    tracing::warn!(
+                        "[{label}:{name}] a plugin brought it, and it has no box: {why}; left out"
+                    );
+                    if let Some(entries) = after.get_mut(key).and_then(Value::as_object_mut) {
+                        entries.shift_remove(&name);
+                    }
+                }
+            }
+        }
+    }
+    put_skills_into_boxes(plugins, before, after, boxes).await;
+}
+
+/// Puts back what a plugin said about files that this program reads and writes for a provider, in no box.
+fn keep_files(before: &Value, after: &mut Value) {
+    let providers = after.get_mut("provider").and_then(Value::as_object_mut);
+    for (name, entry) in providers.into_iter().flatten() {
+        let Some(options) = entry.get_mut("options").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        for key in outrigger_models::FILES {
+            let known = ["provider", name, "options", key];
+            let known = known.iter().try_fold(before, |value, key| value.get(key));
+            if options.get(key) == known {
+                continue;
+            }
+            tracing::warn!(
+                "[config] a plugin changed `{key}` of the provider {name}, which is the user's to choose: it stays"
+            );
+            options.shift_remove(key);
+            options.extend(known.map(|value| (key.to_owned(), value.clone())));
+        }
+    }
+}
+
+/// Where there was nothing, an entry of a plugin is that entry and not all the programs that come with the switch: those run for
+/// whatever the project says, in no box.
+fn switch_no_others_on(key: &str, built_in: &[&str], before: &Value, after: &mut Value) {
+    let is_off =
+        |value: Option<&Value>| matches!(value, None | Some(Value::Null | Value::Bool(false)));
+    if !is_off(before.get(key)) || is_off(after.get(key)) {
+        return;
+    }
+    match after.get_mut(key) {
+        Some(Value::Object(entries)) => {
+            for name in built_in {
+                if !entries.contains_key(*name) {
+                    entries.insert((*name).to_owned(), json!({ "disabled": true }));
+                }
+            }
+        }
+        _ => {
+            tracing::warn!(
+                "[config] a plugin switched `{key}` on, which is the user's to do: it stays off"
+            );
+            if let Some(fields) = after.as_object_mut() {
+                fields.shift_remove(key);
+                fields.extend(before.get(key).map(|value| (key.to_owned(), value.clone())));
+            }
+        }
+    }
+}
+
+/// Files with instructions, and folders with skills, that plugins name are read by our process: those of the project, and of
+/// plugins' own folders.
+fn tells_only_its_own(before: &Value, after: &mut Value, place: &Place, folders: &[PathBuf]) {
+    for pointer in ["/instructions", "/skills/paths"] {
+        let known = before.pointer(pointer).and_then(Value::as_array).cloned();
+        let known = known.unwrap_or_default();
+        let Some(named) = after.pointer_mut(pointer).and_then(Value::as_array_mut) else {
+            continue;
+        };
+        named.retain_mut(|entry| {
+            if known.contains(entry) {
+                return true;
+            }
+            let text = entry.as_str().unwrap_or_default();
+            let is_address = text.starts_with("http://") || text.starts_with("https://");
+            let path = resolve(&place.directory, Path::new(text));
+            // What is in the project is looked at when it is read.
+            let here = !text.starts_with('~') && path.starts_with(&place.worktree);
+            let real = path.canonicalize().ok();
+            let mut own = folders.iter().filter_map(|it| it.canonicalize().ok());
+            let own = real.filter(|real| own.any(|it| real.starts_with(it)));
+            if let (false, Some(real)) = (here, &own) {
+                *entry = json!(real);
+            }
+            let stays = is_address || here || own.is_some();
+            if !stays {
+                tracing::warn!(
+                    "[config] a plugin named {entry} under `{}`, which is neither in the project nor its own: left out",
+                    pointer.trim_start_matches('/').replace('/', ".")
+                );
+            }
+            stays
+        });
+    }
+}
+
+/// Why a plugin's address is not asked.
+const NOTHING: &str = "the plugin may connect to nothing, and the address would be asked for it; grant the plugin its host \
+    (`hosts` under `[plugins.\"ID\"]` in outrigger.toml), or put the entry into your own opencode.json";
+
+/// How the box for an address of skills is labelled.
+pub(crate) fn skills_label(url: &str) -> String {
+    format!("skills:{url}")
+}
+
+async fn put_skills_into_boxes(
+    plugins: &Plugins,
+    before: &Value,
+    after: &mut Value,
+    boxes: &OwnBoxes,
+) {
+    let known = before.pointer("/skills/urls").and_then(Value::as_array);
+    let known = known.cloned().unwrap_or_default();
+    let Some(urls) = after
+        .pointer_mut("/skills/urls")
+        .and_then(Value::as_array_mut)
+    else {
+        return;
+    };
+    if urls.iter().all(|url| known.contains(url)) {
+        return;
+    }
+    let own = match plugins.box_of("skills", "urls").await {
+        Ok(None) => return,
+        Ok(own) => own.filter(|own| own.proxy().is_some()),
+        Err(why) => {
+            tracing::warn!("[skills] a plugin brought addresses, and they have no box: {why}");
+            None
+        }
+    };
+    urls.retain(|url| {
+        if known.contains(url) {
+            return true;
+        }
+        let url = url.as_str().unwrap_or_default();
+        match &own {
+            Some(own) => boxes.set(skills_label(url), own.clone()),
+            None => tracing::warn!("[skills] {url} is left out: {NOTHING}"),
+        }
+        own.is_some()
+    });
+}
+
+/// The proxies of the model providers whose addresses plugins brought.
+pub(crate) fn providers(all: &Map<String, Value>, boxes: &OwnBoxes) -> BTreeMap<String, String> {
+    let proxy = |id: &String| Some((id.clone(), boxes.of(&format!("provider:{id}"))?.proxy()?));
+    all.keys().filter_map(proxy).collect()
+}
+
+impl Inner {
+    /// How the address is asked that an `auth.loader` named, where our process asks it.
+    pub(crate) async fn auth_route(&self, hook: &AuthHook, loaded: &LoadedAuth) -> Option<Route> {
+        let url = loaded.options.as_ref()?.get("baseURL")?.as_str()?;
+        match &loaded.fetch {
+            Some(_) => None,
+            None => self.route("auth", &hook.provider, hook.box_to_ask(&[url]).await),
+        }
+    }
+
+    /// How the addresses of models are asked that a `provider` hook listed; those that were known `before` are nobody's.
+    pub(crate) async fn models_route(
+        &self,
+        hook: &ProviderHook,
+        before: &Value,
+        models: &Map<String, Value>,
+    ) -> Option<Route> {
+        let named = new_in_models("/api/url", before, models);
+        if named.is_empty() {
+            return None;
+        }
+        self.route("models", &hook.provider, hook.box_to_ask(&named).await)
+    }
+
+    fn route(
+        &self,
+        what: &str,
+        provider: &str,
+        own: Result<Option<OwnBox>, String>,
+    ) -> Option<Route> {
+        let proxy = match own {
+            Ok(None) => return None,
+            Ok(Some(own)) => {
+                let proxy = own.proxy().ok_or_else(|| NOTHING.to_owned());
+                // The proxy knows the plugin for as long as the box is kept.
+                self.boxes.set(format!("{what}:{provider}"), own);
+                proxy
+            }
+            Err(why) => Err(why),
+        };
+        Some(match proxy {
+            Ok(proxy) => Route::Proxy(proxy),
+            Err(why) => {
+                tracing::warn!("[provider {provider}] its address is not asked: {why}");
+                Route::Refused(format!("its address is not asked: {why}"))
+            }
+        })
+    }
+}
+
+/// What models of a `provider` hook hold at this place that none of those `before` did.
+fn new_in_models<'a>(place: &str, before: &Value, models: &'a Map<String, Value>) -> Vec<&'a str> {
+    let at = |model: &'a Value| model.pointer(place)?.as_str();
+    let known = before.get("models").and_then(Value::as_object);
+    let known = known.into_iter().flat_map(Map::values);
+    let known: BTreeSet<&str> = known.filter_map(|it| it.pointer(place)?.as_str()).collect();
+    let named: BTreeSet<&str> = models.values().filter_map(at).collect();
+    let new = |text: &&str| !text.trim().is_empty() && !known.contains(text);
+    named.into_iter().filter(new).collect()
+}
+
+/// Whether models of a `provider` hook are asked elsewhere than those `before`, or in another way.
+pub(crate) fn says_where(before: &Value, models: &Map<String, Value>) -> bool {
+    ["/api/url", "/api/npm"]
+        .iter()
+        .any(|place| !new_in_models(place, before, models).is_empty())
+}
+
+/// The providers whose addresses, or whose protocol, `config` hooks changed, each with the plugin that did so last.
+pub(crate) fn speakers(
+    plugins: &Plugins,
+    before: &Value,
+    after: &Value,
+) -> Vec<(String, PluginId)> {
+    let entries = after.get("provider").and_then(Value::as_object);
+    let entries = entries.into_iter().flatten();
+    let known = |name: &str| before.get("provider")?.get(name);
+    let said = |entry: &Value| -> Vec<String> {
+        let addresses = addresses(entry).into_iter().map(str::to_owned);
+        addresses.chain(protocols(entry)).collect()
+    };
+    entries
+        .filter(|(name, entry)| said(entry) != known(name).map_or(Vec::new(), said))
+        .filter_map(|(name, _)| Some((name.clone(), plugins.configured_by("provider", name)?)))
+        .collect()
+}
+
+/// The packages that say how models of a provider are asked.
+fn protocols(entry: &Value) -> Vec<String> {
+    let Value::Object(fields) = entry else {
+        return Vec::new();
+    };
+    let own = fields.get("npm").map(Value::to_string);
+    own.into_iter()
+        .chain(fields.values().flat_map(protocols))
+        .collect()
+}
+
+/// The addresses in an entry.
+fn addresses(entry: &Value) -> Vec<&str> {
+    match entry {
+        Value::String(text) => {
+            // As it is read where it is asked.
+            let text = text.trim();
+            let is = |scheme: &str| {
+                let start = text.get(..scheme.len());
+                start.is_some_and(|it| it.eq_ignore_ascii_case(scheme))
+            };
+            let found = is("http://") || is("https://");
+            found.then_some(text).into_iter().collect()
+        }
+        Value::Array(items) => items.iter().flat_map(addresses).collect(),
+        Value::Object(fields) => fields.values().flat_map(addresses).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether this program asks an address that stands in the entry, whatever else does.
+fn asks(key: &str, entry: &Value) -> bool {
+    match key {
+        "provider" => !addresses(entry).is_empty(),
+        "mcp" => entry.get("url").is_some(),
+        _ => false,
+    }
+}
+
+/// The entries that are new or other than before, where they name a program.
+fn changed(key: &str, before: &Value, after: &Value) -> Vec<String> {
+    let entries = after
+        .get(key)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let known = |name: &str| before.get(key).and_then(|all| all.get(name));
+    entries
+        .filter(|(name, entry)| match key {
+            "provider" => addresses(entry) != known(name).map_or(Vec::new(), addresses),
+            _ => known(name) != Some(*entry) && starts(key, entry),
+        })
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+fn starts(key: &str, entry: &Value) -> bool {
+    match key {
+        "command" => entry
+            .get("template")
+            .and_then(Value::as_str)
+            .is_some_and(|template| template.contains("!`")),
+        // What a built-in server or formatter runs is found on the PATH; its variables and options choose it, too.
+        "lsp" | "formatter" => entry.get("disabled") != Some(&Value::Bool(true)),
+        _ => entry.get("command").is_some() || entry.get("url").is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn which_entries_are_a_plugins() {
+        let before = json!({
+            "mcp": { "mine": { "command": ["a"] }, "off": { "command": ["a"], "enabled": false } },
+            "formatter": { "prettier": {} },
+            "provider": {
+                "mine": { "options": { "baseURL": "https://a.test/v1" } },
+                "moved": { "options": { "baseURL": "https://b.test/v1" } },
+            },
+        });
+        let after = json!({
+            "mcp": {
+                "mine": { "command": ["a"] }, "off": { "command": ["a"], "enabled": true },
+                "new": { "command": ["b"] }, "far": { "type": "remote", "url": "https://a.test" },
+            },
+            "formatter": { "prettier": { "environment": { "A": "1" } }, "none": { "disabled": true } },
+            "lsp": { "x": { "command": ["c"] } },
+            "provider": {
+                "mine": { "options": { "baseURL": "https://a.test/v1" }, "models": { "new": {} } },
+                "moved": { "options": { "baseURL": " HTTP://127.0.0.1/v1" } },
+                "new": { "api": "https://c.test" }, "known": { "npm": "@ai-sdk/openai" },
+            },
+            "command": { "plain": { "template": "say" }, "shell": { "template": "!`id`" } },
+        });
+        for (key, want) in [
+            ("mcp", vec!["off", "new", "far"]),
+            ("provider", vec!["moved", "new"]),
+            ("formatter", vec!["prettier"]),
+            ("lsp", vec!["x"]),
+            ("command", vec!["shell"]),
+        ] {
+            assert_eq!(changed(key, &before, &after), want, "{key}");
+        }
+    }
+
+    /// `true`, or an object where nothing was, would start whatever the project brings, in no box.
+    #[test]
+    fn a_plugin_switches_no_others_on() {
+        let off = json!({ "disabled": true });
+        for (before, given, want) in [
+            (json!({}), json!(true), Value::Null),
+            (json!({ "formatter": false }), json!(true), json!(false)),
+            (json!({}), json!({}), json!({ "a": off, "b": off })),
+            (
+                json!({}),
+                json!({ "b": { "command": ["x"] } }),
+                json!({ "a": off, "b": { "command": ["x"] } }),
+            ),
+            // The user's word.
+            (json!({ "formatter": true }), json!(true), json!(true)),
+            (
+                json!({ "formatter": {} }),
+                json!({ "a": {} }),
+                json!({ "a": {} }),
+            ),
+            (json!({ "formatter": true }), json!(false), json!(false)),
+        ] {
+            let mut after = before.clone();
+            after["formatter"] = given.clone();
+            switch_no_others_on("formatter", &["a", "b"], &before, &mut after);
+            assert_eq!(after["formatter"], want, "{before} {given}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_names_what_is_in_the_project_or_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for file in ["p/sub/a.md", "own/rules.md", "outside/key"] {
+            let file = root.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("outside/key"), root.join("own/link.md")).unwrap();
+        let place = Place {
+            directory: root.join("p/sub"),
+            worktree: root.join("p"),
+            git: true,
+        };
+        let at = |name: &str| root.join(name).display().to_string();
+        let before = json!({ "instructions": ["~/mine.md", "/etc/also-mine"] });
+        let mut after = json!({ "instructions": [
+            "~/mine.md", "/etc/also-mine", "a.md", "../rules/*.md", "../../outside/key", "~/.ssh/id", at("outside/*"),
+            at("own/rules.md"), at("own/link.md"), "https://a.test/x", "/proc/self/environ",
+        ] });
+        tells_only_its_own(&before, &mut after, &place, &[root.join("own")]);
+        assert_eq!(
+            after["instructions"],
+            json!([
+                "~/mine.md",
+                "/etc/also-mine",
+                "a.md",
+                "../rules/*.md",
+                at("own/rules.md"),
+                "https://a.test/x"
+            ])
+        );
+    }
+
+    /// Keys that mean nothing there change nothing about it.
+    #[test]
+    fn which_entries_name_addresses_that_are_asked() {
+        for (key, entry, asked) in [
+            (
+                "provider",
+                json!({ "options": { "baseURL": "\thttp://a.test" } }),
+                true,
+            ),
+            (
+                "provider",
+                json!({ "command": ["x"], "api": "http://a.test" }),
+                true,
+            ),
+            ("provider", json!({ "options": { "timeout": 5 } }), false),
+            (
+                "mcp",
+                json!({ "type": "remote", "url": "http://a.test", "command": ["x"] }),
+                true,
+            ),
+            (
+                "mcp",
+                json!({ "type": "remote", "url": "http://a.test", "template": "x" }),
+                true,
+            ),
+            ("mcp", json!({ "command": ["x", "http://a.test"] }), false),
+            (
+                "lsp",
+                json!({ "command": ["x"], "initialization": { "url": "http://a.test" } }),
+                false,
+            ),
+        ] {
+            assert_eq!(asks(key, &entry), asked, "{key} {entry}");
+        }
+    }
+}

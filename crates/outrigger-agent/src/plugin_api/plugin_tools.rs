@@ -1,0 +1,210 @@
+//! Tools that plugins bring.
+
+use std::sync::{Arc, Weak};
+
+use outrigger_plugins::{PluginError, ToolRunner};
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::message::MessageWithParts;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_tools::{FnTool, ToolContext, ToolError};
+use serde_json::{Value, json};
+
+use crate::plugin_api::host_bridge::Bridge;
+use crate::state::Inner;
+
+/// Bytes of history that go with a call of a plugin's tool (`ctx.messages`). Few tools read it, and all of it can be had
+/// from the client.
+const MOST_HISTORY: usize = 4 * 1024 * 1024;
+
+/// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
+pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
+    let plugins = inner.plugins.list();
+    let boxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
+    for entry in inner.plugins.tools() {
+        // What executes for others is no tool for the model.
+        if crate::plugin_api::connector::is_executor(inner, &entry) {
+            continue;
+        }
+        let id = crate::permission::audit::owner(Some(&entry.spec));
+        let plugin = plugins
+            .iter()
+            .find(|it| Some(&it.id) == id.as_ref().map(|id| &id.0));
+        let grant = plugin.and_then(crate::plugin_api::capability_grants::grant_of_plugin);
+        let undeclared = entry
+            .declares
+            .as_ref()
+            .is_none_or(|declares| declares.get("capabilities").is_none());
+        let declared = match crate::plugin_api::capability_grants::declared(entry.declares, boxed) {
+            Ok(declared) => declared,
+            Err(error) => {
+                let why = format!("what it declares cannot be read: {error}");
+                left_out(inner, &entry.spec, &why);
+                continue;
+            }
+        };
+        // It cannot say itself which of its failures may pass.
+        let again = declared.constraints.max_retries > 0;
+        let (owner, bridge, runner) = (Arc::downgrade(inner), Arc::clone(bridge), entry.runner);
+        let run = move |input: Value, ctx: ToolContext| {
+            let (owner, bridge, runner) = (owner.clone(), Arc::clone(&bridge), runner.clone());
+            async move {
+                match call(&owner, &bridge, &runner, input, &ctx).await {
+                    // The model reads what the plugin said, as in the reference, without our words around it.
+                    Err(PluginError::Tool { message, .. })
+                        if again && !ctx.cancel.is_cancelled() =>
+                    {
+                        Err(ToolError::Unavailable(message))
+                    }
+                    answer => answer.map_err(|error| error_of(error, &ctx)),
+                }
+            }
+        };
+        let schema = lenient(entry.spec.input_schema.clone());
+        let tool = FnTool::new(entry.spec, run)
+            .checked_by(schema)
+            .declaring(declared)
+            .undeclared(undeclared)
+            .owned(grant);
+        let spec = outrigger_tools::Tool::spec(&tool).clone();
+        if let Err(error) = inner.runtime.register(Arc::new(tool)) {
+            left_out(inner, &spec, &error.to_string());
+        }
+    }
+}
+
+/// Calls a plugin's tool, with what a tool of the reference knows of its call.
+pub(crate) async fn call(
+    owner: &Weak<Inner>,
+    bridge: &Arc<Bridge>,
+    runner: &ToolRunner,
+    input: Value,
+    ctx: &ToolContext,
+) -> Result<ToolOutput, PluginError> {
+    let host = owner.upgrade();
+    let history = host
+        .as_ref()
+        .and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
+    let history = newest(history.unwrap_or_default(), MOST_HISTORY);
+    let context = json!({
+        "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
+        "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,
+        "extra": ctx.host.extra(), "messages": history,
+    });
+    let context = context.as_object().cloned().unwrap_or_default();
+    let _open = host
+        .as_deref()
+        .map(|inner| inner.enter_plugins(&ctx.call.session_id));
+    let mut entered = None;
+    let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
+    let answer = runner
+        .run(input, context, Some(ctx.cancel.receiver()), on_call)
+        .await;
+    drop(entered);
+    answer
+}
+
+/// What the model reads of a call that failed.
+pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
+    match error {
+        _ if ctx.cancel.is_cancelled() => ToolError::Cancelled,
+        PluginError::Tool { message, .. } => ToolError::failed(message),
+        error => ToolError::failed(error.to_string()),
+    }
+}
+
+/// Says, and writes down, that a tool of a plugin is not registered.
+fn left_out(inner: &Inner, spec: &ToolSpec, why: &str) {
+    tracing::warn!(
+        "[plugin] the tool `{}` of {} is left out: {why}",
+        spec.name,
+        spec.source
+    );
+    let record = AuditRecord {
+        plugin_id: crate::permission::audit::owner(Some(spec)),
+        subject: Some(format!("tool {}", spec.name)),
+        errored: true,
+        policy_check_result: "refused: descriptor".to_owned(),
+        detail: Some(why.to_owned()),
+        ..AuditRecord::new(AuditKind::LifeCycle, crate::ids::now(), "tool left out")
+    };
+    inner.store.audit_lazily(crate::ids::now(), vec![record]);
+}
+
+/// The schema without its word on further keys. The reference checks arguments with the plugin's own zod schema, which passes
+/// keys over that it does not know, whatever the JSON Schema made from it says; where it does not, the plugin's process
+/// refuses the call.
+fn lenient(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            if fields.get("additionalProperties") == Some(&Value::Bool(false)) {
+                fields.remove("additionalProperties");
+            }
+            for value in fields.values_mut() {
+                *value = lenient(value.take());
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                *item = lenient(item.take());
+            }
+        }
+        _ => {}
+    }
+    schema
+}
+
+/// The newest messages that fit into so many bytes, in order.
+fn newest(history: Vec<MessageWithParts>, most: usize) -> Vec<Value> {
+    let mut left = most;
+    let mut kept: Vec<Value> = history
+        .into_iter()
+        .rev()
+        .map_while(|message| {
+            let value = json!(message);
+            left = left.checked_sub(value.to_string().len())?;
+            Some(value)
+        })
+        .collect();
+    kept.reverse();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_a_schema_does_not_know_are_left_to_the_plugin() {
+        let strict = json!({ "type": "object", "additionalProperties": false, "properties": {
+            "a": { "anyOf": [{ "type": "string" }, { "type": "object", "additionalProperties": false }] },
+            "b": { "type": "object", "additionalProperties": { "type": "number" } },
+        } });
+        assert_eq!(
+            lenient(strict),
+            json!({ "type": "object", "properties": {
+                "a": { "anyOf": [{ "type": "string" }, { "type": "object" }] },
+                "b": { "type": "object", "additionalProperties": { "type": "number" } },
+            } })
+        );
+    }
+
+    #[test]
+    fn the_newest_messages_are_kept() {
+        let message = |id: &str| -> MessageWithParts {
+            serde_json::from_value(json!({"info": {"role":"user","id":id,"sessionID":"s","time":{"created":1},"agent":"a",
+                "model":{"providerID":"p","modelID":"m"}}, "parts": []}))
+            .unwrap()
+        };
+        let history = vec![message("msg_1"), message("msg_2"), message("msg_3")];
+        let size = json!(message("msg_1")).to_string().len();
+        let ids = |most| -> Vec<String> {
+            let kept = newest(history.clone(), most);
+            kept.iter()
+                .filter_map(|m| Some(m.pointer("/info/id")?.as_str()?.to_owned()))
+                .collect()
+        };
+        assert_eq!(ids(usize::MAX), ["msg_1", "msg_2", "msg_3"]);
+        assert_eq!(ids(2 * size), ["msg_2", "msg_3"]);
+        assert!(ids(0).is_empty());
+    }
+}

@@ -1,0 +1,153 @@
+//! Parts of a prompt as clients send them, and what the model reads of them: files are read, agents are called.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_kernel::permission::evaluate;
+use outrigger_permissions::access::Operation;
+use outrigger_permissions::agents::AgentInfo;
+use outrigger_protocol::Object;
+use outrigger_protocol::message::PartKind;
+use outrigger_protocol::permission::Action;
+use outrigger_protocol::session::PartInput;
+use outrigger_sandbox::paths::{Roots, resolve};
+use serde_json::{Value, json};
+
+use crate::prompt::mentions::names;
+use crate::prompt::submit::text_part;
+use crate::state::Agent;
+
+impl Agent {
+    /// The parts of a prompt with what stands behind them: the text of files of the project, and the word to call an agent
+    /// that is mentioned. A file that cannot be read says so to the model; it fails no prompt.
+    #[must_use]
+    pub fn resolve_parts(&self, parts: Vec<PartInput>, agent: Option<&str>) -> Vec<PartInput> {
+        let info = self.choose_agent(agent).unwrap_or_default();
+        parts
+            .into_iter()
+            .flat_map(|part| self.resolve(part, &info))
+            .collect()
+    }
+
+    /// Like [`Self::resolve_parts`] for what goes with a slash command, whose own agent says which files may be read.
+    pub async fn resolve_command_parts(
+        &self,
+        name: &str,
+        parts: Vec<PartInput>,
+        agent: Option<&str>,
+    ) -> Vec<PartInput> {
+        let own = self.find_command(name).await.ok().and_then(|c| c.agent);
+        self.resolve_parts(parts, own.as_deref().or(agent))
+    }
+
+    fn resolve(&self, part: PartInput, agent: &AgentInfo) -> Vec<PartInput> {
+        let text = |fields: &Object, key: &str| {
+            let found = fields.get(key).and_then(Value::as_str);
+            found.map(str::to_owned)
+        };
+        match &part.kind {
+            PartKind::File(fields) => match text(fields, "url").as_deref().and_then(local) {
+                Some(path) => self.file(path, agent),
+                None => vec![part],
+            },
+            PartKind::Agent(fields) => {
+                let name = text(fields, "name").unwrap_or_default();
+                let hint = match evaluate("task", &name, &[&agent.permission]) {
+                    Action::Deny => " . Invoked by user; guaranteed to exist.",
+                    _ => "",
+                };
+                let call = format!(
+                    " Use the above message and context to generate a prompt and call the task tool with subagent: {name}{hint}"
+                );
+                vec![part, text_part(call, true)]
+            }
+            _ => vec![part],
+        }
+    }
+
+    /// A file or folder of the project that the agent may read without asking; nothing beyond it is read for a client
+    /// (invariant 11).
+    fn file(&self, path: PathBuf, agent: &AgentInfo) -> Vec<PartInput> {
+        let place = &self.inner.place;
+        let roots = Roots::found([&place.worktree, &place.directory]);
+        let shown = resolve(Path::new("/"), &path);
+        let read = match roots.contains(&shown) {
+            Ok(path) => {
+                let rules = self.inner.access.rules(&[&agent.permission]);
+                let named = rules.decide(Operation::Read, &shown).action;
+                match rules
+                    .decide_by_file(Operation::Read, &path)
+                    .map(|it| it.action)
+                {
+                    Ok(Action::Allow) if named == Action::Allow => {
+                        self.attach(path, rules.clone()).map_err(|e| e.to_string())
+                    }
+                    _ => Err("the rules for `read` do not allow it without asking".to_owned()),
+                }
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        read.unwrap_or_else(|reason| {
+            vec![text_part(
+                format!(
+                    "Read tool failed to read {} with the following error: {reason}",
+                    path.display()
+                ),
+                true,
+            )]
+        })
+    }
+
+    /// The agents that a command's template mentions as `@name`.
+    pub(crate) fn mentioned_agents(&self, text: &str, agent: &AgentInfo) -> Vec<PartInput> {
+        let mut names = names(text);
+        names.sort_unstable();
+        let known = names
+            .into_iter()
+            .filter(|name| self.inner.agents.contains_key(*name));
+        known
+            .flat_map(|name| {
+                let mut fields = Object::new();
+                fields.insert("name".into(), json!(name));
+                let mention = PartInput {
+                    id: None,
+                    kind: PartKind::Agent(fields),
+                };
+                self.resolve(mention, agent)
+            })
+            .collect()
+    }
+}
+
+/// The path of a `file:` address, without a range of lines.
+fn local(url: &str) -> Option<PathBuf> {
+    let rest = url.strip_prefix("file://")?;
+    let path = rest.split(['?', '#']).next().unwrap_or(rest);
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut from = path.bytes();
+    while let Some(byte) = from.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [from.next()?, from.next()?];
+        let digits = std::str::from_utf8(&digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    Some(PathBuf::from(String::from_utf8(bytes).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_files() {
+        for (url, want) in [
+            ("file:///a%20b/c.txt?start=1&end=2", Some("/a b/c.txt")),
+            ("data:text/plain,x", None),
+            ("file:///%zz", None),
+        ] {
+            assert_eq!(local(url), want.map(PathBuf::from), "{url}");
+        }
+    }
+}

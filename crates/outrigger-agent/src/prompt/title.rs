@@ -1,0 +1,216 @@
+//! Titles, made by the small model beside the turn.
+
+use futures_util::StreamExt as _;
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::{MessageInfo, ModelRef, PartKind};
+use outrigger_protocol::model::{ChatMessage, Content, StreamEvent};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+use crate::session::sessions::is_placeholder;
+use crate::state::{Agent, Inner};
+use crate::tools::tool_catalog;
+use crate::turn::draft::Draft;
+
+/// Longest title, in characters.
+const LONGEST: usize = 100;
+
+impl Inner {
+    /// Makes a title and gives it to the session. A failure costs the title only.
+    pub(crate) async fn make_title(
+        self: std::sync::Arc<Self>,
+        session_id: SessionId,
+        message_id: MessageId,
+        model: ModelRef,
+    ) {
+        match self.title(&session_id, &message_id, &model).await {
+            Ok(Some(title)) => {
+                let agent = Agent { inner: self };
+                let changed = agent
+                    .update_session(&session_id, |session| {
+                        // The user, or a plugin, may have named it meanwhile.
+                        if is_placeholder(&session.title) {
+                            session.title = title;
+                        }
+                    })
+                    .await;
+                if let Err(error) = changed {
+                    tracing::warn!("[title] {error}");
+                }
+            }
+            Ok(None) => {}
+            Err(error) => tracing::info!("[title] {error}"),
+        }
+    }
+
+    async fn title(
+        &self,
+        session_id: &SessionId,
+        message_id: &MessageId,
+        model: &ModelRef,
+    ) -> Result<Option<String>, crate::AgentError> {
+        let Some(message) = self.store.message(session_id, message_id)? else {
+            return Ok(None);
+        };
+        let MessageInfo::User(user) = &message.info else {
+            return Ok(None);
+        };
+        let agent = self.agents.get("title").cloned().unwrap_or_default();
+        let resolved = match &agent.model {
+            Some(model) => self.models.resolve(model)?,
+            None => self
+                .models
+                .resolve(&self.small_model(session_id, model).await)?,
+        };
+        let info = resolved.model.clone();
+        let mut draft = Draft::default();
+        let about = json!({
+            "sessionID": session_id, "agent": "title", "model": info,
+            "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
+        });
+        let prompt = agent.prompt.clone().unwrap_or_default();
+        let system = json!({ "sessionID": session_id, "model": info });
+        for (point, input, output) in [
+            ("llm.before_system", system, json!({ "system": [prompt] })),
+            (
+                "llm.before_params",
+                about.clone(),
+                json!(tool_catalog::parameters(
+                    &agent, &resolved, session_id, true
+                )),
+            ),
+            (
+                "llm.before_headers",
+                about.clone(),
+                json!({ "headers": {} }),
+            ),
+        ] {
+            let payload = vec![HookPayload::new(input, output)];
+            let result = self
+                .run_hooks(point, payload, Some(session_id), None, None)
+                .await;
+            // What a security-critical hook could not look at is not sent (C5); the session keeps the title that it has.
+            if let Some(block) = result.block {
+                tracing::warn!("[title] refused at {point}: {}", block.message);
+                return Ok(None);
+            }
+            if let Some(output) = result.outputs.into_iter().next() {
+                draft.take(point, output, None);
+            }
+        }
+        let said = |text: String| ChatMessage::User {
+            content: vec![Content::Text { text }],
+        };
+        draft
+            .opening
+            .push(said("Generate a title for this conversation:\n".into()));
+        draft
+            .opening
+            .extend(message.parts.iter().filter_map(|part| match &part.kind {
+                PartKind::Text(text)
+                    if text.synthetic != Some(true) && text.ignored != Some(true) =>
+                {
+                    Some(said(text.text.clone()))
+                }
+                PartKind::Subtask(task) => {
+                    let prompt = task.get("prompt").and_then(Value::as_str)?;
+                    Some(said(prompt.to_owned()))
+                }
+                _ => None,
+            }));
+        let request = draft.into_request();
+        if let Err(error) = self.may_be_sent(about, session_id, None, None).await {
+            tracing::warn!("[title] refused: {}", error.message());
+            return Ok(None);
+        }
+        let mut stream = resolved.stream(&request, &self.stream_options(session_id));
+        let mut text = String::new();
+        while let Some(item) = stream.next().await {
+            if let outrigger_models::StreamItem::Event(StreamEvent::TextDelta {
+                text: piece, ..
+            }) = item?
+            {
+                text.push_str(&piece);
+            }
+        }
+        Ok(tidy(&text))
+    }
+}
+
+impl Inner {
+    /// The configured small model, else what a plugin says, else a known small one of the same provider.
+    async fn small_model(&self, session_id: &SessionId, model: &ModelRef) -> ModelRef {
+        if let Some(configured) = self.models.configured_small_model() {
+            return configured;
+        }
+        let provider = self.models.provider_for_hooks(&model.provider_id, true);
+        let payload = HookPayload::new(json!({ "provider": provider }), json!({}));
+        let result = self
+            .run_hooks(
+                "runtime.route.small_model",
+                vec![payload],
+                Some(session_id),
+                None,
+                None,
+            )
+            .await;
+        let chosen = result
+            .outputs
+            .first()
+            .and_then(|output| output.get("model"));
+        let named = |model: &Value| {
+            let text = |key: &str| model.get(key).and_then(Value::as_str).map(str::to_owned);
+            Some(ModelRef {
+                provider_id: text("providerID")?,
+                model_id: text("modelID").or_else(|| text("id"))?,
+                variant: None,
+            })
+        };
+        let chosen = chosen
+            .and_then(named)
+            .filter(|model| self.models.resolve(model).is_ok());
+        chosen.unwrap_or_else(|| self.models.small_model(model))
+    }
+}
+
+/// One line without quotation marks, of bounded length; models also think aloud.
+fn tidy(text: &str) -> Option<String> {
+    let text = match text.split_once("</think>") {
+        Some((_, after)) => after,
+        None => text,
+    };
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let line = line.trim_matches(['"', '\'', '`', '*', '#', ' ']);
+    if line.is_empty() {
+        return None;
+    }
+    Some(if line.chars().count() > LONGEST {
+        line.chars()
+            .take(LONGEST - 3)
+            .chain("...".chars())
+            .collect()
+    } else {
+        line.to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_tidied() {
+        for (text, want) in [
+            ("A title", Some("A title".to_owned())),
+            (
+                "<think>hm</think>\n\n\"Fix the bug\"\n",
+                Some("Fix the bug".to_owned()),
+            ),
+            ("  \n ", None),
+            ("\"\"", None),
+        ] {
+            assert_eq!(tidy(text), want);
+        }
+        assert_eq!(tidy(&"x".repeat(200)).unwrap().chars().count(), LONGEST);
+    }
+}

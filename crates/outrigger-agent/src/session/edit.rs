@@ -1,0 +1,273 @@
+//! Changing what is in a session by hand: messages and parts that clients and plugins take out or rewrite. A plugin that changes
+//! a message of the user's prompts with it: it is a cause of every turn that reads the message.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use outrigger_plugins::Grant;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{MessageId, PartId, PluginId, SessionId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, UserMessage};
+use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
+use outrigger_protocol::session::{PartInput, PromptInput};
+use outrigger_workspace::sync::lock;
+
+use crate::error::AgentError;
+use crate::ids::now;
+use crate::state::Agent;
+use crate::turn::turns::{Owner, own};
+
+/// What [`Cause::what`] says of a plugin that sent an earlier message of the session, and of one that changed a message.
+const EARLIER: &str = "an earlier message";
+pub(crate) const CHANGED: &str = "a change of a message";
+
+/// What plugins changed of the user's messages while a turn runs in their session. The turn was begun without these causes, and
+/// publishes its own copy of the message.
+#[derive(Default)]
+pub(crate) struct Rewritten(Mutex<HashMap<SessionId, Vec<(MessageId, Cause)>>>);
+
+impl Rewritten {
+    fn add(&self, session: &SessionId, message: &MessageId, cause: Cause) {
+        let mut rewritten = lock(&self.0);
+        let causes = rewritten.entry(session.clone()).or_default();
+        let new = (message.clone(), cause);
+        if !causes.contains(&new) {
+            causes.push(new);
+        }
+    }
+
+    /// Who changed messages that the running turn of a session reads.
+    pub(crate) fn causes(&self, session: &SessionId) -> Provenance {
+        let mut causes = Provenance::default();
+        for (_, cause) in lock(&self.0).get(session).into_iter().flatten() {
+            causes.push(cause.clone());
+        }
+        causes
+    }
+
+    /// A message that a turn publishes, with who changed it meanwhile.
+    pub(crate) fn complete(&self, user: &mut UserMessage) {
+        let rewritten = lock(&self.0);
+        let of_session = rewritten.get(&user.session_id).into_iter().flatten();
+        for (_, cause) in of_session.filter(|(message, _)| *message == user.id) {
+            user.provenance.push(cause.clone());
+        }
+    }
+
+    /// The turn is over: later ones read the causes from the messages.
+    pub(crate) fn end(&self, session: &SessionId) {
+        lock(&self.0).remove(session);
+    }
+}
+
+/// Whether a part says what is stored, whatever belongs to it besides.
+fn says_the_same(part: &PartInput, stored: &Part) -> bool {
+    match (&part.kind, &stored.kind) {
+        (PartKind::Text(new), PartKind::Text(old)) => new.text == old.text,
+        (new, old) => new == old,
+    }
+}
+
+/// Tool calls are a record of what was done and who caused it: a plugin neither changes one nor makes one up.
+fn is_no_call(part: &Part, found: &MessageWithParts) -> Result<(), AgentError> {
+    let before = found.parts.iter().find(|it| it.id == part.id);
+    match (&part.kind, before.map(|it| &it.kind)) {
+        (PartKind::Tool(_), _) | (_, Some(PartKind::Tool(_))) => Err(AgentError::NotGranted(
+            "what a tool call was, and what came of it, no plugin changes in the record; the hook `tool.execute.after` changes \
+             the result that the model reads"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The plugins that sent, or rewrote, messages of a session: a turn reads all of them. `own` is the message that it begins with.
+pub(crate) fn plugins_that_prompted(
+    history: &[MessageWithParts],
+    own: Option<&MessageId>,
+) -> Provenance {
+    let mut causes = Provenance::default();
+    for message in history {
+        let MessageInfo::User(user) = &message.info else {
+            continue;
+        };
+        if own == Some(&user.id) {
+            continue;
+        }
+        for plugin in user.provenance.plugins_that(Deed::Prompted) {
+            let what = Some(EARLIER.to_owned());
+            causes = causes.with(Actor::plugin(&plugin), Deed::Prompted, what);
+        }
+    }
+    causes
+}
+
+impl Agent {
+    /// Holds a session at rest: no turn runs in it and none can begin until the answer is dropped.
+    ///
+    /// # Errors
+    /// [`AgentError::Working`] or [`AgentError::Busy`] when a turn runs.
+    pub(crate) fn at_rest(&self, id: &SessionId) -> Result<Owner, AgentError> {
+        if lock(&self.inner.running).contains_key(id) {
+            return Err(AgentError::Working(id.to_string()));
+        }
+        own(&self.inner.folders.data, id)
+    }
+
+    /// Takes a message with its parts out of a session at rest. One that is not there is gone already. A plugin removes what it
+    /// sent and what models answered; the user's words only with the grant to prompt.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`], [`AgentError::Working`], [`AgentError::Busy`], [`AgentError::NotGranted`] and those of the
+    /// store.
+    pub async fn remove_message(
+        &self,
+        id: &SessionId,
+        message: &MessageId,
+        by: &Actor,
+    ) -> Result<(), AgentError> {
+        self.session(id)?;
+        let _owner = self.at_rest(id)?;
+        let Some(found) = self.inner.store.message(id, message)? else {
+            return Ok(());
+        };
+        if let (Some(plugin), MessageInfo::User(user)) = (by.plugin_id(), &found.info) {
+            self.may_change(&plugin, user, "removes a message of the user's")?;
+        }
+        let event = Event::MessageRemoved {
+            session_id: id.clone(),
+            message_id: message.clone(),
+        };
+        self.inner.commit(Vec::new(), vec![event]).await
+    }
+
+    /// Takes a part out of a message. One that is not there is gone already.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`] and those of the store.
+    pub async fn remove_part(
+        &self,
+        id: &SessionId,
+        message: &MessageId,
+        part: &PartId,
+        by: &Actor,
+    ) -> Result<(), AgentError> {
+        self.session(id)?;
+        let found = self.inner.store.message(id, message)?;
+        let Some(found) = found.filter(|found| found.parts.iter().any(|p| p.id == *part)) else {
+            return Ok(());
+        };
+        if by.plugin_id().is_some()
+            && let Some(part) = found.parts.iter().find(|it| it.id == *part)
+        {
+            is_no_call(part, &found)?;
+        }
+        let event = Event::PartRemoved {
+            session_id: id.clone(),
+            message_id: message.clone(),
+            part_id: part.clone(),
+        };
+        self.change_part(found, event, by).await
+    }
+
+    /// Puts a part in the place of the one that its identifiers name, or adds it to its message.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`], [`AgentError::NoMessage`] and those of the store.
+    pub async fn update_part(&self, part: Part, by: &Actor) -> Result<Part, AgentError> {
+        self.session(&part.session_id)?;
+        let found = self
+            .inner
+            .store
+            .message(&part.session_id, &part.message_id)?;
+        let Some(found) = found else {
+            return Err(AgentError::NoMessage {
+                what: part.message_id.to_string(),
+                session: part.session_id.to_string(),
+            });
+        };
+        if by.plugin_id().is_some() {
+            is_no_call(&part, &found)?;
+        }
+        let event = Event::PartUpdated {
+            session_id: part.session_id.clone(),
+            part: Box::new(part.clone()),
+            time: now(),
+        };
+        self.change_part(found, event, by).await?;
+        Ok(part)
+    }
+
+    /// A prompt under the identifier of a stored message replaces it. A plugin replaces its own, and sends the user's again as it is
+    /// (`oh-my-opencode` does, to another model).
+    pub(crate) fn may_replace(
+        &self,
+        id: &SessionId,
+        prompt: &PromptInput,
+    ) -> Result<(), AgentError> {
+        let plugins = prompt.provenance.plugins_that(Deed::Prompted);
+        let Some(message) = prompt.message_id.as_ref().filter(|_| !plugins.is_empty()) else {
+            return Ok(());
+        };
+        let Some(found) = self.inner.store.message(id, message)? else {
+            return Ok(());
+        };
+        let MessageInfo::User(user) = &found.info else {
+            return Ok(());
+        };
+        let stored = |part: &PartInput| found.parts.iter().any(|it| says_the_same(part, it));
+        if prompt.parts.iter().all(stored) {
+            return Ok(());
+        }
+        plugins
+            .iter()
+            .try_for_each(|it| self.may_change(it, user, "replaces a message of the user's"))
+    }
+
+    fn may_change(
+        &self,
+        plugin: &PluginId,
+        user: &UserMessage,
+        what: &str,
+    ) -> Result<(), AgentError> {
+        // Who sent it stands first; who changed it, behind that.
+        let sender = user.provenance.causes().first();
+        let is_its_own = sender
+            .is_some_and(|it| it.actor.plugin_id().as_ref() == Some(plugin) && it.what.is_none());
+        let lacking = self.inner.lacks(plugin, Grant::Prompt, what);
+        match lacking.filter(|_| !is_its_own) {
+            Some(lacking) => Err(AgentError::NotGranted(lacking.why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Publishes a change of a part, with the plugin that made it as a cause of what the message leads to, where it is the
+    /// user's.
+    async fn change_part(
+        &self,
+        found: MessageWithParts,
+        event: Event,
+        by: &Actor,
+    ) -> Result<(), AgentError> {
+        let (Some(_), MessageInfo::User(mut user)) = (by.plugin_id(), found.info) else {
+            return self.inner.commit(Vec::new(), vec![event]).await;
+        };
+        let cause = Cause {
+            actor: by.clone(),
+            did: Deed::Prompted,
+            what: Some(CHANGED.to_owned()),
+        };
+        user.provenance.push(cause.clone());
+        let (session, message) = (user.session_id.clone(), user.id.clone());
+        let changed = Event::MessageUpdated {
+            session_id: session.clone(),
+            info: Box::new(MessageInfo::User(user)),
+        };
+        self.inner.commit(Vec::new(), vec![changed, event]).await?;
+        // After it is stored: a turn that begins after this look reads it.
+        if self.is_running(&session) {
+            self.inner.rewritten.add(&session, &message, cause);
+        }
+        Ok(())
+    }
+}

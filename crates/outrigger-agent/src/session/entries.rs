@@ -1,0 +1,63 @@
+//! `session.after_append_entry` (C1): what a session has got, whoever stored it.
+
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::MessageInfo;
+use serde_json::json;
+
+use crate::plugin_api::hook_notifications::About;
+use crate::state::Inner;
+
+const POINT: &str = "session.after_append_entry";
+
+/// The user's messages are complete when they are stored, those of the model later.
+fn is_complete(info: &MessageInfo) -> bool {
+    match info {
+        MessageInfo::User(_) => true,
+        MessageInfo::Assistant(message) => message.time.completed.is_some(),
+    }
+}
+
+impl Inner {
+    /// The messages that these events complete. Goes before they are stored: what the store has complete was told.
+    pub(crate) fn entries(&self, events: &[BusEvent]) -> Vec<(SessionId, MessageId)> {
+        let mut entries = Vec::new();
+        if !self.plugins.pipeline().has(POINT) {
+            return entries;
+        }
+        for event in events {
+            let Event::MessageUpdated { session_id, info } = &event.event else {
+                continue;
+            };
+            let entry = (session_id.clone(), info.id().clone());
+            if !is_complete(info) || entries.contains(&entry) {
+                continue;
+            }
+            let before = self.store.message(&entry.0, &entry.1);
+            if before.is_ok_and(|it| it.is_none_or(|it| !is_complete(&it.info))) {
+                entries.push(entry);
+            }
+        }
+        entries
+    }
+
+    /// Tells of them, once they are stored.
+    pub(crate) fn tell_entries(&self, entries: Vec<(SessionId, MessageId)>) {
+        let Some(inner) = self.bridge.inner().filter(|_| !entries.is_empty()) else {
+            return;
+        };
+        for (session, message) in entries {
+            let Ok(Some(stored)) = self.store.message(&session, &message) else {
+                continue;
+            };
+            let (role, agent) = match &stored.info {
+                MessageInfo::User(user) => ("user", &user.agent),
+                MessageInfo::Assistant(message) => ("assistant", &message.agent),
+            };
+            let input =
+                json!({ "sessionID": session, "messageID": message, "role": role, "agent": agent });
+            let output = json!({ "message": stored.info, "parts": stored.parts });
+            inner.tell_point(POINT, input, output, About::Session(session));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Copies of sessions.
+
+use std::collections::HashMap;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{IdMaker, MessageId, SessionId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts};
+use outrigger_protocol::session::Session;
+use serde_json::json;
+
+use crate::error::AgentError;
+use crate::ids::{self, now};
+use crate::session::sessions::NewSession;
+use crate::state::Agent;
+
+impl Agent {
+    /// Copies a session with all its messages into a new one.
+    ///
+    /// # Errors
+    /// As [`Self::fork_session_at`].
+    pub async fn fork_session(&self, id: &SessionId) -> Result<Session, AgentError> {
+        self.fork_session_at(id, None).await
+    }
+
+    /// Copies a session with the messages before `until` (all of them where there is no such message, as in the
+    /// reference) into a new one.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`] and those of the store.
+    pub async fn fork_session_at(
+        &self,
+        id: &SessionId,
+        until: Option<&MessageId>,
+    ) -> Result<Session, AgentError> {
+        let origin = self.session(id)?;
+        let mut about = json!({ "sessionID": id });
+        if let (Some(until), Some(fields)) = (until, about.as_object_mut()) {
+            fields.insert("messageID".into(), json!(until));
+        }
+        self.tell_before("session.before_fork", about).await;
+        let mut messages = self.inner.store.messages(id)?;
+        if let Some(end) = messages
+            .iter()
+            .position(|message| Some(message.info.id()) == until)
+        {
+            messages.truncate(end);
+        }
+        let fork = self
+            .create_session(NewSession {
+                title: Some(title(&origin.title)),
+                permission: origin.permission.clone(),
+                ..NewSession::default()
+            })
+            .await?;
+        let events = copies(messages, &fork.id);
+        self.inner.commit(Vec::new(), events).await?;
+        // What the session worked with last, it goes on with.
+        self.update_session(&fork.id, |session| {
+            session.agent = origin.agent;
+            session.model = origin.model;
+            session.metadata = origin.metadata;
+        })
+        .await
+    }
+}
+
+/// Messages and parts under new identifiers, in their order.
+fn copies(messages: Vec<MessageWithParts>, fork: &SessionId) -> Vec<Event> {
+    let mut maker = IdMaker::new(ids::seed());
+    let mut events = Vec::new();
+    let mut renamed: HashMap<MessageId, MessageId> = HashMap::new();
+    for mut message in messages {
+        let at = now();
+        let new_id = maker.message(at);
+        renamed.insert(message.info.id().clone(), new_id.clone());
+        match &mut message.info {
+            MessageInfo::User(user) => {
+                user.id = new_id.clone();
+                user.session_id = fork.clone();
+            }
+            MessageInfo::Assistant(answer) => {
+                answer.id = new_id.clone();
+                answer.session_id = fork.clone();
+                answer.parent_id = renamed.get(&answer.parent_id).cloned().unwrap_or_default();
+            }
+        }
+        events.push(Event::MessageUpdated {
+            session_id: fork.clone(),
+            info: Box::new(message.info),
+        });
+        for mut part in message.parts {
+            part.id = maker.part(at);
+            part.session_id = fork.clone();
+            part.message_id = new_id.clone();
+            events.push(Event::PartUpdated {
+                session_id: fork.clone(),
+                part: Box::new(part),
+                time: at,
+            });
+        }
+    }
+    events
+}
+
+/// `NAME (fork #1)`, and for a fork of a fork the next number.
+fn title(origin: &str) -> String {
+    let known = origin
+        .strip_suffix(')')
+        .and_then(|rest| rest.rsplit_once(" (fork #"))
+        .and_then(|(name, n)| Some((name, n.parse::<u64>().ok()?)));
+    match known {
+        Some((name, n)) => format!("{name} (fork #{})", n.saturating_add(1)),
+        None => format!("{origin} (fork #1)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forks_are_counted() {
+        for (origin, want) in [
+            ("A", "A (fork #1)"),
+            ("A (fork #1)", "A (fork #2)"),
+            ("A (fork #x)", "A (fork #x) (fork #1)"),
+            ("(fork #9)", "(fork #9) (fork #1)"),
+        ] {
+            assert_eq!(title(origin), want);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What clients list of an agent and may see of its files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outrigger_permissions::access::startup::RunsLater;
+use outrigger_permissions::access::{Operation, PathRules};
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::permission::Action;
+use outrigger_protocol::provenance::Actor;
+use outrigger_sandbox::Anchor;
+use outrigger_workspace::formatters::FormatterStatus;
+use serde_json::Value;
+
+use crate::error::AgentError;
+use crate::state::Agent;
+use crate::tools::mcp::is_mcp;
+use crate::tools::tool_catalog::definition;
+
+impl Agent {
+    /// The formatters, and which of them would run.
+    #[must_use]
+    pub fn formatters(&self) -> Vec<FormatterStatus> {
+        self.inner.formatters.status()
+    }
+
+    /// Every tool as a model gets it: described anew where its list of agents or skills changes, and as plugins word it.
+    pub async fn tool_list(&self, model: &ModelRef) -> Vec<ToolOffer> {
+        let inner = &self.inner;
+        let model = inner.api_name(model);
+        let (agents, skills) = (inner.agent_entries(), inner.skill_entries());
+        let (mcp, own): (Vec<_>, Vec<_>) = inner
+            .runtime
+            .specs()
+            .into_iter()
+            .filter(|spec| inner.skill_servers.offers(None, spec))
+            .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
+            .partition(is_mcp);
+        let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
+        let items = own.iter().map(|spec| definition(spec, describe(spec)));
+        let result = inner
+            .run_hooks("llm.tool_definition", items.collect(), None, None, None)
+            .await;
+        let mut offers: Vec<ToolOffer> = mcp.iter().map(crate::tools::mcp::offer).collect();
+        for (spec, output) in own.iter().zip(&result.outputs) {
+            let schema = output
+                .get("jsonSchema")
+                .or_else(|| output.get("parameters"))
+                .filter(|schema| schema.is_object());
+            offers.push(ToolOffer {
+                name: spec.name.clone(),
+                description: output
+                    .get("description")
+                    .and_then(Value::as_str)
+                    .unwrap_or(&spec.description)
+                    .to_owned(),
+                parameters: schema.unwrap_or(&spec.input_schema).clone(),
+            });
+        }
+        offers.sort_by(|a, b| a.name.cmp(&b.name));
+        offers
+    }
+
+    /// The folder that it was started in, held open, where that is still the one at its path.
+    ///
+    /// # Errors
+    /// [`AgentError::Moved`]: nothing is to be read by that path for anybody.
+    pub fn folder(&self) -> Result<Option<Arc<Anchor>>, AgentError> {
+        match &self.inner.anchor {
+            Some(anchor) if !anchor.stands() => {
+                Err(AgentError::Moved(anchor.path().display().to_string()))
+            }
+            anchor => Ok(anchor.clone()),
+        }
+    }
+
+    /// Whether a client may be shown a file: not what the rules of the default agent forbid to read. What they would ask
+    /// about is shown: the client is who would be asked.
+    #[must_use]
+    pub fn may_read(&self, path: &Path) -> bool {
+        self.may("read", path)
+    }
+
+    /// The same for another permission about paths, `edit`.
+    #[must_use]
+    pub fn may(&self, permission: &str, path: &Path) -> bool {
+        let operation = match permission {
+            "edit" => Operation::Write,
+            _ => Operation::Read,
+        };
+        self.view().may(operation, path)
+    }
+
+    /// Which of these files, relative to the root of the project, this one may not change without a person: a plugin those that make
+    /// something run later.
+    pub(crate) fn runs_later<'f>(
+        &self,
+        by: &Actor,
+        files: impl IntoIterator<Item = &'f str>,
+    ) -> Vec<RunsLater> {
+        if by.plugin_id().is_none() {
+            return Vec::new();
+        }
+        let files: Vec<String> = files.into_iter().map(str::to_owned).collect();
+        let worktree = &self.inner.place.worktree;
+        self.inner.access.runs_later(worktree, &files, &[])
+    }
+
+    /// The files that a client may be shown, for one request.
+    #[must_use]
+    pub fn view(&self) -> View {
+        let name = self.default_agent().unwrap_or_default();
+        let agent = self.inner.agents.get(&name);
+        View {
+            agent: self.clone(),
+            rules: agent.map(|agent| self.inner.access.rules(&[&agent.permission])),
+        }
+    }
+}
+
+/// What of the files a client may be shown, or have changed. Reads the disk.
+pub struct View {
+    agent: Agent,
+    /// Those of the default agent; without one nothing is shown.
+    rules: Option<PathRules>,
+}
+
+impl View {
+    /// Whether a file may be shown, or its name be told.
+    #[must_use]
+    pub fn may_read(&self, path: &Path) -> bool {
+        self.may(Operation::Read, path)
+    }
+
+    pub(crate) fn into_rules(self) -> Option<PathRules> {
+        self.rules
+    }
+
+    fn may(&self, operation: Operation, path: &Path) -> bool {
+        let Some(rules) = &self.rules else {
+            return false;
+        };
+        let verdict = rules.decide_by_file(operation, path);
+        !self.agent.inner.is_forbidden(path)
+            && verdict.is_ok_and(|verdict| verdict.action != Action::Deny)
+    }
+}

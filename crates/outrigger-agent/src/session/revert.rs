@@ -1,0 +1,418 @@
+//! Taking back what a session did: its messages from one on, and what they did to files.
+//!
+//! Files are only put back where they are what the session left. Work that someone else did since, in between or beside
+//! it, is never overwritten unless the caller says so: the answer names the files and nothing is changed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{MessageId, PartId, SessionId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
+use outrigger_protocol::provenance::Actor;
+use outrigger_protocol::session::{Session, SessionRevert, SessionSummary};
+use outrigger_workspace::snapshot::{FileDiff, Snapshots};
+use serde_json::Value;
+
+use crate::error::AgentError;
+use crate::state::Agent;
+
+/// What a session did to one file in one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Touch {
+    file: String,
+    before: String,
+    after: Option<String>,
+}
+
+/// A tree and a file in it.
+type Place = (String, String);
+
+impl Agent {
+    /// Takes back a message of the user and all that follows, or, with a part, the answer from that part on. The messages
+    /// stay until the next prompt removes them, so it can be undone by [`Self::unrevert`]. A session in which there is no
+    /// such message or part is left as it is (the reference's rule).
+    ///
+    /// # Errors
+    /// [`AgentError::Conflict`] where files are not what the session left, unless `force`; [`AgentError::NoSession`],
+    /// [`AgentError::Working`], [`AgentError::Busy`], [`AgentError::Snapshot`] and those of the store. Then nothing has
+    /// changed.
+    pub async fn revert(
+        &self,
+        id: &SessionId,
+        message: &MessageId,
+        part: Option<&PartId>,
+        force: bool,
+        by: &Actor,
+    ) -> Result<Session, AgentError> {
+        let session = self.session(id)?;
+        let _owner = self.at_rest(id)?;
+        let messages = self.inner.store.messages(id)?;
+        let Some(mut revert) = find(&messages, message, part) else {
+            return Ok(session);
+        };
+        let snapshots = &self.inner.snapshots;
+        if snapshots.is_on() {
+            let current = snapshots.track().await?;
+            let (back, now) = match session
+                .revert
+                .as_ref()
+                .and_then(|earlier| Some((earlier, earlier.snapshot.clone()?)))
+            {
+                Some((earlier, before)) => {
+                    // As if what was taken back had come again; on disk it does so below, when all is well.
+                    let back = self
+                        .back(&messages, earlier, &before, &current, force)
+                        .await?;
+                    (back, before)
+                }
+                None => (BTreeMap::new(), current.clone()),
+            };
+            let touched = touches(snapshots, &messages, &revert)?;
+            let wanted = first_trees(&touched);
+            if !force {
+                self.check_between(&touched).await?;
+                self.check(&wanted, &last_trees(&touched), &now).await?;
+            }
+            self.may_put_back(by, back.keys().chain(wanted.keys()))?;
+            restore(snapshots, &back).await?;
+            restore(snapshots, &wanted).await?;
+            let after = snapshots.track().await?;
+            let diffs = snapshots.diff(&now, &after).await?;
+            revert.diff = Some(diffs.iter().map(|diff| diff.patch.as_str()).collect());
+            revert.snapshot = Some(now);
+        }
+        let diffs = self.diff_of(&messages, &revert).await?;
+        self.set_revert(id, revert, &diffs).await
+    }
+
+    /// Brings back what [`Self::revert`] took back: messages, and the files that it had put back.
+    ///
+    /// # Errors
+    /// As [`Self::revert`].
+    pub async fn unrevert(
+        &self,
+        id: &SessionId,
+        force: bool,
+        by: &Actor,
+    ) -> Result<Session, AgentError> {
+        let session = self.session(id)?;
+        let _owner = self.at_rest(id)?;
+        let Some(revert) = session.revert.clone() else {
+            return Ok(session);
+        };
+        let snapshots = &self.inner.snapshots;
+        if let (true, Some(before)) = (snapshots.is_on(), &revert.snapshot) {
+            let messages = self.inner.store.messages(id)?;
+            let now = snapshots.track().await?;
+            let back = self.back(&messages, &revert, before, &now, force).await?;
+            self.may_put_back(by, back.keys())?;
+            restore(snapshots, &back).await?;
+        }
+        self.update_session(id, |session| session.revert = None)
+            .await
+    }
+
+    /// A plugin puts back no file that makes something run later.
+    fn may_put_back<'f>(
+        &self,
+        by: &Actor,
+        files: impl Iterator<Item = &'f String>,
+    ) -> Result<(), AgentError> {
+        let found = self.runs_later(by, files.map(String::as_str));
+        match found.into_iter().next() {
+            Some(found) => Err(AgentError::RunsLater {
+                file: found.pattern,
+                runs: found.runs,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes for good what was taken back; a new prompt goes on from there.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) async fn clean_up_revert(&self, session: &Session) -> Result<(), AgentError> {
+        let Some(revert) = &session.revert else {
+            return Ok(());
+        };
+        let messages = self.inner.store.messages(&session.id)?;
+        let events = removals(&session.id, &messages, revert);
+        self.inner.commit(Vec::new(), events).await?;
+        self.update_session(&session.id, |session| session.revert = None)
+            .await?;
+        Ok(())
+    }
+
+    /// The files that a revert put back, with the tree in which they are as they were before it.
+    async fn back(
+        &self,
+        messages: &[MessageWithParts],
+        revert: &SessionRevert,
+        before: &str,
+        now: &str,
+        force: bool,
+    ) -> Result<BTreeMap<String, String>, AgentError> {
+        let put_back = first_trees(&touches(&self.inner.snapshots, messages, revert)?);
+        let wanted: BTreeMap<String, String> = put_back
+            .keys()
+            .map(|file| (file.clone(), before.to_owned()))
+            .collect();
+        if !force {
+            self.check(&wanted, &put_back, now).await?;
+        }
+        Ok(wanted)
+    }
+
+    /// Every file has to be what is expected, or already what is wanted.
+    async fn check(
+        &self,
+        wanted: &BTreeMap<String, String>,
+        expected: &BTreeMap<String, String>,
+        now: &str,
+    ) -> Result<(), AgentError> {
+        let mut asked: Vec<Place> = Vec::new();
+        for (file, tree) in wanted.iter().chain(expected) {
+            asked.push((tree.clone(), file.clone()));
+            asked.push((now.to_owned(), file.clone()));
+        }
+        let objects = self.inner.snapshots.objects(&asked).await?;
+        let object = |tree: &str, file: &str| objects.get(&(tree.to_owned(), file.to_owned()));
+        let foreign = wanted.iter().filter(|(file, tree)| {
+            let is = object(now, file);
+            let left = expected.get(*file).map(|tree| object(tree, file));
+            is != object(tree, file) && left.is_none_or(|left| left != is)
+        });
+        conflict(foreign.map(|(file, _)| file.clone()).collect())
+    }
+
+    /// What a step left of a file has to be what the next step that touched it found.
+    async fn check_between(&self, touched: &[Touch]) -> Result<(), AgentError> {
+        let mut asked: Vec<Place> = Vec::new();
+        for touch in touched {
+            asked.push((touch.before.clone(), touch.file.clone()));
+            asked.extend(touch.after.clone().map(|tree| (tree, touch.file.clone())));
+        }
+        let objects = self.inner.snapshots.objects(&asked).await?;
+        let mut left: HashMap<&str, Option<&String>> = HashMap::new();
+        let mut foreign = Vec::new();
+        for touch in touched {
+            let found = objects.get(&(touch.before.clone(), touch.file.clone()));
+            if left
+                .get(touch.file.as_str())
+                .is_some_and(|left| *left != found)
+            {
+                foreign.push(touch.file.clone());
+            }
+            if let Some(after) = &touch.after {
+                let after = objects.get(&(after.clone(), touch.file.clone()));
+                left.insert(&touch.file, after);
+            }
+        }
+        foreign.dedup();
+        conflict(foreign)
+    }
+
+    /// What the messages that are taken back had done to the files.
+    async fn diff_of(
+        &self,
+        messages: &[MessageWithParts],
+        revert: &SessionRevert,
+    ) -> Result<Vec<FileDiff>, AgentError> {
+        let from = messages
+            .iter()
+            .position(|message| *message.info.id() == revert.message_id);
+        let parts = messages
+            .get(from.unwrap_or(messages.len())..)
+            .unwrap_or_default()
+            .iter()
+            .flat_map(|message| &message.parts);
+        let (mut first, mut last) = (None, None);
+        for part in parts {
+            match &part.kind {
+                PartKind::StepStart(fields) if first.is_none() => {
+                    first = fields.get("snapshot").and_then(Value::as_str);
+                }
+                PartKind::StepFinish(finish) => last = finish.snapshot.as_deref().or(last),
+                _ => {}
+            }
+        }
+        match (first, last) {
+            (Some(first), Some(last)) if self.inner.snapshots.is_on() => {
+                Ok(self.inner.snapshots.diff(first, last).await?)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn set_revert(
+        &self,
+        id: &SessionId,
+        revert: SessionRevert,
+        diffs: &[FileDiff],
+    ) -> Result<Session, AgentError> {
+        let diff = Event::SessionDiff {
+            session_id: id.clone(),
+            diff: diffs.iter().map(FileDiff::to_wire).collect(),
+        };
+        self.inner.commit(Vec::new(), vec![diff]).await?;
+        let summary = SessionSummary {
+            additions: diffs.iter().map(|diff| diff.additions).sum(),
+            deletions: diffs.iter().map(|diff| diff.deletions).sum(),
+            files: diffs.len() as u64,
+        };
+        self.update_session(id, |session| {
+            session.revert = Some(revert);
+            session.summary = Some(summary);
+        })
+        .await
+    }
+}
+
+/// Where to take back from, by the reference's rule: a part before which its message says nothing stands for the message,
+/// and a message stands for the user's message that it answers.
+fn find(
+    messages: &[MessageWithParts],
+    wanted: &MessageId,
+    part: Option<&PartId>,
+) -> Option<SessionRevert> {
+    let mut user = None;
+    for message in messages {
+        let id = message.info.id();
+        if matches!(message.info, MessageInfo::User(_)) {
+            user = Some(id);
+        }
+        let mut says = false;
+        for candidate in &message.parts {
+            let hit = match part {
+                Some(part) => candidate.id == *part,
+                None => id == wanted,
+            };
+            if hit {
+                let part_id = part.filter(|_| says).cloned();
+                let message_id = match (&part_id, user) {
+                    (None, Some(user)) => user.clone(),
+                    _ => id.clone(),
+                };
+                return Some(SessionRevert {
+                    message_id,
+                    part_id,
+                    ..SessionRevert::default()
+                });
+            }
+            says |= matches!(candidate.kind, PartKind::Text(_) | PartKind::Tool(_));
+        }
+    }
+    None
+}
+
+/// What the messages and parts from the point on did to files, in their order.
+fn touches(
+    snapshots: &Snapshots,
+    messages: &[MessageWithParts],
+    revert: &SessionRevert,
+) -> Result<Vec<Touch>, AgentError> {
+    let mut touched = Vec::new();
+    let mut is_behind = false;
+    for message in messages {
+        is_behind |= *message.info.id() == revert.message_id && revert.part_id.is_none();
+        let after = message
+            .parts
+            .iter()
+            .rev()
+            .find_map(|part| match &part.kind {
+                PartKind::StepFinish(finish) => finish.snapshot.clone(),
+                _ => None,
+            });
+        for part in &message.parts {
+            is_behind |= Some(&part.id) == revert.part_id.as_ref();
+            let PartKind::Patch(fields) = &part.kind else {
+                continue;
+            };
+            let Some(before) = fields.get("hash").and_then(Value::as_str) else {
+                continue;
+            };
+            let files = fields.get("files").and_then(Value::as_array);
+            for file in files.into_iter().flatten().filter_map(Value::as_str) {
+                if is_behind {
+                    touched.push(Touch {
+                        file: snapshots.relative(file)?,
+                        before: before.to_owned(),
+                        after: after.clone(),
+                    });
+                }
+            }
+        }
+    }
+    Ok(touched)
+}
+
+/// For each file the tree before it was touched first.
+fn first_trees(touched: &[Touch]) -> BTreeMap<String, String> {
+    let mut trees = BTreeMap::new();
+    for touch in touched {
+        trees
+            .entry(touch.file.clone())
+            .or_insert_with(|| touch.before.clone());
+    }
+    trees
+}
+
+/// For each file the tree after it was touched last.
+fn last_trees(touched: &[Touch]) -> BTreeMap<String, String> {
+    let last = touched
+        .iter()
+        .filter_map(|touch| Some((touch.file.clone(), touch.after.clone()?)));
+    last.collect()
+}
+
+async fn restore(
+    snapshots: &Snapshots,
+    wanted: &BTreeMap<String, String>,
+) -> Result<(), AgentError> {
+    let mut by_tree: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (file, tree) in wanted {
+        by_tree.entry(tree).or_default().push(file.clone());
+    }
+    for (tree, files) in by_tree {
+        snapshots.restore(tree, &files).await?;
+    }
+    Ok(())
+}
+
+/// The messages and parts that go for good.
+fn removals(id: &SessionId, messages: &[MessageWithParts], revert: &SessionRevert) -> Vec<Event> {
+    let Some(at) = messages
+        .iter()
+        .position(|message| *message.info.id() == revert.message_id)
+    else {
+        return Vec::new();
+    };
+    let stays = usize::from(revert.part_id.is_some());
+    let removed = messages
+        .iter()
+        .skip(at + stays)
+        .map(|message| Event::MessageRemoved {
+            session_id: id.clone(),
+            message_id: message.info.id().clone(),
+        });
+    let mut events: Vec<Event> = removed.collect();
+    if let (Some(part), Some(message)) = (&revert.part_id, messages.get(at)) {
+        let behind = message.parts.iter().skip_while(|p| p.id != *part);
+        events.extend(behind.map(|part| Event::PartRemoved {
+            session_id: id.clone(),
+            message_id: message.info.id().clone(),
+            part_id: part.id.clone(),
+        }));
+    }
+    events
+}
+
+fn conflict(mut files: Vec<String>) -> Result<(), AgentError> {
+    files.sort();
+    files.dedup();
+    if files.is_empty() {
+        return Ok(());
+    }
+    Err(AgentError::Conflict { files })
+}

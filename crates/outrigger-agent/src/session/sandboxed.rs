@@ -1,0 +1,43 @@
+//! A command in the sandbox of the `bash` tool, for a person who wants to see what it keeps away (`outrigger sandbox`).
+
+use std::ffi::OsString;
+
+use outrigger_sandbox::{Child, Spec, Stdio};
+
+use crate::error::AgentError;
+use crate::state::Agent;
+
+impl Agent {
+    /// Starts a command as the default agent's `bash` tool would: the same sandbox, the same variables without those of plugins,
+    /// no standard input. Both streams are pipes of the child; dropping it ends all that it started.
+    ///
+    /// # Errors
+    /// [`AgentError::Tools`] where its sandbox cannot be set up, or the program cannot be started.
+    pub async fn start_sandboxed(&self, words: &[OsString]) -> Result<Child, AgentError> {
+        let failed = |error: String| AgentError::Tools(error);
+        let (program, arguments) = words
+            .split_first()
+            .ok_or_else(|| failed("there is no command to run".to_owned()))?;
+        let info = self.choose_agent(None)?;
+        let policy = self.inner.confine(info.permission.clone()).await;
+        let mut spec = Spec::new(program)
+            .args(arguments)
+            .cwd(&self.inner.place.directory)
+            .vars(outrigger_tools::builtin::shell_environment(
+                &self.inner.shell.shell_env,
+                None,
+            ))
+            .stdout(Stdio::Pipe)
+            .stderr(Stdio::Pipe)
+            .allow_new_privs()
+            .label("sandbox");
+        spec.policy = policy.map_err(|error| failed(format!("{error}\n{}", error.hint())))?;
+        let child = self.inner.commands_spawner.spawn(spec).await;
+        child.map_err(|error| {
+            failed(format!(
+                "{} cannot be started: {error}",
+                program.to_string_lossy()
+            ))
+        })
+    }
+}

@@ -1,0 +1,297 @@
+//! Making, changing and listing sessions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use outrigger_protocol::Object;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::message::Tokens;
+use outrigger_protocol::permission::Rule;
+use outrigger_protocol::session::{Session, SessionModel, SessionTime};
+use outrigger_protocol::turn::{HookPayload, SessionPatch};
+use outrigger_store::Store;
+use outrigger_workspace::sync::lock;
+use serde_json::{Value, json};
+
+use crate::bus::numbered;
+use crate::error::AgentError;
+use crate::ids::{self, now};
+use crate::state::{Agent, Inner};
+use crate::turn::turns::{Owner, own};
+
+/// One lock per session: prompts queue up behind each other.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    queues: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// So many locks are kept without asking whether somebody holds them.
+const LOCKS: usize = 64;
+
+impl Sessions {
+    pub(crate) fn queue(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut queues = lock(&self.queues);
+        if queues.len() >= LOCKS {
+            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+        }
+        Arc::clone(queues.entry(id.clone()).or_default())
+    }
+}
+
+/// What a new session may be given.
+#[derive(Clone, Debug, Default)]
+pub struct NewSession {
+    /// The session whose agent starts this one.
+    pub parent: Option<SessionId>,
+    /// Title; without one the model makes one.
+    pub title: Option<String>,
+    /// Rules that hold in it.
+    pub permission: Option<Vec<Rule>>,
+    /// The agent that is to answer in it first.
+    pub agent: Option<String>,
+    /// The model that is to answer in it first.
+    pub model: Option<SessionModel>,
+    /// What clients keep with it.
+    pub metadata: Option<Object>,
+    /// Workspace that a client names; only kept.
+    pub workspace: Option<String>,
+}
+
+/// Titles that a model may replace.
+pub(crate) fn is_placeholder(title: &str) -> bool {
+    title.starts_with("New session - ") || title.starts_with("Child session - ")
+}
+
+const ADJECTIVES: [&str; 16] = [
+    "brave", "calm", "clever", "crisp", "eager", "gentle", "happy", "kind", "lucky", "mighty",
+    "nimble", "proud", "quick", "quiet", "swift", "sunny",
+];
+const NOUNS: [&str; 16] = [
+    "canoe", "harbor", "island", "lagoon", "mast", "oar", "otter", "paddle", "reef", "river",
+    "sail", "shore", "tide", "wave", "wind", "wolf",
+];
+
+pub(crate) fn slug(seed: u64) -> String {
+    let pick = |words: &[&'static str; 16], n: u64| {
+        words
+            .get(usize::try_from(n % 16).unwrap_or(0))
+            .copied()
+            .unwrap_or("sail")
+    };
+    format!("{}-{}", pick(&ADJECTIVES, seed), pick(&NOUNS, seed >> 8))
+}
+
+impl Agent {
+    /// Makes a session, stores it and tells everyone.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn create_session(&self, new: NewSession) -> Result<Session, AgentError> {
+        let about = json!({ "parentID": new.parent, "title": new.title });
+        self.tell_before("session.before_create", about).await;
+        let at = now();
+        let stamp = jiff::Timestamp::from_millisecond(i64::try_from(at).unwrap_or(0))
+            .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+            .unwrap_or_default();
+        let kind = if new.parent.is_some() {
+            "Child session - "
+        } else {
+            "New session - "
+        };
+        let place = &self.inner.place;
+        let session = Session {
+            id: ids::session(),
+            slug: slug(ids::seed()),
+            project_id: self.inner.project.id.clone(),
+            directory: place.directory.to_string_lossy().into_owned(),
+            path: place.relative(),
+            parent_id: new.parent,
+            title: new
+                .title
+                .filter(|t| !t.is_empty())
+                .unwrap_or_else(|| format!("{kind}{stamp}")),
+            version: env!("CARGO_PKG_VERSION").into(),
+            tokens: Tokens::default(),
+            permission: new.permission,
+            agent: new.agent,
+            model: new.model,
+            metadata: new.metadata,
+            workspace_id: new.workspace,
+            time: SessionTime {
+                created: at,
+                updated: at,
+                ..SessionTime::default()
+            },
+            ..Session::default()
+        };
+        let event = Event::SessionCreated {
+            session_id: session.id.clone(),
+            info: Box::new(session.clone()),
+        };
+        self.inner.commit(Vec::new(), vec![event]).await?;
+        Ok(session)
+    }
+
+    /// Changes a session with `change`, stores it and tells everyone.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`] and those of the store.
+    pub async fn update_session(
+        &self,
+        id: &SessionId,
+        change: impl FnOnce(&mut Session) + Send,
+    ) -> Result<Session, AgentError> {
+        let mut changed = None;
+        self.inner
+            .commit_with(Vec::new(), || {
+                let mut session = self.session(id)?;
+                change(&mut session);
+                session.time.updated = now();
+                changed = Some(session.clone());
+                Ok(vec![Event::SessionUpdated {
+                    session_id: id.clone(),
+                    info: Box::new(session),
+                }])
+            })
+            .await?;
+        changed.ok_or_else(|| AgentError::NoSession(id.to_string()))
+    }
+
+    /// Deletes a session with its child sessions. The log keeps what happened.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`], [`AgentError::Busy`] while a turn runs in any of them, and those of the store.
+    pub async fn delete_session(&self, id: &SessionId) -> Result<(), AgentError> {
+        let events = doomed(&self.inner.store, id)?;
+        let _owners = hold(&self.inner.folders.data, &events)?;
+        let gone: Vec<SessionId> = events
+            .iter()
+            .filter_map(Event::session_id)
+            .cloned()
+            .collect();
+        self.inner.commit(Vec::new(), events).await?;
+        for id in &gone {
+            self.inner.skill_servers.forget(id).await;
+        }
+        Ok(())
+    }
+
+    /// Tells plugins of what is about to happen; they cannot change it.
+    pub(crate) async fn tell_before(&self, point: &'static str, input: Value) {
+        if self.inner.plugins.pipeline().has(point) {
+            let payload = HookPayload::new(input, json!({}));
+            self.inner
+                .run_hooks(point, vec![payload], None, None, None)
+                .await;
+        }
+    }
+}
+
+/// Deletes a session with its child sessions from a store that no agent of this process has open; `data` is the data folder.
+/// A turn that a dead process left open is no hindrance: it goes with its session.
+///
+/// # Errors
+/// [`AgentError::NoSession`], [`AgentError::Busy`] while a living process works in any of the sessions, and those of the
+/// store.
+pub async fn delete_session(
+    store: &Store,
+    data: &std::path::Path,
+    id: &SessionId,
+) -> Result<(), AgentError> {
+    let events = doomed(store, id)?;
+    let owners = hold(data, &events)?;
+    let records = events
+        .into_iter()
+        .map(|event| LogRecord::Event(Box::new(numbered(event))));
+    store.append(now(), records.collect()).await?;
+    store.flush(true).await?;
+    drop(owners);
+    Ok(())
+}
+
+/// Takes the sessions that are to be deleted until they are gone, so that no turn begins in between.
+fn hold(data: &std::path::Path, events: &[Event]) -> Result<Vec<Owner>, AgentError> {
+    events
+        .iter()
+        .filter_map(Event::session_id)
+        .map(|id| own(data, id))
+        .collect()
+}
+
+/// The deletions of a session and what hangs on it, children first.
+fn doomed(store: &Store, id: &SessionId) -> Result<Vec<Event>, AgentError> {
+    let session = store
+        .session(id)?
+        .ok_or_else(|| AgentError::NoSession(id.to_string()))?;
+    let mut sessions = vec![session];
+    let mut next = 0;
+    while let Some(parent) = sessions.get(next).map(|s| s.id.clone()) {
+        sessions.extend(store.children(&parent)?);
+        next += 1;
+    }
+    let deleted = |s: Session| Event::SessionDeleted {
+        session_id: s.id.clone(),
+        info: Box::new(s),
+    };
+    Ok(sessions.into_iter().rev().map(deleted).collect())
+}
+
+impl Inner {
+    /// The session as a patch of the kernel leaves it.
+    pub(crate) fn patch(mut session: Session, patch: &SessionPatch) -> Session {
+        if let Some(agent) = &patch.agent {
+            session.agent = Some(agent.clone());
+        }
+        if let Some(model) = &patch.model {
+            session.model = Some(SessionModel {
+                id: model.model_id.clone(),
+                provider_id: model.provider_id.clone(),
+                variant: Some(model.variant.clone().unwrap_or_else(|| "default".into())),
+            });
+        }
+        if let Some(usage) = &patch.usage {
+            session.tokens.input += usage
+                .input
+                .saturating_sub(usage.cache_read)
+                .saturating_sub(usage.cache_write);
+            session.tokens.output += usage.output.saturating_sub(usage.reasoning);
+            session.tokens.reasoning += usage.reasoning;
+            session.tokens.cache.read += usage.cache_read;
+            session.tokens.cache.write += usage.cache_write;
+            session.cost += patch.cost;
+        }
+        session.time.updated = now();
+        session
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_holds_is_forgotten() {
+        let sessions = Sessions::default();
+        let id = |n: usize| SessionId(format!("ses_{n}"));
+        let held = sessions.queue(&id(0));
+        for n in 1..10 * LOCKS {
+            drop(sessions.queue(&id(n)));
+        }
+        assert!(lock(&sessions.queues).len() <= LOCKS);
+        assert!(Arc::ptr_eq(&held, &sessions.queue(&id(0))));
+    }
+
+    #[test]
+    fn placeholders_are_replaced_and_names_are_not() {
+        for (title, want) in [
+            ("New session - 2026-01-01T00:00:00.000Z", true),
+            ("Child session - x", true),
+            ("Fix the tests", false),
+        ] {
+            assert_eq!(is_placeholder(title), want);
+        }
+        assert!(slug(77).contains('-'));
+    }
+}

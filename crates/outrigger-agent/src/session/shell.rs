@@ -1,0 +1,371 @@
+//! Commands that the user runs in a session: a message of the user's and the command as its answer, so that the model
+//! reads both with the next prompt. No permission is asked: it is the user who runs it.
+
+use std::time::Duration;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{CallId, MessageId, SessionId};
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, MessagePath, MessageTime, MessageWithParts, ModelRef, Part,
+    PartKind, PartTime, TextPart, ToolPart, ToolState, UserMessage,
+};
+use outrigger_protocol::provenance::Provenance;
+use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::{Child, Spec, Stdio};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::bus::numbered;
+use crate::error::AgentError;
+use crate::ids::{self, now};
+use crate::state::Agent;
+use crate::turn::drive::is_raised;
+use crate::turn::turns::{CancelOnDrop, Registered};
+
+/// Bytes of the output that are kept: its end.
+const MOST: usize = 30_000;
+/// How often a running command's output is shown.
+const PROGRESS: Duration = Duration::from_millis(150);
+/// How long output is read when the shell has ended but something of it holds the pipe.
+const LINGER: Duration = Duration::from_millis(250);
+
+/// A command of the user.
+#[derive(Clone, Debug, Default)]
+pub struct ShellInput {
+    /// The command line.
+    pub command: String,
+    /// Agent that the messages name, else the default one.
+    pub agent: Option<String>,
+    /// Model that the messages name, else that of the agent or session.
+    pub model: Option<ModelRef>,
+    /// Identifier of the user's message, where the client chose one.
+    pub message_id: Option<MessageId>,
+}
+
+impl Agent {
+    /// Runs a command of the user in a session at rest, to its end. [`Self::cancel`] ends it with what it printed until
+    /// then, and so does a caller that goes away.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`], [`AgentError::NoAgent`], [`AgentError::Working`] and [`AgentError::Busy`] while a turn
+    /// runs, a model that cannot be used, and those of the store. What goes wrong with the command is its output.
+    pub async fn shell(
+        &self,
+        id: &SessionId,
+        input: ShellInput,
+    ) -> Result<MessageWithParts, AgentError> {
+        let (cancel, cancelled) = watch::channel(false);
+        let mut guard = CancelOnDrop(Some(cancel.clone()));
+        let (agent, id) = (self.clone(), id.clone());
+        let task = tokio::spawn(async move {
+            let queue = agent.inner.sessions.queue(&id);
+            let place = queue.try_lock_owned();
+            let _place = place.map_err(|_| AgentError::Working(id.to_string()))?;
+            let _owner = agent.at_rest(&id)?;
+            agent.inner.runs(&id, cancel)?;
+            let _registered = Registered {
+                inner: &agent.inner,
+                id: id.clone(),
+            };
+            agent.run_shell(&id, input, cancelled).await
+        });
+        let result = task.await;
+        guard.0 = None;
+        result.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
+    }
+
+    async fn run_shell(
+        &self,
+        id: &SessionId,
+        input: ShellInput,
+        mut cancelled: watch::Receiver<bool>,
+    ) -> Result<MessageWithParts, AgentError> {
+        let session = self.session(id)?;
+        self.clean_up_revert(&session).await?;
+        let info = self.choose_agent(input.agent.as_deref())?;
+        let model = self.choose_model(&session, &info, input.model.clone())?;
+        let (begun, mut message, mut part) = self.pair(id, &info.name, model, &input);
+        self.inner.commit(Vec::new(), begun).await?;
+
+        let mut output = Tail::default();
+        let note = tokio::select! {
+            ended = self.follow(id, &input.command, &part, &mut output) => ended.err(),
+            true = is_raised(&mut cancelled) => {
+                Some("<metadata>\nUser aborted the command\n</metadata>".to_owned())
+            }
+        };
+        let mut text = output.text();
+        if let Some(note) = note {
+            text = format!("{text}\n\n{note}");
+        }
+        let at = now();
+        message.time.completed = Some(at);
+        if let PartKind::Tool(call) = &mut part.kind {
+            let start = match &call.state {
+                ToolState::Running { time, .. } => time.start,
+                _ => at,
+            };
+            call.state = ToolState::Completed {
+                input: call.state.input().clone(),
+                output: text.clone(),
+                title: String::new(),
+                metadata: json!({ "output": text }),
+                time: PartTime {
+                    start,
+                    end: Some(at),
+                    ..PartTime::default()
+                },
+                attachments: None,
+            };
+        }
+        let info = MessageInfo::Assistant(message);
+        let events = vec![
+            updated(id, info.clone()),
+            part_updated(&part),
+            status(id, SessionStatus::Idle),
+            Event::SessionIdle {
+                session_id: id.clone(),
+            },
+        ];
+        self.inner.commit(Vec::new(), events).await?;
+        Ok(MessageWithParts {
+            info,
+            parts: vec![part],
+        })
+    }
+
+    /// The two messages, as they are when the command begins.
+    fn pair(
+        &self,
+        id: &SessionId,
+        agent: &str,
+        model: ModelRef,
+        input: &ShellInput,
+    ) -> (Vec<Event>, AssistantMessage, Part) {
+        let at = now();
+        let time = MessageTime {
+            created: at,
+            completed: None,
+        };
+        let place = &self.inner.place;
+        let user = UserMessage {
+            id: input.message_id.clone().unwrap_or_else(ids::message),
+            session_id: id.clone(),
+            time: time.clone(),
+            agent: agent.to_owned(),
+            model: model.clone(),
+            ..UserMessage::default()
+        };
+        let said = Part {
+            id: ids::part(),
+            session_id: id.clone(),
+            message_id: user.id.clone(),
+            kind: PartKind::Text(TextPart {
+                text: "The following tool was executed by the user".into(),
+                synthetic: Some(true),
+                ..TextPart::default()
+            }),
+        };
+        let message = AssistantMessage {
+            id: ids::message(),
+            parent_id: user.id.clone(),
+            session_id: id.clone(),
+            mode: agent.to_owned(),
+            agent: agent.to_owned(),
+            path: MessagePath {
+                cwd: place.directory.to_string_lossy().into_owned(),
+                root: place.worktree.to_string_lossy().into_owned(),
+            },
+            model_id: model.model_id,
+            provider_id: model.provider_id,
+            time,
+            ..AssistantMessage::default()
+        };
+        let part = Part {
+            id: ids::part(),
+            session_id: id.clone(),
+            message_id: message.id.clone(),
+            kind: PartKind::Tool(ToolPart {
+                call_id: CallId(ids::part().0.replacen("prt", "call", 1)),
+                tool: "bash".into(),
+                state: ToolState::Running {
+                    input: json!({ "command": input.command }),
+                    title: None,
+                    metadata: None,
+                    time: PartTime {
+                        start: at,
+                        end: None,
+                        ..PartTime::default()
+                    },
+                },
+                metadata: None,
+                provenance: Provenance::default(),
+                extra: serde_json::Map::new(),
+            }),
+        };
+        let events = vec![
+            status(id, SessionStatus::Busy),
+            updated(id, MessageInfo::User(user)),
+            part_updated(&said),
+            updated(id, MessageInfo::Assistant(message.clone())),
+            part_updated(&part),
+        ];
+        (events, message, part)
+    }
+
+    /// Runs the command and shows what it prints. Dropping this ends it with all that it started.
+    async fn follow(
+        &self,
+        id: &SessionId,
+        command: &str,
+        part: &Part,
+        output: &mut Tail,
+    ) -> Result<(), String> {
+        let mut child = self.start_shell(id, command, part).await?;
+        let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+        let (mut out, mut err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+        let mut tick = interval(PROGRESS);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ended: Option<Instant> = None;
+        while ended.is_none() || stdout.is_some() || stderr.is_some() {
+            let linger = ended.unwrap_or_else(Instant::now) + LINGER;
+            tokio::select! {
+                n = read(&mut stdout, &mut out), if stdout.is_some() => output.add(out.get(..n).unwrap_or_default()),
+                n = read(&mut stderr, &mut err), if stderr.is_some() => output.add(err.get(..n).unwrap_or_default()),
+                exit = child.wait(), if ended.is_none() => {
+                    exit.map_err(|e| e.to_string())?;
+                    ended = Some(Instant::now());
+                }
+                _ = tick.tick(), if output.fresh => self.show(part, output),
+                () = tokio::time::sleep_until(linger), if ended.is_some() => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The shell with the variables that plugins add (`shell.env`).
+    async fn start_shell(
+        &self,
+        id: &SessionId,
+        command: &str,
+        part: &Part,
+    ) -> Result<Child, String> {
+        let cwd = &self.inner.place.directory;
+        let call = match &part.kind {
+            PartKind::Tool(call) => call.call_id.clone(),
+            _ => CallId::default(),
+        };
+        let payload = HookPayload::new(
+            json!({ "cwd": cwd, "sessionID": id, "callID": call }),
+            json!({ "env": {} }),
+        );
+        let result = self
+            .inner
+            .run_hooks("execute.before_shell", vec![payload], Some(id), None, None)
+            .await;
+        if let Some(block) = result.block {
+            return Err(block.message);
+        }
+        let added = result
+            .outputs
+            .first()
+            .and_then(|output| output.get("env"))
+            .and_then(Value::as_object);
+        let options = &self.inner.shell;
+        let spec = Spec::new(outrigger_tools::builtin::shell_program(options))
+            .arg("-c")
+            .arg(command)
+            .cwd(cwd)
+            .vars(outrigger_tools::builtin::shell_environment(
+                &options.shell_env,
+                added,
+            ))
+            .var("TERM", "dumb")
+            .stdout(Stdio::Pipe)
+            .stderr(Stdio::Pipe)
+            .allow_new_privs()
+            .label("shell");
+        let child = self.inner.commands_spawner.spawn(spec).await;
+        child.map_err(|e| format!("The command could not be started: {e}"))
+    }
+
+    /// Told and not stored: all of it is in the result.
+    fn show(&self, part: &Part, output: &mut Tail) {
+        output.fresh = false;
+        let mut part = part.clone();
+        if let PartKind::Tool(ToolPart {
+            state: ToolState::Running { metadata, .. },
+            ..
+        }) = &mut part.kind
+        {
+            *metadata = Some(json!({ "output": output.text() }));
+        }
+        self.inner.tell(vec![numbered(part_updated(&part))]);
+    }
+}
+
+fn updated(id: &SessionId, info: MessageInfo) -> Event {
+    Event::MessageUpdated {
+        session_id: id.clone(),
+        info: Box::new(info),
+    }
+}
+
+fn part_updated(part: &Part) -> Event {
+    Event::PartUpdated {
+        session_id: part.session_id.clone(),
+        part: Box::new(part.clone()),
+        time: now(),
+    }
+}
+
+fn status(id: &SessionId, status: SessionStatus) -> Event {
+    Event::SessionStatus {
+        session_id: id.clone(),
+        status,
+    }
+}
+
+/// The end of an output.
+#[derive(Debug, Default)]
+struct Tail {
+    bytes: Vec<u8>,
+    cut: bool,
+    /// Something came since it was shown.
+    fresh: bool,
+}
+
+impl Tail {
+    fn add(&mut self, bytes: &[u8]) {
+        self.fresh |= !bytes.is_empty();
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > 2 * MOST {
+            self.bytes.drain(..self.bytes.len() - MOST);
+            self.cut = true;
+        }
+    }
+
+    fn text(&self) -> String {
+        let from = self.bytes.len().saturating_sub(MOST);
+        let end = String::from_utf8_lossy(self.bytes.get(from..).unwrap_or_default());
+        if self.cut || from > 0 {
+            return format!("...output truncated...\n\n{end}");
+        }
+        end.into_owned()
+    }
+}
+
+/// Reads some bytes; at the end of the stream, or when it cannot be read, the stream is put away.
+async fn read<R: AsyncRead + Unpin>(from: &mut Option<R>, into: &mut [u8]) -> usize {
+    let n = match from {
+        Some(stream) => stream.read(into).await.unwrap_or(0),
+        None => 0,
+    };
+    if n == 0 {
+        *from = None;
+    }
+    n
+}

@@ -1,0 +1,110 @@
+//! Servers as clients switch them, and logins at them.
+
+use outrigger_mcp::{AuthStart, AuthState};
+use outrigger_protocol::event::{CustomEvent, Event};
+use serde_json::{Value, json};
+
+use super::McpStatus;
+use crate::error::AgentError;
+use crate::session::drain::LoginAt;
+use crate::state::Agent;
+
+impl Agent {
+    /// Adds an MCP server for as long as the program runs, or puts another in the place of one.
+    ///
+    /// # Errors
+    /// [`AgentError::Mcp`] for an entry that is none.
+    pub async fn mcp_add(&self, name: &str, entry: &Value) -> Result<McpStatus, AgentError> {
+        Ok(self.inner.mcp.add(name, entry).await?)
+    }
+
+    /// Switches an MCP server on, starting it anew, or off.
+    ///
+    /// # Errors
+    /// [`AgentError::Mcp`] for a name that no server has.
+    pub async fn mcp_switch(&self, name: &str, on: bool) -> Result<McpStatus, AgentError> {
+        Ok(self.inner.mcp.switch(name, on).await?)
+    }
+
+    /// Begins a login; whoever has the code hands it to [`Self::mcp_finish_auth`].
+    ///
+    /// # Errors
+    /// [`AgentError::Mcp`].
+    pub async fn mcp_start_auth(&self, name: &str) -> Result<AuthStart, AgentError> {
+        let start = self.inner.mcp.start_auth(name).await?;
+        self.inner.waiting_logins.begin(LoginAt::McpServer, name);
+        Ok(start)
+    }
+
+    /// Ends a login with its code, and connects.
+    ///
+    /// # Errors
+    /// [`AgentError::Mcp`].
+    pub async fn mcp_finish_auth(&self, name: &str, code: &str) -> Result<McpStatus, AgentError> {
+        let status = self.inner.mcp.finish_auth(name, code).await?;
+        self.inner.waiting_logins.end(LoginAt::McpServer, name);
+        Ok(status)
+    }
+
+    /// A whole login: the person is waited for. `told` gets the address to log in at, and so does everybody with the event
+    /// `mcp.browser.open.failed`.
+    ///
+    /// # Errors
+    /// [`AgentError::Mcp`].
+    pub async fn mcp_authenticate(
+        &self,
+        name: &str,
+        told: impl FnOnce(&str),
+    ) -> Result<McpStatus, AgentError> {
+        let status = self
+            .inner
+            .mcp
+            .authenticate(name, async |url: &str| {
+                told(url);
+                self.tell_browser(name, url).await;
+            })
+            .await?;
+        Ok(status)
+    }
+
+    /// Forgets a login.
+    ///
+    /// # Errors
+    /// [`AgentError::Mcp`].
+    pub fn mcp_remove_auth(&self, name: &str) -> Result<(), AgentError> {
+        Ok(self.inner.mcp.remove_auth(name)?)
+    }
+
+    /// Whether one can log in at a server, and has; `None` where one cannot.
+    #[must_use]
+    pub fn mcp_auth_state(&self, name: &str) -> Option<AuthState> {
+        self.inner.mcp.auth_state(name)
+    }
+
+    /// The resources of all MCP servers, by the reference's keys, `SERVER:URI`.
+    pub async fn mcp_resources(&self) -> Value {
+        let listed = self.inner.mcp.resources(None).await;
+        let entries = listed.into_iter().filter_map(|listed| {
+            let uri = listed.entry["uri"].as_str()?;
+            let server = listed.server.replace('%', "%25").replace(':', "%3A");
+            let key = format!("{server}:{uri}");
+            let mut entry = listed.entry;
+            entry["client"] = listed.server.into();
+            Some((key, entry))
+        });
+        Value::Object(entries.collect())
+    }
+
+    // A process of ours ends with us, which a browser must not; so it is left to whoever hears of the address.
+    async fn tell_browser(&self, name: &str, url: &str) {
+        let properties = json!({"mcpName": name, "url": url});
+        let event = Event::Custom(CustomEvent {
+            depth: 0,
+            kind: "mcp.browser.open.failed".to_owned(),
+            properties: properties.as_object().cloned().unwrap_or_default(),
+        });
+        if let Err(error) = self.publish(event).await {
+            tracing::warn!("[mcp] {error}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The tools of an agent and the services that it offers them from.
+
+pub(crate) mod host;
+pub(crate) mod lsp;
+pub(crate) mod mcp;
+pub(crate) mod skills;
+pub(crate) mod terminals;
+pub(crate) mod tool_catalog;
+pub(crate) mod tool_hosts;
+pub(crate) mod vcs;

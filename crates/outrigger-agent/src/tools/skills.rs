@@ -1,0 +1,65 @@
+//! Skills: finding them, also behind addresses, and as slash commands.
+
+use std::time::Duration;
+
+use outrigger_config::skills::{Skill, discover};
+use outrigger_config::{Loaded, OpenCodeConfig};
+use outrigger_sandbox::OwnBoxes;
+use outrigger_workspace::Folders;
+
+use crate::state::{CommandInfo, CommandSource};
+
+mod fetch;
+
+/// How long the start waits for all skills behind addresses together. What is not there by then is left out of this run,
+/// or taken as it was fetched before.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Finds the skills of the configuration in force, and those in `brought`, folders of plugins. An address that cannot be fetched, or not whole, is a warning.
+pub(crate) async fn find(
+    config: &Loaded,
+    effective: &OpenCodeConfig,
+    folders: &Folders,
+    boxes: &OwnBoxes,
+    brought: Vec<std::path::PathBuf>,
+) -> Vec<Skill> {
+    let mut search = config.skill_search(effective);
+    search.plugins = brought;
+    if !effective.skill_urls.is_empty() {
+        let cache = cache(folders);
+        let (found, problems) = fetch::all(&effective.skill_urls, &cache, PATIENCE, boxes).await;
+        for problem in problems {
+            tracing::warn!("[skills] {problem}");
+        }
+        search.paths.extend(found);
+    }
+    let (skills, problems) = discover(&search);
+    for problem in problems {
+        tracing::debug!("[skills] {problem}");
+    }
+    skills
+}
+
+/// Where fetched skills are kept.
+pub(crate) fn cache(folders: &Folders) -> std::path::PathBuf {
+    folders.cache.join("skills")
+}
+
+/// A skill as a command: its text, and where its other files are (the reference's form).
+pub(crate) fn command(skill: &Skill, config: &Loaded, folders: &Folders) -> CommandInfo {
+    let dir = skill.dir.display();
+    let fetched = skill.dir.starts_with(cache(folders));
+    CommandInfo {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        template: format!(
+            "{}\n\nBase directory for this skill: {dir}\nRelative paths in this skill (e.g., scripts/, references/) are relative to this base directory.",
+            skill.content
+        ),
+        source: match fetched || !config.lets_skill_run(skill) {
+            true => CommandSource::FetchedSkill,
+            false => CommandSource::Skill,
+        },
+        ..CommandInfo::default()
+    }
+}

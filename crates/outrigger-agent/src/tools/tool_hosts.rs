@@ -1,0 +1,63 @@
+//! The network of shell commands (issue 5, item 5): open unless the user names hosts (`tools.hosts`) or the policy of the
+//! machine forbids some; then each command reaches what is left, through a proxy of ours.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outrigger_config::Loaded;
+use outrigger_config::settings::Sandbox;
+use outrigger_protocol::audit::AuditRecord;
+use outrigger_sandbox::hosts::Hosts;
+use outrigger_sandbox::proxy::{Connection, Upstream};
+use outrigger_sandbox::{Led, Spawner};
+use outrigger_store::Store;
+use tokio::sync::OnceCell;
+
+use crate::ids::now;
+use crate::permission::audit::connection;
+
+/// How a host is granted to commands.
+const HINT: &str = "in your own outrigger.toml, [tools] hosts = [..., \"HOST\"] grants it";
+
+/// The spawner of commands: of the shell and Python tools, of `!` in prompts, of the user's own shell and terminals.
+pub(crate) fn spawner(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
+    let settings = &config.settings;
+    let forbidden = Hosts::forbidden(&settings.forbid.hosts);
+    let hosts = settings.tools.hosts.as_ref();
+    if settings.sandbox == Sandbox::Off || (hosts.is_none() && forbidden.is_empty()) {
+        return spawner.clone();
+    }
+    let hosts = hosts.map(|hosts| parsed("tools.hosts", hosts));
+    let env: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let store = store.clone();
+    spawner.clone().with_hosts(Arc::new(Led {
+        name: "shell commands".to_owned(),
+        reach: outrigger_sandbox::reach(hosts, forbidden),
+        hint: HINT.to_owned(),
+        told: Arc::new(move |it| store.audit_lazily(now(), vec![record(it)])),
+        strict: settings.sandbox == Sandbox::Strict,
+        upstream: Upstream::of(&env),
+        proxy: OnceCell::new(),
+    }))
+}
+
+/// A list that cannot be read grants nothing.
+fn parsed(key: &str, list: &[String]) -> Hosts {
+    Hosts::parse(list).unwrap_or_else(|error| {
+        tracing::warn!("{key}: {error}; nothing of it is granted");
+        Hosts::default()
+    })
+}
+
+fn record(it: &Connection) -> AuditRecord {
+    let more = (it.untold > 0).then(|| format!("{} refusals before it are not listed", it.untold));
+    let address = it.address.map(|address| address.to_string());
+    let detail: Vec<String> = std::iter::once(it.client.clone())
+        .chain(address)
+        .chain(more)
+        .collect();
+    let refused = it.refused.as_ref().map(|why| why.code());
+    connection((&it.host, it.port), refused, &detail)
+}

@@ -1,0 +1,66 @@
+//! Version control of the agent's folder for clients: what the rules leave of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::provenance::{Actor, Provenance};
+use outrigger_sandbox::Spawner;
+use outrigger_sandbox::covers::Kept;
+use outrigger_tools::PermissionAsk;
+use outrigger_workspace::Place;
+use outrigger_workspace::vcs::{Vcs, VcsHost};
+
+use crate::state::Agent;
+
+impl Agent {
+    /// Version control of the agent's folder.
+    #[must_use]
+    pub fn vcs(&self) -> Vcs {
+        Vcs::new(Arc::new(self.clone()))
+    }
+}
+
+impl VcsHost for Agent {
+    fn place(&self) -> &Place {
+        &self.inner.place
+    }
+
+    fn home(&self) -> &Path {
+        &self.inner.folders.home
+    }
+
+    fn spawner(&self) -> &Spawner {
+        &self.inner.spawner
+    }
+
+    fn kept(&self) -> BoxFuture<'_, Result<Option<Kept>, String>> {
+        Box::pin(async {
+            let kept = self.inner.kept_from_helpers().await;
+            kept.map_err(|error| error.to_string())
+        })
+    }
+
+    fn may(&self, operation: &str, file: &Path) -> bool {
+        self.may(operation, file)
+    }
+
+    fn runs_later(&self, by: &Actor, file: &str) -> Option<(String, &'static str)> {
+        let found = self.runs_later(by, [file]).pop()?;
+        Some((found.pattern, found.runs))
+    }
+
+    /// A plugin's patch changes what the plugin could write itself, or was granted by `prompt`.
+    fn lacking_grant(&self, by: &Actor, files: &[PathBuf]) -> Option<String> {
+        let ask = PermissionAsk {
+            permission: "edit".to_owned(),
+            patterns: files.iter().map(|it| it.display().to_string()).collect(),
+            ..PermissionAsk::default()
+        };
+        let causes = Provenance::prompted(by.clone());
+        let lacking = self
+            .inner
+            .asked_without_grant(&causes, "sent the patch", &ask)?;
+        Some(lacking.why)
+    }
+}

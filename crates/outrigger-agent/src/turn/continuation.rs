@@ -1,0 +1,143 @@
+//! Turns that handlers keep from ending (`agent_end.before_stop`): what they want done goes on as a message of the user's in
+//! the same turn, at most so many times in a row (C16).
+
+use std::sync::Arc;
+
+use outrigger_kernel::turn::Turn;
+use outrigger_plugins::PipelineResult;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::hook::Decision;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{
+    MessageInfo, MessageTime, Part, PartKind, TextPart, UserMessage,
+};
+use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+use outrigger_protocol::turn::{Begin, HookPayload};
+use serde_json::{Value, json};
+
+use crate::error::AgentError;
+use crate::ids::{self, now};
+use crate::state::{Agent, Inner};
+use crate::turn::steering::{prompt_of, stored};
+
+/// Our name of the point.
+pub(crate) const POINT: &str = "agent_end.before_stop";
+/// How often in a row, when `agent.max_continuations` says nothing.
+const MOST: u64 = 10;
+
+/// How often the turn has been kept from ending since the user last said something.
+#[derive(Debug, Default)]
+pub(crate) struct Continuation {
+    times: u64,
+}
+
+impl Continuation {
+    /// What the handlers are asked with.
+    pub(crate) fn payload(
+        &self,
+        inner: &Arc<Inner>,
+        state: &Turn,
+        session: &SessionId,
+    ) -> HookPayload {
+        let begin = state.begin();
+        let agent = Agent {
+            inner: Arc::clone(inner),
+        };
+        HookPayload::new(
+            json!({
+                "sessionID": session,
+                "agent": begin.agent,
+                "model": begin.model,
+                "messageID": state.message().map(|message| &message.id),
+                "active": self.times > 0,
+                "lastMessage": agent.last_text(session),
+            }),
+            json!({}),
+        )
+    }
+
+    /// What is to be done before the turn ends, unless it has been kept from ending too often.
+    pub(crate) fn wanted(
+        &mut self,
+        inner: &Inner,
+        result: &PipelineResult,
+    ) -> Option<(String, Provenance)> {
+        if result.stop.is_some() || result.block.is_some() {
+            return None;
+        }
+        let text = result.outputs.first()?.get("continue");
+        let text = text.and_then(Value::as_str)?.trim().to_owned();
+        if text.is_empty() {
+            return None;
+        }
+        let most = inner.config.settings.agent.max_continuations;
+        let most = most.unwrap_or(MOST);
+        if self.times >= most {
+            tracing::warn!(
+                "[turn] handlers of {POINT} have kept the turn from ending {most} times in a row; it ends now (agent.max_continuations)"
+            );
+            return None;
+        }
+        self.times += 1;
+        let handlers = result.records.iter();
+        let handlers = handlers.filter(|it| it.decision == Decision::Patch);
+        let by = handlers.fold(Provenance::default(), |causes, it| {
+            causes.with(Actor::plugin(&it.plugin), Deed::Prompted, None)
+        });
+        Some((text, by))
+    }
+}
+
+impl Agent {
+    /// Stores the message that a turn goes on with, as one that the program has written, and says how it begins.
+    pub(crate) async fn continue_with(
+        &self,
+        id: &SessionId,
+        state: &Turn,
+        (text, by): (String, Provenance),
+    ) -> Result<Option<Begin>, AgentError> {
+        let before = state.user();
+        let at = now();
+        let user = UserMessage {
+            id: ids::message(),
+            session_id: id.clone(),
+            time: MessageTime {
+                created: at,
+                completed: None,
+            },
+            agent: before.agent.clone(),
+            model: before.model.clone(),
+            system: before.system.clone(),
+            tools: before.tools.clone(),
+            provenance: by,
+            ..UserMessage::default()
+        };
+        let part = Part {
+            id: ids::part(),
+            session_id: id.clone(),
+            message_id: user.id.clone(),
+            kind: PartKind::Text(TextPart {
+                text,
+                synthetic: Some(true),
+                ..TextPart::default()
+            }),
+        };
+        let prompt = prompt_of(&user);
+        let told = vec![
+            Event::MessageUpdated {
+                session_id: id.clone(),
+                info: Box::new(MessageInfo::User(user)),
+            },
+            Event::PartUpdated {
+                session_id: id.clone(),
+                part: Box::new(part),
+                time: at,
+            },
+        ];
+        self.inner.commit(Vec::new(), told).await?;
+        let session = self.session(id)?;
+        let history = self.inner.store.messages(id)?;
+        let begin = self.begin(&session, &history, prompt, None)?;
+        Ok(stored(begin, history))
+    }
+}

@@ -1,0 +1,206 @@
+//! A model request while it is made: what the hooks are shown of it, and what they leave.
+
+use outrigger_kernel::turn::Turn;
+use outrigger_kernel::turn::compact::{AGENT, Compaction};
+use outrigger_protocol::history::History;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
+use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolChoice, ToolOffer};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+use crate::compaction::history::Active;
+use crate::error::AgentError;
+use crate::prompt::message_decode;
+use crate::prompt::request;
+use crate::state::Inner;
+use crate::tools::tool_catalog;
+use crate::turn::structured;
+
+/// What the model reads in the last step that its limit leaves it.
+const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not \
+    finished, and what you would do next.";
+
+/// The limit of steps leaves no further one: the model sums up instead of calling tools whose results it would never see.
+pub(crate) fn is_last_step(state: &Turn) -> bool {
+    state.current_step() >= state.begin().max_steps
+}
+
+/// The request, as far as it is made.
+#[derive(Default)]
+pub(crate) struct Draft {
+    /// Tools on offer.
+    pub(crate) offers: Vec<ToolOffer>,
+    /// Messages that stand in front of the history (the title request has one).
+    pub(crate) opening: Vec<ChatMessage>,
+    /// What a request for a summary is made from.
+    pub(crate) planned: Option<crate::compaction::Planned>,
+    history: History,
+    system: Vec<String>,
+    params: ModelParams,
+    headers: Vec<(String, String)>,
+}
+
+impl Draft {
+    /// Takes what a chain left. The output comes back from points whose result is not part of the request.
+    pub(crate) fn take(
+        &mut self,
+        point: &str,
+        mut output: Value,
+        history: Option<History>,
+    ) -> Option<Value> {
+        let mut list = |key: &str| match output.get_mut(key).map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        match point {
+            "llm.before_messages" => {
+                self.history = message_decode::history(&history.unwrap_or_default())
+            }
+            "llm.before_system" => {
+                let texts = list("system")
+                    .into_iter()
+                    .filter_map(|text| text.as_str().map(str::to_owned));
+                self.system = texts.filter(|text| !text.is_empty()).collect();
+            }
+            "llm.before_params" => self.params = tool_catalog::read_parameters(&output),
+            "llm.before_headers" => {
+                let pairs = output
+                    .get("headers")
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .flatten();
+                self.headers = pairs
+                    .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                    .collect();
+            }
+            _ => return Some(output),
+        }
+        None
+    }
+
+    /// The payload of a point of the request.
+    pub(crate) fn payload(
+        &self,
+        inner: &Inner,
+        session_id: &SessionId,
+        state: &Turn,
+        point: &str,
+    ) -> Result<HookPayload, AgentError> {
+        match state.compaction() {
+            Some(compaction) => {
+                let planned = self.planned.as_ref();
+                inner.compaction_payload(session_id, state, compaction, planned, point)
+            }
+            None => payload(inner, session_id, state, point),
+        }
+    }
+
+    /// The request of a step, the agent that it is made for, and the model that it goes to.
+    pub(crate) fn finish(self, state: &Turn) -> (String, ModelRef, ModelRequest) {
+        let begin = state.begin();
+        match state.compaction() {
+            Some(compaction) => (
+                AGENT.to_owned(),
+                compaction.model().unwrap_or(&begin.model).clone(),
+                self.into_compaction(compaction),
+            ),
+            None => {
+                let mut request = self.into_request();
+                if structured::wanted(state).is_some() {
+                    request.tool_choice = ToolChoice::Required;
+                }
+                (begin.agent.clone(), begin.model.clone(), request)
+            }
+        }
+    }
+
+    /// The request for a summary: one message, which holds the history as text.
+    fn into_compaction(mut self, compaction: &Compaction) -> ModelRequest {
+        let previous = self.planned.take().and_then(|planned| planned.previous);
+        let history = std::mem::take(&mut self.history);
+        self.opening = vec![crate::compaction::question(
+            compaction,
+            stored(&history),
+            previous.as_deref(),
+        )];
+        self.into_request()
+    }
+
+    /// The request.
+    pub(crate) fn into_request(self) -> ModelRequest {
+        let system = self
+            .system
+            .into_iter()
+            .map(|content| ChatMessage::System { content });
+        let history = request::messages(stored(&self.history));
+        ModelRequest {
+            messages: system.chain(self.opening).chain(history).collect(),
+            tools: self.offers,
+            tool_choice: ToolChoice::Auto,
+            params: self.params,
+            headers: self.headers,
+        }
+    }
+}
+
+/// The messages of a history that plugins made nothing of that is no message.
+fn stored(history: &History) -> impl Iterator<Item = &MessageWithParts> {
+    history.iter().filter_map(|message| message.stored())
+}
+
+fn payload(
+    inner: &Inner,
+    session_id: &SessionId,
+    state: &Turn,
+    point: &str,
+) -> Result<HookPayload, AgentError> {
+    let begin = state.begin();
+    let agent = inner.agents.get(&begin.agent).cloned().unwrap_or_default();
+    Ok(match point {
+        "llm.before_messages" => {
+            let current = state.message().map(|m| m.id.clone());
+            let mut history = inner.store.messages(session_id)?;
+            history.retain(|m| Some(m.info.id()) != current.as_ref());
+            let waiting = inner.waiting.messages(session_id);
+            let history = crate::turn::queue::in_order(history, &waiting, &state.user().id);
+            let history = Active::of(history).into_messages();
+            HookPayload::with_history(json!({}), history.into_iter().collect())
+        }
+        "llm.before_system" => {
+            let resolved = inner.models.resolve(&begin.model)?;
+            let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
+            let own = inner.store.session(session_id)?.and_then(|s| s.permission);
+            let mcp = inner.mcp_instructions(&[&agent.permission, &own.unwrap_or_default()]);
+            let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
+            if structured::wanted(state).is_some() {
+                extra.push(outrigger_tools::answer::INSTRUCTION);
+            }
+            extra.extend(state.user().system.as_deref());
+            if is_last_step(state) {
+                extra.push(LAST_STEP);
+            }
+            let text = inner.system_text(&agent, &resolved.model, skills, &extra);
+            HookPayload::new(
+                json!({ "sessionID": session_id, "model": resolved.model }),
+                json!({ "system": [text] }),
+            )
+        }
+        "llm.before_params" | "llm.before_headers" => {
+            let resolved = inner.models.resolve(&begin.model)?;
+            let input = json!({
+                "sessionID": session_id, "agent": begin.agent, "model": resolved.model,
+                "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(state.user().clone()),
+            });
+            let output = if point == "llm.before_headers" {
+                json!({ "headers": {} })
+            } else {
+                json!(tool_catalog::parameters(
+                    &agent, &resolved, session_id, false
+                ))
+            };
+            HookPayload::new(input, output)
+        }
+        _ => HookPayload::default(),
+    })
+}

@@ -1,0 +1,382 @@
+//! The loop that runs a turn: it tells the kernel what happened, stores the step, and carries out the effects.
+//!
+//! There is no second loop: what the model said, what hooks answered and what tools did all come in through one channel,
+//! in one order, and that order is what the log holds. How effects begin is in `begin`.
+
+use std::sync::Arc;
+
+use outrigger_kernel::turn::Turn;
+use outrigger_kernel::{digest, turn};
+use outrigger_protocol::event::Event;
+use outrigger_protocol::history::History;
+use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::log::{LogRecord, TurnStep};
+use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::tool::ToolOutcome;
+use outrigger_protocol::turn::{Effect, EffectId, Input, KnownTool, TurnOutcome};
+use outrigger_tools::CancelFlag;
+use outrigger_workspace::file_changes::Changes;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+use crate::bus::numbered;
+use crate::compaction;
+use crate::error::AgentError;
+use crate::ids::now;
+use crate::state::Inner;
+use crate::turn::continuation::{self, Continuation};
+use crate::turn::draft::Draft;
+pub(crate) use crate::turn::effect::is_raised;
+use crate::turn::observe::Observer;
+use crate::turn::steering::{Joined, Joining};
+
+mod begin;
+mod tell;
+
+/// What the running effects report.
+pub(crate) enum Msg {
+    /// For the kernel.
+    Input(Input),
+    /// A piece of streamed text, told and not stored.
+    Delta { index: u32, text: String },
+    /// A chain whose output the request is made from.
+    Hooked {
+        effect: EffectId,
+        point: &'static str,
+        result: outrigger_plugins::PipelineResult,
+    },
+    /// The tools of a step.
+    Tools {
+        effect: EffectId,
+        offers: Vec<ToolOffer>,
+        known: Vec<KnownTool>,
+    },
+    /// What a compaction works with.
+    Planned {
+        effect: EffectId,
+        planned: Box<compaction::Planned>,
+    },
+    /// A compaction is asked for; answered with whether this turn makes it.
+    Compact(compaction::ask::Asked),
+    /// A prompt came, and its message is stored.
+    Join(Box<Joining>),
+    /// What a tool's output looks like so far, told and not stored.
+    Preview { effect: EffectId, metadata: Value },
+    /// Something that a tool did to the world.
+    Event(Box<Event>),
+    /// A model request is tried again.
+    Retry {
+        attempt: u32,
+        message: String,
+        next: u64,
+    },
+}
+
+pub(crate) struct Driver {
+    inner: Arc<Inner>,
+    turn_id: TurnId,
+    session_id: SessionId,
+    state: Option<Turn>,
+    n: u64,
+    sender: mpsc::UnboundedSender<Msg>,
+    inbox: mpsc::UnboundedReceiver<Msg>,
+    cancel: watch::Receiver<bool>,
+    /// Raised when the kernel says so; everything that runs listens.
+    abort: (watch::Sender<bool>, CancelFlag),
+    /// True while the model's answer is not complete.
+    speaking: watch::Sender<bool>,
+    draft: Draft,
+    /// The conversation as it was shown to plugins last: what has not changed since is shared with it.
+    shown: History,
+    changes: Changes,
+    joined: Joined,
+    pub(crate) continuation: Continuation,
+    outcome: Option<TurnOutcome>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        turn_id: TurnId,
+        session_id: SessionId,
+        changes: Changes,
+        cancel: watch::Receiver<bool>,
+    ) -> Self {
+        let (sender, inbox) = mpsc::unbounded_channel();
+        let joined = Joined::new(&inner, &session_id);
+        Self {
+            inner,
+            turn_id,
+            session_id,
+            state: None,
+            n: 0,
+            sender,
+            inbox,
+            cancel,
+            abort: CancelFlag::new(),
+            speaking: watch::Sender::new(false),
+            draft: Draft::default(),
+            shown: History::default(),
+            changes,
+            joined,
+            continuation: Continuation::default(),
+            outcome: None,
+        }
+    }
+
+    /// Takes over a turn that another process left: the stored steps are replayed without carrying anything out.
+    pub(crate) fn restore(&mut self, steps: &[TurnStep]) -> Result<(), AgentError> {
+        self.state = crate::turn::replay::state_after(steps)?;
+        self.n = steps.last().map_or(0, |step| step.n + 1);
+        Ok(())
+    }
+
+    /// Where the turn is, once it has begun.
+    pub(crate) fn state(&self) -> Option<&Turn> {
+        self.state.as_ref()
+    }
+
+    /// The turn that was taken over has come to its end already, or never began: nothing is left to run.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.as_ref().is_none_or(Turn::is_done)
+    }
+
+    /// Runs from this input to the end of the turn.
+    pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
+        let steered = compaction::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
+        let result = self.follow(first).await;
+        drop(steered);
+        match &result {
+            Ok(outcome) => self.joined.ended(self.state.as_ref(), outcome),
+            Err(error) => self.give_up(error),
+        }
+        self.inner.steps.over(&self.turn_id);
+        crate::turn::sequence::tell(&self.inner, &self.turn_id);
+        result
+    }
+
+    async fn follow(&mut self, first: Input) -> Result<TurnOutcome, AgentError> {
+        self.take(first).await?;
+        let mut cancel = self.cancel.clone();
+        let mut cancelled = false;
+        loop {
+            if let Some(outcome) = self.outcome.take() {
+                return Ok(outcome);
+            }
+            tokio::select! {
+                biased;
+                raised = is_raised(&mut cancel), if !cancelled => {
+                    cancelled = true;
+                    if raised {
+                        self.take(Input::Cancel).await?;
+                    }
+                }
+                // The driver holds a sender, so the channel never ends.
+                Some(message) = self.inbox.recv() => self.receive(message).await?,
+            }
+        }
+    }
+
+    /// The turn cannot be stored any more: whatever runs is stopped, and whoever listens is told. The log holds the turn as
+    /// unfinished, which it is.
+    fn give_up(&self, error: &AgentError) {
+        let _ = self.abort.0.send(true);
+        let session_id = self.session_id.clone();
+        self.inner.tell(vec![
+            numbered(Event::SessionError {
+                session_id: Some(session_id.clone()),
+                error: error.to_named(),
+            }),
+            numbered(Event::SessionStatus {
+                session_id,
+                status: SessionStatus::Idle,
+            }),
+        ]);
+    }
+
+    async fn receive(&mut self, message: Msg) -> Result<(), AgentError> {
+        match message {
+            Msg::Input(input) => {
+                if matches!(input, Input::Model { .. }) {
+                    self.inner.retries_no_more(&self.session_id);
+                }
+                self.take(input).await
+            }
+            Msg::Delta { index, text } => {
+                self.tell_delta(index, text);
+                Ok(())
+            }
+            Msg::Hooked {
+                effect,
+                point,
+                result,
+            } => {
+                if point == continuation::POINT {
+                    self.go_on(&result).await?;
+                }
+                let output = result
+                    .outputs
+                    .into_iter()
+                    .next()
+                    .and_then(|output| self.draft.take(point, output, result.history));
+                self.take(Input::HookDone {
+                    effect,
+                    output,
+                    block: result.block,
+                })
+                .await
+            }
+            Msg::Tools {
+                effect,
+                offers,
+                known,
+            } => {
+                self.draft.offers = offers;
+                self.take(Input::ToolsReady {
+                    effect,
+                    tools: known,
+                })
+                .await
+            }
+            Msg::Planned { effect, planned } => {
+                let plan = Box::new(planned.plan.clone());
+                self.draft.planned = Some(*planned);
+                self.take(Input::CompactionPlanned { effect, plan }).await
+            }
+            Msg::Compact(asked) => {
+                self.take(asked.input()).await?;
+                asked.answer(self.state.as_ref());
+                Ok(())
+            }
+            Msg::Join(joining) => {
+                self.continuation = Continuation::default();
+                let input = self.joined.input(*joining);
+                self.take(input).await
+            }
+            Msg::Preview { effect, metadata } => {
+                self.tell_preview(effect, metadata);
+                Ok(())
+            }
+            Msg::Event(event) => self.inner.commit(Vec::new(), vec![*event]).await,
+            Msg::Retry {
+                attempt,
+                message,
+                next,
+            } => {
+                let status = SessionStatus::Retry {
+                    attempt,
+                    message,
+                    next,
+                };
+                self.inner.waits_to_retry(&self.session_id, status.clone());
+                self.inner.tell(vec![numbered(Event::SessionStatus {
+                    session_id: self.session_id.clone(),
+                    status,
+                })]);
+                Ok(())
+            }
+        }
+    }
+
+    /// What handlers want done before the turn ends joins it as a message.
+    async fn go_on(
+        &mut self,
+        result: &outrigger_plugins::PipelineResult,
+    ) -> Result<(), AgentError> {
+        let agent = crate::state::Agent {
+            inner: Arc::clone(&self.inner),
+        };
+        let Some(text) = self.continuation.wanted(&self.inner, result) else {
+            return Ok(());
+        };
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        if let Some(begin) = agent.continue_with(&self.session_id, state, text).await? {
+            let begin = Box::new(begin);
+            self.take(Input::Joined { begin }).await?;
+        }
+        Ok(())
+    }
+
+    /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
+    pub(crate) async fn take(&mut self, input: Input) -> Result<(), AgentError> {
+        let at = now();
+        if let Input::ToolDone {
+            outcome: ToolOutcome::Completed { output, .. },
+            ..
+        } = &input
+        {
+            self.changes.add(&output.metadata);
+        }
+        if let Input::FilesTracked {
+            diffs: Some(diffs), ..
+        } = &input
+        {
+            self.changes.adopt(diffs, &self.inner.place.worktree);
+        }
+        let effects = turn::step(&mut self.state, at, input.clone());
+        let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
+        let step = TurnStep {
+            turn: self.turn_id.clone(),
+            session_id: self.session_id.clone(),
+            n: self.n,
+            at,
+            input: input.clone(),
+            intents: digest::intents(&effects),
+            digest: digest::effects(&effects),
+            last: effects.iter().any(|e| matches!(e, Effect::Finish { .. })),
+            abandoned: None,
+        };
+        self.n += 1;
+        outrigger_store::fault::point("turn.before_step");
+        let inner = Arc::clone(&self.inner);
+        let release = step.last || matches!(input, Input::ToolDone { .. });
+        let observer = self.state.as_ref().map(|state| Observer {
+            inner: &inner,
+            session_id: &self.session_id,
+            turn: &self.turn_id,
+            begin: state.begin(),
+            user: &state.user().id,
+        });
+        inner
+            .commit_telling(
+                vec![LogRecord::TurnStep(Box::new(step))],
+                || {
+                    crate::turn::step_events::events_of(
+                        &inner,
+                        &self.session_id,
+                        &effects,
+                        &self.changes,
+                    )
+                },
+                |events| {
+                    // In front of the messages that the same step completes.
+                    if let Some(observer) = &observer {
+                        observer.input(&input);
+                    }
+                    inner.late.told_now(&self.session_id, &input, events)
+                },
+            )
+            .await?;
+        if release {
+            self.inner.tell(self.inner.late.release(&self.session_id));
+        }
+        outrigger_store::fault::point("turn.after_step");
+        if let Some(state) = &self.state {
+            let step = u64::from(state.current_step());
+            self.inner.steps.at(&self.turn_id, step);
+            self.joined.stepped(state);
+        }
+        if let Some(observer) = &observer {
+            observer.effects(&effects);
+        }
+        self.speaking
+            .send_if_modified(|was| std::mem::replace(was, speaking) != speaking);
+        for effect in effects {
+            self.begin(effect);
+        }
+        Ok(())
+    }
+}

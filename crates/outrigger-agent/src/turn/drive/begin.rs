@@ -1,0 +1,361 @@
+//! Carrying the effects out: each begins here, in a task of its own, and comes back as a message.
+
+use std::sync::Arc;
+
+use outrigger_protocol::id::MessageId;
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::message::NamedError;
+use outrigger_protocol::provenance::Provenance;
+use outrigger_protocol::session::OutputFormat;
+use outrigger_protocol::tool::{ToolCall, ToolOutcome};
+use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, ModelSignal};
+use outrigger_tools::ToolContext;
+use serde_json::{Value, json};
+
+use super::{Driver, Msg};
+use crate::compaction;
+use crate::error::AgentError;
+use crate::plugin_api::hook_notifications::About;
+use crate::tools::host::CallHost;
+use crate::turn::draft::is_last_step;
+use crate::turn::effect::spawn_effect;
+use crate::turn::model_task::ModelTask;
+use crate::turn::structured;
+
+impl Driver {
+    pub(super) fn begin(&mut self, effect: Effect) {
+        match effect {
+            Effect::Publish { .. } | Effect::PatchSession { .. } => {}
+            Effect::Hooks {
+                effect,
+                point,
+                payload,
+            } => self.begin_hooks(effect, &point, payload),
+            Effect::PrepareTools { effect, .. } => self.begin_tools(effect),
+            Effect::PrepareCompaction {
+                effect,
+                message_id,
+                overflow,
+            } => self.begin_compaction(effect, message_id, overflow),
+            Effect::CallModel { effect, .. } => self.begin_model(effect),
+            Effect::RunTool { effect, call } => self.begin_tool(effect, call),
+            Effect::TrackFiles {
+                effect,
+                since,
+                first,
+            } => self.begin_files(effect, since, first),
+            Effect::AskLoop { effect, call } => self.begin_loop_question(effect, &call),
+            Effect::MakeTitle { message_id } => self.begin_title(message_id),
+            Effect::Abort => {
+                let _ = self.abort.0.send(true);
+            }
+            Effect::Finish { outcome } => self.outcome = Some(outcome),
+        }
+    }
+
+    // ---- hooks ----
+
+    fn begin_hooks(&mut self, effect: EffectId, point: &str, payload: Option<HookPayload>) {
+        let Some(point) = outrigger_kernel::hooks::point(point).map(|p| p.name) else {
+            let _ = self.sender.send(Msg::Input(Input::HookDone {
+                effect,
+                output: None,
+                block: None,
+            }));
+            return;
+        };
+        let payload = match payload {
+            Some(payload) => payload,
+            None => match self.payload(point) {
+                Ok(payload) => payload,
+                Err(error) => {
+                    let block = outrigger_protocol::hook::Block {
+                        code: error.code().into(),
+                        message: error.to_string(),
+                        details: Value::Null,
+                    };
+                    let _ = self.sender.send(Msg::Input(Input::HookDone {
+                        effect,
+                        output: None,
+                        block: Some(block),
+                    }));
+                    return;
+                }
+            },
+        };
+        let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
+        let (session, turn, cancel) = (
+            self.session_id.clone(),
+            self.turn_id.clone(),
+            self.abort.1.clone(),
+        );
+        let lost = Msg::Input(Input::HookDone {
+            effect,
+            output: None,
+            block: None,
+        });
+        spawn_effect(sender, lost, async move {
+            let result = inner
+                .run_hooks(
+                    point,
+                    vec![payload],
+                    Some(&session),
+                    Some(&turn),
+                    Some(cancel),
+                )
+                .await;
+            Msg::Hooked {
+                effect,
+                point,
+                result,
+            }
+        });
+    }
+
+    /// The payload of a point whose contents the agent holds.
+    fn payload(&mut self, point: &str) -> Result<HookPayload, AgentError> {
+        match &self.state {
+            Some(state) if point == crate::turn::continuation::POINT => Ok(self
+                .continuation
+                .payload(&self.inner, state, &self.session_id)),
+            Some(state) => {
+                let mut payload =
+                    self.draft
+                        .payload(&self.inner, &self.session_id, state, point)?;
+                if let Some(history) = &mut payload.history {
+                    history.renew(&self.shown);
+                    self.shown = history.clone();
+                }
+                Ok(payload)
+            }
+            None => Ok(HookPayload::default()),
+        }
+    }
+
+    // ---- tools on offer ----
+
+    fn begin_tools(&mut self, effect: EffectId) {
+        let Some(state) = &self.state else { return };
+        let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
+        let (session, turn, cancel) = (
+            self.session_id.clone(),
+            self.turn_id.clone(),
+            self.abort.1.clone(),
+        );
+        let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
+        let model = state.begin().model.clone();
+        let answer = structured::wanted(state);
+        if is_last_step(state) {
+            let (mut offers, mut known) = (Vec::new(), Vec::new());
+            if let Some(schema) = answer {
+                structured::add(schema, &mut offers, &mut known);
+            }
+            let _ = sender.send(Msg::Tools {
+                effect,
+                offers,
+                known,
+            });
+            return;
+        }
+        let lost = Msg::Tools {
+            effect,
+            offers: Vec::new(),
+            known: Vec::new(),
+        };
+        spawn_effect(sender, lost, async move {
+            let (mut offers, mut known) = inner
+                .offer_tools(&agent, &model, switches.as_ref(), &session, &turn, cancel)
+                .await;
+            if let Some(schema) = answer {
+                structured::add(schema, &mut offers, &mut known);
+            }
+            Msg::Tools {
+                effect,
+                offers,
+                known,
+            }
+        });
+    }
+
+    // ---- compaction ----
+
+    fn begin_compaction(&mut self, effect: EffectId, message_id: MessageId, overflow: bool) {
+        let (inner, session) = (Arc::clone(&self.inner), self.session_id.clone());
+        spawn_effect(self.sender.clone(), compaction::lost(effect), async move {
+            compaction::prepare(&inner, &session, effect, &message_id, overflow)
+        });
+    }
+
+    // ---- the model ----
+
+    fn begin_model(&mut self, effect: EffectId) {
+        let Some(state) = &self.state else { return };
+        let (agent, model, request) = std::mem::take(&mut self.draft).finish(state);
+        let task = ModelTask {
+            inner: Arc::clone(&self.inner),
+            sender: self.sender.clone(),
+            effect,
+            session_id: self.session_id.clone(),
+            turn: self.turn_id.clone(),
+            about: json!({
+                "sessionID": self.session_id, "agent": agent, "model": model, "step": state.current_step(),
+                "messageID": state.message().map(|m| &m.id),
+            }),
+            cancel: self.abort.1.clone(),
+        };
+        outrigger_store::fault::point("model.before_call");
+        let error = NamedError::new(
+            "UnknownError",
+            "the model request ended in a panic; this is a defect of Outrigger",
+        );
+        let lost = Msg::Input(Input::Model {
+            effect,
+            signal: ModelSignal::Failed { error },
+        });
+        spawn_effect(self.sender.clone(), lost, async move {
+            let signal = task.run(model, request).await;
+            Msg::Input(Input::Model { effect, signal })
+        });
+    }
+
+    // ---- tools ----
+
+    fn begin_tool(&mut self, effect: EffectId, call: ToolCall) {
+        let Some(state) = &self.state else { return };
+        if call.tool == OutputFormat::TOOL
+            && let Some(schema) = structured::wanted(state)
+        {
+            self.take_answer(effect, &schema, call.input);
+            return;
+        }
+        let inner = Arc::clone(&self.inner);
+        let agent = inner
+            .agents
+            .get(&state.begin().agent)
+            .cloned()
+            .unwrap_or_default();
+        let users = state.is_users_call(effect);
+        let mut model = state.begin().model.clone();
+        if let Some(message) = state.message().filter(|_| users) {
+            model.provider_id.clone_from(&message.provider_id);
+            model.model_id.clone_from(&message.model_id);
+        }
+        let host = CallHost::new(
+            Arc::clone(&inner),
+            self.turn_id.clone(),
+            &call,
+            agent,
+            model,
+            effect,
+            self.sender.clone(),
+            self.abort.1.clone(),
+            self.speaking.subscribe(),
+        );
+        let host = Arc::new(host.of_user(users));
+        let mut ctx = ToolContext::new(
+            call.clone(),
+            inner.place.directory.clone(),
+            inner.place.worktree.clone(),
+            Arc::clone(&host) as Arc<dyn outrigger_tools::ToolHost>,
+            inner.commands_spawner.clone(),
+            inner.artifacts.clone(),
+        );
+        ctx.cancel = self.abort.1.clone();
+        ctx.limits = inner.tool_limits();
+        // The user's own call is nobody's to grant.
+        ctx.granted = (!users)
+            .then(|| inner.grant_of_agent(&call.agent))
+            .flatten();
+        let (sender, turn) = (self.sender.clone(), self.turn_id.clone());
+        let lost = Msg::Input(Input::ToolDone {
+            effect,
+            outcome: ToolOutcome::Failed {
+                input: call.input.clone(),
+                code: "tool.failed".into(),
+                message: outrigger_tools::DEFECT.into(),
+                metadata: None,
+            },
+        });
+        spawn_effect(sender, lost, async move {
+            outrigger_store::fault::point("tool.before_run");
+            let executed = inner.runtime.execute(call, ctx).await;
+            outrigger_store::fault::point("tool.after_run");
+            let (outcome, mut record) = (executed.outcome, executed.record);
+            record.audit = host.audit(&outcome);
+            record.provenance = host.causes();
+            record.turn = Some(turn);
+            inner.note(vec![LogRecord::Tool(Box::new(record))]);
+            Msg::Input(Input::ToolDone { effect, outcome })
+        });
+    }
+
+    /// The answer that the prompt wants comes as a call; nothing is run for it.
+    fn take_answer(&self, effect: EffectId, schema: &Value, input: Value) {
+        let started = Input::ToolStarted {
+            effect,
+            input: input.clone(),
+            provenance: Provenance::default(),
+        };
+        let outcome = outrigger_tools::answer::take(schema, input);
+        for input in [started, Input::ToolDone { effect, outcome }] {
+            let _ = self.sender.send(Msg::Input(input));
+        }
+    }
+
+    // ---- the project's files ----
+
+    /// Not cancelled with the turn: what a tool did until then is what someone may want back.
+    fn begin_files(&self, effect: EffectId, since: Option<String>, first: Option<String>) {
+        let inner = Arc::clone(&self.inner);
+        let lost = Input::FilesTracked {
+            effect,
+            tree: None,
+            changed: Vec::new(),
+            diffs: None,
+        };
+        spawn_effect(self.sender.clone(), Msg::Input(lost), async move {
+            Msg::Input(inner.track_files(effect, since, first).await)
+        });
+    }
+
+    fn begin_loop_question(&self, effect: EffectId, call: &ToolCall) {
+        let Some(state) = &self.state else { return };
+        let inner = Arc::clone(&self.inner);
+        let agent = inner.agents.get(&state.begin().agent).cloned();
+        let (call, cancel) = (call.clone(), self.abort.1.clone());
+        let about = (self.session_id.clone(), self.turn_id.clone());
+        let answered =
+            move |refusal: Option<String>| Msg::Input(Input::LoopAnswered { effect, refusal });
+        let lost = answered(Some("It could not be asked about.".into()));
+        spawn_effect(self.sender.clone(), lost, async move {
+            let rules = agent.unwrap_or_default().permission;
+            let refusal = tokio::select! {
+                answer = inner.ask_about_loop(&call, &rules) => answer.err(),
+                () = cancel.cancelled() => Some("The turn was cancelled.".into()),
+            };
+            // The call never comes to the runtime, which tells plugins of every other failure.
+            if let Some(message) = &refusal {
+                let input = json!({
+                    "tool": call.tool, "sessionID": about.0, "callID": call.call_id, "args": call.input, "code": "tool.loop",
+                    "message": message, "began": false,
+                });
+                let about = About::Turn(about.0, about.1);
+                inner.tell_point("tool.on_error", input, json!({ "context": [] }), about);
+            }
+            answered(refusal)
+        });
+    }
+
+    fn begin_title(&self, message_id: MessageId) {
+        let inner = Arc::clone(&self.inner);
+        let session_id = self.session_id.clone();
+        let model = self
+            .state
+            .as_ref()
+            .map(|s| s.begin().model.clone())
+            .unwrap_or_default();
+        self.inner
+            .background
+            .spawn(async move { inner.make_title(session_id, message_id, model).await });
+    }
+}

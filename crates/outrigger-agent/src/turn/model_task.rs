@@ -1,0 +1,195 @@
+//! One model request under way: from the stream to the kernel's signals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use outrigger_models::StreamItem;
+use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::message::{ModelRef, NamedError};
+use outrigger_protocol::model::{ModelRequest, StreamEvent};
+use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
+use outrigger_tools::{CancelFlag, with_context};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::ids::now;
+use crate::plugin_api::hook_notifications::About;
+use crate::state::Inner;
+use crate::turn::drive::Msg;
+
+/// Blocks that are not complete: whether they are reasoning, and what has come of them.
+type Texts = BTreeMap<u32, (bool, String)>;
+
+/// One model request under way.
+pub(crate) struct ModelTask {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) sender: mpsc::UnboundedSender<Msg>,
+    pub(crate) effect: EffectId,
+    pub(crate) session_id: SessionId,
+    pub(crate) turn: TurnId,
+    /// What hooks are told of the request.
+    pub(crate) about: Value,
+    pub(crate) cancel: CancelFlag,
+}
+
+impl ModelTask {
+    fn signal(&self, signal: ModelSignal) {
+        let _ = self.sender.send(Msg::Input(Input::Model {
+            effect: self.effect,
+            signal,
+        }));
+    }
+
+    /// Runs to the end and answers the last signal. What had streamed by then is complete as it stands: clients saw it.
+    pub(crate) async fn run(self, model: ModelRef, request: ModelRequest) -> ModelSignal {
+        let mut texts = Texts::new();
+        let last = match self.stream(model, request, &mut texts).await {
+            Ok(finished) => finished,
+            Err(error) => ModelSignal::Failed {
+                error: self.explained(error).await,
+            },
+        };
+        for (index, (reasoning, text)) in texts {
+            self.signal(if reasoning {
+                ModelSignal::ReasoningEnd {
+                    index,
+                    text,
+                    metadata: None,
+                }
+            } else {
+                ModelSignal::TextEnd { index, text }
+            });
+        }
+        last
+    }
+
+    async fn stream(
+        &self,
+        model: ModelRef,
+        request: ModelRequest,
+        texts: &mut Texts,
+    ) -> Result<ModelSignal, NamedError> {
+        self.inner
+            .may_be_sent(
+                self.about.clone(),
+                &self.session_id,
+                Some(&self.turn),
+                Some(self.cancel.clone()),
+            )
+            .await?;
+        let resolved = self
+            .inner
+            .models
+            .resolve(&model)
+            .map_err(|error| error.to_named())?;
+        let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
+        loop {
+            let item = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => {
+                    return Err(NamedError::new("MessageAbortedError", "The turn was cancelled."));
+                }
+                item = stream.next() => item,
+            };
+            match item {
+                None => {
+                    return Err(NamedError::new(
+                        "UnknownError",
+                        "the model's stream ended without an end",
+                    ));
+                }
+                Some(Err(error)) => return Err(error.to_named()),
+                Some(Ok(StreamItem::Retry(notice))) => {
+                    let _ = self.sender.send(Msg::Retry {
+                        attempt: notice.attempt,
+                        message: notice.message,
+                        next: now() + u64::try_from(notice.delay.as_millis()).unwrap_or(0),
+                    });
+                }
+                Some(Ok(StreamItem::Event(StreamEvent::Finished { reason, usage }))) => {
+                    return Ok(ModelSignal::Finished { reason, usage });
+                }
+                Some(Ok(StreamItem::Event(event))) => self.on_event(event, texts),
+            }
+        }
+    }
+
+    /// The error of a request that has failed for good, and behind its message what the hooks of `llm.on_error` add (C4):
+    /// whoever reads the error reads that too. Nobody waits for plugins in a turn that was stopped.
+    async fn explained(&self, mut error: NamedError) -> NamedError {
+        const POINT: &str = "llm.on_error";
+        if !self.inner.plugins.pipeline().has(POINT) {
+            return error;
+        }
+        let mut input = self.about.clone();
+        input["error"] = json!(error);
+        let (output, about) = (
+            json!({ "context": [] }),
+            About::of(Some(&self.session_id), Some(&self.turn)),
+        );
+        if self.cancel.is_cancelled() {
+            self.inner.tell_point(POINT, input, output, about);
+            return error;
+        }
+        let items = vec![HookPayload::new(input, output)];
+        let (session, turn) = (Some(&self.session_id), Some(&self.turn));
+        let cancel = Some(self.cancel.clone());
+        let result = self.inner.run_hooks(POINT, items, session, turn, cancel);
+        if let (Some(output), Some(message)) = (
+            result.await.outputs.first(),
+            error.data.get("message").and_then(Value::as_str),
+        ) {
+            error.data["message"] = with_context(message.to_owned(), output).into();
+        }
+        error
+    }
+
+    fn on_event(&self, event: StreamEvent, texts: &mut Texts) {
+        match event {
+            StreamEvent::Started => self.signal(ModelSignal::Started),
+            StreamEvent::TextStart { index } => {
+                texts.insert(index, (false, String::new()));
+                self.signal(ModelSignal::TextStart { index });
+            }
+            StreamEvent::ReasoningStart { index } => {
+                texts.insert(index, (true, String::new()));
+                self.signal(ModelSignal::ReasoningStart { index });
+            }
+            StreamEvent::TextDelta { index, text }
+            | StreamEvent::ReasoningDelta { index, text } => {
+                if let Some((_, whole)) = texts.get_mut(&index) {
+                    whole.push_str(&text);
+                }
+                let _ = self.sender.send(Msg::Delta { index, text });
+            }
+            StreamEvent::TextEnd { index } => {
+                let text = texts.remove(&index).unwrap_or_default().1;
+                self.signal(ModelSignal::TextEnd { index, text });
+            }
+            StreamEvent::ReasoningEnd { index, metadata } => {
+                let text = texts.remove(&index).unwrap_or_default().1;
+                self.signal(ModelSignal::ReasoningEnd {
+                    index,
+                    text,
+                    metadata,
+                });
+            }
+            StreamEvent::ToolStart { call_id, tool } => {
+                self.signal(ModelSignal::ToolStart { call_id, tool })
+            }
+            StreamEvent::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            } => self.signal(ModelSignal::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            }),
+            StreamEvent::Finished { .. } => {}
+        }
+    }
+}

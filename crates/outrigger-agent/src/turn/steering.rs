@@ -1,0 +1,198 @@
+//! Prompts that a running turn goes on with: they are handed to its driver once their message is stored.
+
+use std::sync::Arc;
+
+use outrigger_kernel::turn::Turn;
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextPart, UserMessage};
+use outrigger_protocol::session::{PartInput, PromptInput};
+use outrigger_protocol::turn::{Begin, CommandCall, Input, TurnOutcome};
+use outrigger_workspace::sync::lock;
+use tokio::sync::oneshot;
+
+use crate::error::AgentError;
+use crate::state::{Agent, Inner};
+use crate::turn::drive::Msg;
+
+/// A prompt for a turn that runs.
+pub(crate) struct Joining {
+    begin: Box<Begin>,
+    /// Told how the turn ended that went on with it; dropped when none did.
+    ended: oneshot::Sender<TurnOutcome>,
+}
+
+/// What a driver was handed, and who waits for it.
+pub(crate) struct Joined {
+    inner: Arc<Inner>,
+    session: SessionId,
+    waiting: Vec<(MessageId, oneshot::Sender<TurnOutcome>)>,
+}
+
+impl Joined {
+    pub(crate) fn new(inner: &Arc<Inner>, session: &SessionId) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+            session: session.clone(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// The input that the prompt becomes.
+    pub(crate) fn input(&mut self, joining: Joining) -> Input {
+        let Joining { begin, ended } = joining;
+        self.waiting.push((begin.message.id.clone(), ended));
+        Input::Joined { begin }
+    }
+
+    /// Lets requests read the messages that the turn has gone on with.
+    pub(crate) fn stepped(&self, state: &Turn) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let open = state.joined();
+        let taken = self.waiting.iter().map(|(id, _)| id);
+        let taken: Vec<MessageId> = taken.filter(|id| !open.contains(id)).cloned().collect();
+        self.inner.waiting.release(&self.session, &taken);
+    }
+
+    /// Tells those whose prompts the turn went on with. The others go on by themselves, unless they were cancelled too.
+    pub(crate) fn ended(&mut self, state: Option<&Turn>, outcome: &TurnOutcome) {
+        let open = state.map(Turn::joined).unwrap_or_default();
+        for (id, ended) in self.waiting.drain(..) {
+            if !open.contains(&&id) {
+                let _ = ended.send(outcome.clone());
+            }
+        }
+    }
+}
+
+impl Agent {
+    /// Hands a prompt whose message is stored to the turn that runs. None when there is no turn to take it.
+    pub(crate) fn join(
+        &self,
+        id: &SessionId,
+        prompt: &PromptInput,
+        command: Option<CommandCall>,
+    ) -> Result<Option<oneshot::Receiver<TurnOutcome>>, AgentError> {
+        let Some(turn) = lock(&self.inner.steering).get(id).cloned() else {
+            return Ok(None);
+        };
+        let session = self.session(id)?;
+        let history = self.inner.store.messages(id)?;
+        let prompt = PromptInput {
+            no_reply: None,
+            ..prompt.clone()
+        };
+        let begin = self.begin(&session, &history, prompt, command)?;
+        // The turn that runs has a model that answers: it is not ended for the sake of one that cannot.
+        if begin.unaskable.is_some() {
+            return Ok(None);
+        }
+        let Some(begin) = stored(begin, history) else {
+            return Ok(None);
+        };
+        let (ended, end) = oneshot::channel();
+        let begin = Box::new(begin);
+        let sent = turn.send(Msg::Join(Box::new(Joining { begin, ended })));
+        Ok(sent.is_ok().then_some(end))
+    }
+
+    /// The same for a message that wants no reply: the turn reads it in its next step and answers that.
+    pub(crate) fn join_silently(
+        &self,
+        id: &SessionId,
+        message: &MessageId,
+    ) -> Result<(), AgentError> {
+        let history = self.inner.store.messages(id)?;
+        if let Some(prompt) = history.iter().rev().find_map(|m| readable(m, message)) {
+            self.join(id, &prompt, None)?;
+        }
+        Ok(())
+    }
+
+    /// A prompt is taken back that a running turn may hold.
+    pub(crate) fn leave(&self, id: &SessionId, message: &MessageId) {
+        if let Some(turn) = lock(&self.inner.steering).get(id) {
+            let message_id = message.clone();
+            let _ = turn.send(Msg::Input(Input::Left { message_id }));
+        }
+    }
+
+    /// Prompts that a process stored beside a turn and died before the turn was told: the turn is gone on with, and they
+    /// with it.
+    pub(crate) fn left_behind(
+        &self,
+        id: &SessionId,
+        state: &Turn,
+    ) -> Result<Vec<Begin>, AgentError> {
+        let history = self.inner.store.messages(id)?;
+        let session = self.session(id)?;
+        let known = state.joined();
+        let own = &state.user().id;
+        let mut found = Vec::new();
+        for message in history.iter().filter(|m| m.info.id() > own) {
+            let id = message.info.id();
+            let answered = history.iter().any(|m| match &m.info {
+                MessageInfo::Assistant(answer) => answer.parent_id == *id,
+                MessageInfo::User(_) => false,
+            });
+            if answered || known.contains(&id) {
+                continue;
+            }
+            if let Some(prompt) = readable(message, id) {
+                let begin = self.begin(&session, &history, prompt, None)?;
+                found.extend(stored(begin, history.clone()));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What a stored message of the user was prompted with, if a model can read anything of it.
+fn readable(message: &MessageWithParts, wanted: &MessageId) -> Option<PromptInput> {
+    let MessageInfo::User(user) = &message.info else {
+        return None;
+    };
+    let said = message.parts.iter().any(|part| match &part.kind {
+        PartKind::Text(TextPart { ignored, .. }) => *ignored != Some(true),
+        PartKind::Compaction(_) => false,
+        _ => true,
+    });
+    (user.id == *wanted && said).then(|| prompt_of(user))
+}
+
+/// What a message of the user's was prompted with, without its parts.
+pub(crate) fn prompt_of(user: &UserMessage) -> PromptInput {
+    PromptInput {
+        message_id: Some(user.id.clone()),
+        agent: Some(user.agent.clone()),
+        model: Some(user.model.clone()),
+        system: user.system.clone(),
+        tools: user.tools.clone(),
+        format: user.format.clone(),
+        provenance: user.provenance.clone(),
+        ..PromptInput::default()
+    }
+}
+
+/// The beginning of a turn whose message is stored, as its hooks left it. None when someone took it back meanwhile.
+pub(crate) fn stored(mut begin: Begin, history: Vec<MessageWithParts>) -> Option<Begin> {
+    let id = begin.message.id.clone();
+    let (message, parts) = history.into_iter().find_map(|m| match m.info {
+        MessageInfo::User(user) if user.id == id => Some((user, m.parts)),
+        _ => None,
+    })?;
+    begin.message = message;
+    // What of the parts decides how the turn goes on.
+    let tasks = parts
+        .into_iter()
+        .filter(|part| matches!(part.kind, PartKind::Subtask(_)));
+    begin.parts = tasks
+        .map(|part| PartInput {
+            id: Some(part.id),
+            kind: part.kind,
+        })
+        .collect();
+    begin.stored = true;
+    Some(begin)
+}

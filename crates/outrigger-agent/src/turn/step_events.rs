@@ -1,0 +1,119 @@
+//! The bus events of a step.
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::MessageInfo;
+use outrigger_protocol::session::Session;
+use outrigger_protocol::turn::{Effect, SessionPatch};
+use outrigger_workspace::file_changes::Changes;
+
+use crate::error::AgentError;
+use crate::state::Inner;
+
+/// The bus events of a step's effects, in order. Patches of the session build on each other.
+pub(crate) fn events_of(
+    inner: &Inner,
+    id: &SessionId,
+    effects: &[Effect],
+    changes: &Changes,
+) -> Result<Vec<Event>, AgentError> {
+    let mut session: Option<Session> = None;
+    let mut events = Vec::new();
+    for (index, effect) in effects.iter().enumerate() {
+        match effect {
+            // A turn's first request has nothing to say of the session yet (as in the reference).
+            Effect::PatchSession { patch }
+                if *patch == SessionPatch::default()
+                    && matches!(effects.get(index + 1), Some(Effect::PrepareTools { .. })) => {}
+            Effect::Publish { event } => {
+                let mut event = event.clone();
+                if let Event::MessageUpdated { info, .. } = &mut event
+                    && let MessageInfo::User(user) = info.as_mut()
+                {
+                    inner.rewritten.complete(user);
+                }
+                events.push(event);
+            }
+            Effect::PatchSession { patch } => {
+                let before = match session.take() {
+                    Some(session) => session,
+                    None => inner
+                        .store
+                        .session(id)?
+                        .ok_or_else(|| AgentError::NoSession(id.to_string()))?,
+                };
+                let mut patched = Inner::patch(before.clone(), patch);
+                if says_nothing_new(patch, &before, &patched) {
+                    session = Some(before);
+                    continue;
+                }
+                let SessionPatch { summarize, .. } = patch;
+                if *summarize {
+                    patched.summary = Some(changes.summary());
+                }
+                events.push(Event::SessionUpdated {
+                    session_id: id.clone(),
+                    info: Box::new(patched.clone()),
+                });
+                if *summarize {
+                    events.push(Event::SessionDiff {
+                        session_id: id.clone(),
+                        diff: changes.list(),
+                    });
+                }
+                session = Some(patched);
+            }
+            _ => {}
+        }
+    }
+    Ok(events)
+}
+
+/// Agent and model of a prompt that are those of the last one: the reference tells nothing then.
+fn says_nothing_new(patch: &SessionPatch, before: &Session, after: &Session) -> bool {
+    let names = patch.agent.is_some() || patch.model.is_some();
+    let only_names = names && patch.usage.is_none() && !patch.summarize;
+    only_names && before.agent == after.agent && before.model == after.model
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outrigger_protocol::message::ModelRef;
+    use outrigger_protocol::model::Usage;
+
+    #[test]
+    fn a_prompt_as_the_last_one_says_nothing_new() {
+        let model = |id: &str| ModelRef {
+            provider_id: "p".into(),
+            model_id: id.into(),
+            variant: None,
+        };
+        let named = |agent: &str, id: &str| SessionPatch {
+            agent: Some(agent.into()),
+            model: Some(model(id)),
+            ..SessionPatch::default()
+        };
+        let before = Inner::patch(Session::default(), &named("build", "m1"));
+        for (patch, nothing) in [
+            (named("build", "m1"), true),
+            (named("plan", "m1"), false),
+            (named("build", "m2"), false),
+            (SessionPatch::default(), false),
+            (
+                SessionPatch {
+                    usage: Some(Usage::default()),
+                    ..named("build", "m1")
+                },
+                false,
+            ),
+        ] {
+            let after = Inner::patch(before.clone(), &patch);
+            assert_eq!(
+                says_nothing_new(&patch, &before, &after),
+                nothing,
+                "{patch:?}"
+            );
+        }
+    }
+}

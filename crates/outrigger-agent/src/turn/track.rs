@@ -1,0 +1,102 @@
+//! Effects that belong to no model and no tool: trees of files, and the question about calls that repeat themselves.
+
+use std::sync::Arc;
+
+use outrigger_protocol::permission::{Rule, ToolRef};
+use outrigger_protocol::tool::ToolCall;
+use outrigger_protocol::turn::{EffectId, Input};
+use outrigger_tools::PermissionAsk;
+use outrigger_workspace::snapshot::{FileDiff, SnapshotError};
+use serde_json::json;
+
+use crate::permission::ask::Asker;
+use crate::state::Inner;
+
+impl Inner {
+    /// Makes a tree, and says what changed since another one. A failure costs the snapshot, never the turn.
+    pub(crate) async fn track_files(
+        &self,
+        effect: EffectId,
+        since: Option<String>,
+        first: Option<String>,
+    ) -> Input {
+        let tree = match self.snapshots.track().await {
+            Ok(tree) => Some(tree),
+            Err(error) => {
+                tracing::warn!("[snapshot] {error}");
+                None
+            }
+        };
+        let (mut changed, mut diffs) = (Vec::new(), None);
+        if let (Some(tree), Some(since)) = (&tree, &since)
+            && tree != since
+        {
+            match self.changes_between(since, first.as_ref(), tree).await {
+                Ok(found) => (changed, diffs) = (found.0, Some(found.1)),
+                Err(error) => tracing::warn!("[snapshot] {error}"),
+            }
+        }
+        Input::FilesTracked {
+            effect,
+            tree,
+            changed,
+            diffs: diffs.map(|diffs| diffs.iter().map(FileDiff::to_wire).collect()),
+        }
+    }
+
+    /// Files that a step changed, and what the turn changed so far.
+    async fn changes_between(
+        &self,
+        since: &str,
+        first: Option<&String>,
+        tree: &str,
+    ) -> Result<(Vec<String>, Vec<FileDiff>), SnapshotError> {
+        let from = first.map_or(since, String::as_str);
+        let diffs = self.snapshots.diff(from, tree).await?;
+        let changed = if from == since {
+            diffs.iter().map(|diff| diff.file.clone()).collect()
+        } else {
+            self.snapshots.changed(since, tree).await?
+        };
+        let absolute = changed
+            .iter()
+            .map(|file| self.snapshots.absolute(file).display().to_string());
+        Ok((absolute.collect(), diffs))
+    }
+
+    /// Whether a call that repeats itself may be made: permission `doom_loop`, as in the reference.
+    pub(crate) async fn ask_about_loop(
+        self: &Arc<Self>,
+        call: &ToolCall,
+        rules: &[Rule],
+    ) -> Result<String, String> {
+        let own = self
+            .store
+            .session(&call.session_id)
+            .ok()
+            .flatten()
+            .and_then(|session| session.permission)
+            .unwrap_or_default();
+        let asker = Asker {
+            session_id: &call.session_id,
+            tool: Some(ToolRef {
+                message_id: call.message_id.clone(),
+                call_id: call.call_id.clone(),
+            }),
+            rules: &[rules, &own],
+            insists: None,
+            causes: &call.provenance,
+        };
+        let ask = PermissionAsk {
+            permission: "doom_loop".into(),
+            patterns: vec![call.tool.clone()],
+            always: vec![call.tool.clone()],
+            metadata: json!({ "tool": call.tool, "input": call.input }),
+            ..PermissionAsk::default()
+        };
+        let answer = self.decide(&asker, ask).await;
+        answer
+            .map(|it| it.text)
+            .map_err(crate::permission::ask::Refusal::text)
+    }
+}
