@@ -7,6 +7,7 @@ mod bypass;
 mod contracts;
 mod invariants;
 mod kernel;
+mod modules;
 mod pages;
 mod peers;
 mod rules;
@@ -19,11 +20,13 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 23] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
     ("file-length", |repo| Ok(rules::file_length(repo))),
+    ("cycles", |repo| Ok(modules::cycles(repo))),
+    ("siblings", |repo| Ok(modules::siblings(repo))),
     ("processes", |repo| Ok(rules::processes(repo))),
     ("file-reads", |repo| Ok(rules::file_reads(repo))),
     ("terminal", |repo| Ok(rules::terminal(repo))),

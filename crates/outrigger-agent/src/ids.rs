@@ -53,7 +53,7 @@ pub(crate) fn part() -> PartId {
 /// A name of two words for what has none.
 #[must_use]
 pub fn name() -> String {
-    crate::session::sessions::slug(seed())
+    slug(seed())
 }
 /// A new terminal identifier: they sort by their age, as all others do.
 pub(crate) fn pty() -> String {
@@ -62,4 +62,23 @@ pub(crate) fn pty() -> String {
 /// A seed for a turn's own identifiers.
 pub(crate) fn seed() -> u64 {
     make(|ids, _| ids.seed())
+}
+
+const ADJECTIVES: [&str; 16] = [
+    "brave", "calm", "clever", "crisp", "eager", "gentle", "happy", "kind", "lucky", "mighty",
+    "nimble", "proud", "quick", "quiet", "swift", "sunny",
+];
+const NOUNS: [&str; 16] = [
+    "canoe", "harbor", "island", "lagoon", "mast", "oar", "otter", "paddle", "reef", "river",
+    "sail", "shore", "tide", "wave", "wind", "wolf",
+];
+
+pub(crate) fn slug(seed: u64) -> String {
+    let pick = |words: &[&'static str; 16], n: u64| {
+        words
+            .get(usize::try_from(n % 16).unwrap_or(0))
+            .copied()
+            .unwrap_or("sail")
+    };
+    format!("{}-{}", pick(&ADJECTIVES, seed), pick(&NOUNS, seed >> 8))
 }

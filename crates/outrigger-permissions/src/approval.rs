@@ -9,7 +9,7 @@ use crate::access::startup::RunsLater;
 
 /// Why the user is asked about a call whatever the rules allow, in words that stand beside the question.
 #[derive(Clone, Debug)]
-pub enum Insistence {
+pub enum ApprovalReason {
     /// A command hook wants it.
     Hook(String),
     /// A plugin acted where it was not granted that: only a person can say yes, no rule and no `--auto`.
@@ -47,7 +47,7 @@ impl Lacking {
     }
 }
 
-impl Insistence {
+impl ApprovalReason {
     /// The files that make something run later.
     pub fn named(&self) -> Vec<String> {
         match self {

@@ -175,7 +175,7 @@ async fn prompt(
     outrigger_agent::check_format(&prompt)?;
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     let outcome = if from_plugin.is_some() {
-        agent.prompt_impatiently(&id, prompt).await?
+        agent.prompt_from_plugin(&id, prompt).await?
     } else {
         let (agent, id) = (agent.clone(), id.clone());
         whole(async move { agent.prompt(&id, prompt).await }).await?

@@ -17,7 +17,7 @@ const OF_THE_USER: [&str; 4] = [
 ];
 
 /// Most bytes of a repository's file that are looked at.
-const MOST: u64 = 64 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// What git may touch: the repository and the project, to read and, since filters keep things there, to write; nothing else
 /// of the machine but its programs, and no network. `kept` is kept from it besides.
@@ -101,7 +101,7 @@ fn knows(own: &Path, worktree: &Path) -> bool {
 /// What is in a small file; nothing for one of another kind. Whoever can write to the project may have put a pipe there, which
 /// is not waited for.
 pub fn small(path: &Path) -> String {
-    outrigger_files::read_to_string(path, MOST).unwrap_or_default()
+    outrigger_files::read_to_string(path, MAX_FILE_BYTES).unwrap_or_default()
 }
 
 /// What git is not to do in any repository: start programs that fetch what lies elsewhere, and ask.

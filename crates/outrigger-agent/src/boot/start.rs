@@ -286,7 +286,7 @@ impl Agent {
         let given = config.redacted();
         let users_providers = config.config.provider.clone();
         let (mut value, configured) = plugins.configure(given.clone()).await;
-        crate::plugin_api::plugin_contributions::put_into_boxes(
+        crate::plugin_api::plugin_contributions::sandbox_contributions(
             &plugins, &given, &mut value, &place, &boxes,
         )
         .await;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::prompt::request::CLEARED;
 
 /// Characters of a tool's answer that a summary is made from (the reference's number).
-const MOST_OUTPUT: usize = 2_000;
+const MAX_OUTPUT: usize = 2_000;
 
 /// What the summary has to be like.
 const FORM: &str = "\
@@ -129,10 +129,10 @@ pub(crate) fn attached(file: &outrigger_protocol::Object) -> String {
 }
 
 fn cut(text: &str) -> String {
-    if text.chars().count() <= MOST_OUTPUT {
+    if text.chars().count() <= MAX_OUTPUT {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(MOST_OUTPUT).collect();
+    let kept: String = text.chars().take(MAX_OUTPUT).collect();
     format!("{kept}\n[truncated]")
 }
 

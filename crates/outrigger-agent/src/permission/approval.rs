@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use outrigger_permissions::approval::{Insistence, Lacking};
+use outrigger_permissions::approval::{ApprovalReason, Lacking};
 use outrigger_plugins::Grant;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::state::Inner;
 
 /// Characters that are shown of an argument's old value.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 impl Inner {
     /// Whether the user is to be asked about the call whatever the rules allow; `before` and `after` are what the hooks in
@@ -27,9 +27,9 @@ impl Inner {
         records: &[HookRecord],
         before: &Value,
         after: &Value,
-    ) -> Option<Insistence> {
+    ) -> Option<ApprovalReason> {
         let hook = self.plugins.insists(&call.session_id.0, &call.call_id.0);
-        let hook = hook.map(Insistence::Hook);
+        let hook = hook.map(ApprovalReason::Hook);
         let (before, after) = (before.get("args"), after.get("args"));
         let foreign = |plugin: &PluginId| !self.owns_tool(plugin, &call.tool);
         let rewritten = (before != after).then(|| {
@@ -47,7 +47,7 @@ impl Inner {
                 .flatten()
         };
         let ungranted = rewritten.flatten().or_else(asked);
-        ungranted.map(Insistence::Ungranted).or(hook)
+        ungranted.map(ApprovalReason::Ungranted).or(hook)
     }
 
     /// What `plugin` did without the grant, and what gives it; `None` where it has the grant.
@@ -87,7 +87,7 @@ fn changes(before: Option<&Value>, after: Option<&Value>) -> String {
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
         };
-        match text.char_indices().nth(MOST_SHOWN) {
+        match text.char_indices().nth(MAX_SHOWN) {
             Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
             None => format!("`{text}`"),
         }
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn what_was_changed_is_told_with_its_old_value() {
-        let long = "x".repeat(MOST_SHOWN + 1);
-        let cut = format!("`a` was `{}…`", "x".repeat(MOST_SHOWN));
+        let long = "x".repeat(MAX_SHOWN + 1);
+        let cut = format!("`a` was `{}…`", "x".repeat(MAX_SHOWN));
         for (before, after, want) in [
             (
                 json!({"a": "ls", "b": 1}),

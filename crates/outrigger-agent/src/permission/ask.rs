@@ -11,7 +11,7 @@ use outrigger_kernel::permission::evaluate_unclear;
 use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::access::hosts;
 use outrigger_permissions::access::startup::RunsLater;
-use outrigger_permissions::approval::{Insistence, Lacking};
+use outrigger_permissions::approval::{ApprovalReason, Lacking};
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
@@ -164,7 +164,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) tool: Option<ToolRef>,
     pub(crate) rules: &'a [&'a [Rule]],
     /// Why the user is asked whatever the rules allow.
-    pub(crate) insists: Option<&'a Insistence>,
+    pub(crate) insists: Option<&'a ApprovalReason>,
     /// Who wants it.
     pub(crate) causes: &'a Provenance,
 }
@@ -247,7 +247,7 @@ impl Inner {
         let allowed = |action: &Action| *action == Action::Allow;
         let later = self.runs_later(asker, &ask.permission, &patterns).await;
         let insists = match asker.insists {
-            Some(Insistence::Ungranted(_)) => asker.insists,
+            Some(ApprovalReason::Ungranted(_)) => asker.insists,
             other => later.as_ref().or(other),
         };
         if insists.is_none() && actions.iter().all(allowed) {
@@ -259,7 +259,7 @@ impl Inner {
         let (asked, unclear) = (ask.clone(), ask.unclear);
         let metadata = with_doubt(ask.metadata, unclear.as_deref());
         let reasons = [asker.insists, later.as_ref()].into_iter().flatten();
-        let reasons: Vec<String> = reasons.map(Insistence::shown).collect();
+        let reasons: Vec<String> = reasons.map(ApprovalReason::shown).collect();
         let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
         // "Always" is about these files: one for all would not count for them.
         let always = match later {
@@ -278,14 +278,14 @@ impl Inner {
             missing_grant: None,
         };
         let firmness = match insists {
-            Some(Insistence::Ungranted(_)) => Some(Firmness::Person),
-            Some(Insistence::RunsLater(_)) => Some(Firmness::Startup),
-            Some(Insistence::Hook(_)) => Some(Firmness::Asked),
+            Some(ApprovalReason::Ungranted(_)) => Some(Firmness::Person),
+            Some(ApprovalReason::RunsLater(_)) => Some(Firmness::Startup),
+            Some(ApprovalReason::Hook(_)) => Some(Firmness::Asked),
             None => by_rule.then_some(Firmness::Asked),
         };
         let _firm = firmness.map(|firmness| Firm::new(self, &request.id, firmness));
         let lacking = match insists {
-            Some(Insistence::Ungranted(lacking)) => Some(lacking),
+            Some(ApprovalReason::Ungranted(lacking)) => Some(lacking),
             _ => None,
         };
         let mut ungranted = lacking.map(|it| it.why.clone());
@@ -316,7 +316,10 @@ impl Inner {
             Answering::Allow if lacking.is_some() || later.is_some() => Answering::Refuse,
             answering => answering,
         };
-        let named = later.as_ref().map(Insistence::named).unwrap_or_default();
+        let named = later
+            .as_ref()
+            .map(ApprovalReason::named)
+            .unwrap_or_default();
         let alone = later.is_some();
         match self.ask_user(request, (asked, alone), answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {

@@ -25,7 +25,7 @@ use crate::session::drain::LoginAt;
 use crate::state::{Agent, Inner};
 
 /// How long a list of providers waits for plugins.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a login failed.
 #[derive(Debug, thiserror::Error)]
@@ -313,7 +313,7 @@ impl Agent {
     pub async fn providers_ready(&self) {
         let agent = self.clone();
         let ready = tokio::spawn(async move { agent.inner.providers_ready().await });
-        let _ = tokio::time::timeout(PATIENCE, ready).await;
+        let _ = tokio::time::timeout(PROVIDERS_TIMEOUT, ready).await;
     }
 
     /// Stores a credential, which is of a login of that plugin where one is named; the provider is put together anew with it.

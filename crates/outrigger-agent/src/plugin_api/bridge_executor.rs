@@ -119,7 +119,7 @@ impl Hands for Executor {
     fn tell(&self, point: &'static str, input: Value, output: Value) {
         let connection = input["connection"].as_u64().unwrap_or_default();
         let about = About::Connection(connection);
-        self.inner.tell_point(point, input, output, about);
+        self.inner.notify_hook(point, input, output, about);
     }
 
     fn audit(&self, record: AuditRecord) {

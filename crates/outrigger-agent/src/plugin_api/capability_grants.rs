@@ -131,7 +131,7 @@ fn told(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'
                 lock(bound).insert(key(), about.clone());
             }
             let whose = About::Session(call.session_id.clone());
-            inner.tell_point("runtime.route.after_select", about, json!({}), whose);
+            inner.notify_hook("runtime.route.after_select", about, json!({}), whose);
         }
         Stage::Ended { outcome } => {
             if let Some(mut about) = lock(bound).remove(&key())
@@ -139,7 +139,7 @@ fn told(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'
             {
                 about["code"] = json!(outcome);
                 let whose = About::Session(call.session_id.clone());
-                inner.tell_point("runtime.route.on_error", about, json!({}), whose);
+                inner.notify_hook("runtime.route.on_error", about, json!({}), whose);
             }
         }
         _ => {}

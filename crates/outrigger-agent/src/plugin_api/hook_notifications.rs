@@ -1,5 +1,5 @@
 //! Points where plugins are told and not asked. What is about one session, or one connection of the bridge, is told in the
-//! order in which it was reached, one after the other; nothing waits for it, and no more of it waits than [`MOST`].
+//! order in which it was reached, one after the other; nothing waits for it, and no more of it waits than [`MAX_PENDING`].
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::state::Inner;
 
 /// How many points may wait to be told, of one session or connection. A step of a turn has about five.
-const MOST: usize = 256;
+const MAX_PENDING: usize = 256;
 
 /// What a point is about: what is about the same is told in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -120,7 +120,7 @@ impl<T> Lines<T> {
             return Put::First(item);
         };
         // The newest goes: what was told before it stays in one piece.
-        if line.waiting.len() >= MOST {
+        if line.waiting.len() >= MAX_PENDING {
             line.missed += 1;
             return Put::Dropped(line.missed);
         }
@@ -203,7 +203,7 @@ fn said(line: &About, missed: u64) {
 
 impl Inner {
     /// Tells plugins of a point, beside whatever happens next, and behind what was to be told about the same before.
-    pub(crate) fn tell_point(
+    pub(crate) fn notify_hook(
         self: &Arc<Self>,
         point: &'static str,
         input: Value,
@@ -230,7 +230,7 @@ impl Inner {
                 self.background.spawn(teller.tell(telling));
             }
             Put::Dropped(1) => tracing::warn!(
-                "[plugins] {MOST} points about {line} wait for the handlers of plugins: {point} is not told, nor is what comes until there is room; how many follows"
+                "[plugins] {MAX_PENDING} points about {line} wait for the handlers of plugins: {point} is not told, nor is what comes until there is room; how many follows"
             ),
             Put::Waits | Put::Dropped(_) | Put::Closed => {}
         }
@@ -248,14 +248,14 @@ mod tests {
         let line = About::Turn("ses_1".into(), "turn".into()).line();
         assert_eq!(line, session);
         assert_eq!(lines.put(&line, 0), Put::First(0));
-        for n in 1..=MOST {
+        for n in 1..=MAX_PENDING {
             assert_eq!(lines.put(&line, n), Put::Waits, "{n}");
         }
-        assert_eq!(lines.put(&line, MOST + 1), Put::Dropped(1));
-        assert_eq!(lines.put(&line, MOST + 2), Put::Dropped(2));
+        assert_eq!(lines.put(&line, MAX_PENDING + 1), Put::Dropped(1));
+        assert_eq!(lines.put(&line, MAX_PENDING + 2), Put::Dropped(2));
         // Another line is not held up.
         assert_eq!(lines.put(&About::Connection(1), 0), Put::First(0));
-        for n in 1..=MOST {
+        for n in 1..=MAX_PENDING {
             assert_eq!(lines.next(&session), Some(n));
         }
         assert_eq!(lines.put(&line, 7), Put::Waits);

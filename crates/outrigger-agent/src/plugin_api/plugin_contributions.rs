@@ -35,7 +35,7 @@ pub(crate) fn command_label(name: &str) -> String {
 
 /// Puts what plugins changed into their boxes; what cannot be is taken out of the configuration. `before` is the
 /// configuration as plugins were given it.
-pub(crate) async fn put_into_boxes(
+pub(crate) async fn sandbox_contributions(
     plugins: &Plugins,
     before: &Value,
     after: &mut Value,

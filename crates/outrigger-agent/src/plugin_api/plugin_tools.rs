@@ -14,7 +14,7 @@ use crate::state::Inner;
 
 /// Bytes of history that go with a call of a plugin's tool (`ctx.messages`). Few tools read it, and all of it can be had
 /// from the client.
-const MOST_HISTORY: usize = 4 * 1024 * 1024;
+const MAX_HISTORY: usize = 4 * 1024 * 1024;
 
 /// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
 pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
@@ -84,7 +84,7 @@ pub(crate) async fn call(
     let history = host
         .as_ref()
         .and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
-    let history = newest(history.unwrap_or_default(), MOST_HISTORY);
+    let history = newest(history.unwrap_or_default(), MAX_HISTORY);
     let context = json!({
         "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
         "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,

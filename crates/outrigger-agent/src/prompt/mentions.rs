@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use outrigger_permissions::agents::AgentInfo;
-use outrigger_permissions::approval::Insistence;
+use outrigger_permissions::approval::ApprovalReason;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PartInput;
@@ -69,7 +69,7 @@ impl Agent {
                 ..PermissionAsk::default()
             };
             let insists = self.inner.prompted_without_grant(causes, None, &ask);
-            let insists = insists.map(Insistence::Ungranted);
+            let insists = insists.map(ApprovalReason::Ungranted);
             let asker = Asker {
                 session_id,
                 tool: None,

@@ -30,9 +30,9 @@ use crate::session::sessions::is_placeholder;
 use crate::state::{Agent, CommandInfo};
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
-const MOST_STEPS: u32 = 200;
+const MAX_STEPS: u32 = 200;
 /// Bytes of a text file that go with a prompt.
-const MOST_ATTACHED: u64 = 256 * 1024;
+const MAX_ATTACHED: u64 = 256 * 1024;
 /// Names of a folder that go with a prompt.
 const MAX_NAMES: usize = 1000;
 
@@ -73,7 +73,7 @@ impl Attachment {
             return Err(fail("it is neither a file nor a folder".into()));
         }
         let mime = mime(&path);
-        let most = MOST_ATTACHED * if mime == "text/plain" { 1 } else { 40 };
+        let most = MAX_ATTACHED * if mime == "text/plain" { 1 } else { 40 };
         let mut bytes = Vec::new();
         // Not as many bytes as its size says: that of files in /proc is 0, and a log grows.
         let file = open_resolved(&path, false, false).map_err(|e| fail(e.to_string()))?;
@@ -290,7 +290,7 @@ impl Agent {
             .await
     }
 
-    /// Like [`Self::command`], for a plugin that waits (see [`Self::prompt_impatiently`]).
+    /// Like [`Self::command`], for a plugin that waits (see [`Self::prompt_from_plugin`]).
     ///
     /// # Errors
     /// As [`Self::command`], and [`AgentError::WaitsForItself`].
@@ -504,7 +504,7 @@ impl Agent {
             },
             no_reply: prompt.no_reply == Some(true),
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
-            max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
+            max_steps: agent.steps.or(settings).unwrap_or(MAX_STEPS),
             used_calls,
             stored: false,
             snapshots: self.inner.snapshots.is_on(),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outrigger_permissions::agents::AgentInfo;
-use outrigger_permissions::approval::Insistence;
+use outrigger_permissions::approval::ApprovalReason;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_sandbox::{Policy, Spec};
@@ -16,7 +16,7 @@ use crate::state::Agent;
 /// Longest run of one line.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Most bytes of its output.
-const MOST: usize = 256 * 1024;
+const MAX_OUTPUT: usize = 256 * 1024;
 
 impl Agent {
     /// The output of a line of the command `name`, or why it was not run.
@@ -39,7 +39,7 @@ impl Agent {
         let owner = self.inner.plugins.configured_by("command", name);
         let owner = owner.filter(|_| self.inner.boxes.of(&label).is_some());
         let insists = insists.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
-        let insists = insists.map(Insistence::Ungranted);
+        let insists = insists.map(ApprovalReason::Ungranted);
         let asker = Asker {
             session_id,
             tool: None,
@@ -76,7 +76,8 @@ impl Agent {
                 Some(Policy { kept, ..own.policy })
             }
         };
-        match outrigger_sandbox::run(&self.inner.commands_spawner, spec, DEADLINE, MOST).await {
+        match outrigger_sandbox::run(&self.inner.commands_spawner, spec, DEADLINE, MAX_OUTPUT).await
+        {
             Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
             Err(error) => format!("(not run: {error})"),
         }

@@ -119,7 +119,10 @@ impl Inner {
                 _ => None,
             }));
         let request = draft.into_request();
-        if let Err(error) = self.may_be_sent(about, session_id, None, None).await {
+        if let Err(error) = self
+            .run_before_request_hooks(about, session_id, None, None)
+            .await
+        {
             tracing::warn!("[title] refused: {}", error.message());
             return Ok(None);
         }

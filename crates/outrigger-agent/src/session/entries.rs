@@ -57,7 +57,7 @@ impl Inner {
             let input =
                 json!({ "sessionID": session, "messageID": message, "role": role, "agent": agent });
             let output = json!({ "message": stored.info, "parts": stored.parts });
-            inner.tell_point(POINT, input, output, About::Session(session));
+            inner.notify_hook(POINT, input, output, About::Session(session));
         }
     }
 }

@@ -64,25 +64,6 @@ pub(crate) fn is_placeholder(title: &str) -> bool {
     title.starts_with("New session - ") || title.starts_with("Child session - ")
 }
 
-const ADJECTIVES: [&str; 16] = [
-    "brave", "calm", "clever", "crisp", "eager", "gentle", "happy", "kind", "lucky", "mighty",
-    "nimble", "proud", "quick", "quiet", "swift", "sunny",
-];
-const NOUNS: [&str; 16] = [
-    "canoe", "harbor", "island", "lagoon", "mast", "oar", "otter", "paddle", "reef", "river",
-    "sail", "shore", "tide", "wave", "wind", "wolf",
-];
-
-pub(crate) fn slug(seed: u64) -> String {
-    let pick = |words: &[&'static str; 16], n: u64| {
-        words
-            .get(usize::try_from(n % 16).unwrap_or(0))
-            .copied()
-            .unwrap_or("sail")
-    };
-    format!("{}-{}", pick(&ADJECTIVES, seed), pick(&NOUNS, seed >> 8))
-}
-
 impl Agent {
     /// Makes a session, stores it and tells everyone.
     ///
@@ -103,7 +84,7 @@ impl Agent {
         let place = &self.inner.place;
         let session = Session {
             id: ids::session(),
-            slug: slug(ids::seed()),
+            slug: ids::slug(ids::seed()),
             project_id: self.inner.project.id.clone(),
             directory: place.directory.to_string_lossy().into_owned(),
             path: place.relative(),
@@ -292,6 +273,6 @@ mod tests {
         ] {
             assert_eq!(is_placeholder(title), want);
         }
-        assert!(slug(77).contains('-'));
+        assert!(ids::slug(77).contains('-'));
     }
 }

@@ -26,7 +26,7 @@ use crate::turn::drive::is_raised;
 use crate::turn::turns::{CancelOnDrop, Registered};
 
 /// Bytes of the output that are kept: its end.
-const MOST: usize = 30_000;
+const MAX_OUTPUT: usize = 30_000;
 /// How often a running command's output is shown.
 const PROGRESS: Duration = Duration::from_millis(150);
 /// How long output is read when the shell has ended but something of it holds the pipe.
@@ -342,14 +342,14 @@ impl Tail {
     fn add(&mut self, bytes: &[u8]) {
         self.fresh |= !bytes.is_empty();
         self.bytes.extend_from_slice(bytes);
-        if self.bytes.len() > 2 * MOST {
-            self.bytes.drain(..self.bytes.len() - MOST);
+        if self.bytes.len() > 2 * MAX_OUTPUT {
+            self.bytes.drain(..self.bytes.len() - MAX_OUTPUT);
             self.cut = true;
         }
     }
 
     fn text(&self) -> String {
-        let from = self.bytes.len().saturating_sub(MOST);
+        let from = self.bytes.len().saturating_sub(MAX_OUTPUT);
         let end = String::from_utf8_lossy(self.bytes.get(from..).unwrap_or_default());
         if self.cut || from > 0 {
             return format!("...output truncated...\n\n{end}");

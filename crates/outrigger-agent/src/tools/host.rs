@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use outrigger_permissions::access::{Operation, hosts};
 use outrigger_permissions::agents::AgentInfo;
-use outrigger_permissions::approval::Insistence;
+use outrigger_permissions::approval::ApprovalReason;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::{Decision, HookRecord};
@@ -51,7 +51,7 @@ pub(crate) struct CallHost {
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
     /// The user is to be asked whatever the rules allow, and why.
-    insists: Mutex<Option<Insistence>>,
+    insists: Mutex<Option<ApprovalReason>>,
     /// Who caused the call, as far as is known.
     causes: Mutex<Provenance>,
     /// Of the arguments that it runs with.
@@ -211,9 +211,9 @@ impl CallHost {
 
     /// What a hook insists on it does once, and not where a folder is in question; what a plugin did without a grant holds
     /// for every question of the call.
-    fn insists_on(&self, ask: &PermissionAsk) -> Option<Insistence> {
-        if let Some(Insistence::Ungranted(lacking)) = &*lock(&self.insists) {
-            return Some(Insistence::Ungranted(lacking.clone()));
+    fn insists_on(&self, ask: &PermissionAsk) -> Option<ApprovalReason> {
+        if let Some(ApprovalReason::Ungranted(lacking)) = &*lock(&self.insists) {
+            return Some(ApprovalReason::Ungranted(lacking.clone()));
         }
         let causes = self.causes();
         let tool = Some(self.call.tool.as_str());
@@ -222,7 +222,7 @@ impl CallHost {
             "external_directory" => None,
             _ => lock(&self.insists).take(),
         };
-        prompted.map(Insistence::Ungranted).or(hook)
+        prompted.map(ApprovalReason::Ungranted).or(hook)
     }
 
     fn started_subagent(&self, id: &SessionId, model: &ModelRef, request: &SubagentRequest) {
@@ -251,7 +251,7 @@ impl ToolHost for CallHost {
             if point == "tool.on_error" && self.cancel.is_cancelled() {
                 let about = About::Turn(self.session_id.clone(), self.turn.clone());
                 let output = payload.output.clone();
-                self.inner.tell_point(point, payload.input, output, about);
+                self.inner.notify_hook(point, payload.input, output, about);
                 return HookVerdict {
                     output: payload.output,
                     ..HookVerdict::default()
@@ -298,7 +298,7 @@ impl ToolHost for CallHost {
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
             let insists = self.insists_on(&ask);
-            if self.users && !matches!(insists, Some(Insistence::Ungranted(_))) {
+            if self.users && !matches!(insists, Some(ApprovalReason::Ungranted(_))) {
                 return Ok("allow (the user's call)".to_owned());
             }
             let own = match self.inner.store.session(&self.session_id) {

@@ -13,7 +13,7 @@ mod fetch;
 
 /// How long the start waits for all skills behind addresses together. What is not there by then is left out of this run,
 /// or taken as it was fetched before.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Finds the skills of the configuration in force, and those in `brought`, folders of plugins. An address that cannot be fetched, or not whole, is a warning.
 pub(crate) async fn find(
@@ -27,7 +27,8 @@ pub(crate) async fn find(
     search.plugins = brought;
     if !effective.skill_urls.is_empty() {
         let cache = cache(folders);
-        let (found, problems) = fetch::all(&effective.skill_urls, &cache, PATIENCE, boxes).await;
+        let (found, problems) =
+            fetch::all(&effective.skill_urls, &cache, FETCH_TIMEOUT, boxes).await;
         for problem in problems {
             tracing::warn!("[skills] {problem}");
         }

@@ -62,7 +62,7 @@ impl Inner {
     ///
     /// # Errors
     /// `HookBlockedError`, with what was said.
-    pub(crate) async fn may_be_sent(
+    pub(crate) async fn run_before_request_hooks(
         &self,
         about: Value,
         session: &SessionId,
@@ -126,7 +126,7 @@ impl Inner {
                 "message": record.message, "sessionID": session,
             });
             if let Some(inner) = self.bridge.inner() {
-                inner.tell_point(HOOK_ERROR, input, json!({}), About::of(session, turn));
+                inner.notify_hook(HOOK_ERROR, input, json!({}), About::of(session, turn));
             }
         }
     }

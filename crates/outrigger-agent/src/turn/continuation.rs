@@ -23,7 +23,7 @@ use crate::turn::steering::{prompt_of, stored};
 /// Our name of the point.
 pub(crate) const POINT: &str = "agent_end.before_stop";
 /// How often in a row, when `agent.max_continuations` says nothing.
-const MOST: u64 = 10;
+const MAX_CONTINUATIONS: u64 = 10;
 
 /// How often the turn has been kept from ending since the user last said something.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl Continuation {
             return None;
         }
         let most = inner.config.settings.agent.max_continuations;
-        let most = most.unwrap_or(MOST);
+        let most = most.unwrap_or(MAX_CONTINUATIONS);
         if self.times >= most {
             tracing::warn!(
                 "[turn] handlers of {POINT} have kept the turn from ending {most} times in a row; it ends now (agent.max_continuations)"

@@ -71,7 +71,7 @@ impl ModelTask {
         texts: &mut Texts,
     ) -> Result<ModelSignal, NamedError> {
         self.inner
-            .may_be_sent(
+            .run_before_request_hooks(
                 self.about.clone(),
                 &self.session_id,
                 Some(&self.turn),
@@ -129,7 +129,7 @@ impl ModelTask {
             About::of(Some(&self.session_id), Some(&self.turn)),
         );
         if self.cancel.is_cancelled() {
-            self.inner.tell_point(POINT, input, output, about);
+            self.inner.notify_hook(POINT, input, output, about);
             return error;
         }
         let items = vec![HookPayload::new(input, output)];

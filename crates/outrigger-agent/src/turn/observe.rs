@@ -120,6 +120,6 @@ impl Observer<'_> {
 
     fn tell(&self, point: &'static str, input: Value, output: Value) {
         let about = About::Turn(self.session_id.clone(), self.turn.clone());
-        self.inner.tell_point(point, input, output, about);
+        self.inner.notify_hook(point, input, output, about);
     }
 }

@@ -21,7 +21,7 @@ use crate::turn::queue::InQueue;
 
 /// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,
 /// and would then wait for ever. Shorter than a hook's deadline, so that the plugin reads why instead of being ended.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PLUGIN_PROMPT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Held while this process runs a turn in a session. The system lets go of it when the process dies, however it dies, so a
 /// turn whose lock can be taken has nobody who works on it.
@@ -88,7 +88,7 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Self::prompt`], and [`AgentError::WaitsForItself`].
-    pub async fn prompt_impatiently(
+    pub async fn prompt_from_plugin(
         &self,
         session_id: &SessionId,
         mut prompt: PromptInput,
@@ -363,7 +363,7 @@ impl Agent {
     pub(crate) async fn waits_for_plugins(&self, id: &SessionId) {
         const LOOK: Duration = Duration::from_millis(100);
         let mut waited = Duration::ZERO;
-        while waited < PATIENCE {
+        while waited < PLUGIN_PROMPT_TIMEOUT {
             tokio::time::sleep(LOOK).await;
             waited = if self.inner.is_with_plugins(id) {
                 waited + LOOK

@@ -16,7 +16,7 @@ use super::PathRules;
 /// How long it counts which files are denied: a search asks about every file that it finds.
 const FRESH: Duration = Duration::from_millis(500);
 /// Files of denied folders that are looked at for other names.
-const MOST: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 
 /// A file, whatever it is called.
 type Identity = (u64, u64);
@@ -38,7 +38,7 @@ pub struct Denied {
 impl Denied {
     fn of(hidden: &[PathBuf]) -> Self {
         let mut denied = Self::default();
-        let mut left = MOST;
+        let mut left = MAX_FILES;
         for path in hidden {
             if path.is_symlink() && path.is_dir() {
                 let real = path.canonicalize().ok();

@@ -18,7 +18,7 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Folders for files that nobody keeps.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Most paths of one walk that are covered: each is a mount at every start.
-const MOST_FOUND: usize = 500;
+const MAX_FOUND: usize = 500;
 
 /// How far a walk goes.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ pub(super) fn walk(root: &Path, rules: &PathRules, bounds: Bounds, found: &mut C
             }
             Cover::None => {}
         }
-        if found.hide.len() + found.read_only.len() >= MOST_FOUND {
+        if found.hide.len() + found.read_only.len() >= MAX_FOUND {
             tracing::debug!(
                 "[access] {} holds more denied files than are hidden from commands",
                 root.display()

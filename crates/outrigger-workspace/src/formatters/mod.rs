@@ -24,7 +24,7 @@ use crate::sync::lock;
 /// How long one may run.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// After so many times past its deadline in a row it is left out.
-const MOST_LATE: u32 = 2;
+const MAX_LATE: u32 = 2;
 /// Of what it printed, for the warning, in bytes.
 const OUTPUT: usize = 2_000;
 
@@ -167,7 +167,7 @@ impl Formatters {
         let name = &formatter.name;
         if lock(&self.late)
             .get(name)
-            .is_some_and(|late| *late >= MOST_LATE)
+            .is_some_and(|late| *late >= MAX_LATE)
         {
             return End::NotRun;
         }
@@ -187,7 +187,7 @@ impl Formatters {
                 let mut late = lock(&self.late);
                 let count = late.entry(name.clone()).or_default();
                 *count += 1;
-                let off = if *count >= MOST_LATE {
+                let off = if *count >= MAX_LATE {
                     "; it is left out from now on"
                 } else {
                     ""

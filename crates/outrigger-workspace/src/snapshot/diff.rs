@@ -11,7 +11,7 @@ use super::{SnapshotError, Snapshots};
 /// Bytes of a file up to which its patch holds all of it, so that clients can show the whole file (as in the reference).
 const WHOLE: usize = 64 * 1024;
 /// A comparison that takes longer is made coarser.
-const PATIENCE: Duration = Duration::from_millis(500);
+const COMPARE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One file of a difference.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,7 +159,7 @@ fn compare(entry: &Entry, contents: &HashMap<String, Vec<u8>>) -> FileDiff {
         return found;
     };
     let diff = TextDiff::configure()
-        .timeout(PATIENCE)
+        .timeout(COMPARE_TIMEOUT)
         .diff_lines(before.as_str(), after.as_str());
     let count = |tag| diff.iter_all_changes().filter(|c| c.tag() == tag).count() as u64;
     found.additions = count(ChangeTag::Insert);

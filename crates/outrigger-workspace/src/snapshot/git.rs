@@ -12,7 +12,7 @@ use crate::git_policy;
 /// A project in which git takes longer gets no snapshots: the tools wait for them.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Bytes of an answer.
-const MOST: usize = 64 * 1024 * 1024;
+const MAX_OUTPUT: usize = 64 * 1024 * 1024;
 
 /// Where the git program is.
 pub(super) fn program() -> Option<PathBuf> {
@@ -76,9 +76,10 @@ impl Snapshots {
             .var("LC_ALL", "C")
             .label("git");
         spec.policy = self.withheld.as_ref().map(|_| self.policy());
-        let output = outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MOST)
-            .await
-            .map_err(|e| SnapshotError::Run(e.to_string()))?;
+        let output =
+            outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MAX_OUTPUT)
+                .await
+                .map_err(|e| SnapshotError::Run(e.to_string()))?;
         if output.timed_out {
             return Err(SnapshotError::Git {
                 what: what(),

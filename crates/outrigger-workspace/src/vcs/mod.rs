@@ -25,9 +25,9 @@ use crate::place::Place;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Most bytes of one answer of git. Behind it a patch is left out; a list that is longer is cut.
-const MOST: usize = 10 * 1024 * 1024;
+const MAX_OUTPUT: usize = 10 * 1024 * 1024;
 /// Files that git does not know are compared one by one: of more than this many only the names are told.
-const MOST_UNTRACKED: usize = 200;
+const MAX_UNTRACKED: usize = 200;
 
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -212,7 +212,7 @@ impl Vcs {
         let covers = covers.await.map_err(VcsError::Box)?;
         let boxed = |covers: &Kept| git_policy::policy(self.place(), home, covers.clone());
         spec.policy = covers.as_ref().map(boxed);
-        outrigger_sandbox::run_with_input(self.host.spawner(), spec, input, DEADLINE, MOST)
+        outrigger_sandbox::run_with_input(self.host.spawner(), spec, input, DEADLINE, MAX_OUTPUT)
             .await
             .map_err(|e| VcsError::Failed {
                 what: (*args.first().unwrap_or(&"")).to_owned(),
@@ -340,12 +340,12 @@ impl Vcs {
             Some(base) => split(&self.patch(base, context).await?),
             None => BTreeMap::new(),
         };
-        let mut room = MOST;
+        let mut room = MAX_OUTPUT;
         let mut asked = 0;
         for change in &mut changes {
             let patch = match patches.remove(&change.file) {
                 Some(patch) => Some(patch),
-                None if asked < MOST_UNTRACKED && room > 0 => {
+                None if asked < MAX_UNTRACKED && room > 0 => {
                     asked += 1;
                     self.untracked(&change.file, context).await
                 }
@@ -524,7 +524,7 @@ impl Vcs {
         for (file, status) in found {
             let (additions, deletions) = match counts.get(&file) {
                 Some(known) => *known,
-                None if status == Change::Added && asked < MOST_UNTRACKED => {
+                None if status == Change::Added && asked < MAX_UNTRACKED => {
                     asked += 1;
                     self.count_untracked(&file).await.unwrap_or_default()
                 }

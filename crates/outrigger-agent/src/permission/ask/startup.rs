@@ -10,7 +10,7 @@ impl Inner {
         asker: &Asker<'_>,
         permission: &str,
         patterns: &[String],
-    ) -> Option<Insistence> {
+    ) -> Option<ApprovalReason> {
         if permission != "edit" {
             return None;
         }
@@ -24,7 +24,7 @@ impl Inner {
         let found = tokio::task::spawn_blocking(look).await;
         // Where nobody could look, all of them are taken for such files.
         let found = found.unwrap_or_else(|_| RunsLater::unknown(asked));
-        (!found.is_empty()).then_some(Insistence::RunsLater(found))
+        (!found.is_empty()).then_some(ApprovalReason::RunsLater(found))
     }
 }
 

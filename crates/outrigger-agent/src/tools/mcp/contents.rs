@@ -5,7 +5,7 @@ use outrigger_mcp::content::KINDS;
 use serde_json::Value;
 
 /// The largest such file, in bytes (the reference's).
-const MOST_BYTES: usize = 10 * 1024 * 1024;
+const MAX_BYTES: usize = 10 * 1024 * 1024;
 
 /// One content of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +65,8 @@ fn piece(content: &Value, asked: &str) -> Piece {
     if !KINDS.contains(&mime.as_str()) {
         return left("is not a supported attachment type".to_owned());
     }
-    if size > MOST_BYTES {
-        return left(format!("exceeds {}", readable(MOST_BYTES)));
+    if size > MAX_BYTES {
+        return left(format!("exceeds {}", readable(MAX_BYTES)));
     }
     // A broken one would make the provider refuse the whole conversation.
     if base64::engine::general_purpose::STANDARD
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(pieces(&single, "u").len(), 1);
         assert!(pieces(&json!({}), "u").is_empty());
         assert_eq!(
-            [readable(5), readable(1025), readable(MOST_BYTES)],
+            [readable(5), readable(1025), readable(MAX_BYTES)],
             ["5 B", "2 KB", "10 MB"]
         );
     }

@@ -24,12 +24,12 @@ const INDEX_BYTES: usize = 1 << 20;
 /// Most that all files of one skill may hold together, in bytes.
 const SKILL_BYTES: usize = 8 << 20;
 /// Most skills of one address; the rest is left out.
-const MOST_SKILLS: usize = 200;
+const MAX_SKILLS: usize = 200;
 /// Most files of one skill.
-const MOST_FILES: usize = 100;
+const MAX_FILES: usize = 100;
 /// Skills that are fetched at the same time.
 const AT_ONCE: usize = 4;
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 const SKILL_FILE: &str = "SKILL.md";
 
 #[derive(Deserialize)]
@@ -95,12 +95,12 @@ async fn one(
         }
     };
     let mut problems = Vec::new();
-    if index.skills.len() > MOST_SKILLS {
+    if index.skills.len() > MAX_SKILLS {
         problems.push(format!(
-            "skills of {url}: its index lists {} skills; the first {MOST_SKILLS} are taken",
+            "skills of {url}: its index lists {} skills; the first {MAX_SKILLS} are taken",
             index.skills.len()
         ));
-        index.skills.truncate(MOST_SKILLS);
+        index.skills.truncate(MAX_SKILLS);
     }
     let mut fetched = Vec::new();
     for some in index.skills.chunks(AT_ONCE) {
@@ -353,7 +353,7 @@ fn is_loopback(url: &Url) -> bool {
 
 fn same_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let first = attempt.previous().first().map(Url::origin);
-    if attempt.previous().len() > MOST_REDIRECTS {
+    if attempt.previous().len() > MAX_REDIRECTS {
         return attempt.error("too many redirects");
     }
     if first != Some(attempt.url().origin()) {
@@ -370,8 +370,8 @@ fn check(listed: &Listed) -> Result<(), String> {
     if !listed.files.iter().any(|file| file == SKILL_FILE) {
         return Err(format!("its `files` lack {SKILL_FILE}"));
     }
-    if listed.files.len() > MOST_FILES {
-        return Err(format!("it has more than {MOST_FILES} files"));
+    if listed.files.len() > MAX_FILES {
+        return Err(format!("it has more than {MAX_FILES} files"));
     }
     let bad = |file: &&String| file.contains(['?', '#', '%']) || !file.split('/').all(is_name);
     match listed.files.iter().find(bad) {

@@ -340,7 +340,7 @@ impl Driver {
                     "message": message, "began": false,
                 });
                 let about = About::Turn(about.0, about.1);
-                inner.tell_point("tool.on_error", input, json!({ "context": [] }), about);
+                inner.notify_hook("tool.on_error", input, json!({ "context": [] }), about);
             }
             answered(refusal)
         });
