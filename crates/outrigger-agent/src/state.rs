@@ -30,7 +30,8 @@ use crate::boot::background::Background;
 use crate::bus::{Bus, numbered};
 use crate::error::AgentError;
 use crate::ids::now;
-use crate::permission::ask::{Answering, Questions};
+use crate::permission::answering::Answering;
+use crate::permission::ask::Questions;
 use crate::plugin_api::hook_notifications::Told;
 use crate::session::sessions::Sessions;
 

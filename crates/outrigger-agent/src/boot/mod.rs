@@ -4,6 +4,7 @@ pub(crate) mod background;
 pub(crate) mod crash_cleanup;
 pub(crate) mod flags;
 pub(crate) mod notices;
+pub(crate) mod options;
 pub(crate) mod reviews;
 pub(crate) mod settings_file;
 pub(crate) mod start;

@@ -4,7 +4,8 @@ use outrigger_plugins::Snapshot;
 use outrigger_sandbox::Spawner;
 use outrigger_workspace::Place;
 
-use crate::boot::start::{Boot, worktree};
+use crate::boot::options::Boot;
+use crate::boot::start::worktree;
 use crate::error::AgentError;
 
 /// What `outrigger plugin review` looks at: the plugins and tool files of a folder, none of them started.

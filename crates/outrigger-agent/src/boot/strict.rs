@@ -3,7 +3,7 @@
 use outrigger_config::Loaded;
 use outrigger_plugins::{Plugins, Stage};
 
-use crate::boot::start::Boot;
+use crate::boot::options::Boot;
 use crate::error::AgentError;
 
 /// Whether all plugins that were to be loaded are.

@@ -29,19 +29,8 @@ use tokio::sync::oneshot;
 
 use crate::error::AgentError;
 use crate::ids;
+use crate::permission::answering::Answering;
 use crate::state::{Agent, Inner};
-
-/// Who answers a question that no rule answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Answering {
-    /// Nobody is there: refused at once, never waited for.
-    #[default]
-    Refuse,
-    /// `--auto`: allowed, unless a rule denies it.
-    Allow,
-    /// A client answers through [`Agent::answer`].
-    Ask,
-}
 
 /// An answer, with what the user wants done instead, and who gave it.
 type Answered = (Reply, Option<String>, Actor);

@@ -16,7 +16,7 @@ use outrigger_workspace::sync::lock;
 use serde_json::Value;
 
 use crate::ids::now;
-use crate::permission::ask::Answering;
+use crate::permission::answering::Answering;
 use crate::state::Inner;
 
 /// The step that each turn is at.

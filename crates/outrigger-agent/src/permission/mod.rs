@@ -1,5 +1,6 @@
 //! Who is asked, who caused an action, and what a process may do.
 
+pub(crate) mod answering;
 pub(crate) mod approval;
 pub(crate) mod ask;
 pub(crate) mod audit;

@@ -7,7 +7,7 @@ use outrigger_permissions::workspace_trust::Rewritten;
 use outrigger_permissions::{ConfigSource, folder_trust, workspace_trust};
 use outrigger_workspace::{Folders, Place};
 
-use crate::boot::start::Boot;
+use crate::boot::options::Boot;
 use crate::error::AgentError;
 use crate::state::Agent;
 

@@ -11,7 +11,7 @@ use outrigger_workspace::sync::lock;
 use tokio::sync::oneshot;
 
 use crate::ids;
-use crate::permission::ask::Answering;
+use crate::permission::answering::Answering;
 use crate::state::{Agent, Inner};
 
 /// What the user makes of a question: the answers in order, or nothing when it is put away.

@@ -19,7 +19,7 @@ use outrigger_workspace::Place;
 use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
-use crate::boot::start::Boot;
+use crate::boot::options::Boot;
 use crate::error::AgentError;
 use crate::session::drain::LoginAt;
 use crate::state::{Agent, Inner};

@@ -17,8 +17,8 @@ use outrigger_sandbox::{Policy, Spawner};
 use outrigger_workspace::Folders;
 use serde_json::{Value, json};
 
-use crate::boot::start::Boot;
-use crate::permission::ask::Answering;
+use crate::boot::options::Boot;
+use crate::permission::answering::Answering;
 use crate::plugin_api::host_bridge::Bridge;
 
 /// The files whose hooks the user has allowed, in `hooks-allowed.json` of our data folder: by file a digest of its `hooks` and

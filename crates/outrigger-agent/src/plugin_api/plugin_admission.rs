@@ -11,7 +11,7 @@ use outrigger_store::Store;
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 
-use crate::boot::start::Boot;
+use crate::boot::options::Boot;
 use crate::error::AgentError;
 use crate::ids::now;
 

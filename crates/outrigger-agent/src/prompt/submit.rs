@@ -21,7 +21,7 @@ use outrigger_sandbox::{Anchor, Forbids};
 use outrigger_workspace::Place;
 use serde_json::{Value, json};
 
-use crate::boot::start::Boot;
+use crate::boot::options::Boot;
 use crate::compaction::ask::Compact;
 use crate::error::AgentError;
 use crate::ids;

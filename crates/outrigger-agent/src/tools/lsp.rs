@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub use outrigger_lsp::Status as LspStatus;
 
-use crate::boot::start::Boot;
+use crate::boot::options::Boot;
 use crate::state::{Agent, Inner};
 use outrigger_workspace::Place;
 

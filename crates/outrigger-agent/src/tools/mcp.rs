@@ -32,7 +32,7 @@ pub use prompts::McpPrompt;
 pub(crate) use skills::SkillServers;
 pub use skills::servers_of_skills;
 
-use crate::boot::start::Boot;
+use crate::boot::options::Boot;
 use crate::state::{Agent, Inner};
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;

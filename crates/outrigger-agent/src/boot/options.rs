@@ -1,0 +1,192 @@
+//! What an agent is started with, and what the agents of one process share.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_config::Loaded;
+use outrigger_js::{JsRuntime, Lookup};
+use outrigger_plugins::Progress;
+use outrigger_sandbox::Spawner;
+use outrigger_sandbox::ledger::Ledger;
+use outrigger_store::{OpenReport, Store};
+use outrigger_workspace::{Folders, Place};
+
+use crate::bus::Sink;
+use crate::error::AgentError;
+use crate::permission::answering::Answering;
+
+/// What an agent is started with.
+pub struct Boot {
+    /// Project folder.
+    pub directory: PathBuf,
+    /// Environment, read once.
+    pub env: BTreeMap<String, String>,
+    /// Where things are kept.
+    pub folders: Folders,
+    /// No external plugins.
+    pub pure: bool,
+    /// A plugin that does not load ends the start (`--strict-plugins`). `None`: as the setting `strict_plugins` has it.
+    pub strict: Option<bool>,
+    /// Install the SDK for plugins that have none of their own, when it is missing.
+    pub install_modules: bool,
+    /// Who answers permission questions.
+    pub answering: Answering,
+    /// Told how far each plugin is, from whatever thread is at it.
+    pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    /// Asks whether a program may be fetched from npm (`js.install = "ask"`); `None`: nobody is there to be asked.
+    pub consent: Option<outrigger_plugins::ConsentFn>,
+    /// Asks whether a plugin that is new in its project or has changed is to be trusted; `None`: nobody is there.
+    pub trust: Option<outrigger_plugins::TrustFn>,
+    /// Asks whether the settings of the folder are to count; `None`: nobody is there.
+    pub trust_folder: Option<outrigger_permissions::folder_trust::FolderTrustFn>,
+    /// What several agents of one process have in common; without it the agent opens its own.
+    pub shared: Option<Shared>,
+    /// Is told every event in order, before any listener is.
+    pub sink: Option<Sink>,
+}
+
+/// What the agents of one process have in common: a store has one writer, a process one ledger.
+#[derive(Clone)]
+pub struct Shared {
+    pub(crate) store: Store,
+    pub(crate) spawner: Spawner,
+}
+
+impl Shared {
+    /// Opens the store and starts the spawner.
+    ///
+    /// # Errors
+    /// A store that cannot be used, a process that cannot start others.
+    pub fn open(folders: &Folders) -> Result<Self, AgentError> {
+        let (store, report) = open_store(folders)?;
+        tracing::debug!("[store] {report:?}");
+        Ok(Self {
+            store,
+            spawner: spawner(folders)?,
+        })
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl Boot {
+    /// The usual start in a folder.
+    #[must_use]
+    pub fn new(directory: PathBuf, env: BTreeMap<String, String>) -> Self {
+        Self {
+            folders: Folders::from_env(&env),
+            directory,
+            env,
+            pure: false,
+            strict: None,
+            install_modules: true,
+            answering: Answering::default(),
+            progress: Arc::new(|_| {}),
+            consent: None,
+            trust: None,
+            trust_folder: None,
+            shared: None,
+            sink: None,
+        }
+    }
+
+    /// Where JavaScript runtimes are looked for.
+    pub(super) fn runtimes(&self) -> Lookup {
+        let path = |name: &str| {
+            self.env
+                .get(name)
+                .filter(|v| !v.is_empty())
+                .map(PathBuf::from)
+        };
+        Lookup {
+            configured: None,
+            bun: path("OUTRIGGER_BUN"),
+            node: path("OUTRIGGER_NODE"),
+            path: self.env.get("PATH").cloned().unwrap_or_default().into(),
+            data: Some(self.folders.data.clone()),
+        }
+    }
+
+    /// The JavaScript runtime that plugins would run under.
+    ///
+    /// # Errors
+    /// What to do when there is none.
+    pub fn js_runtime(&self) -> Result<String, String> {
+        JsRuntime::find(&self.runtimes())
+            .map(|r| describe(&r))
+            .map_err(|e| e.to_string())
+    }
+
+    /// Reads the user's own configuration files only, in the reference's form.
+    ///
+    /// # Errors
+    /// Those of the configuration.
+    pub fn load_global(&self) -> Result<serde_json::Value, AgentError> {
+        let options = self.options(&self.directory, &self.directory);
+        Ok(outrigger_config::load_global(&options)?)
+    }
+
+    fn options(&self, directory: &Path, worktree: &Path) -> outrigger_config::LoadOptions {
+        let mut options = outrigger_config::LoadOptions::new(
+            directory.to_owned(),
+            worktree.to_owned(),
+            self.folders.home.clone(),
+            self.env.clone(),
+        );
+        options.xdg_config.clone_from(&self.folders.config);
+        options
+    }
+
+    /// Reads the configuration only.
+    ///
+    /// # Errors
+    /// Those of the configuration.
+    pub fn load(&self, place: &Place) -> Result<Loaded, AgentError> {
+        Ok(outrigger_config::load(&self.config_options(place))?)
+    }
+
+    /// From what the configuration of a folder is read.
+    pub(crate) fn config_options(&self, place: &Place) -> outrigger_config::LoadOptions {
+        let mut options = self.options(&place.directory, &place.worktree);
+        options.pure = self.pure;
+        options.hooks = outrigger_plugins::refusing_hooks();
+        options.project =
+            outrigger_permissions::folder_trust::extent(&self.env, &self.folders, place, &options);
+        options
+    }
+}
+
+/// Opens the store in its folder.
+fn open_store(folders: &Folders) -> Result<(Store, OpenReport), AgentError> {
+    std::fs::create_dir_all(&folders.data).map_err(|e| AgentError::Folder {
+        path: folders.data.display().to_string(),
+        reason: e.to_string(),
+    })?;
+    Ok(Store::open(&folders.store())?)
+}
+
+/// The spawner of this process. What dead hosts left running is ended first (their ledgers say what that is).
+fn spawner(folders: &Folders) -> Result<Spawner, AgentError> {
+    let ledger = Ledger::open(folders.data.join("processes"))?;
+    for swept in ledger.sweep()? {
+        tracing::warn!(
+            "[sandbox] ended {} processes of {} that a dead host had left",
+            swept.killed,
+            swept.what
+        );
+    }
+    Ok(Spawner::new()?.with_ledger(ledger))
+}
+
+pub(crate) fn describe(runtime: &JsRuntime) -> String {
+    let name = match runtime.kind {
+        outrigger_js::RuntimeKind::Bun => "Bun",
+        outrigger_js::RuntimeKind::Node => "Node",
+    };
+    format!("{name} at {}", runtime.path.display())
+}
