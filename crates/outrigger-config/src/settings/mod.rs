@@ -12,7 +12,7 @@ mod read;
 mod suggest;
 mod toml_file;
 
-use crate::forbid::Forbid;
+use crate::policy::forbid::Forbid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

@@ -9,8 +9,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::opencode::permission::from_tools;
 use crate::origin::{Position, Positions, child, position_of};
-use crate::permission::from_tools;
 
 /// Keys of an agent that are not options for the model. `order` is not known to the reference as such; plugins set it to
 /// sort agents, and no provider takes it.

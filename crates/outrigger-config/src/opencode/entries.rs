@@ -4,10 +4,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::links::{LEADS_OUT, Links};
-use crate::markdown::{self, Markdown};
+use crate::load::links::{LEADS_OUT, Links};
+use crate::opencode::check;
+use crate::opencode::markdown::{self, Markdown};
+use crate::opencode::normalize;
 use crate::origin::{Position, Positions, child, last_key};
-use crate::{ConfigError, ConfigProblem, check, normalize, paths};
+use crate::{ConfigError, ConfigProblem, paths};
 
 /// One file's entry, as a layer of the configuration.
 pub(crate) struct Entry {

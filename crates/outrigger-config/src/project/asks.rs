@@ -5,13 +5,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::claude::hooks::{self, HookFile, HookScope};
+use crate::claude::skills::{self, Skill, SkillSearch};
 use crate::claude::{self, ClaudeServer};
-use crate::claude_hooks::{self, HookFile, HookScope};
-use crate::links::Links;
+use crate::load::layers;
+use crate::load::links::Links;
 use crate::load::project_folder_of;
 use crate::project::Asked;
-use crate::skills::{self, Skill, SkillSearch};
-use crate::{LoadOptions, Loaded, Settings, layers, paths};
+use crate::{LoadOptions, Loaded, Settings, paths};
 
 /// What is asked for, in the order in which it is found. `asks` is what the settings ask for already.
 pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> Vec<Asked> {
@@ -24,7 +25,7 @@ pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> 
         all.extend(servers.map(of_server));
     }
     if settings.claude.hooks && is_on {
-        let files = claude_hooks::files(options, &[], &mut Vec::new());
+        let files = hooks::files(options, &[], &mut Vec::new());
         let files = files.iter().filter(|it| is_projects_hooks(it));
         all.extend(files.flat_map(of_hooks));
     }

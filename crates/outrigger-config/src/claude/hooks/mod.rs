@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{ConfigProblem, LoadOptions, layers, paths};
+use crate::load::layers;
+use crate::{ConfigProblem, LoadOptions, paths};
 
 mod entries;
 

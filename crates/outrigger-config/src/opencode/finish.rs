@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use crate::load::layers;
 use crate::load::{Loader, nearest};
-use crate::merge::Layered;
+use crate::opencode::check;
+use crate::opencode::merge::Layered;
+use crate::opencode::normalize;
+use crate::opencode::permission;
+use crate::opencode::plugin_list::PluginSpec;
+use crate::opencode::unmatched;
+use crate::opencode::username;
 use crate::origin::{Positions, child};
-use crate::plugin_list::PluginSpec;
-use crate::{
-    ConfigError, ConfigProblem, Loaded, OpenCodeConfig, Origin, check, layers, normalize,
-    permission, settings, unmatched, username,
-};
+use crate::{ConfigError, ConfigProblem, Loaded, OpenCodeConfig, Origin, settings};
 
 /// What the reference writes into a file without `$schema`.
 const SCHEMA: &str = "https://opencode.ai/config.json";

@@ -7,9 +7,12 @@ use outrigger_protocol::Object;
 use outrigger_protocol::permission::Rule;
 use serde_json::{Map, Value};
 
-use crate::check::whole;
+use crate::opencode::check;
+use crate::opencode::check::whole;
+use crate::opencode::normalize;
+use crate::opencode::permission;
 use crate::origin::{Positions, child, remove};
-use crate::{ConfigError, ConfigProblem, check, normalize, permission};
+use crate::{ConfigError, ConfigProblem};
 
 /// The configuration. A key that is not set is `None` or empty; defaults belong to those who use it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::claude::{self, ClaudeServer};
-use crate::links::{LEADS_OUT, Links};
-use crate::{ConfigProblem, markdown, paths};
+use crate::load::links::{LEADS_OUT, Links};
+use crate::opencode::markdown;
+use crate::{ConfigProblem, paths};
 
 /// A skill.
 #[derive(Clone, Debug, PartialEq, Eq)]

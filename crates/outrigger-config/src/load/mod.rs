@@ -1,20 +1,32 @@
 //! Reading everything: the layers in their order, then what the reference does with the merged document.
 
+pub(crate) mod discovery;
+pub(crate) mod layers;
+pub(crate) mod links;
+mod loaded;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::jsonc::Document;
-use crate::links::Links;
-use crate::merge::{Layered, leaves};
+use crate::load::links::Links;
+use crate::opencode::check;
+use crate::opencode::entries;
+use crate::opencode::jsonc;
+use crate::opencode::jsonc::Document;
+use crate::opencode::merge::{Layered, leaves};
+use crate::opencode::normalize;
+use crate::opencode::plugin_list::{
+    self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin,
+};
+use crate::opencode::substitute;
 use crate::origin::{Positions, position_of};
-use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use crate::project::Sieve;
 use crate::settings::TrustChanges;
 use crate::{
     Asked, ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, ProjectConfig, Settings,
-    check, entries, jsonc, layers, normalize, paths, substitute, unknown,
+    paths, unknown,
 };
 
 /// Where to look. All paths are absolute.
@@ -288,11 +300,11 @@ impl<'a> Loader<'a> {
         if self.extent == Extent::Nothing {
             return;
         }
-        let found = crate::project_asks::of(self.options, settings, &self.asks);
+        let found = crate::project::asks::of(self.options, settings, &self.asks);
         self.asks.extend(found);
         // Who has changes of code count unasked has those of plugins count here as well.
         let without_plugins = settings.trust.changes == TrustChanges::Allow;
-        let files = crate::named_files::of(&self.asks, self.options, without_plugins);
+        let files = crate::project::named_files::of(&self.asks, self.options, without_plugins);
         self.asks.extend(files);
     }
 

@@ -4,14 +4,16 @@
 //! It stands in `/etc/outrigger/policy.toml`. `OUTRIGGER_POLICY` names one more file, which can only make it stricter:
 //! where there are several, each rule of each holds. A policy that cannot be read or holds an unknown key ends the start.
 
+pub mod forbid;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::forbid::Forbid;
-use crate::plugin_list::{PluginSpec, SkipReason, SkippedPlugin};
+use crate::opencode::plugin_list::{PluginSpec, SkipReason, SkippedPlugin};
+use crate::policy::forbid::Forbid;
 use crate::settings::{Profile, Sandbox, Settings, TrustChanges, TrustProjects};
 use crate::{ConfigError, ConfigProblem, LoadOptions, package_name, paths};
 
@@ -154,7 +156,7 @@ fn read(path: &Path, options: &LoadOptions) -> Result<Option<PolicyFile>, Config
 /// A hook that is required and that is none, or that can refuse nothing, would guard nothing. Those that plugins declare
 /// (`ID/NAME`) are not known here.
 fn known_hooks(text: &str, path: &Path, known: &[String]) -> Result<(), ConfigError> {
-    for (hook, at) in crate::strict_toml::texts_below(text, &["plugins", "require"]) {
+    for (hook, at) in crate::toml::strict::texts_below(text, &["plugins", "require"]) {
         if known.is_empty() || hook.contains('/') || known.contains(&hook) {
             continue;
         }
@@ -456,7 +458,7 @@ fn word(value: &impl serde::Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin_list::{PluginScope, PluginSource};
+    use crate::opencode::plugin_list::{PluginScope, PluginSource};
 
     #[test]
     fn patterns() {

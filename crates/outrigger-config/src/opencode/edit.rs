@@ -8,8 +8,11 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
+use crate::load::layers;
+use crate::opencode::check;
+use crate::opencode::jsonc;
 use crate::origin::Positions;
-use crate::{ConfigError, check, jsonc, layers, restore};
+use crate::{ConfigError, restore};
 
 /// The file in which a change of the user's own configuration goes, given the folder `opencode` of the configuration: the
 /// one that has the last word of those that are there.

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::load::Loaded;
+use crate::load::layers;
+use crate::opencode::plugin_list;
 use crate::settings::keys::dotted;
-use crate::{Origin, PluginScope, PluginSpec, layers, package_name, paths, plugin_list};
+use crate::{Origin, PluginScope, PluginSpec, package_name, paths};
 
 /// The variable that names more roots, as `PATH` names folders.
 pub const PLUGIN_PATH: &str = "OUTRIGGER_PLUGIN_PATH";

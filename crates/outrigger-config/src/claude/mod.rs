@@ -1,14 +1,19 @@
 //! Formats of Claude Code (requirement B13): `.mcp.json` with `${VAR}`, and commands in `.claude/commands`. Its skills are
-//! looked for by [`crate::skills`], as in the reference, which reads neither of these two.
+//! looked for by [`crate::claude::skills`], as in the reference, which reads neither of these two.
+
+pub mod hooks;
+pub mod skills;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::links::{LEADS_OUT, Links};
-use crate::typed::CommandEntry;
-use crate::{ConfigProblem, LoadOptions, layers, markdown, paths};
+use crate::load::layers;
+use crate::load::links::{LEADS_OUT, Links};
+use crate::opencode::markdown;
+use crate::opencode::typed::CommandEntry;
+use crate::{ConfigProblem, LoadOptions, paths};
 
 /// A server of an `.mcp.json`. Whoever wrote the project chose its command, so nobody starts it unasked.
 #[derive(Clone, PartialEq, Eq)]

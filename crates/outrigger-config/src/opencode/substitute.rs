@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::ConfigError;
-use crate::jsonc::Document;
+use crate::opencode::jsonc::Document;
 use crate::origin::{child, position_of};
 use crate::paths;
 
@@ -136,7 +136,7 @@ fn expand(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jsonc;
+    use crate::opencode::jsonc;
     use serde_json::json;
 
     fn run(text: &str, folder: &Path, home: &Path) -> Result<Value, ConfigError> {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::claude::hooks::HookFile;
+use crate::claude::skills::{Skill, SkillSearch};
 use crate::claude::{self, ClaudeServer};
-use crate::claude_hooks::HookFile;
-use crate::links::Links;
-use crate::skills::{Skill, SkillSearch};
-use crate::{CommandEntry, ConfigProblem, Loaded, OpenCodeConfig, layers, paths};
+use crate::load::layers;
+use crate::load::links::Links;
+use crate::{CommandEntry, ConfigProblem, Loaded, OpenCodeConfig, paths};
 
 impl Loaded {
     /// The typed view of a document that `config` hooks have changed, by the rules of
@@ -36,7 +37,7 @@ impl Loaded {
         if !self.settings.claude.mcp {
             return (Vec::new(), Vec::new());
         }
-        let (servers, problems) = crate::skills::servers(skill, &self.options.env);
+        let (servers, problems) = crate::claude::skills::servers(skill, &self.options.env);
         let is_let = || servers.iter().all(|server| self.lets_server(server));
         if !self.is_of_project(skill) || servers.is_empty() || is_let() {
             return (servers, problems);
@@ -76,7 +77,7 @@ impl Loaded {
         let files = match self.settings.claude.hooks && !off {
             true => {
                 let plugins = &self.settings.claude.plugins;
-                crate::claude_hooks::files(&self.options, plugins, &mut problems)
+                crate::claude::hooks::files(&self.options, plugins, &mut problems)
             }
             false => Vec::new(),
         };

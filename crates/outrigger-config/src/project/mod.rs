@@ -3,6 +3,9 @@
 //! A repository is somebody else's word until then: what of its settings starts something, reads or sends elsewhere, or loosens
 //! a rule is left out, and the harmless rest counts. What is not known here to be harmless is left out, too.
 
+pub(crate) mod asks;
+pub(crate) mod named_files;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
