@@ -2,6 +2,7 @@
 //!
 //! `docs/hooks.md` is the table of hook points (C1: every hook of the reference is a view of one of ours).
 //! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`.
+//! The pages in `docs/bypass` are the tables of `docs/bypass/attempts.toml`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,24 +10,43 @@ use std::fs;
 use outrigger_kernel::hooks::{ALIASES, Failure, Field, Kind, POINTS, Phase, Point};
 
 use crate::sh::{self, Arguments};
-use crate::{Result, failed, usage};
+use crate::{Result, attempts, failed, usage};
 
-/// Makes a file's text.
-type Make = fn() -> String;
-
-/// Every generated file: its path and what makes it.
-const FILES: [(&str, Make); 2] = [
-    ("docs/hooks.md", hooks),
-    ("docs/plugin-manifest.schema.json", crate::schema::manifest),
-];
+/// Every generated file with its text; `read` answers the text of a file that one is made from.
+fn files<'t>(
+    read: impl Fn(&str) -> Option<&'t str>,
+) -> std::result::Result<Vec<(String, String)>, String> {
+    let mut files = vec![
+        ("docs/hooks.md".to_owned(), hooks()),
+        (
+            "docs/plugin-manifest.schema.json".to_owned(),
+            crate::schema::manifest(),
+        ),
+    ];
+    let text = read(attempts::FILE).ok_or_else(|| format!("{} is missing", attempts::FILE))?;
+    let attempts = attempts::parse(text)?;
+    files.extend(
+        attempts
+            .page
+            .iter()
+            .map(|page| (page.path(), page.markdown())),
+    );
+    Ok(files)
+}
 
 /// Writes the files.
 pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(word) = Arguments::new(arguments).next() {
         return usage(format!("generate takes no `{word}`"));
     }
-    for (path, make) in FILES {
-        fs::write(sh::root().join(path), make())
+    let text = fs::read_to_string(sh::root().join(attempts::FILE)).ok();
+    let read = |path: &str| {
+        (path == attempts::FILE)
+            .then_some(text.as_deref())
+            .flatten()
+    };
+    for (path, text) in files(read).or_else(failed)? {
+        fs::write(sh::root().join(&path), text)
             .or_else(|error| failed(format!("{path}: {error}")))?;
         println!("generate: {path}");
     }
@@ -35,9 +55,13 @@ pub(crate) fn run(arguments: &[String]) -> Result {
 
 /// Files whose committed text is not what the code makes now; `committed` answers a file's text.
 pub(crate) fn stale<'t>(committed: impl Fn(&str) -> Option<&'t str>) -> Vec<String> {
-    FILES
+    let files = match files(&committed) {
+        Ok(files) => files,
+        Err(error) => return vec![error],
+    };
+    files
         .iter()
-        .filter(|(path, make)| committed(path) != Some(make().as_str()))
+        .filter(|(path, text)| committed(path) != Some(text.as_str()))
         .map(|(path, _)| format!("{path} is stale: run `cargo xtask generate`"))
         .collect()
 }
@@ -173,13 +197,15 @@ mod tests {
 
     #[test]
     fn what_was_just_made_is_not_stale_and_anything_else_is() {
-        let made: Vec<(&str, String)> = FILES.map(|(path, make)| (path, make())).into();
+        let source = "[[page]]\nname = \"files\"\ntitle = \"Files\"\nsection = []\n";
+        let with = |path: &str| (path == attempts::FILE).then_some(source);
+        let made = files(with).unwrap();
         let now = |wanted: &str| {
-            let found = made.iter().find(|(path, _)| *path == wanted);
-            found.map(|(_, text)| text.as_str())
+            let found = made.iter().find(|(path, _)| path == wanted);
+            found.map_or_else(|| with(wanted), |(_, text)| Some(text.as_str()))
         };
         assert!(stale(now).is_empty());
-        assert_eq!(stale(|_| Some("old")).len(), FILES.len());
-        assert_eq!(stale(|_| None).len(), FILES.len());
+        assert_eq!(stale(with).len(), made.len());
+        assert_eq!(stale(|_| None).len(), 1);
     }
 }

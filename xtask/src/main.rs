@@ -1,6 +1,7 @@
 //! Tasks of the repository, as `cargo xtask NAME`: what has to be done to build, check and measure Outrigger, in the
 //! language that everybody who works on it has. Nothing of this is part of the product.
 
+mod attempts;
 mod bench;
 mod ci;
 mod clients;
@@ -24,7 +25,7 @@ cargo xtask NAME [options]
                              says at the end which tests were skipped and why. Where npm's registry answers, a skipped
                              test of a published plugin is a failure
   ci                         the same as test
-  generate                   writes the files that are made from the code (docs/hooks.md)
+  generate                   writes the files that are made from the code or from a table (docs/hooks.md, docs/bypass/*.md)
   matrix                     writes docs/plugin-matrix.csv anew: what published plugins use (needs npm)
   tidy                       the checks of the repository's own rules
   parity [--reference | --live] [--only A,B] [--bin PATH] [-v]

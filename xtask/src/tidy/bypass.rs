@@ -1,12 +1,12 @@
-//! docs/bypass.md: the table of attempts to get around the rules (issue 5) is whole, and each names the tests that make it.
+//! docs/bypass/attempts.toml: the attempts to get around the rules (issue 5) are all there, and each names the tests that make it.
 
 use std::collections::BTreeSet;
 
 use super::{Repo, invariants};
+use crate::attempts::{self, FILE};
 
-const FILE: &str = "docs/bypass.md";
 /// The issue asks for so many at least.
-const LEAST: usize = 60;
+const MIN_ATTEMPTS: usize = 60;
 /// Kinds of attempts, each a section.
 const KINDS: [&str; 17] = [
     "Symbolic links",
@@ -32,81 +32,79 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
     let Some(text) = repo.text(FILE) else {
         return vec![format!("{FILE} is missing")];
     };
+    let attempts = match attempts::parse(text) {
+        Ok(attempts) => attempts,
+        Err(error) => return vec![error],
+    };
     let mut found = Vec::new();
-    let mut rows = 0;
-    // A number is a row's name: others cite it, so it is never given again; sections grow side by side, so there are gaps.
-    let mut numbers = BTreeSet::new();
-    for (index, line) in text.lines().enumerate() {
-        let place = format!("{FILE}:{}", index + 1);
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let ["", number, .., tests, ""] = cells.as_slice() else {
-            continue;
-        };
-        if *number == "No." || number.starts_with("---") {
-            continue;
-        }
-        rows += 1;
-        if !number
-            .parse::<u32>()
-            .is_ok_and(|number| numbers.insert(number))
-        {
-            found.push(format!("{place} has the number {number}, which is not new"));
-        }
-        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
-        if names.is_empty() {
-            found.push(format!("{place} names no test"));
-        }
-        for name in names {
-            if !name.contains("::") || !invariants::exists(repo, name) {
-                found.push(format!(
-                    "{place} names `{name}`, which is no test that exists"
-                ));
+    let mut ids = BTreeSet::new();
+    let mut count = 0;
+    let mut titles = BTreeSet::new();
+    for section in attempts.page.iter().flat_map(|page| &page.section) {
+        titles.insert(section.title.as_str());
+        count += section.attempt.len();
+        for attempt in &section.attempt {
+            let place = format!("{FILE}: attempt {}", attempt.id);
+            if !ids.insert(attempt.id) {
+                found.push(format!("{place} is there twice"));
             }
+            if attempt.tests.is_empty() {
+                found.push(format!("{place} names no test"));
+            }
+            let unknown = attempt
+                .tests
+                .iter()
+                .filter(|name| !name.contains("::") || !invariants::exists(repo, name));
+            found.extend(
+                unknown.map(|name| format!("{place} names `{name}`, which is no test that exists")),
+            );
         }
     }
-    if rows < LEAST {
-        found.push(format!("{FILE} has {rows} attempts, not {LEAST}"));
+    if count < MIN_ATTEMPTS {
+        found.push(format!("{FILE} has {count} attempts, not {MIN_ATTEMPTS}"));
     }
-    for kind in KINDS {
-        if !text
-            .lines()
-            .any(|line| line.strip_prefix("## ") == Some(kind))
-        {
-            found.push(format!("{FILE} has no section `{kind}`"));
-        }
-    }
+    let missing = KINDS.iter().filter(|kind| !titles.contains(*kind));
+    found.extend(missing.map(|kind| format!("{FILE} has no section `{kind}`")));
     found
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
+
+    fn row(id: usize, tests: &str) -> String {
+        format!("[[page.section.attempt]]\nid = {id}\nattempt = \"a try\"\ntests = [{tests}]\n")
+    }
 
     #[test]
     fn a_row_without_a_test_and_a_missing_kind_are_found() {
-        let own = "crates/a/src/b.rs::holds";
-        let mut page = String::new();
-        for kind in KINDS.iter().skip(1) {
-            page += &format!("## {kind}\n");
+        let own = "\"crates/a/src/b.rs::holds\"";
+        let mut text = "[[page]]\nname = \"all\"\ntitle = \"All\"\n".to_owned();
+        for kind in KINDS.iter().skip(2) {
+            let _ = write!(text, "[[page.section]]\ntitle = \"{kind}\"\nattempt = []\n");
         }
-        for number in 1..LEAST - 2 {
-            page += &format!("| {number} | a try | `{own}` |\n");
+        let _ = write!(text, "[[page.section]]\ntitle = \"{}\"\n", KINDS[1]);
+        for id in 1..MIN_ATTEMPTS - 2 {
+            text += &row(id, own);
         }
-        page += "| 57 | a try | `crates/a/src/b.rs::gone` |\n| 70 | a try | nothing |\n";
+        text += &row(57, "\"crates/a/src/b.rs::gone\"");
+        text += &row(70, "");
         let test = "#[test]\nfn holds() {}\n";
-        let repo = Repo::of(&[(FILE, page.as_str()), ("crates/a/src/b.rs", test)]);
-        let line = KINDS.len() - 1 + LEAST - 2;
+        let repo = Repo::of(&[(FILE, text.as_str()), ("crates/a/src/b.rs", test)]);
         assert_eq!(
             check(&repo),
             [
-                format!("{FILE}:{line} has the number 57, which is not new"),
+                format!("{FILE}: attempt 57 is there twice"),
                 format!(
-                    "{FILE}:{line} names `crates/a/src/b.rs::gone`, which is no test that exists"
+                    "{FILE}: attempt 57 names `crates/a/src/b.rs::gone`, which is no test that exists"
                 ),
-                format!("{FILE}:{} names no test", line + 1),
+                format!("{FILE}: attempt 70 names no test"),
                 format!("{FILE} has 59 attempts, not 60"),
                 format!("{FILE} has no section `Symbolic links`"),
             ]
         );
+        assert_eq!(check(&Repo::of(&[])), [format!("{FILE} is missing")]);
     }
 }

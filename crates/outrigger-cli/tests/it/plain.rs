@@ -1,4 +1,4 @@
-//! The rows of docs/bypass.md that need the whole program, once more for a user without rights, where the tests run as root.
+//! The attempts of docs/bypass/attempts.toml that need the whole program, once more for a user without rights, where the tests run as root.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,17 +6,18 @@ use std::path::Path;
 
 use crate::support::*;
 
-const ROWS: &str = include_str!("../../../../docs/bypass.md");
+const ATTEMPTS: &str = include_str!("../../../../docs/bypass/attempts.toml");
 
-/// The tests of this binary that rows name, as it knows them: `escapes::a_test`.
+/// The tests of this binary that attempts name, as it knows them: `escapes::a_test`.
 fn tests() -> BTreeSet<String> {
-    let mut quoted = ROWS.split('`');
-    let mut tests = BTreeSet::new();
-    while let (Some(_), Some(name)) = (quoted.next(), quoted.next()) {
-        let inner = name.strip_prefix("crates/outrigger-cli/tests/it/");
-        tests.extend(inner.map(|name| name.replacen(".rs::", "::", 1)));
-    }
-    tests
+    let name = |line: &str| {
+        let test = line
+            .trim()
+            .strip_prefix("\"crates/outrigger-cli/tests/it/")?;
+        let (test, _) = test.split_once('"')?;
+        Some(test.replacen(".rs::", "::", 1))
+    };
+    ATTEMPTS.lines().filter_map(name).collect()
 }
 
 /// Whether anybody may go there.
