@@ -22,8 +22,8 @@ const DEPTH: usize = 3;
 const MAX_ENTRIES: usize = 4000;
 /// Repositories in each other.
 const MAX_NESTING: usize = 8;
-/// What holds very many files and is not worked in.
-const SKIPPED: [&str; 4] = [".git", "node_modules", "target", ".venv"];
+/// What holds very many files and is not worked in: what lies right in them is looked at, and last.
+const LARGE: [&str; 3] = ["node_modules", "target", ".venv"];
 /// Times of a file system are a little behind those of the system.
 const BEHIND: Duration = Duration::from_secs(2);
 /// Files of a repository that say what runs, but for hooks.
@@ -54,7 +54,7 @@ pub(crate) struct NestedGit {
 struct Repository {
     /// Its folder, relative to the project's root.
     folder: PathBuf,
-    /// `.git` in it.
+    /// `.git` in it; the folder itself where it is a repository without a work tree.
     entry: PathBuf,
     /// Where that leads: its own folder, and the one whose settings it has.
     stores: BTreeSet<PathBuf>,
@@ -182,8 +182,9 @@ impl NestedGit {
     fn walk(&self) -> Vec<Repository> {
         let mut found = Vec::new();
         let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
+        let mut large = VecDeque::new();
         let mut seen = 0;
-        while let Some((folder, depth)) = waiting.pop_front() {
+        while let Some((folder, depth)) = waiting.pop_front().or_else(|| large.pop_front()) {
             let entries = fs::read_dir(self.worktree.join(&folder)).into_iter();
             for entry in entries.flatten().flatten() {
                 seen += 1;
@@ -192,12 +193,17 @@ impl NestedGit {
                 }
                 let name = entry.file_name();
                 let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
-                if !is_folder || SKIPPED.iter().any(|it| name == *it) {
+                if !is_folder || name == ".git" {
                     continue;
                 }
+                let is_large = LARGE.iter().any(|it| name == *it);
                 let folder = folder.join(name);
-                found.extend(self.repository(folder.clone()));
-                if depth + 1 < DEPTH {
+                let repository = self.repository(folder.clone());
+                let is_bare = repository.as_ref().is_some_and(Repository::is_bare);
+                found.extend(repository);
+                if is_large {
+                    large.push_back((folder, DEPTH));
+                } else if depth + 1 < DEPTH && !is_bare {
                     waiting.push_back((folder, depth + 1));
                 }
             }
@@ -213,8 +219,15 @@ impl NestedGit {
 
     fn repository(&self, folder: PathBuf) -> Option<Repository> {
         let whole = self.worktree.join(&folder);
-        let entry = whole.join(".git");
-        fs::symlink_metadata(&entry).ok()?;
+        let mut entry = whole.join(".git");
+        // The project's own folder is looked at elsewhere.
+        let is_bare = folder.components().next().is_some() && is_repository(&whole);
+        if fs::symlink_metadata(&entry).is_err() {
+            if !is_bare {
+                return None;
+            }
+            entry.clone_from(&whole);
+        }
         // git does not follow links on the way to a repository either.
         if whole.canonicalize().ok()? != whole {
             return None;
@@ -227,6 +240,9 @@ impl NestedGit {
                 .and_then(|it| own.join(it.trim()).canonicalize().ok());
             stores.extend(common);
             stores.insert(own);
+        }
+        if is_bare {
+            stores.insert(whole);
         }
         Some(Repository {
             folder,
@@ -283,6 +299,11 @@ impl NestedGit {
 }
 
 impl Repository {
+    /// It has no work tree: what lies in it is git's.
+    fn is_bare(&self) -> bool {
+        self.entry.ends_with(&self.folder)
+    }
+
     fn stamps(&self) -> Stamps {
         let mut paths = vec![self.entry.clone()];
         for git in &self.stores {

@@ -199,6 +199,61 @@ fn repositories_that_appear_are_looked_at_too() {
     assert_eq!(fs::read(users.join(".git/config")).unwrap(), settings);
 }
 
+/// Repositories without a work tree, and those in folders that hold very many files: what git would run there when somebody works in them.
+#[test]
+fn bare_repositories_and_those_of_packages_are_looked_at_too() {
+    let hand_made = |folder: &Path| {
+        for name in ["objects", "refs"] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let config = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n";
+        fs::write(folder.join("config"), config).unwrap();
+    };
+    let work_tree = |folder: &Path| {
+        git(folder, &["config", "core.bare", "false"]);
+        git(folder, &["config", "core.worktree", ".."]);
+    };
+    for (at, is_bare) in [
+        ("made.git", true),
+        ("by/hand", true),
+        ("node_modules/q", false),
+        ("target/q", false),
+        (".venv/q", false),
+        ("node_modules/q", true),
+    ] {
+        let world = World::new();
+        let nested = NestedGit::before(&world.project);
+        let folder = world.project.join(at);
+        fs::create_dir_all(&folder).unwrap();
+        match is_bare {
+            true if at == "by/hand" => hand_made(&folder),
+            true => {
+                git(&folder, &["init", "-q", "--bare"]);
+                work_tree(&folder);
+            }
+            false => commit(&folder),
+        }
+        set(&folder, "core.fsmonitor", &world.ran);
+        let told = nested.clear(true);
+        git(&folder, &["status"]);
+        assert!(!world.ran.exists(), "{at}: {told:?}");
+        assert!(told.iter().any(|it| it.contains(at)), "{at}: {told:?}");
+        assert!(nested.clear(true).is_empty(), "{at}");
+    }
+    // One of the user's stays as it is.
+    let world = World::new();
+    let mirror = world.project.join("mirror.git");
+    fs::create_dir(&mirror).unwrap();
+    git(&mirror, &["init", "-q", "--bare"]);
+    set(&mirror, "alias.mine", &world.ran);
+    std::thread::sleep(BEHIND + Duration::from_millis(1100));
+    let before = fs::read(mirror.join("config")).unwrap();
+    let nested = NestedGit::before(&world.project);
+    assert_eq!(nested.clear(true), Vec::<String>::new());
+    assert_eq!(fs::read(mirror.join("config")).unwrap(), before);
+}
+
 /// Ordinary work with repositories in a project changes nothing.
 #[test]
 fn clones_and_submodules_are_left_alone() {
