@@ -125,7 +125,7 @@ fn hooks() -> String {
          `bridge.on_error` of one that a brain elsewhere has, `hook.on_error` of one that the log has.\n\n\
          Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by an\n\
          error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\
-         do of all this, its manifest says ([plugins.md](plugins.md#refusing)).\n\n\
+         do of all this, its manifest says ([plugins.md](plugins/writing.md#refusing)).\n\n\
          `tool`, `auth` and `provider` are no calls but registrations: what a plugin brings under these names is read once,\n\
          when it is loaded.\n",
     );
