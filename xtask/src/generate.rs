@@ -115,14 +115,14 @@ fn hooks() -> String {
         "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
          the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
          handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\
-         What is told only, and what is told of an error, comes in the order in which it happened, one after the other for each\n\
-         session and each connection of the bridge; nothing waits for it, but for `llm.on_error` and `tool.on_error`, whose\n\
+         Notifications, those of errors among them, come in the order in which things happened, one after the other for each\n\
+         session and each connection of the bridge; nothing waits for them, but for `llm.on_error` and `tool.on_error`, whose\n\
          context is wanted, and `session.before_create` and `session.before_fork`, which go before what they are about. When\n\
-         256 wait for slow handlers, what comes then is not told until there is room: the log names the first that is not, and\n\
-         says how many were not. Texts in `context` stand behind the error wherever it is read (C4). The other points of errors\n\
-         take none, since whoever reads the error has read it by then: `run.on_error`, `execute.on_error` and\n\
-         `session.on_error` are told of one that is stored, `runtime.route.on_error` of a call that `tool.on_error` is about,\n\
-         `bridge.on_error` of one that a brain elsewhere has, `hook.on_error` of one that the log has.\n\n\
+         256 wait for slow handlers, further ones are dropped until there is room: the log names the first, and says how many\n\
+         there were. Texts in `context` stand behind the error wherever it is read (C4). The other points of errors\n\
+         take none, since the reader of the error has it by then: `run.on_error`, `execute.on_error` and\n\
+         `session.on_error` are notified of one that is stored, `runtime.route.on_error` of a call that `tool.on_error` is about,\n\
+         `bridge.on_error` of one that a remote controller has, `hook.on_error` of one that the log has.\n\n\
          Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by an\n\
          error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\
          do of all this, its manifest says ([plugins.md](plugins/writing.md#refusing)).\n\n\
@@ -137,7 +137,7 @@ fn phase(phase: Phase) -> &'static str {
         Phase::Before => "before",
         Phase::After => "after",
         Phase::Error => "on error",
-        Phase::Observe => "told only",
+        Phase::Observe => "notified",
     }
 }
 
