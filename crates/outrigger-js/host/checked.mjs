@@ -1,6 +1,6 @@
 // Code is run as it was hashed (issue 18): a source that the host looked at is read once, compared with its hash, and those
-// bytes are what the runtime gets. Of CommonJS under Bun nobody
-// is asked; what changed there while it was loaded the host finds when it looks again.
+// bytes are what the runtime gets. Under Bun that does not hold for
+// CommonJS; what changed there while it was loaded the host finds when it looks again.
 
 import Module from "node:module";
 import { createHash } from "node:crypto";
@@ -19,7 +19,7 @@ let hooked = false;
 function check(path, bytes) {
   const expected = hashes.get(path);
   if (expected === undefined || createHash("sha256").update(bytes).digest("hex") === expected) return;
-  throw new Error(`${path} is not what was trusted: it changed since it was looked at; review it with \`outrigger plugin trust\``);
+  throw new Error(`${path} is not what was trusted: it changed since it was looked at; look at it with \`outrigger plugin review\``);
 }
 
 // The text of a source, where it is as it was looked at.

@@ -201,10 +201,12 @@ impl NestedGit {
                 let repository = self.repository(folder.clone());
                 let is_bare = repository.as_ref().is_some_and(Repository::is_bare);
                 found.extend(repository);
+                // Anybody can make the marks of a repository: what lies in one is looked at as well, but last.
                 if is_large {
                     large.push_back((folder, DEPTH));
-                } else if depth + 1 < DEPTH && !is_bare {
-                    waiting.push_back((folder, depth + 1));
+                } else if depth + 1 < DEPTH {
+                    let list = if is_bare { &mut large } else { &mut waiting };
+                    list.push_back((folder, depth + 1));
                 }
             }
         }

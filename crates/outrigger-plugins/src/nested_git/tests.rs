@@ -241,6 +241,16 @@ fn bare_repositories_and_those_of_packages_are_looked_at_too() {
         assert!(told.iter().any(|it| it.contains(at)), "{at}: {told:?}");
         assert!(nested.clear(true).is_empty(), "{at}");
     }
+    // The marks of a repository hide none that lies in it.
+    let world = World::new();
+    let nested = NestedGit::before(&world.project);
+    let (decoy, sub) = (world.project.join("decoy"), world.project.join("decoy/sub"));
+    hand_made(&decoy);
+    commit(&sub);
+    set(&sub, "core.fsmonitor", &world.ran);
+    let told = nested.clear(true);
+    git(&sub, &["status"]);
+    assert!(!world.ran.exists(), "{told:?}");
     // One of the user's stays as it is.
     let world = World::new();
     let mirror = world.project.join("mirror.git");
