@@ -4,6 +4,7 @@
 //! refers to it (`tidy:NAME`).
 
 mod bypass;
+mod code;
 mod contracts;
 mod invariants;
 mod kernel;
@@ -11,6 +12,7 @@ mod modules;
 mod pages;
 mod peers;
 mod rules;
+mod sizes;
 
 use std::path::{Path, PathBuf};
 
@@ -20,11 +22,12 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 24] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
-    ("file-length", |repo| Ok(rules::file_length(repo))),
+    ("file-length", |repo| Ok(sizes::files(repo))),
+    ("function-length", |repo| Ok(sizes::functions(repo))),
     ("cycles", |repo| Ok(modules::cycles(repo))),
     ("siblings", |repo| Ok(modules::siblings(repo))),
     ("processes", |repo| Ok(rules::processes(repo))),

@@ -2,8 +2,6 @@
 
 use super::Repo;
 
-/// Most lines of a source file of a crate; past it a file holds more than one idea.
-const MOST_LINES: usize = 650;
 /// Folders of the machines that this project is made on; put together here, so that this file passes its own rule.
 const MACHINE_FOLDERS: [&str; 4] = [
     concat!("/wo", "rk/main"),
@@ -56,18 +54,6 @@ pub(super) fn crate_lints(repo: &Repo) -> Vec<String> {
         .into_iter()
         .filter(without)
         .map(|name| format!("crates/{name}/Cargo.toml does not take the workspace's lints"))
-        .collect()
-}
-
-/// No source file of a crate is too long.
-pub(super) fn file_length(repo: &Repo) -> Vec<String> {
-    let sources = repo.iter().filter(|(path, _)| {
-        path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs")
-    });
-    let long = sources
-        .map(|(path, text)| (path, text.lines().count()))
-        .filter(|(_, lines)| *lines > MOST_LINES);
-    long.map(|(path, lines)| format!("{path} has {lines} lines, more than {MOST_LINES}: split it"))
         .collect()
 }
 
@@ -290,19 +276,6 @@ mod tests {
             ["crates/b/Cargo.toml does not take the workspace's lints"]
         );
         assert_eq!(crate_list(&Repo::of(&[])), ["crates/README.md is missing"]);
-    }
-
-    #[test]
-    fn long_files_are_found_in_sources_only() {
-        let long = "x\n".repeat(MOST_LINES + 1);
-        let repo = Repo::of(&[
-            ("crates/a/src/lib.rs", &long),
-            ("crates/a/tests/it/main.rs", &long),
-        ]);
-        assert_eq!(
-            file_length(&repo),
-            ["crates/a/src/lib.rs has 651 lines, more than 650: split it"]
-        );
     }
 
     #[test]

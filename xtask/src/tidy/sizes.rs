@@ -1,0 +1,197 @@
+//! How large a source file and a function may be.
+//!
+//! What is larger for a reason stands in a list of exceptions. What is larger without one is counted by crate, and the number may
+//! only fall: lower it in the change that earns it.
+
+use super::{Repo, code};
+
+/// Lines of a source file before its tests; past it a file holds more than one idea.
+const MAX_SOURCE_LINES: usize = 500;
+/// Lines of a source file with its tests; past it they belong in a file of their own.
+const MAX_FILE_LINES: usize = 650;
+/// Lines of a function, from its name to its last brace.
+const MAX_FUNCTION_LINES: usize = 60;
+/// Exceptions of both kinds.
+const MAX_EXCEPTIONS: usize = 10;
+
+/// Files that are longer: path and reason.
+const LONG_FILES: &[(&str, &str)] = &[];
+/// Functions that are longer: path, name and reason.
+const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
+
+/// How many files of a crate are still longer.
+const OLD_FILES: &[(&str, usize)] = &[
+    ("outrigger-agent", 4),
+    ("outrigger-cli", 1),
+    ("outrigger-config", 3),
+    ("outrigger-js", 1),
+    ("outrigger-kernel", 3),
+    ("outrigger-models", 1),
+    ("outrigger-permissions", 2),
+    ("outrigger-plugins", 6),
+    ("outrigger-protocol", 1),
+    ("outrigger-sandbox", 1),
+    ("outrigger-shell-parse", 1),
+    ("outrigger-tools", 3),
+    ("outrigger-workspace", 1),
+];
+
+/// How many functions of a crate are still longer.
+const OLD_FUNCTIONS: &[(&str, usize)] = &[
+    ("outrigger-agent", 15),
+    ("outrigger-bridge", 1),
+    ("outrigger-cli", 8),
+    ("outrigger-config", 5),
+    ("outrigger-js", 1),
+    ("outrigger-kernel", 5),
+    ("outrigger-models", 5),
+    ("outrigger-permissions", 1),
+    ("outrigger-plugins", 22),
+    ("outrigger-protocol", 2),
+    ("outrigger-sandbox", 6),
+    ("outrigger-store", 3),
+    ("outrigger-table", 1),
+    ("outrigger-tools", 3),
+];
+
+/// Source files that are too long.
+pub(super) fn files(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in repo.crates() {
+        let mut long = Vec::new();
+        for (path, text) in sources(repo, name) {
+            let lines = text.lines().count();
+            if lines > MAX_FILE_LINES {
+                found.push(format!(
+                    "{path} has {lines} lines, more than {MAX_FILE_LINES}: split it"
+                ));
+            }
+            let lines = code::before_tests(text).lines().count();
+            let excepted = LONG_FILES.iter().any(|(file, _)| *file == path);
+            if lines > MAX_SOURCE_LINES && !excepted {
+                long.push(format!("{path} ({lines})"));
+            }
+        }
+        let what = format!("files have more than {MAX_SOURCE_LINES} lines before their tests");
+        found.extend(above(name, &what, OLD_FILES, &long));
+    }
+    found
+}
+
+/// Functions that are too long.
+pub(super) fn functions(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in repo.crates() {
+        let mut long = Vec::new();
+        for (path, text) in sources(repo, name) {
+            for it in code::functions(code::before_tests(text)) {
+                let excepted = LONG_FUNCTIONS
+                    .iter()
+                    .any(|(file, name, _)| *file == path && *name == it.name);
+                if it.lines > MAX_FUNCTION_LINES && !excepted {
+                    long.push(format!("{path}:{} {} ({})", it.line, it.name, it.lines));
+                }
+            }
+        }
+        let what = format!("functions have more than {MAX_FUNCTION_LINES} lines");
+        found.extend(above(name, &what, OLD_FUNCTIONS, &long));
+    }
+    let exceptions = LONG_FILES.len() + LONG_FUNCTIONS.len();
+    if exceptions > MAX_EXCEPTIONS {
+        found.push(format!(
+            "{exceptions} exceptions, at most {MAX_EXCEPTIONS} may be there"
+        ));
+    }
+    found
+}
+
+fn above(name: &str, what: &str, old: &[(&str, usize)], long: &[String]) -> Option<String> {
+    let allowed = old
+        .iter()
+        .find(|(old, _)| *old == name)
+        .map_or(0, |it| it.1);
+    (long.len() > allowed).then(|| {
+        format!(
+            "{name}: {} {what}, at most {allowed} may: {}",
+            long.len(),
+            long.join(", ")
+        )
+    })
+}
+
+/// The source files of a crate but those that hold tests alone.
+fn sources<'r>(repo: &'r Repo, name: &str) -> impl Iterator<Item = (&'r str, &'r str)> {
+    let base = format!("crates/{name}/src/");
+    repo.iter().filter(move |(path, _)| {
+        path.starts_with(&base)
+            && path.ends_with(".rs")
+            && !path.ends_with("/tests.rs")
+            && !path.ends_with("_tests.rs")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFEST: (&str, &str) = ("crates/a/Cargo.toml", "");
+
+    #[test]
+    fn a_long_file_is_found_and_its_tests_do_not_count() {
+        let code = "x\n".repeat(MAX_SOURCE_LINES);
+        let tested = format!("{code}#[cfg(test)]\nmod tests {{\n}}\n");
+        let long = format!("{code}x\n");
+        let longest = format!("{tested}{}", "x\n".repeat(150));
+        let repo = Repo::of(&[
+            MANIFEST,
+            ("crates/a/src/lib.rs", &tested),
+            ("crates/a/tests/it/main.rs", &longest),
+            ("crates/a/src/x_tests.rs", &long),
+        ]);
+        assert!(files(&repo).is_empty());
+        let repo = Repo::of(&[
+            MANIFEST,
+            ("crates/a/src/b.rs", &long),
+            ("crates/a/src/c.rs", &longest),
+        ]);
+        assert_eq!(
+            files(&repo),
+            [
+                "crates/a/src/c.rs has 653 lines, more than 650: split it",
+                "a: 1 files have more than 500 lines before their tests, at most 0 may: crates/a/src/b.rs (501)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_function_is_found() {
+        let function = |lines: usize| format!("fn f() {{\n{}}}\n", "x;\n".repeat(lines - 2));
+        let fits = function(MAX_FUNCTION_LINES);
+        let repo = Repo::of(&[MANIFEST, ("crates/a/src/lib.rs", &fits)]);
+        assert!(functions(&repo).is_empty());
+        let long = function(MAX_FUNCTION_LINES + 1);
+        let repo = Repo::of(&[MANIFEST, ("crates/a/src/lib.rs", &long)]);
+        assert_eq!(
+            functions(&repo),
+            ["a: 1 functions have more than 60 lines, at most 0 may: crates/a/src/lib.rs:1 f (61)"]
+        );
+    }
+
+    #[test]
+    fn an_exception_is_still_one() {
+        let root = crate::sh::root();
+        let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        for (path, reason) in LONG_FILES {
+            let lines = code::before_tests(&text(path)).lines().count();
+            assert!(
+                lines > MAX_SOURCE_LINES && !reason.is_empty(),
+                "{path}: {lines}"
+            );
+        }
+        for (path, name, reason) in LONG_FUNCTIONS {
+            let all = code::functions(code::before_tests(&text(path)));
+            let long = |it: &code::Function| it.name == *name && it.lines > MAX_FUNCTION_LINES;
+            assert!(all.iter().any(long) && !reason.is_empty(), "{path}: {name}");
+        }
+    }
+}
