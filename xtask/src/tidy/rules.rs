@@ -92,7 +92,9 @@ pub(super) fn terminal(repo: &Repo) -> Vec<String> {
     for (path, text) in repo.iter() {
         let product =
             path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
-        if !product || path == "crates/outrigger-cli/src/terminal.rs" || path.ends_with("tests.rs")
+        if !product
+            || path == "crates/outrigger-cli/src/terminal/output.rs"
+            || path.ends_with("tests.rs")
         {
             continue;
         }
@@ -101,7 +103,7 @@ pub(super) fn terminal(repo: &Repo) -> Vec<String> {
             let prints = ["print!(", "println!(", "io::stdout", "io::stderr"];
             if prints.iter().any(|it| code.contains(it)) {
                 found.push(format!(
-                    "{path}:{number} prints; use crates/outrigger-cli/src/terminal.rs"
+                    "{path}:{number} prints; use crates/outrigger-cli/src/terminal/output.rs"
                 ));
             }
         }
@@ -124,7 +126,7 @@ const READERS: [&str; 13] = [
     "crates/outrigger-store/src/writer.rs",
     "crates/outrigger-plugins/src/commands/transcript.rs",
     "crates/outrigger-permissions/src/workspace_trust/mod.rs",
-    "crates/outrigger-cli/src/demo/project.rs",
+    "crates/outrigger-cli/src/commands/demo/project.rs",
 ];
 
 /// Whole files are read by `outrigger-files`, which waits for no pipe and has limits.
@@ -285,10 +287,13 @@ mod tests {
                 "crates/outrigger-cli/src/a.rs",
                 "// println!(1)\neprintln!(1);\nlet out = std::io::stdout();\n#[cfg(test)]\nprintln!(1)\n",
             ),
-            ("crates/outrigger-cli/src/terminal.rs", "io::stderr()\n"),
+            (
+                "crates/outrigger-cli/src/terminal/output.rs",
+                "io::stderr()\n",
+            ),
         ]);
         let at = |line| {
-            let rest = "prints; use crates/outrigger-cli/src/terminal.rs";
+            let rest = "prints; use crates/outrigger-cli/src/terminal/output.rs";
             format!("crates/outrigger-cli/src/a.rs:{line} {rest}")
         };
         assert_eq!(terminal(&repo), [at(2), at(3)]);

@@ -1,0 +1,66 @@
+//! What every command that needs an agent starts with.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outrigger_agent::Boot;
+
+use crate::args::Global;
+use crate::consent;
+use crate::failure::Failure;
+use crate::terminal::person_is_there;
+use crate::terminal::progress::Line;
+
+/// The folder to work in.
+pub(crate) fn directory(global: &Global) -> Result<PathBuf, Failure> {
+    let dir = match &global.dir {
+        Some(dir) => dir.clone(),
+        None => std::env::current_dir()
+            .map_err(|e| Failure::usage(format!("cannot read the current folder: {e}"), None))?,
+    };
+    dir.canonicalize()
+        .map_err(|e| Failure::usage(format!("cannot work in {}: {e}", dir.display()), None))
+}
+
+/// The environment as a map; what is not text is left out.
+pub(crate) fn environment() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+        .collect()
+}
+
+/// The environment with what `--trust` stands for.
+pub(crate) fn trusting(
+    global: &Global,
+    mut env: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    if global.trust {
+        env.insert(outrigger_agent::TRUST_PROJECT.to_owned(), "1".to_owned());
+    }
+    env
+}
+
+/// An agent of this folder, with what the options of every command say.
+pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
+    let mut boot = Boot::new(directory(global)?, trusting(global, environment()));
+    boot.pure = global.pure;
+    boot.strict = global.strict_plugins.then_some(true);
+    let line = line.clone();
+    if person_is_there() {
+        let asking = line.clone();
+        boot.consent = Some(Arc::new(move |what| {
+            Box::pin(consent::may_fetch(asking.clone(), what.to_owned()))
+        }));
+        let asking = line.clone();
+        boot.trust = Some(Arc::new(move |question| {
+            Box::pin(consent::may_trust(asking.clone(), question))
+        }));
+        let asking = line.clone();
+        boot.trust_folder = Some(Arc::new(move |asks| {
+            Box::pin(consent::may_trust_folder(asking.clone(), asks))
+        }));
+    }
+    boot.progress = Arc::new(move |progress| line.plugin(progress));
+    Ok(boot)
+}

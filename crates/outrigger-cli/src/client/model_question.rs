@@ -1,0 +1,117 @@
+//! Questions that a model puts to the user, answered at the terminal line by line.
+
+use outrigger_protocol::id::QuestionId;
+use outrigger_protocol::question::{Answer, QuestionRequest};
+use serde_json::{Value, json};
+
+use crate::terminal;
+use crate::terminal::Paint;
+
+/// A request with one or more questions, and the answers so far.
+#[derive(Debug)]
+pub(crate) struct Inquiry {
+    request: QuestionRequest,
+    answers: Vec<Answer>,
+}
+
+impl Inquiry {
+    pub(crate) fn new(request: QuestionRequest) -> Self {
+        Self {
+            request,
+            answers: Vec::new(),
+        }
+    }
+
+    /// Whether it is the request of this identifier.
+    pub(crate) fn is(&self, id: &QuestionId) -> bool {
+        self.request.id == *id
+    }
+
+    /// The question that is to be answered next.
+    pub(crate) fn text(&self) -> String {
+        let Some(question) = self.request.questions.get(self.answers.len()) else {
+            return String::new();
+        };
+        let paint = Paint::for_stderr();
+        let asked = terminal::question(&question.question);
+        let mut text = format!("{} {asked}\n", paint.bold("?"));
+        for (n, option) in question.options.iter().enumerate() {
+            let description = paint.dim(&terminal::name(&option.description));
+            let label = terminal::name(&option.label);
+            text.push_str(&format!("  {}. {label}  {description}\n", n + 1));
+        }
+        let how = if question.multiple == Some(true) {
+            "numbers, or your own words; nothing: no answer"
+        } else {
+            "a number, or your own words; nothing: no answer"
+        };
+        text + &paint.dim(&format!("  ({how}): "))
+    }
+
+    /// Where a refusal goes.
+    pub(crate) fn rejection(&self) -> String {
+        format!("/question/{}/reject", self.request.id)
+    }
+
+    /// Takes a line; once all is answered, where the answers go and what they are. An empty line refuses.
+    pub(crate) fn take(&mut self, typed: Option<&str>) -> Option<(String, Value)> {
+        let question = self.request.questions.get(self.answers.len());
+        let text = typed.unwrap_or_default().trim();
+        if let Some(question) = question {
+            if text.is_empty() {
+                return Some((self.rejection(), json!({})));
+            }
+            let label = |word: &str| {
+                let n: usize = word.parse().ok()?;
+                Some(question.options.get(n.checked_sub(1)?)?.label.clone())
+            };
+            let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+            let chosen: Option<Vec<String>> = words.map(label).collect();
+            let one = question.multiple != Some(true);
+            self.answers.push(match chosen {
+                Some(labels) if !(one && labels.len() > 1) => labels,
+                _ => vec![text.to_owned()],
+            });
+        }
+        (self.answers.len() >= self.request.questions.len()).then(|| {
+            let path = format!("/question/{}/reply", self.request.id);
+            (path, json!({ "answers": self.answers }))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inquiry(multiple: bool) -> Inquiry {
+        let question = json!({ "question": "Which?", "header": "h", "multiple": multiple,
+            "options": [{ "label": "red", "description": "r" }, { "label": "blue", "description": "b" }] });
+        let request =
+            json!({ "id": "que_1", "sessionID": "ses_1", "questions": [question, question] });
+        Inquiry::new(serde_json::from_value(request).unwrap())
+    }
+
+    #[test]
+    fn lines_and_the_answers_that_they_are() {
+        for (multiple, first, answer) in [
+            (false, "1", json!(["red"])),
+            (false, "2\n", json!(["blue"])),
+            (false, "green", json!(["green"])),
+            (false, "3", json!(["3"])),
+            (false, "1 2", json!(["1 2"])),
+            (true, "1, 2", json!(["red", "blue"])),
+            (true, "0", json!(["0"])),
+        ] {
+            let mut inquiry = inquiry(multiple);
+            assert_eq!(inquiry.take(Some(first)), None, "{first}");
+            let (path, body) = inquiry.take(Some("1")).unwrap();
+            assert_eq!(path, "/question/que_1/reply");
+            assert_eq!(body, json!({ "answers": [answer, ["red"]] }), "{first}");
+        }
+        for nothing in [None, Some("\n")] {
+            let (path, _) = inquiry(false).take(nothing).unwrap();
+            assert_eq!(path, "/question/que_1/reject");
+        }
+    }
+}

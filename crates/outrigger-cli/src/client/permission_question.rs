@@ -1,0 +1,372 @@
+//! Permission questions at the terminal: one after the other, however many tools ask at the same time.
+
+use std::collections::VecDeque;
+use std::io::BufRead as _;
+
+use outrigger_agent::Agent;
+use outrigger_protocol::id::PermissionId;
+use outrigger_protocol::permission::{HOOK_REASON, PermissionRequest, Reply};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::terminal::Paint;
+use crate::terminal::name;
+use crate::terminal::progress::Line;
+
+/// Whoever has the questions and waits for their answers: an agent here, or a server.
+pub(crate) trait Asker {
+    /// Questions that wait for an answer.
+    fn questions(&self) -> Vec<PermissionRequest>;
+    /// Answers a question; false when nobody waits for it any more.
+    fn answer(&self, id: &PermissionId, reply: Reply) -> bool;
+    /// Grants for good what the question is about, and answers it; says what came of it. `None` where that cannot be done from here.
+    fn grant(&self, _: &PermissionId) -> Option<Result<String, String>> {
+        None
+    }
+    /// Whether [`Self::grant`] does something.
+    fn can_grant(&self) -> bool {
+        false
+    }
+}
+
+impl Asker for Agent {
+    fn questions(&self) -> Vec<PermissionRequest> {
+        Agent::questions(self)
+    }
+
+    fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
+        Agent::answer(self, id, reply)
+    }
+
+    fn grant(&self, id: &PermissionId) -> Option<Result<String, String>> {
+        match Agent::grant(self, id) {
+            Ok(file) => file.map(|file| Ok(format!("granted in {}", file.display()))),
+            Err(error) => Some(Err(error.to_string())),
+        }
+    }
+
+    fn can_grant(&self) -> bool {
+        true
+    }
+}
+
+/// Questions in the order in which they came; one of them is shown.
+#[derive(Debug, Default)]
+struct Queue {
+    shown: Option<PermissionRequest>,
+    waiting: VecDeque<PermissionRequest>,
+}
+
+impl Queue {
+    fn asked(&mut self, request: &PermissionRequest) {
+        let known = self
+            .shown
+            .iter()
+            .chain(&self.waiting)
+            .any(|other| other.id == request.id);
+        if !known {
+            self.waiting.push_back(request.clone());
+        }
+    }
+
+    /// Forgets a question that was answered by someone else, or that nobody waits for; true when it is the one shown.
+    fn gone(&mut self, id: &PermissionId) -> bool {
+        self.waiting.retain(|other| other.id != *id);
+        self.shown.take_if(|shown| shown.id == *id).is_some()
+    }
+
+    /// The next one to show, if none is shown now.
+    fn next(&mut self, is_open: impl Fn(&PermissionId) -> bool) -> Option<&PermissionRequest> {
+        if self.shown.is_some() {
+            return None;
+        }
+        while let Some(request) = self.waiting.pop_front() {
+            if is_open(&request.id) {
+                return Some(self.shown.insert(request));
+            }
+        }
+        None
+    }
+}
+
+/// The one thread of the program that reads the terminal. It reads a line when there is a question, and no other: what is
+/// typed for the shell that comes afterwards stays there.
+struct Reader {
+    wanted: Option<std::sync::mpsc::Sender<()>>,
+    lines: Option<mpsc::UnboundedReceiver<Option<String>>>,
+    is_reading: bool,
+    is_closed: bool,
+}
+
+impl Reader {
+    /// Wants a line, unless one is on its way: a read cannot be taken back, so it serves the next question.
+    fn want(&mut self) {
+        if self.is_reading || self.is_closed {
+            return;
+        }
+        let wanted = self.wanted.get_or_insert_with(|| {
+            let (wanted, wants) = std::sync::mpsc::channel();
+            let (sender, receiver) = mpsc::unbounded_channel();
+            self.lines = Some(receiver);
+            std::thread::spawn(move || {
+                while wants.recv().is_ok() {
+                    let mut text = String::new();
+                    let read = std::io::stdin().lock().read_line(&mut text).unwrap_or(0);
+                    if sender.send((read > 0).then_some(text)).is_err() {
+                        return;
+                    }
+                }
+            });
+            wanted
+        });
+        self.is_reading = wanted.send(()).is_ok();
+    }
+
+    async fn line(&mut self) -> Option<String> {
+        let Some(lines) = &mut self.lines else {
+            return std::future::pending().await;
+        };
+        let line = lines.recv().await.flatten();
+        self.is_reading = false;
+        self.is_closed |= line.is_none();
+        line
+    }
+}
+
+/// The questions of a run.
+pub(crate) struct Questions {
+    queue: Queue,
+    reader: Reader,
+    /// Whoever asks can grant for good.
+    can_grant: bool,
+}
+
+impl Questions {
+    pub(crate) fn new() -> Self {
+        let reader = Reader {
+            wanted: None,
+            lines: None,
+            is_reading: false,
+            is_closed: false,
+        };
+        Self {
+            queue: Queue::default(),
+            reader,
+            can_grant: false,
+        }
+    }
+
+    /// Wants a line for something else than a question; it comes from [`Self::typed`].
+    pub(crate) fn want(&mut self) {
+        self.reader.want();
+    }
+
+    /// The input has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.reader.is_closed
+    }
+
+    /// A question is on the screen.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.queue.shown.is_some()
+    }
+
+    /// Puts a question, now or when those before it are answered.
+    pub(crate) fn ask(&mut self, agent: &impl Asker, line: &Line, request: &PermissionRequest) {
+        self.queue.asked(request);
+        self.next(agent, line);
+    }
+
+    /// A question was answered, by whomever.
+    pub(crate) fn gone(&mut self, agent: &impl Asker, line: &Line, id: &PermissionId) {
+        if self.queue.gone(id) {
+            line.say(&Paint::for_stderr().dim("\n~ this needs no answer any more\n"));
+        }
+        self.next(agent, line);
+    }
+
+    /// What has been typed, when it has been typed; `None` is the end of the input.
+    pub(crate) async fn typed(&mut self) -> Option<String> {
+        self.reader.line().await
+    }
+
+    /// Passes on what was typed, to the question that is shown. Without one it was meant for nobody.
+    pub(crate) fn answer(&mut self, agent: &impl Asker, line: &Line, typed: Option<&str>) {
+        if let Some(shown) = self.queue.shown.take() {
+            let granted = typed.filter(|typed| is_grant(typed));
+            let granted = granted.and_then(|_| agent.grant(&shown.id));
+            match granted {
+                Some(Ok(done)) => line.say(&format!("{}\n", name(&done))),
+                // What was meant as a yes for good is a no for now: the person reads why.
+                other => {
+                    if let Some(Err(why)) = other {
+                        line.say(&format!("it cannot be granted: {}\n", name(&why)));
+                    }
+                    // The end of input is an answer too, and it is no.
+                    let _ = agent.answer(&shown.id, typed.map_or(Reply::Reject, meaning));
+                }
+            }
+        }
+        self.next(agent, line);
+    }
+
+    /// Events were missed: asks the agent what is open.
+    pub(crate) fn catch_up(&mut self, agent: &impl Asker, line: &Line) {
+        let open = agent.questions();
+        for request in &open {
+            self.queue.asked(request);
+        }
+        if let Some(shown) = self.queue.shown.as_ref().map(|shown| shown.id.clone())
+            && !open.iter().any(|request| request.id == shown)
+        {
+            self.gone(agent, line, &shown);
+        }
+        self.next(agent, line);
+    }
+
+    /// Shows the question again, below what was printed since.
+    pub(crate) fn again(&self, line: &Line) {
+        if let Some(shown) = &self.queue.shown {
+            line.say(&text(shown, Paint::for_stderr(), self.can_grant));
+        }
+    }
+
+    /// The turn is over, and nobody waits for an answer.
+    pub(crate) fn clear(&mut self, line: &Line) {
+        self.queue.waiting.clear();
+        if self.queue.shown.take().is_some() {
+            line.say("\n");
+        }
+    }
+
+    fn next(&mut self, agent: &impl Asker, line: &Line) {
+        loop {
+            let open = agent.questions();
+            let Some(request) = self
+                .queue
+                .next(|id| open.iter().any(|request| request.id == *id))
+            else {
+                return;
+            };
+            line.wait_for(None);
+            self.can_grant = agent.can_grant();
+            line.say(&text(request, Paint::for_stderr(), self.can_grant));
+            if !self.reader.is_closed {
+                // What was typed before a question could be read is no answer to it.
+                let _ = rustix::termios::tcflush(
+                    std::io::stdin(),
+                    rustix::termios::QueueSelector::IFlush,
+                );
+                return self.reader.want();
+            }
+            let _ = agent.answer(&request.id, Reply::Reject);
+            self.queue.shown = None;
+            line.say("no, since standard input is closed\n");
+        }
+    }
+}
+
+fn text(request: &PermissionRequest, paint: Paint, can_grant: bool) -> String {
+    let always = if request.always.is_empty() {
+        String::new()
+    } else {
+        format!(", [a]lways ({})", request.always.join(", "))
+    };
+    let grant = request.missing_grant.as_ref().filter(|_| can_grant);
+    let grant = grant.map(|it| format!(", [g]rant {} {} from now on", it.plugin, it.grant));
+    let grant = grant.unwrap_or_default();
+    let mut what = format!("{} ({})", request.permission, request.patterns.join(", "));
+    // A hook wants the user to be asked.
+    if let Some(why) = request.metadata.get(HOOK_REASON).and_then(Value::as_str) {
+        what.push_str(&format!(": {why}"));
+    }
+    format!(
+        "{} {}",
+        paint.bold("?"),
+        name(&format!("allow {what}? [y]es, [n]o{always}{grant}: "))
+    )
+}
+
+fn is_grant(text: &str) -> bool {
+    matches!(text.trim().to_ascii_lowercase().as_str(), "g" | "grant")
+}
+
+fn meaning(text: &str) -> Reply {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Reply::Once,
+        "a" | "always" => Reply::Always,
+        _ => Reply::Reject,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        for (text, want) in [
+            ("y\n", Reply::Once),
+            ("YES\n", Reply::Once),
+            ("a\n", Reply::Always),
+            ("\n", Reply::Reject),
+            ("yep\n", Reply::Reject),
+        ] {
+            assert_eq!(meaning(text), want, "{text:?}");
+        }
+    }
+
+    fn request(id: &str) -> PermissionRequest {
+        PermissionRequest {
+            id: PermissionId(id.into()),
+            session_id: outrigger_protocol::id::SessionId("ses_1".into()),
+            permission: "bash".into(),
+            patterns: vec!["rm \u{1b}[2K\rls".into()],
+            always: vec!["rm *".into()],
+            metadata: serde_json::Value::Null,
+            tool: None,
+            provenance: outrigger_protocol::provenance::Provenance::default(),
+            missing_grant: None,
+        }
+    }
+
+    #[test]
+    fn a_command_cannot_hide_itself() {
+        assert_eq!(
+            text(&request("1"), Paint::off(), true),
+            "? allow bash (rm ␛[2K␍ls)? [y]es, [n]o, [a]lways (rm *): "
+        );
+    }
+
+    #[test]
+    fn one_question_at_a_time_and_none_that_is_answered() {
+        let mut queue = Queue::default();
+        for id in ["1", "2", "3", "2"] {
+            queue.asked(&request(id));
+        }
+        let shown = |queue: &mut Queue, open: &[&str]| {
+            queue
+                .next(|id| open.contains(&id.as_str()))
+                .map(|request| request.id.0.clone())
+        };
+        assert_eq!(shown(&mut queue, &["1", "2", "3"]).as_deref(), Some("1"));
+        assert_eq!(
+            shown(&mut queue, &["1", "2", "3"]),
+            None,
+            "the first one waits for its answer"
+        );
+        queue.shown = None;
+        assert_eq!(
+            shown(&mut queue, &["3"]).as_deref(),
+            Some("3"),
+            "nobody waits for the second one any more"
+        );
+        queue.asked(&request("4"));
+        assert!(
+            !queue.gone(&PermissionId("4".into())),
+            "it was not shown yet"
+        );
+        assert!(queue.gone(&PermissionId("3".into())));
+        assert_eq!(shown(&mut queue, &["4"]), None);
+    }
+}

@@ -1,0 +1,339 @@
+//! `outrigger attach`: a conversation with a server, line by line.
+
+use std::io::IsTerminal as _;
+
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::session::Session;
+use serde_json::{Value, json};
+
+use crate::args::{AttachArgs, Global, RunArgs};
+use crate::client::remote::{Answers, Attached, Heard, Remote, Told, gone, listen};
+use crate::client::view::View;
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::terminal::name;
+use crate::terminal::progress::Line;
+use crate::terminal::{Paint, err, out};
+
+const HELP: &str = "\
+/sessions          the sessions of this folder
+/session ID        go to another one
+/new               begin another one
+/model [NAME]      the models, or the one to use from now on (provider/model)
+/agent [NAME]      the agents, or the one to use from now on
+/abort             cancel what runs in this session
+/exit              leave; what runs goes on
+/COMMAND [WORDS]   a command of the project
+";
+
+/// What a line at the prompt asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish<'l> {
+    Nothing,
+    Exit,
+    Help,
+    Sessions,
+    Session(&'l str),
+    New,
+    Model(&'l str),
+    Agent(&'l str),
+    Abort,
+    Command(&'l str, &'l str),
+    Say(&'l str),
+}
+
+fn wish(line: &str) -> Wish<'_> {
+    let line = line.trim();
+    let Some(command) = line.strip_prefix('/') else {
+        return if line.is_empty() {
+            Wish::Nothing
+        } else {
+            Wish::Say(line)
+        };
+    };
+    let (name, rest) = command
+        .split_once(char::is_whitespace)
+        .unwrap_or((command, ""));
+    let rest = rest.trim();
+    match name {
+        "exit" | "quit" | "q" => Wish::Exit,
+        "help" | "" => Wish::Help,
+        "sessions" => Wish::Sessions,
+        "session" if !rest.is_empty() => Wish::Session(rest),
+        "session" => Wish::Sessions,
+        "new" => Wish::New,
+        "model" | "models" => Wish::Model(rest),
+        "agent" | "agents" => Wish::Agent(rest),
+        "abort" => Wish::Abort,
+        // A path is nothing but the beginning of a sentence.
+        name if name.contains('/') => Wish::Say(line),
+        name => Wish::Command(name, rest),
+    }
+}
+
+/// Runs the command.
+pub(crate) async fn attach(
+    global: &Global,
+    args: AttachArgs,
+    signals: Signals,
+) -> Result<u8, Failure> {
+    if args.fork && !args.resume && args.session.is_none() {
+        return Err(Failure::usage(
+            "--fork needs a session to copy",
+            Some("add -c or -s ID".into()),
+        ));
+    }
+    let remote = Remote::new(&args.url, &args.server, global.dir.as_deref())?;
+    let events = listen(&remote).await?;
+    let session = match &args.session {
+        Some(id) => Some(
+            remote
+                .session(remote.get(&format!("/session/{id}")).await?)
+                .await?,
+        ),
+        None if args.resume => remote.sessions().await?.into_iter().next(),
+        None => None,
+    };
+    let session = match session {
+        Some(session) if args.fork => {
+            let path = format!("/session/{}/fork", session.id);
+            Some(remote.session(remote.post(&path, json!({})).await?).await?)
+        }
+        session => session,
+    };
+    let line = Line::new();
+    let _ticking = line.run();
+    let answers = if args.auto {
+        Answers::Yes
+    } else {
+        Answers::Person
+    };
+    let mut talk = Talk {
+        attached: Attached::new(remote, events, answers, &line, &signals),
+        session: None,
+        view: None,
+        model: None,
+        agent: None,
+        line: &line,
+        show: RunArgs {
+            thinking: args.thinking,
+            ..RunArgs::default()
+        },
+    };
+    err(&Paint::for_stderr().dim(&format!("~ {}; /help tells what can be typed\n", args.url)));
+    if let Some(session) = session {
+        talk.enter(session);
+    }
+    talk.until_exit().await
+}
+
+struct Talk<'a> {
+    attached: Attached<'a>,
+    session: Option<Session>,
+    view: Option<View>,
+    model: Option<Value>,
+    agent: Option<String>,
+    line: &'a Line,
+    show: RunArgs,
+}
+
+impl Talk<'_> {
+    fn enter(&mut self, session: Session) {
+        self.attached.follow_session(&session.id);
+        self.view = Some(self.view_of(&session));
+        self.line.say(&Paint::for_stderr().dim(&format!(
+            "~ {}  {}\n",
+            session.id,
+            name(&session.title)
+        )));
+        self.session = Some(session);
+    }
+
+    fn view_of(&self, session: &Session) -> View {
+        View::new(session.id.clone(), &self.show, session.directory.clone())
+    }
+
+    async fn until_exit(&mut self) -> Result<u8, Failure> {
+        let terminal = std::io::stdin().is_terminal();
+        loop {
+            self.attached.signals.rest();
+            if terminal {
+                self.line.say("> ");
+            }
+            let Some(typed) = self.typed().await? else {
+                return Ok(0);
+            };
+            match self.does(&typed).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(0),
+                // A wrong word is no reason to leave; nobody at the terminal is.
+                Err(failure) if terminal && !failure.is("attach.gone") => {
+                    self.line.say(&failure.text());
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// The next line for the prompt; what others do in this session is shown meanwhile.
+    async fn typed(&mut self) -> Result<Option<String>, Failure> {
+        loop {
+            if self.attached.questions.is_closed() {
+                return Ok(None);
+            }
+            self.attached.questions.want();
+            match self.attached.hear().await {
+                Heard::Typed(typed) if !self.attached.asks() => return Ok(typed),
+                Heard::Typed(typed) => self.attached.typed(typed.as_deref()),
+                Heard::Told(Told::Gone) => return Err(gone()),
+                Heard::Told(told) => {
+                    if let (Some(session), Some(view)) = (&self.session, &mut self.view) {
+                        self.attached.on(&session.id, view, told);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what a line asks for; false to leave.
+    async fn does(&mut self, typed: &str) -> Result<bool, Failure> {
+        match wish(typed) {
+            Wish::Nothing => {}
+            Wish::Exit => return Ok(false),
+            Wish::Help => out(HELP),
+            Wish::Sessions => self.sessions().await?,
+            Wish::Session(id) => {
+                let found = self.attached.remote.get(&format!("/session/{id}")).await?;
+                let session = self.attached.remote.session(found).await?;
+                self.enter(session);
+            }
+            Wish::New => {
+                self.session = None;
+                self.view = None;
+            }
+            Wish::Model("") => self.models().await?,
+            Wish::Model(name) => {
+                let Some((provider, model)) = name.split_once('/') else {
+                    return Err(Failure::usage(
+                        format!("`{name}` does not name a model"),
+                        Some("write it as provider/model".into()),
+                    ));
+                };
+                self.model = Some(json!({ "providerID": provider, "modelID": model }));
+            }
+            Wish::Agent("") => self.agents().await?,
+            Wish::Agent(name) => self.agent = Some(name.to_owned()),
+            Wish::Abort => {
+                if let Some(session) = &self.session {
+                    let path = format!("/session/{}/abort", session.id);
+                    self.attached.remote.post(&path, json!({})).await?;
+                }
+            }
+            Wish::Command(name, words) => {
+                let mut body = json!({ "command": name, "arguments": words, "agent": self.agent });
+                if let Some(model) = &self.model {
+                    let field = |name: &str| model[name].as_str().unwrap_or_default().to_owned();
+                    body["model"] = json!(format!("{}/{}", field("providerID"), field("modelID")));
+                }
+                self.turn("command", body).await?;
+            }
+            Wish::Say(text) => {
+                let mut body = json!({ "parts": [{ "type": "text", "text": text }] });
+                if let Some(model) = &self.model {
+                    body["model"] = model.clone();
+                }
+                if let Some(agent) = &self.agent {
+                    body["agent"] = json!(agent);
+                }
+                self.turn("message", body).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn turn(&mut self, route: &str, body: Value) -> Result<(), Failure> {
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => {
+                let made = self.attached.remote.post("/session", json!({})).await?;
+                self.attached.remote.session(made).await?
+            }
+        };
+        let id: SessionId = session.id.clone();
+        self.attached.follow_session(&id);
+        let mut view = self.view_of(&session);
+        self.session = Some(session);
+        let (remote, path) = (
+            self.attached.remote.clone(),
+            format!("/session/{id}/{route}"),
+        );
+        let request = async move { remote.post(&path, body).await };
+        let ended = self.attached.follow(&id, &mut view, request).await;
+        self.view = Some(view);
+        ended.map(drop)
+    }
+
+    async fn sessions(&self) -> Result<(), Failure> {
+        let own = self.session.as_ref().map(|session| &session.id);
+        for session in self.attached.remote.sessions().await? {
+            let mark = if Some(&session.id) == own { "*" } else { " " };
+            out(&format!(
+                "{mark} {}  {}\n",
+                session.id,
+                name(&session.title)
+            ));
+        }
+        Ok(())
+    }
+
+    async fn models(&self) -> Result<(), Failure> {
+        let all = self.attached.remote.get("/config/providers").await?;
+        for provider in all["providers"].as_array().into_iter().flatten() {
+            let id = provider["id"].as_str().unwrap_or_default();
+            for model in provider["models"]
+                .as_object()
+                .into_iter()
+                .flat_map(|m| m.keys())
+            {
+                out(&format!("{}\n", name(&format!("{id}/{model}"))));
+            }
+        }
+        Ok(())
+    }
+
+    async fn agents(&self) -> Result<(), Failure> {
+        let all = self.attached.remote.get("/agent").await?;
+        let shown = |agent: &&Value| agent["mode"] != "subagent" && agent["hidden"] != true;
+        for agent in all.as_array().into_iter().flatten().filter(shown) {
+            let field = |key: &str| name(agent[key].as_str().unwrap_or_default());
+            out(&format!("{}  {}\n", field("name"), field("description")));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_what_they_ask_for() {
+        for (line, want) in [
+            ("", Wish::Nothing),
+            ("  \n", Wish::Nothing),
+            (" fix it \n", Wish::Say("fix it")),
+            ("/exit", Wish::Exit),
+            ("/q\n", Wish::Exit),
+            ("/", Wish::Help),
+            ("/session", Wish::Sessions),
+            ("/session ses_1 ", Wish::Session("ses_1")),
+            ("/model", Wish::Model("")),
+            ("/model a/b/c", Wish::Model("a/b/c")),
+            ("/agent plan", Wish::Agent("plan")),
+            ("/init  the project ", Wish::Command("init", "the project")),
+            ("/usr/bin is what?", Wish::Say("/usr/bin is what?")),
+        ] {
+            assert_eq!(wish(line), want, "{line:?}");
+        }
+    }
+}

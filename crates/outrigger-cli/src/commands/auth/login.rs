@@ -1,0 +1,192 @@
+//! `outrigger auth login`.
+
+use std::collections::BTreeMap;
+
+use outrigger_agent::{Agent, Boot};
+use outrigger_protocol::auth::{AuthMethod, AuthPrompt, Credential};
+
+use super::{Named, named};
+use crate::failure::Failure;
+use crate::terminal::prompt;
+use crate::terminal::{Paint, err};
+
+/// What the list of providers ends with.
+const OTHER: &str = "Other";
+
+/// Stores a credential of the provider that the user chooses: by a method of a plugin, or a key.
+pub(crate) async fn login(
+    boot: Boot,
+    provider: Option<String>,
+    method: Option<String>,
+) -> Result<u8, Failure> {
+    let agent = Agent::boot(boot).await?;
+    outrigger_server::serve_plugins(&agent);
+    let done = with(&agent, provider, method).await;
+    agent.shutdown().await;
+    done.map(|()| 0)
+}
+
+async fn with(
+    agent: &Agent,
+    provider: Option<String>,
+    method: Option<String>,
+) -> Result<(), Failure> {
+    let mut known = named(agent.models());
+    let methods = agent.auth_methods();
+    for id in methods.keys() {
+        if !known.iter().any(|provider| provider.id == *id) {
+            known.push(Named {
+                id: id.clone(),
+                name: id.clone(),
+                env: Vec::new(),
+            });
+        }
+    }
+    let id = match provider {
+        Some(wanted) => find(&known, &wanted)?,
+        None => choose(&known)?,
+    };
+    match methods.get(&id).filter(|methods| !methods.is_empty()) {
+        Some(methods) => by_plugin(agent, &id, methods, method).await?,
+        None if method.is_some() => {
+            return Err(Failure::usage(
+                format!("no plugin brings a login for `{id}`"),
+                Some("leave -m out to store a key".into()),
+            ));
+        }
+        None => {
+            let key = prompt::secret("API key:")?;
+            agent
+                .set_credential(&id, &Credential::key(key), None)
+                .await?;
+        }
+    }
+    err(&format!("logged in to {}\n", super::name_of(&known, &id)));
+    if !known.iter().any(|provider| provider.id == id) {
+        err(&format!(
+            "no provider is called `{id}` yet: describe it under `provider.{id}` in opencode.json\n"
+        ));
+    }
+    Ok(())
+}
+
+async fn by_plugin(
+    agent: &Agent,
+    id: &str,
+    methods: &[AuthMethod],
+    wanted: Option<String>,
+) -> Result<(), Failure> {
+    let labels: Vec<String> = methods.iter().map(|m| m.label.clone()).collect();
+    let at = match wanted {
+        Some(wanted) => labels
+            .iter()
+            .position(|label| label.eq_ignore_ascii_case(&wanted))
+            .ok_or_else(|| {
+                Failure::usage(
+                    format!("`{id}` has no login method `{wanted}`"),
+                    Some(format!("there are: {}", labels.join(", "))),
+                )
+            })?,
+        None if methods.len() == 1 => 0,
+        None => prompt::choose("Login method:", &labels)?,
+    };
+    let Some(method) = methods.get(at) else {
+        return Ok(());
+    };
+    let answers = questions(agent, id, at, method).await?;
+    if method.kind != "oauth" {
+        let key = prompt::secret("API key:")?;
+        return Ok(agent.login_with_key(id, at, answers, &key).await?);
+    }
+    // A plugin that declares no questions and is given answers may put some on its own terminal; it has none here.
+    let answers = method.prompts.is_some().then_some(answers);
+    let Some(begun) = agent.authorize(id, at, answers).await? else {
+        return Ok(());
+    };
+    if !begun.url.is_empty() {
+        err(&format!("go to: {}\n", begun.url));
+    }
+    if !begun.instructions.is_empty() {
+        err(&format!("{}\n", begun.instructions));
+    }
+    let code = if begun.method == "code" {
+        Some(prompt::secret("Authorization code:")?)
+    } else {
+        err(&Paint::for_stderr().dim("waiting for the login to end ...\n"));
+        None
+    };
+    Ok(agent.finish_login(id, code).await?)
+}
+
+/// What a method asks first. The plugin decides which questions are put, and which answers will do.
+async fn questions(
+    agent: &Agent,
+    id: &str,
+    method: usize,
+    found: &AuthMethod,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let mut answers = BTreeMap::new();
+    for (at, prompt) in found.prompts.iter().flatten().enumerate() {
+        if !agent.is_asked(id, method, at, &answers).await? {
+            continue;
+        }
+        let answer = match &prompt.options {
+            Some(options) if prompt.kind == "select" => {
+                let labels: Vec<String> = options.iter().map(|o| o.label.clone()).collect();
+                let chosen = prompt::choose(&prompt.message, &labels)?;
+                options.get(chosen).map(|o| o.value.clone())
+            }
+            _ => Some(typed(agent, id, method, (at, prompt)).await?),
+        };
+        answers.insert(prompt.key.clone(), answer.unwrap_or_default());
+    }
+    Ok(answers)
+}
+
+async fn typed(
+    agent: &Agent,
+    id: &str,
+    method: usize,
+    (at, prompt): (usize, &AuthPrompt),
+) -> Result<String, Failure> {
+    let question = match &prompt.placeholder {
+        Some(example) => format!("{} ({example})", prompt.message),
+        None => prompt.message.clone(),
+    };
+    for _ in 0..prompt::TRIES {
+        let answer = prompt::text(&question, |_| None)?;
+        match agent.check_answer(id, method, at, &answer).await? {
+            None => return Ok(answer),
+            Some(problem) => err(&Paint::for_stderr().bad(&format!("{problem}\n"))),
+        }
+    }
+    Err(Failure::usage("no answer was acceptable", None))
+}
+
+fn find(known: &[Named], wanted: &str) -> Result<String, Failure> {
+    let by_id = known.iter().find(|p| p.id == wanted);
+    let by_name = || known.iter().find(|p| p.name.eq_ignore_ascii_case(wanted));
+    match by_id.or_else(by_name) {
+        Some(found) => Ok(found.id.clone()),
+        None => Err(Failure::usage(
+            format!("there is no provider `{wanted}`"),
+            Some("without -p there is a list to choose from; its last entry takes any name".into()),
+        )),
+    }
+}
+
+fn choose(known: &[Named]) -> Result<String, Failure> {
+    let mut choices: Vec<String> = known.iter().map(|p| p.name.clone()).collect();
+    choices.push(OTHER.to_owned());
+    let at = prompt::choose("Provider:", &choices)?;
+    if let Some(provider) = known.get(at) {
+        return Ok(provider.id.clone());
+    }
+    prompt::text("Name of the provider (a-z, 0-9 and hyphens):", |answer| {
+        let fits = !answer.is_empty()
+            && answer
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        (!fits).then(|| "a-z, 0-9 and hyphens only".to_owned())
+    })
+}

@@ -1,0 +1,134 @@
+//! `outrigger bridge`: executes for a brain elsewhere (C17).
+
+use std::path::PathBuf;
+
+use outrigger_agent::{Agent, Answering, Folders};
+use outrigger_bridge::{Bridge, CommandRule, Commands, Gate, Options};
+
+use crate::args::{BridgeArgs, Global};
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::terminal::progress::Line;
+use crate::terminal::{err, out};
+
+/// Variable with the token; without it one is made and kept.
+const TOKEN: &str = "OUTRIGGER_BRIDGE_TOKEN";
+/// Shorter ones can be guessed.
+const SHORTEST: usize = 16;
+
+/// Runs the command.
+pub(crate) async fn bridge(
+    global: &Global,
+    args: BridgeArgs,
+    signals: Signals,
+) -> Result<u8, Failure> {
+    if args.origin.is_empty() && !args.no_origin {
+        return Err(Failure::usage(
+            "nobody could connect".to_owned(),
+            Some("name pages with --origin, or let programs connect with --no-origin".into()),
+        ));
+    }
+    let rules = args.command.iter().map(|rule| CommandRule::read(rule));
+    let rules = rules
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|why| Failure::usage(format!("--command: {why}"), None))?;
+    let env = crate::boot::environment();
+    let reads = match args.shell {
+        true => None,
+        false => Some(reads(&args.read, &rules, &env)?),
+    };
+    let (token, kept) = token(&env)?;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", args.port))
+        .await
+        .map_err(|error| {
+            Failure::new(
+                "bridge.port",
+                format!("cannot listen on port {}: {error}", args.port),
+                Some("choose another with --port, or leave it out for any that is free".into()),
+            )
+        })?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Failure::new("bridge.port", error.to_string(), None))?;
+    let mut boot = crate::boot::boot(global, &Line::new())?;
+    // What no rule of this machine allows is refused: nobody is here to be asked.
+    boot.answering = Answering::Refuse;
+    let agent = Agent::boot(boot).await?;
+    let hands = agent.hands(reads)?;
+    let mut options = Options::new(agent.place().directory.clone());
+    options.commands = Commands::new(rules, args.shell);
+    options.concurrent = usize::from(args.concurrent);
+    options.deadline = std::time::Duration::from_secs(args.deadline);
+    out(&format!("outrigger bridge listening on ws://{address}\n"));
+    if let Some(file) = kept {
+        err(&format!("the token is in {}\n", file.display()));
+    }
+    let bridge = Bridge::new(
+        options,
+        Gate::new(token, args.origin, args.no_origin),
+        hands,
+    );
+    let turn = signals.turn();
+    tokio::select! {
+        served = bridge.serve(listener) => {
+            served.map_err(|error| Failure::new("bridge.port", error.to_string(), None))?;
+        }
+        _ = signals.cancelled() => {}
+    }
+    drop(turn);
+    agent.shutdown().await;
+    Ok(0)
+}
+
+/// What listed commands read besides what every command does: what the user names, and where the programs themselves lie.
+fn reads(
+    named: &[PathBuf],
+    rules: &[CommandRule],
+    env: &std::collections::BTreeMap<String, String>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let variable = |name: &str| env.get(name).map_or("", String::as_str);
+    let named = named.iter().map(|folder| {
+        folder.canonicalize().map_err(|error| {
+            Failure::usage(
+                format!("--read {}: {error}", folder.display()),
+                Some("name a folder that is there".into()),
+            )
+        })
+    });
+    let mut reads = named.collect::<Result<Vec<_>, _>>()?;
+    let home = PathBuf::from(variable("HOME"));
+    for rule in rules {
+        let found = outrigger_sandbox::which(rule.program(), variable("PATH"));
+        let Some(program) = found.and_then(|it| it.canonicalize().ok()) else {
+            continue;
+        };
+        // A program that lies in the home folder itself does not open that.
+        let folder = program.parent().filter(|folder| !home.starts_with(folder));
+        reads.push(folder.unwrap_or(&program).to_owned());
+    }
+    Ok(reads)
+}
+
+/// The token of the environment, else the kept one with its file.
+fn token(
+    env: &std::collections::BTreeMap<String, String>,
+) -> Result<(String, Option<PathBuf>), Failure> {
+    if let Some(token) = env.get(TOKEN).filter(|token| !token.is_empty()) {
+        if token.len() < SHORTEST {
+            return Err(Failure::usage(
+                format!("{TOKEN} has less than {SHORTEST} characters"),
+                None,
+            ));
+        }
+        return Ok((token.clone(), None));
+    }
+    let folder = Folders::from_env(env).data.join("bridge");
+    let token = outrigger_server::keep_password(&folder).map_err(|error| {
+        Failure::new(
+            "bridge.token",
+            format!("cannot keep a token in {}: {error}", folder.display()),
+            Some(format!("set {TOKEN}")),
+        )
+    })?;
+    Ok((token, Some(outrigger_server::password_file(&folder))))
+}

@@ -1,0 +1,71 @@
+//! `outrigger config`.
+
+use std::path::PathBuf;
+
+use outrigger_agent::Place;
+
+use crate::args::{ConfigCommand, Global};
+use crate::failure::Failure;
+use crate::terminal::out;
+use crate::terminal::progress::Line;
+
+/// Runs the command. No plugin is started, so this is the configuration before `config` hooks.
+pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let ConfigCommand::Show { json } = command else {
+        let counted = outrigger_agent::allow_settings(&boot)?;
+        match counted.is_empty() {
+            true => out("the settings of this project are as they were\n"),
+            false => out(&format!("count as they are now: {}\n", counted.join(", "))),
+        }
+        return Ok(0);
+    };
+    let loaded = boot.load(&Place::find(&boot.directory))?;
+    if json {
+        let text = serde_json::to_string_pretty(&loaded.redacted()).unwrap_or_default();
+        out(&format!("{text}\n"));
+        return Ok(0);
+    }
+    for shown in loaded.show().into_iter().chain(loaded.show_settings()) {
+        out(&format!(
+            "{} = {}  ({})\n",
+            shown.name, shown.value, shown.origin
+        ));
+    }
+    for problem in &loaded.problems {
+        out(&format!("! {problem}\n"));
+    }
+    Ok(0)
+}
+
+/// `outrigger trust`.
+pub(crate) fn trust(
+    mut global: Global,
+    path: Option<PathBuf>,
+    revoke: bool,
+) -> Result<u8, Failure> {
+    global.dir = path.or(global.dir);
+    // What is asked for is to be seen whatever lets it count here.
+    global.trust = false;
+    let mut boot = crate::boot::boot(&global, &Line::new())?;
+    boot.env.remove(outrigger_agent::TRUST_PROJECT);
+    let folder = boot.directory.display().to_string();
+    if revoke {
+        let text = match outrigger_agent::distrust_folder(&boot)? {
+            true => "is not trusted any more",
+            false => "was not trusted",
+        };
+        out(&format!("{folder} {text}\n"));
+        return Ok(0);
+    }
+    let asks = outrigger_agent::trust_folder(&boot)?;
+    match asks.is_empty() {
+        true => out(&format!(
+            "{folder}: its settings ask for nothing that takes trust\n"
+        )),
+        false => out(&format!(
+            "{folder} is trusted, as long as its settings ask for this:\n{asks}"
+        )),
+    }
+    Ok(0)
+}

@@ -1,0 +1,221 @@
+//! `outrigger demo`: the code of `run`, with recorded answers in the model's place, on a project that it makes.
+//!
+//! Nothing of the user's has a say: folders, configuration and variables are those of the demo.
+
+mod program;
+mod project;
+mod report;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_agent::{Agent, Boot, Folders};
+use outrigger_plugins::{PluginStatus, Stage};
+use outrigger_sandbox::Spawner;
+
+use self::program::{Program, TestRun};
+use self::project::Ground;
+use crate::args::{DemoArgs, Global, RunArgs};
+use crate::client::follow::Front;
+use crate::commands::run;
+use crate::exit;
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::terminal::progress::Line;
+use crate::terminal::{Paint, out};
+
+/// What the user says.
+const PROMPT: &str = include_str!("../../../demo/prompt.txt");
+
+/// Runs the command; it fails unless the project's test passes in the end, or, with nothing to run it, the edit was made.
+pub(crate) async fn demo(global: &Global, args: DemoArgs, signals: Signals) -> Result<u8, Failure> {
+    let ground = Ground::prepare(args.keep.as_deref())?;
+    let spawner = Spawner::new().map_err(outrigger_agent::AgentError::from)?;
+    let program = Program::find(&spawner).await;
+    let demo = Demo {
+        paint: Paint::for_stdout(),
+        ground,
+        spawner,
+        program,
+    };
+    demo.introduce();
+    let before = demo.test("The test, before").await?;
+
+    let line = Line::new();
+    let ticking = line.run();
+    let agent = Agent::boot(demo.boot(global, &line)).await?;
+    let result = demo.turn(&agent, &line, &signals).await;
+    agent.shutdown().await;
+    drop(ticking);
+    let code = result?;
+    if code == exit::CANCELLED {
+        return Ok(code);
+    }
+
+    let after = demo.test("The test, after").await?;
+    out(&report::where_to_look(
+        demo.paint,
+        &demo.ground,
+        args.keep.is_some(),
+    ));
+    let is_fixed = match (&before, &after) {
+        (Some(before), Some(after)) => !before.passed && after.passed,
+        _ => demo.ground.source() != project::SOURCE,
+    };
+    Ok(if is_fixed { code } else { exit::FAILED })
+}
+
+struct Demo {
+    paint: Paint,
+    ground: Ground,
+    spawner: Spawner,
+    program: Result<Program, String>,
+}
+
+impl Demo {
+    fn introduce(&self) {
+        let paint = self.paint;
+        let title = paint
+            .bold("A whole turn: the model's answers are recorded, all else is done here and now.");
+        let project = self.ground.project();
+        let program = match &self.program {
+            Ok(program) => program.title.clone(),
+            Err(why) => format!("{why}, so no plugin is loaded and no test run"),
+        };
+        out(&format!(
+            "{title}\n\nProject     {}\n            {}\nJavaScript  {program}\n",
+            project.display(),
+            project::LISTING
+        ));
+    }
+
+    /// Runs the project's test and shows it, where there is something to run it with.
+    async fn test(&self, heading: &str) -> Result<Option<TestRun>, Failure> {
+        let Ok(program) = &self.program else {
+            return Ok(None);
+        };
+        let run = program.test(&self.spawner, &self.ground).await?;
+        out(&report::heading(self.paint, heading));
+        out(&report::test_run(self.paint, program, &run));
+        Ok(Some(run))
+    }
+
+    /// The start of `run`, in the demo's own folders.
+    fn boot(&self, global: &Global, line: &Line) -> Boot {
+        let env = self.environment();
+        let mut boot = Boot::new(self.ground.project(), env);
+        boot.pure = global.pure;
+        boot.install_modules = false;
+        // The project is the demo's own.
+        if let Err(error) = outrigger_agent::trust_folder(&boot) {
+            tracing::warn!("[demo] {error}");
+        }
+        let (line, told) = (line.clone(), self.program.is_err());
+        boot.progress = Arc::new(move |progress| {
+            // Without a runtime a plugin cannot but fail, and that has been said.
+            if !(told && progress.stage == Stage::Failed) {
+                line.plugin(progress);
+            }
+        });
+        boot
+    }
+
+    /// What is harmless of the user's environment, with every folder inside the demo's. No settings and no keys.
+    fn environment(&self) -> BTreeMap<String, String> {
+        let harmless = outrigger_sandbox::env::allow_list(&[]);
+        let mut env: BTreeMap<String, String> = harmless
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        env.retain(|name, _| !name.starts_with("XDG_"));
+        let mut set = |name: &str, value: PathBuf| {
+            env.insert(name.to_owned(), value.to_string_lossy().into_owned())
+        };
+        for (name, folder) in project::FOLDERS {
+            set(name, self.ground.folder(folder));
+        }
+        // Nothing is fetched, and the plugin sees nothing of the user's either.
+        for (name, value) in [
+            ("OUTRIGGER_JS_INSTALL", "never"),
+            ("OUTRIGGER_JS_ENVIRONMENT", "list"),
+        ] {
+            set(name, value.into());
+        }
+        if let Ok(program) = &self.program {
+            set(program.variable(), program.path().to_path_buf());
+        }
+        env
+    }
+
+    /// What `outrigger plugin list` says, or in short that there is nothing to run a plugin.
+    fn plugins(&self, plugins: &[PluginStatus]) -> String {
+        let Err(why) = &self.program else {
+            let inside = format!("file://{}/", self.ground.project().display());
+            let folder = format!(" {}/", self.ground.project().display());
+            return crate::commands::plugin::listing::table(plugins)
+                .replace(&inside, "")
+                .replace(&folder, " ");
+        };
+        let line = |plugin: &PluginStatus| format!("not loaded   {}  ({why})\n", plugin.id);
+        plugins.iter().map(line).collect()
+    }
+
+    /// The turn itself and what is left of it.
+    async fn turn(&self, agent: &Agent, line: &Line, signals: &Signals) -> Result<u8, Failure> {
+        outrigger_server::serve_plugins(agent);
+        let plugins = agent.plugins();
+        self.ground
+            .put_answers(plugins.iter().any(|plugin| plugin.stage == Stage::Active))?;
+        let args = RunArgs {
+            quiet: true,
+            ..RunArgs::default()
+        };
+        let code = run::with_agent(
+            Front::new(agent, &args, line, signals),
+            PROMPT.to_owned(),
+            None,
+        )
+        .await?;
+        let Some(session) = run::last_session(agent)? else {
+            return Ok(code);
+        };
+        agent.store().flush(false).await?;
+        out(&report::heading(self.paint, "The turn, from its log"));
+        out(&crate::commands::session::conversation::conversation(
+            agent.store(),
+            &session,
+            self.paint,
+        )?);
+        out(&report::heading(self.paint, "The plugin"));
+        out(&self.plugins(&plugins));
+        out(&report::hooks(agent.store(), &session.id, self.paint)?);
+        let runs = |plugin: &PluginStatus| plugin.stage == Stage::Active;
+        Ok(
+            if self.program.is_ok()
+                && !agent.config().plugins.is_empty()
+                && !plugins.iter().all(runs)
+            {
+                exit::FAILED
+            } else {
+                code
+            },
+        )
+    }
+}
+
+/// Our data folder, of the user: a Bun that `outrigger plugin setup` brought is in there.
+fn user_data() -> PathBuf {
+    Folders::from_env(&crate::boot::environment()).data
+}
+
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=@%:,".contains(c);
+    if text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}

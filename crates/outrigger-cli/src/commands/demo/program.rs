@@ -1,0 +1,108 @@
+//! What runs the project's test: the JavaScript runtime that plugins run under.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use outrigger_agent::AgentError;
+use outrigger_js::{JsRuntime, Lookup, RuntimeKind};
+use outrigger_sandbox::{Spawner, Spec, env};
+
+use super::project::Ground;
+use crate::failure::Failure;
+
+/// Far more than the test needs.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Far more than the test prints, in bytes.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// A runtime that works.
+pub(super) struct Program {
+    runtime: JsRuntime,
+    /// Its name, version and place.
+    pub(super) title: String,
+}
+
+/// One run of the test.
+pub(super) struct TestRun {
+    /// What it printed.
+    pub(super) output: String,
+    /// How it ended.
+    pub(super) end: String,
+    /// It was satisfied.
+    pub(super) passed: bool,
+    /// How long it took.
+    pub(super) took: Duration,
+}
+
+impl Program {
+    /// Looks where plugins' runtimes are looked for; else says why there is none, in one line.
+    pub(super) async fn find(spawner: &Spawner) -> Result<Self, String> {
+        let named = Lookup::from_env(None, Some(super::user_data()));
+        let unnamed = Lookup {
+            bun: None,
+            node: None,
+            ..named.clone()
+        };
+        // A variable that names no program is a mistake in the user's settings, which are not for the demo.
+        let runtime = JsRuntime::find(&named)
+            .ok()
+            .or_else(|| JsRuntime::find(&unnamed).ok());
+        let runtime = runtime.ok_or("neither Bun nor Node found")?;
+        let version = runtime
+            .version(spawner)
+            .await
+            .map_err(|error| error.to_string())?;
+        let name = match runtime.kind {
+            RuntimeKind::Bun => "Bun",
+            RuntimeKind::Node => "Node",
+        };
+        Ok(Self {
+            title: format!("{name} {version} ({})", runtime.path.display()),
+            runtime,
+        })
+    }
+
+    /// Its program file.
+    pub(super) fn path(&self) -> &Path {
+        &self.runtime.path
+    }
+
+    /// The name that one types.
+    pub(super) fn name(&self) -> &'static str {
+        self.runtime.kind.name()
+    }
+
+    /// The variable that names it to the agent.
+    pub(super) fn variable(&self) -> &'static str {
+        match self.runtime.kind {
+            RuntimeKind::Bun => "OUTRIGGER_BUN",
+            RuntimeKind::Node => "OUTRIGGER_NODE",
+        }
+    }
+
+    /// Runs the project's test.
+    pub(super) async fn test(
+        &self,
+        spawner: &Spawner,
+        ground: &Ground,
+    ) -> Result<TestRun, Failure> {
+        let spec = Spec::new(self.path())
+            .arg("test.js")
+            .cwd(ground.project())
+            .vars(env::allow_list(&[]))
+            .var("HOME", ground.folder("state/home"));
+        let begun = Instant::now();
+        let output = outrigger_sandbox::run(spawner, spec, DEADLINE, MAX_OUTPUT)
+            .await
+            .map_err(AgentError::from)?;
+        let text = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .concat();
+        Ok(TestRun {
+            output: text,
+            end: output.exit.to_string(),
+            passed: output.exit.success(),
+            took: begun.elapsed(),
+        })
+    }
+}

@@ -1,0 +1,262 @@
+//! `outrigger doctor`: what is here, what is missing, and what to do about it.
+
+mod costs;
+
+use outrigger_agent::{Agent, McpState, Place};
+use outrigger_sandbox::{Level, Spawner};
+use outrigger_store::Store;
+
+use crate::args::Global;
+use crate::exit;
+use crate::failure::Failure;
+use crate::terminal::{Paint, out};
+
+struct Lines {
+    paint: Paint,
+    bad: bool,
+}
+
+impl Lines {
+    fn good(&self, what: &str, text: impl std::fmt::Display) {
+        out(&format!("{} {what:<12} {text}\n", self.paint.good("ok  ")));
+    }
+    fn note(&self, what: &str, text: impl std::fmt::Display) {
+        out(&format!("{} {what:<12} {text}\n", self.paint.dim("note")));
+    }
+    fn below(&self, text: impl std::fmt::Display) {
+        out(&format!("                  {text}\n"));
+    }
+    fn wrong(&mut self, what: &str, text: impl std::fmt::Display, hint: Option<&str>) {
+        self.bad = true;
+        out(&format!("{} {what:<12} {text}\n", self.paint.bad("bad ")));
+        if let Some(hint) = hint {
+            self.below(hint);
+        }
+    }
+}
+
+/// Runs the command; it fails when something is wrong that keeps a turn from running.
+pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
+    let mut lines = Lines {
+        paint: Paint::for_stdout(),
+        bad: false,
+    };
+    let boot = crate::commands::plugin::listing::listing(global)?;
+    lines.good("version", env!("CARGO_PKG_VERSION"));
+    let place = Place::find(&boot.directory);
+    lines.good(
+        "folder",
+        format!(
+            "{} (project {})",
+            place.directory.display(),
+            place.worktree.display()
+        ),
+    );
+    match boot.load(&place) {
+        Ok(config) => {
+            let files: Vec<String> = config
+                .files
+                .iter()
+                .map(|f| f.display().to_string())
+                .collect();
+            lines.good(
+                "config",
+                if files.is_empty() {
+                    "no files, defaults only".to_owned()
+                } else {
+                    files.join(", ")
+                },
+            );
+            for problem in &config.problems {
+                lines.note("config", problem);
+            }
+            policies(&lines, &config);
+            flags(&lines, &config);
+        }
+        Err(error) => lines.wrong("config", &error, error.hint().as_deref()),
+    }
+    let rows = store(&mut lines, &boot.folders.store());
+    match Spawner::new() {
+        Ok(spawner) => sandbox(&mut lines, &spawner),
+        Err(error) => lines.wrong("sandbox", &error, error.hint().as_deref()),
+    }
+    if lines.bad {
+        return Ok(exit::FAILED);
+    }
+    match boot.js_runtime() {
+        Ok(found) => lines.good("javascript", found),
+        Err(why) => lines.note("javascript", format!("{why} (only plugins need it)")),
+    }
+    let agent = Agent::boot(boot).await?;
+    plugins(&mut lines, &agent);
+    plugin_costs(&mut lines, &agent, rows);
+    mcp_servers(&mut lines, &agent);
+    models(&mut lines, &agent);
+    agent.shutdown().await;
+    Ok(if lines.bad { exit::FAILED } else { 0 })
+}
+
+/// What the system can enforce, and what follows where it cannot.
+fn sandbox(lines: &mut Lines, spawner: &Spawner) {
+    let level = spawner.level();
+    let has = |there: bool, what: &str| format!("{}{what}", if there { "" } else { "no " });
+    let parts = [
+        format!("Landlock ABI {}", spawner.landlock_abi()),
+        has(spawner.has_views(), "mount namespaces"),
+        has(spawner.has_namespaces(), "PID namespaces"),
+        has(spawner.has_filters(), "seccomp"),
+        has(spawner.has_connects(), "connections by address"),
+    ];
+    let told = format!(
+        "{} ({})",
+        format!("{level:?}").to_lowercase(),
+        parts.join(", ")
+    );
+    if level == Level::Full {
+        return lines.good("sandbox", told);
+    }
+    lines.note(
+        "sandbox",
+        format!("{told}: a part of the rules for processes cannot be enforced; `sandbox = \"strict\"` refuses to start them then"),
+    );
+}
+
+/// What the administrator of this machine allows.
+fn policies(lines: &Lines, config: &outrigger_config::Loaded) {
+    for policy in &config.policies {
+        let file = policy.path.display();
+        if policy.loose {
+            lines.note("policy", format!("{file}: others than root may change it"));
+        } else {
+            lines.good("policy", file);
+        }
+        for line in policy.lines() {
+            lines.below(format!("policy: {line}"));
+        }
+    }
+}
+
+/// Parts that can be switched off (A12), with where that was said.
+fn flags(lines: &Lines, config: &outrigger_config::Loaded) {
+    for (flag, on, origin) in outrigger_agent::flags(config) {
+        let text = format!("{flag} {} ({origin})", if on { "on" } else { "off" });
+        if on {
+            lines.good("flag", text);
+        } else {
+            lines.note("flag", text);
+        }
+    }
+}
+
+/// What the plugins cost, from the log of `rows` records and their processes.
+fn plugin_costs(lines: &mut Lines, agent: &Agent, rows: u64) {
+    let costs = match costs::recorded(agent.store(), rows) {
+        Ok(costs) => costs,
+        Err(error) => return lines.wrong("cost", error.text().trim(), None),
+    };
+    for told in costs::told(costs, &agent.plugins(), outrigger_sandbox::usage::usage) {
+        let mut said = told.lines.iter();
+        let first = said.next().map(String::as_str).unwrap_or_default();
+        let text = format!("{}: {first}", told.plugin);
+        if told.advice.is_empty() {
+            lines.good("cost", text);
+        } else {
+            lines.note("cost", text);
+        }
+        said.for_each(|line| lines.below(line));
+        for advice in &told.advice {
+            lines.below(format_args!("to do: {advice}"));
+        }
+    }
+}
+
+/// Says how the store is; how many records it has.
+fn store(lines: &mut Lines, path: &std::path::Path) -> u64 {
+    if !path.exists() {
+        lines.note(
+            "store",
+            format!("{} will be made by the first run", path.display()),
+        );
+        return 0;
+    }
+    let checked = Store::open(path)
+        .and_then(|(store, _)| Ok((store.verify_chain()?, store.verify_audit(None)?)));
+    match checked {
+        Ok((report, audit)) => {
+            if let Some(first) = audit.faults.first() {
+                lines.wrong(
+                    "audit",
+                    format!("it is not what was written: {first}"),
+                    Some("outrigger audit verify names each finding"),
+                );
+            }
+            if report.faults.is_empty() {
+                lines.good(
+                    "store",
+                    format!("{} ({} records, chain intact)", path.display(), report.rows),
+                );
+            } else {
+                lines.wrong(
+                    "store",
+                    format!("{} records are not what was written", report.faults.len()),
+                    Some("outrigger session verify names the first"),
+                );
+            }
+            report.rows
+        }
+        Err(error) => {
+            lines.wrong("store", &error, error.hint().as_deref());
+            0
+        }
+    }
+}
+
+fn plugins(lines: &mut Lines, agent: &Agent) {
+    for plugin in agent.plugins() {
+        let what = format!("{} {}", plugin.id, plugin.stage);
+        match &plugin.cause {
+            Some(cause) => lines.wrong(
+                "plugin",
+                format!("{what}: {}", cause.message),
+                cause.hint.as_deref(),
+            ),
+            None => lines.good(
+                "plugin",
+                format!("{what}, {:.0} ms to load", plugin.load_ms),
+            ),
+        }
+    }
+}
+
+/// A server that does not come up costs its tools only, so it is no reason to fail.
+fn mcp_servers(lines: &mut Lines, agent: &Agent) {
+    for status in agent.mcp() {
+        let what = format!(
+            "{} {}",
+            status.name,
+            crate::commands::mcp::word(status.state)
+        );
+        match (&status.error, status.state) {
+            (Some(error), _) => {
+                lines.note("mcp", format!("{what}: {error}"));
+                if let Some(hint) = &status.hint {
+                    lines.note("mcp", hint);
+                }
+            }
+            (None, McpState::Connected) => {
+                lines.good("mcp", format!("{what}, {} tools", status.tools.len()));
+            }
+            (None, _) => lines.note("mcp", what),
+        }
+    }
+}
+
+fn models(lines: &mut Lines, agent: &Agent) {
+    match agent.models().default_model() {
+        Ok(model) => match agent.models().resolve(&model) {
+            Ok(_) => lines.good("model", format!("{}/{}", model.provider_id, model.model_id)),
+            Err(error) => lines.wrong("model", &error, error.hint().as_deref()),
+        },
+        Err(error) => lines.wrong("model", &error, error.hint().as_deref()),
+    }
+}

@@ -1,0 +1,49 @@
+//! The commands: one module each, named as what is typed.
+
+mod attach;
+mod audit;
+mod auth;
+mod bridge;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod mcp;
+mod models;
+mod plugin;
+mod run;
+mod sandbox;
+mod serve;
+mod session;
+mod tool;
+
+use crate::args::{Cli, Command};
+use crate::failure::Failure;
+use crate::signals::guarded;
+
+/// Does what the command line asks for.
+pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    let global = cli.global;
+    match cli.command {
+        Command::Run(args) => guarded(|signals| run::run(&global, args, signals)).await,
+        Command::Demo(args) => guarded(|signals| demo::demo(&global, args, signals)).await,
+        Command::Serve(args) => guarded(|signals| serve::serve(&global, args, signals)).await,
+        Command::Bridge(args) => guarded(|signals| bridge::bridge(&global, args, signals)).await,
+        Command::Attach(args) => guarded(|signals| attach::attach(&global, args, signals)).await,
+        Command::Session(command) => session::session(&global, command).await,
+        Command::Auth(command) => auth::auth(&global, command).await,
+        Command::Models(args) => models::models(&global, args).await,
+        Command::Tool(command) => tool::tool(&global, command).await,
+        Command::Sandbox { command } => sandbox::sandbox(global, &command).await,
+        Command::Plugin(command) => plugin::plugin(&global, command).await,
+        Command::Mcp(command) => mcp::mcp(&global, command).await,
+        Command::Config(command) => config::config(&global, command),
+        Command::Audit(command) => audit::audit(&global, command),
+        Command::Trust { path, revoke } => config::trust(global, path, revoke),
+        Command::Doctor => doctor::doctor(&global).await,
+        Command::Completions { shell } => {
+            completions::print(shell);
+            Ok(0)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `outrigger models`.
+
+use outrigger_agent::Agent;
+use serde_json::Value;
+
+use crate::args::{Global, ModelsArgs};
+use crate::failure::Failure;
+use crate::terminal::out;
+use crate::terminal::progress::Line;
+
+/// Prints the models of the providers that can be used, one `provider/model` a line, by name.
+pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Failure> {
+    let agent = Agent::boot(crate::boot::boot(global, &Line::new())?).await?;
+    agent.providers_ready().await;
+    let mut providers = agent.models().providers();
+    agent.shutdown().await;
+    providers.sort_by(|a, b| a.id.cmp(&b.id));
+    if let Some(wanted) = &args.provider {
+        providers.retain(|provider| provider.id == *wanted);
+        if providers.is_empty() {
+            return Err(Failure::new(
+                "model.unknown_provider",
+                format!("provider `{wanted}` cannot be used here"),
+                Some("`outrigger models` lists all; `outrigger auth login` stores a key".into()),
+            ));
+        }
+    }
+    let mut text = String::new();
+    for provider in &providers {
+        let mut models: Vec<(&String, &Value)> = provider.models.iter().collect();
+        models.sort_by(|a, b| a.0.cmp(b.0));
+        for (id, model) in models {
+            text.push_str(&format!("{}/{id}\n", provider.id));
+            if args.verbose {
+                text.push_str(&serde_json::to_string_pretty(model).unwrap_or_default());
+                text.push('\n');
+            }
+        }
+    }
+    out(&text);
+    Ok(0)
+}

@@ -1,0 +1,60 @@
+//! `outrigger plugin allow-hooks`: command hooks that a project brings run only after the user has allowed them as they are.
+
+use outrigger_agent::{AllowedHooks, Place};
+use outrigger_config::claude_hooks::{HookFile, HookScope};
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::terminal::out;
+use crate::terminal::progress::Line;
+
+/// Runs the command. What the hooks run is shown, so that it is known what is allowed.
+pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let config = boot.load(&Place::find(&boot.directory))?;
+    let (files, problems) = config.claude_hooks();
+    for problem in problems {
+        out(&format!("warning: {problem}\n"));
+    }
+    if files.is_empty() {
+        out("no hooks in a .claude/settings.json of this project or of yours\n");
+    }
+    let allowed = AllowedHooks::new(&boot.folders);
+    let failed = |error: std::io::Error| {
+        Failure::new("hooks.allow", format!("it cannot be kept: {error}"), None)
+    };
+    for file in &files {
+        let own = file.scope == HookScope::User;
+        if !own && !list {
+            match revoke {
+                true => {
+                    allowed.revoke(file).map_err(failed)?;
+                }
+                false => allowed.allow(file).map_err(failed)?,
+            }
+        }
+        out(&shown(file, allowed.holds(file) || config.lets_hooks(file)));
+    }
+    Ok(0)
+}
+
+fn shown(file: &HookFile, holds: bool) -> String {
+    let word = match (file.scope, holds) {
+        (HookScope::User, _) => "yours",
+        (_, true) => "allowed",
+        (_, false) => "not allowed",
+    };
+    let mut text = format!("{word:<12} {}\n", file.file.display());
+    for hook in &file.hooks {
+        let matcher = match hook.matcher.as_str() {
+            "" => String::new(),
+            matcher => format!("({matcher})"),
+        };
+        text.push_str(&format!(
+            "             {}{matcher}: {}\n",
+            hook.event.name(),
+            hook.line()
+        ));
+    }
+    text
+}

@@ -1,0 +1,86 @@
+//! `outrigger plugin grant`: what a plugin may do in the user's place, in the user's own `outrigger.toml`.
+
+use outrigger_plugins::{Grant, SnapshotEntry};
+
+use crate::args::{Global, GrantArgs};
+use crate::failure::Failure;
+use crate::terminal::out;
+use crate::terminal::progress::Line;
+
+/// Runs the command: writes the lines, or shows what there is where none is named. No plugin is started.
+pub(crate) fn run(global: &Global, args: &GrantArgs) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let name = key(&boot, &args.name)?;
+    let grants = args.grants.iter().map(|word| {
+        Grant::of_key(word).ok_or_else(|| {
+            let known: Vec<&str> = Grant::ALL.into_iter().map(Grant::key).collect();
+            Failure::usage(
+                format!("there is no grant called `{word}`"),
+                Some(format!("one of {}", known.join(", "))),
+            )
+        })
+    });
+    for grant in grants.collect::<Result<Vec<_>, _>>()? {
+        let file = outrigger_agent::write_grant(&boot.folders, &name, grant, !args.revoke)?;
+        let done = if args.revoke {
+            "taken from"
+        } else {
+            "given to"
+        };
+        out(&format!(
+            "`{}` is {done} {name}, in {}\n",
+            grant.key(),
+            file.display()
+        ));
+    }
+    out(&list(&boot, &name)?);
+    Ok(0)
+}
+
+/// The grants of a plugin, as the user's settings have them.
+fn list(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
+    let config = boot.load(&outrigger_agent::Place::find(&boot.directory))?;
+    let rules = config.settings.plugins.get(name);
+    let has = |grant: &Grant| {
+        rules.is_some_and(|rules| match grant {
+            Grant::Approve => rules.approve,
+            Grant::Rewrite => rules.rewrite,
+            Grant::Model => rules.model,
+            Grant::Prompt => rules.prompt,
+        })
+    };
+    let given: Vec<&str> = Grant::ALL.into_iter().filter(has).map(Grant::key).collect();
+    Ok(match given.is_empty() {
+        true => format!("{name} has no grants\n"),
+        false => format!("{name} has {}\n", given.join(", ")),
+    })
+}
+
+/// The NAME of `[plugins.NAME]` whose grants the plugin gets: its npm package, or the path of its file.
+fn key(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
+    let snapshot = outrigger_agent::plugin_snapshot(boot)?;
+    let is_meant = |it: &&SnapshotEntry| {
+        it.id == name || it.place == name || it.grant_key().as_deref() == Some(name)
+    };
+    let mut named: Vec<String> = snapshot
+        .entries
+        .iter()
+        .filter(is_meant)
+        .filter_map(SnapshotEntry::grant_key)
+        .collect();
+    named.dedup();
+    match named.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(Failure::usage(
+            format!("no plugin that could be granted something is called `{name}` here"),
+            Some(
+                "`outrigger plugin snapshot` names them; grants go to npm packages and to files"
+                    .into(),
+            ),
+        )),
+        several => Err(Failure::usage(
+            format!("several plugins are called `{name}` here"),
+            Some(format!("say which: {}", several.join(", "))),
+        )),
+    }
+}

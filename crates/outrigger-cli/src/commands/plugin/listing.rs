@@ -1,0 +1,108 @@
+//! Plugins as they are loaded, for people.
+
+use outrigger_agent::Place;
+use outrigger_plugins::{BreakerState, PluginStatus};
+use outrigger_store::Store;
+
+use super::perf::times;
+use crate::args::Global;
+use crate::commands::session::stored;
+use crate::failure::Failure;
+use crate::terminal::progress::Line;
+
+/// For commands that say what is wrong with plugins: they start whatever does not load.
+pub(crate) fn listing(global: &Global) -> Result<outrigger_agent::Boot, Failure> {
+    let mut boot = crate::boot::boot(global, &Line::new())?;
+    boot.strict = Some(false);
+    Ok(boot)
+}
+
+/// What is recorded, without starting a plugin.
+pub(super) fn recorded(global: &Global) -> Result<(Store, Place), Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let place = Place::find(&boot.directory);
+    Ok((stored::open(&boot)?, place))
+}
+
+/// One block per plugin: state, stage and cause.
+pub(crate) fn table(plugins: &[PluginStatus]) -> String {
+    if plugins.is_empty() {
+        return "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned();
+    }
+    let mut text = String::new();
+    for plugin in plugins {
+        let version = plugin
+            .version
+            .as_deref()
+            .map(|v| format!(" {v}"))
+            .unwrap_or_default();
+        text.push_str(&format!(
+            "{:<12} {}{version}",
+            plugin.stage.to_string(),
+            plugin.id
+        ));
+        if plugin.load_ms > 0.0 {
+            text.push_str(&format!("  {:.0} ms", plugin.load_ms));
+        }
+        text.push('\n');
+        text.push_str(&format!(
+            "             from   {} in {}\n",
+            plugin.spec,
+            plugin.declared_in.display()
+        ));
+        if let Some(host) = &plugin.host {
+            text.push_str(&format!("             host   {host}\n"));
+        }
+        // A file that is named is its own entry.
+        let named = plugin
+            .spec
+            .strip_prefix("file://")
+            .map(std::path::Path::new);
+        if let Some(entry) = plugin.entry.as_deref().filter(|e| named != Some(e)) {
+            text.push_str(&format!("             entry  {}\n", entry.display()));
+        }
+        for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools)] {
+            if !values.is_empty() {
+                text.push_str(&format!("             {name:<6} {}\n", values.join(", ")));
+            }
+        }
+        for breaker in &plugin.breakers {
+            let hook = &breaker.hook;
+            let line = match (breaker.state, breaker.opens_in_ms) {
+                (BreakerState::Open, Some(ms)) => {
+                    format!("{hook} is skipped for another {} s", ms.div_ceil(1000))
+                }
+                (BreakerState::Closed, _) => {
+                    let n = u64::try_from(breaker.timeouts).unwrap_or(u64::MAX);
+                    format!("{hook} timed out {} lately", times(n))
+                }
+                (state, _) => format!("{hook} is {state}"),
+            };
+            text.push_str(&format!("             breaker {line}\n"));
+        }
+        if plugin.events_missed > 0 {
+            let missed = plugin.events_missed;
+            text.push_str(&format!(
+                "             events {missed} never reached its process\n"
+            ));
+        }
+        if let Some(cause) = &plugin.quarantine {
+            text.push_str(&format!("             apart  {cause}\n"));
+        }
+        for (name, lines) in [("warn", &plugin.warnings), ("note", &plugin.notes)] {
+            for line in lines {
+                text.push_str(&format!("             {name:<6} {line}\n"));
+            }
+        }
+        if let Some(cause) = &plugin.cause {
+            text.push_str(&format!(
+                "             cause  {} (while {}) [{}]\n",
+                cause.message, cause.at, cause.code
+            ));
+            if let Some(hint) = &cause.hint {
+                text.push_str(&format!("             hint   {hint}\n"));
+            }
+        }
+    }
+    text
+}

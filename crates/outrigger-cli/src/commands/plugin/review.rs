@@ -1,0 +1,145 @@
+//! `outrigger plugin review`: what changed in plugins since they were trusted, and trusting it. `outrigger plugin show`:
+//! what one of them says of itself.
+
+use outrigger_agent::Agent;
+use outrigger_plugins::{ManifestShown, PluginStatus, Review, Reviewed, accept, review};
+
+use crate::args::{Global, ReviewArgs};
+use crate::exit;
+use crate::failure::Failure;
+use crate::terminal::out;
+use crate::terminal::progress::Line;
+
+/// Runs the command; no plugin is started. It ends with the code for plugins when one of them is not trusted afterwards.
+pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let options = outrigger_agent::review_options(&boot)?;
+    let name = args.name.as_deref();
+    let mut found = review(&options, name).await;
+    if let (Some(name), true) = (name, found.is_empty()) {
+        return Err(Failure::usage(
+            format!("no plugin is called `{name}` here"),
+            Some("`outrigger plugin review` without a name shows all of them".into()),
+        ));
+    }
+    if args.accept || args.pin {
+        if !args.json {
+            out(&table(&found));
+        }
+        accept(&options, &found, args.pin, outrigger_agent::now())
+            .await
+            .map_err(|error| Failure::new(error.code(), error.to_string(), error.hint()))?;
+        found = review(&options, name).await;
+    }
+    out(&if args.json {
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(&found).unwrap_or_default()
+        )
+    } else {
+        table(&found)
+    });
+    let trusted = |review: &Review| review.state == Reviewed::Trusted && review.reason.is_none();
+    Ok(if found.iter().all(trusted) {
+        0
+    } else {
+        exit::PLUGINS
+    })
+}
+
+fn table(found: &[Review]) -> String {
+    if found.is_empty() {
+        return "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned();
+    }
+    found.iter().map(entry).collect()
+}
+
+fn entry(review: &Review) -> String {
+    let state = match review.state {
+        Reviewed::Trusted => "trusted",
+        Reviewed::Changed => "changed",
+        Reviewed::New => "new",
+        Reviewed::Refused => "refused",
+    };
+    let mut text = format!("{state:<8} {}  ({})\n", review.id, review.spec);
+    if let Some(reason) = &review.reason {
+        text.push_str(&format!("  {reason}\n"));
+    }
+    if let Some(trusted) = &review.trusted {
+        text.push_str(&format!(
+            "  trusted by {}: {} files, {}\n",
+            trusted.by, trusted.files, trusted.hash
+        ));
+    }
+    if let (Some(hash), false) = (&review.hash, review.state == Reviewed::Trusted) {
+        text.push_str(&format!("  now {hash}\n"));
+    }
+    text.push_str(&review.changes.text());
+    text
+}
+
+/// Loads the plugins and shows one of them.
+pub(crate) async fn show(global: &Global, name: &str, json: bool) -> Result<u8, Failure> {
+    let agent = Agent::boot(super::listing::listing(global)?).await?;
+    let plugins = agent.plugins();
+    agent.shutdown().await;
+    let Some(plugin) = plugins
+        .iter()
+        .find(|plugin| plugin.id == name || plugin.spec == name)
+    else {
+        return Err(Failure::usage(
+            format!("no plugin is called `{name}` here"),
+            Some("`outrigger plugin list` names them".into()),
+        ));
+    };
+    out(&if json {
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(plugin).unwrap_or_default()
+        )
+    } else {
+        shown(plugin)
+    });
+    Ok(0)
+}
+
+fn shown(plugin: &PluginStatus) -> String {
+    let mut text = super::listing::table(std::slice::from_ref(plugin));
+    if let Some(trust) = &plugin.trust {
+        text.push_str(&format!(
+            "             trust  by {}: {} files, {}\n",
+            trust.by, trust.files, trust.hash
+        ));
+    }
+    if let Some(manifest) = &plugin.manifest {
+        text.push_str(&granted(manifest));
+    }
+    text
+}
+
+/// What it asks for, by key, and what it does not get of it.
+fn granted(shown: &ManifestShown) -> String {
+    let from = match shown.declared {
+        true => "its own outrigger.plugin.toml",
+        false => "none; this is what such a plugin is given",
+    };
+    let mut text = format!("             manifest  {from}\n");
+    let value = serde_json::to_value(&shown.manifest).unwrap_or_default();
+    for (key, value) in value.as_object().into_iter().flatten() {
+        if value.as_object().is_none_or(|inner| !inner.is_empty()) {
+            text.push_str(&format!("               {key} = {value}\n"));
+        }
+    }
+    text.push_str(&format!("             hooks  {}\n", shown.hooks));
+    let hosts = match shown.hosts.is_empty() {
+        true => "none".to_owned(),
+        false => shown.hosts.join(", "),
+    };
+    text.push_str(&format!("             may connect to  {hosts}\n"));
+    for (word, lines) in [("not given", &shown.withheld), ("policy", &shown.forbidden)] {
+        for line in lines {
+            text.push_str(&format!("             {word}  {line}\n"));
+        }
+    }
+    text
+}

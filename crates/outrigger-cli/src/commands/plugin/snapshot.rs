@@ -1,0 +1,109 @@
+//! `outrigger plugin snapshot`: every candidate, the layer that decided about it, and why (D2, D3).
+
+use outrigger_kernel::admission::Layer;
+use outrigger_plugins::{Snapshot, SnapshotEntry};
+
+use crate::args::{Global, SnapshotArgs};
+use crate::failure::Failure;
+use crate::terminal::out;
+use crate::terminal::progress::Line;
+
+/// Runs the command; nothing is started and nothing is written.
+pub(crate) fn run(global: &Global, args: &SnapshotArgs) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let snapshot = outrigger_agent::plugin_snapshot(&boot)?;
+    let text = match &args.explain {
+        _ if args.json => {
+            let text = serde_json::to_string_pretty(&snapshot).unwrap_or_default();
+            format!("{text}\n")
+        }
+        Some(id) => explain(&snapshot, id)?,
+        None => table(&snapshot),
+    };
+    out(&text);
+    Ok(0)
+}
+
+fn table(snapshot: &Snapshot) -> String {
+    let wide = snapshot.entries.iter().map(|it| it.id.chars().count());
+    let wide = wide.max().unwrap_or(0).max(2);
+    let mut text = format!(
+        "profile {}\n{:8} {:wide$}  {:13} {:12} WHY\n",
+        snapshot.profile.name(),
+        "STATE",
+        "ID",
+        "SOURCE",
+        "LAYER"
+    );
+    for it in &snapshot.entries {
+        let state = if it.enabled { "enabled" } else { "disabled" };
+        let reason = it.reason.as_ref();
+        let named = reason.map(|reason| format!("{}: ", reason.name()));
+        text.push_str(&format!(
+            "{state:8} {:wide$}  {:13} {:12} {}{}\n",
+            it.id,
+            it.source.name(),
+            it.layer.map_or("-", Layer::name),
+            named.unwrap_or_default(),
+            it.why
+        ));
+    }
+    for line in &snapshot.forbidden {
+        text.push_str(&format!("policy   {line}\n"));
+    }
+    for problem in &snapshot.problems {
+        text.push_str(&format!("note     {problem}\n"));
+    }
+    text
+}
+
+pub(crate) fn explain(snapshot: &Snapshot, id: &str) -> Result<String, Failure> {
+    let of_id: Vec<&SnapshotEntry> = snapshot
+        .entries
+        .iter()
+        .filter(|it| it.id == id || it.place == id)
+        .collect();
+    if of_id.is_empty() {
+        return Err(Failure::usage(
+            format!("no plugin is called `{id}` here"),
+            Some("`outrigger plugin snapshot` names them".into()),
+        ));
+    }
+    let mut text: String = of_id.into_iter().map(explained).collect();
+    for line in &snapshot.forbidden {
+        text.push_str(&format!("  policy        {line}\n"));
+    }
+    Ok(text)
+}
+
+fn explained(it: &SnapshotEntry) -> String {
+    let state = if it.enabled { "enabled" } else { "disabled" };
+    let mut text = format!(
+        "{} is {state}\n  from    {} ({}, precedence {})\n",
+        it.id,
+        it.place,
+        it.source.name(),
+        it.precedence
+    );
+    if let Some(version) = &it.version {
+        text.push_str(&format!("  version {version}\n"));
+    }
+    if !it.manifest {
+        text.push_str("  no manifest of its own; it is given what such plugins are given\n");
+    }
+    for layer in Layer::ALL {
+        let said = match (it.layer, &it.reason) {
+            (Some(other), Some(reason)) if other == layer => {
+                format!("no: {}: {}", reason.name(), it.why)
+            }
+            (Some(other), _) if other < layer => "not asked".to_owned(),
+            _ => "yes".to_owned(),
+        };
+        text.push_str(&format!("  {:13} {said}\n", layer.name()));
+    }
+    match &it.remedy {
+        Some(remedy) => text.push_str(&format!("  to change it: {remedy}\n")),
+        None => text.push_str(&format!("  why: {}\n", it.why)),
+    }
+    text
+}

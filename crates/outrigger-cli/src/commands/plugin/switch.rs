@@ -1,0 +1,93 @@
+//! `outrigger plugin enable` and `disable`: the switch of a plugin in the user's own `outrigger.toml` (C7, D3).
+
+use outrigger_agent::{Place, read_settings, write_settings};
+use outrigger_config::{quoted, set_in_toml};
+use outrigger_kernel::admission::{Reason, Source, bundled};
+use outrigger_plugins::SnapshotEntry;
+use serde_json::json;
+
+use crate::args::{Global, LifeArgs};
+use crate::client::remote::Remote;
+use crate::failure::Failure;
+use crate::terminal::out;
+use crate::terminal::progress::Line;
+
+/// Runs the command: writes the switch and says what follows from it. No plugin is started; a running server sees it by
+/// itself.
+pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let before = outrigger_agent::plugin_snapshot(&boot)?;
+    let named: Vec<&SnapshotEntry> = before
+        .entries
+        .iter()
+        .filter(|it| it.id == id || it.place == id)
+        .collect();
+    if named.is_empty() {
+        return Err(Failure::usage(
+            format!("no plugin is called `{id}` here"),
+            Some("`outrigger plugin snapshot` names them".into()),
+        ));
+    }
+    if let (false, true) = (on, bundled(id).is_some_and(|it| it.required)) {
+        return Err(Failure::new(
+            "plugin.required",
+            format!("{id} is a bundled plugin that is required; it cannot be switched off"),
+            None,
+        ));
+    }
+    // What a project brings is switched on by where it is: its id may be that of another one tomorrow.
+    let key = match named.iter().find(|it| it.place == id || !it.of_project) {
+        Some(it) if it.place != id => id.to_owned(),
+        _ if !on => id.to_owned(),
+        _ => named.first().map_or(id, |it| it.place.as_str()).to_owned(),
+    };
+    let key = key.as_str();
+    let config = boot.load(&Place::find(&boot.directory))?;
+    let file = boot.folders.settings();
+    let mut text = read_settings(&file)?;
+    let name = file.display().to_string();
+    let set = |text: &str, path: &[&str], value: &str| {
+        set_in_toml(text, &name, path, value)
+            .map_err(|error| Failure::new(error.code(), error.to_string(), error.hint()))
+    };
+    let value = if on { "true" } else { "false" };
+    text = set(&text, &["plugins", key, "enabled"], value)?;
+    if on
+        && config
+            .settings
+            .plugins
+            .get(key)
+            .is_some_and(|it| it.disabled)
+    {
+        text = set(&text, &["plugins", key, "disabled"], "false")?;
+    }
+    let asks = named
+        .iter()
+        .any(|it| it.source != Source::Bundled && it.reason == Some(Reason::SideEffectsNotAllowed));
+    if on && asks {
+        let mut allow = config.settings.discovery.allow.clone();
+        allow.push(key.to_owned());
+        let list: Vec<String> = allow.iter().map(|it| quoted(it)).collect();
+        let list = format!("[{}]", list.join(", "));
+        text = set(&text, &["discovery", "allow"], &list)?;
+    }
+    write_settings(&file, &text)?;
+    let after = outrigger_agent::plugin_snapshot(&boot)?;
+    out(&format!("written to {name}\n"));
+    out(&super::snapshot::explain(&after, id)?);
+    Ok(0)
+}
+
+/// `suspend`, `resume` and `reload`: asks a running server.
+pub(crate) async fn on_server(global: &Global, args: LifeArgs, what: &str) -> Result<u8, Failure> {
+    let remote = Remote::new(&args.url, &args.server, global.dir.as_deref())?;
+    let path = format!("/outrigger/plugin/{what}");
+    let answer = remote.post(&path, json!({ "id": args.id })).await?;
+    out(&format!(
+        "{} is {} (generation {})\n",
+        args.id,
+        answer["state"].as_str().unwrap_or("unknown"),
+        answer["generation"]
+    ));
+    Ok(0)
+}

@@ -1,0 +1,96 @@
+//! The message of `run`: the words of the command line, then what comes from standard input.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::time::Duration;
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::terminal::{Paint, err};
+
+/// Bytes of standard input that are taken.
+const MOST: u64 = 16 * 1024 * 1024;
+/// An open pipe that says nothing for so long is named as what the program waits for.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// The whole message; empty when there is none.
+///
+/// # Errors
+/// Standard input that cannot be read, is not text, or is longer than 16 MiB.
+pub(crate) async fn message(args: &RunArgs) -> Result<String, Failure> {
+    let words = words(&args.message);
+    if std::io::stdin().is_terminal() {
+        return Ok(words);
+    }
+    // In a thread of its own, so that Ctrl-C is heard while it waits.
+    let mut reading = tokio::task::spawn_blocking(|| read(std::io::stdin()));
+    let something_else = !words.is_empty()
+        || args.resume
+        || args.session.is_some()
+        || args.command.is_some()
+        || !args.files.is_empty();
+    let piped = tokio::select! {
+        biased;
+        piped = &mut reading => piped,
+        () = tokio::time::sleep(SILENT), if something_else => {
+            err(&Paint::for_stderr().dim("~ reading standard input; </dev/null to skip\n"));
+            reading.await
+        }
+    };
+    let piped =
+        piped.map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), None))??;
+    Ok(match (words.is_empty(), piped.trim().is_empty()) {
+        (_, true) => words,
+        (true, false) => piped,
+        (false, false) => format!("{words}\n{piped}"),
+    })
+}
+
+fn read(from: impl std::io::Read) -> Result<String, Failure> {
+    let mut text = String::new();
+    from.take(MOST + 1)
+        .read_to_string(&mut text)
+        .map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), None))?;
+    if text.len() as u64 > MOST {
+        let hint = "put it into a file and name the file in the message";
+        return Err(Failure::usage(
+            "standard input is longer than 16 MiB",
+            Some(hint.into()),
+        ));
+    }
+    Ok(text)
+}
+
+/// Words as the reference joins them: one with a blank keeps its quotation marks.
+fn words(words: &[String]) -> String {
+    let quoted = |word: &String| {
+        if word.contains(' ') {
+            format!("\"{}\"", word.replace('"', "\\\""))
+        } else {
+            word.clone()
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_blanks_keep_their_quotation_marks() {
+        let words =
+            |list: &[&str]| super::words(&list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            words(&["fix", "the tests", "a\"b c"]),
+            "fix \"the tests\" \"a\\\"b c\""
+        );
+        assert_eq!(words(&[]), "");
+    }
+
+    #[test]
+    fn input_without_end_is_refused() {
+        assert_eq!(read("text".as_bytes()).unwrap(), "text");
+        assert!(read(std::io::repeat(b'x')).is_err());
+        assert!(read(&b"\xff\xfe"[..]).is_err());
+    }
+}

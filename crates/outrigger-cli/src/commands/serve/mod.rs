@@ -1,0 +1,184 @@
+//! `outrigger serve`: the HTTP API on a port.
+
+mod memory;
+mod network;
+mod telegram;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_agent::{Answering, Boot, Folders, Place};
+use outrigger_server::{Guard, Hub, Login};
+
+use self::network::Network;
+use crate::args::{Global, ServeArgs};
+use crate::client::remote::USERNAME;
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::terminal::{err, out};
+
+/// Runs the command. No agent is started before the first request for its folder, unless plugins have to load
+/// (`--strict-plugins`).
+pub(crate) async fn serve(
+    global: &Global,
+    args: ServeArgs,
+    signals: Signals,
+) -> Result<u8, Failure> {
+    let directory = crate::boot::directory(global)?;
+    let env = crate::boot::trusting(global, crate::boot::environment());
+    let folders = Folders::from_env(&env);
+    let network = network(&args, &directory, &env);
+    let listening = outrigger_server::listen(&network.hostname, network.port)
+        .await
+        .map_err(|error| cannot_listen(&network, &error))?;
+    if args.no_auth && !listening.address.ip().is_loopback() {
+        return Err(Failure::usage(
+            format!("--no-auth on {} would let everyone in", network.hostname),
+            Some("leave it out, or listen on 127.0.0.1".into()),
+        ));
+    }
+    let (login, made) = if args.no_auth {
+        (None, false)
+    } else {
+        let (login, made) = login(&env, &folders)?;
+        (Some(login), made)
+    };
+    let (pure, strict) = (global.pure, global.strict_plugins.then_some(true));
+    let variables = env.clone();
+    let own = directory.clone();
+    let make = move |directory: PathBuf| {
+        let mut variables = variables.clone();
+        // Said of the folder that it was started in: one that a client names is a folder of its own.
+        if directory != own {
+            variables.remove(outrigger_agent::TRUST_PROJECT);
+        }
+        let mut boot = Boot::new(directory, variables);
+        boot.pure = pure;
+        boot.strict = strict;
+        boot.answering = Answering::Ask;
+        boot
+    };
+    let announced = login
+        .is_some()
+        .then(|| announce(&folders, listening.address.port()));
+    let hub = Hub::new(folders, directory.clone(), Arc::new(make));
+    let boot = hub.boot(directory);
+    if is_strict(&boot) {
+        started(&hub).await?;
+    }
+    let telegram = telegram::start(&hub, &boot, &env);
+    let guard = Guard {
+        login: login.clone(),
+        hostname: network.hostname.clone(),
+        hosts: args.allow_host.clone(),
+        cors: network.cors.clone(),
+    };
+    let router = guard.around(outrigger_server::serve_router(hub.clone()));
+    let url = format!("http://{}", listening.address);
+    out(&format!("{} server listening on {url}\n", name()));
+    if let Some(login) = login.filter(|_| made) {
+        // Whoever can read this could read the file, too: both are the user's.
+        err(&format!(
+            "attach with: outrigger attach {url}\n         or: OPENCODE_SERVER_PASSWORD={} opencode attach {url}\n",
+            login.password
+        ));
+    }
+    // A turn is not in the way of a signal here: ending is what cancels it.
+    let turn = signals.turn();
+    let stop = async {
+        signals.cancelled().await;
+        // No prompt comes from there any more.
+        if let Some(connector) = telegram {
+            connector.abort();
+        }
+        drop(turn);
+    };
+    let giving_back = tokio::spawn(memory::give_back());
+    listening
+        .serve(router, &hub, stop)
+        .await
+        .map_err(|error| Failure::new("serve.port", error.to_string(), None))?;
+    giving_back.abort();
+    drop(announced);
+    Ok(0)
+}
+
+/// Whether plugins that do not load are an error here. A configuration that cannot be read is told to whoever asks.
+fn is_strict(boot: &Boot) -> bool {
+    let setting = || {
+        let loaded = boot.load(&Place::find(&boot.directory));
+        loaded.is_ok_and(|config| config.settings.strict_plugins)
+    };
+    boot.strict.unwrap_or_else(setting)
+}
+
+/// Starts the agent of the server's own folder now, so that plugins that do not load end the command.
+async fn started(hub: &Hub) -> Result<(), Failure> {
+    if let Err(error) = hub.start_own().await {
+        hub.close().await;
+        return Err(error.into());
+    }
+    Ok(())
+}
+
+/// Lets this user's `attach` know that it may send the kept password here. Without it that has to be given.
+fn announce(folders: &Folders, port: u16) -> Option<outrigger_server::Announced> {
+    outrigger_server::announce(&folders.data, port)
+        .inspect_err(|error| {
+            tracing::warn!("[server] `attach` will need the password: {error}");
+        })
+        .ok()
+}
+
+/// The password of the environment, else the kept one; true when it is that.
+fn login(env: &BTreeMap<String, String>, folders: &Folders) -> Result<(Login, bool), Failure> {
+    let of = |name: &str| env.get(name).filter(|value| !value.is_empty()).cloned();
+    let username = of("OPENCODE_SERVER_USERNAME").unwrap_or_else(|| USERNAME.to_owned());
+    let (password, made) = match of("OPENCODE_SERVER_PASSWORD") {
+        Some(password) => (password, false),
+        None => {
+            let kept = outrigger_server::keep_password(&folders.data).map_err(|error| {
+                let file = outrigger_server::password_file(&folders.data);
+                let message = format!("cannot keep a password in {}: {error}", file.display());
+                let hint = "set OPENCODE_SERVER_PASSWORD";
+                Failure::new("serve.password", message, Some(hint.into()))
+            })?;
+            (kept, true)
+        }
+    };
+    Ok((Login { username, password }, made))
+}
+
+/// A configuration that cannot be read costs what it says of the server; whoever asks for something is told of it.
+fn network(args: &ServeArgs, directory: &Path, env: &BTreeMap<String, String>) -> Network {
+    let global = Boot::new(directory.to_path_buf(), env.clone()).load_global();
+    let global = global.unwrap_or_else(|error| {
+        tracing::warn!("[server] {error}; `server` of the configuration has no effect");
+        serde_json::Value::Null
+    });
+    Network::of(args, &global)
+}
+
+fn cannot_listen(network: &Network, error: &std::io::Error) -> Failure {
+    let port = network
+        .port
+        .map_or_else(String::new, |port| format!(" port {port}"));
+    Failure::new(
+        "serve.port",
+        format!("cannot listen on {}{port}: {error}", network.hostname),
+        Some("choose another with --port, or leave it out for any that is free".into()),
+    )
+}
+
+/// The name that this program was called by, when that is the reference's: its SDK starts `opencode serve` and waits for a
+/// line that begins so.
+fn name() -> &'static str {
+    let called = std::env::args_os().next().map(PathBuf::from);
+    let called = called.as_deref().and_then(Path::file_name);
+    if called.is_some_and(|name| name == "opencode") {
+        "opencode"
+    } else {
+        "outrigger"
+    }
+}

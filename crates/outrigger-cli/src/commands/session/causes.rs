@@ -1,0 +1,55 @@
+//! Who caused the messages and tool calls of a session, where that was not the user and the model alone.
+
+use std::collections::BTreeMap;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::merged::ConversationMessage;
+use outrigger_protocol::message::MessageInfo;
+use outrigger_protocol::provenance::Provenance;
+use outrigger_store::{Scope, Store, StoreError};
+
+use crate::terminal::Paint;
+
+/// By the identifier of a part of a message, or of a call.
+#[derive(Default)]
+pub(crate) struct Causes(BTreeMap<String, Provenance>);
+
+impl Causes {
+    /// Those of a session, with its events.
+    pub(crate) fn of(
+        store: &Store,
+        session: &SessionId,
+        events: &[Event],
+    ) -> Result<Self, StoreError> {
+        let mut messages = BTreeMap::new();
+        let mut causes = BTreeMap::new();
+        for event in events {
+            match event {
+                Event::MessageUpdated { info, .. } => {
+                    if let MessageInfo::User(user) = info.as_ref() {
+                        messages.insert(user.id.clone(), user.provenance.clone());
+                    }
+                }
+                Event::PartUpdated { part, .. } => {
+                    let sent = messages.get(&part.message_id).cloned();
+                    causes.extend(sent.map(|it| (part.id.0.clone(), it)));
+                }
+                _ => {}
+            }
+        }
+        let calls = store.tools(Scope::Session(session))?.into_iter();
+        causes.extend(calls.map(|tool| (tool.call.call_id.0, tool.provenance)));
+        causes.retain(|_, causes| !causes.is_plain());
+        Ok(Self(causes))
+    }
+
+    /// A line about a message; nothing where there is nothing to say.
+    pub(crate) fn line(&self, message: &ConversationMessage, paint: Paint) -> String {
+        let call = message.metadata.get("tool_use_id");
+        let call = call.and_then(serde_json::Value::as_str);
+        let causes = self.0.get(call.unwrap_or(&message.id));
+        let line = causes.map(|causes| format!("{}\n", paint.dim(&format!("  by: {causes}"))));
+        line.unwrap_or_default()
+    }
+}

@@ -1,0 +1,140 @@
+//! `outrigger session`.
+
+mod causes;
+pub(crate) mod conversation;
+pub(crate) mod stored;
+
+use std::path::Path;
+
+use outrigger_agent::{Place, replay};
+use outrigger_protocol::session::Session;
+use outrigger_store::{SessionFilter, Store};
+use serde_json::json;
+
+use self::conversation::conversation;
+use self::stored::{find, of_place, open};
+use crate::args::{Global, SessionCommand};
+use crate::failure::Failure;
+use crate::terminal::progress::Line;
+use crate::terminal::{Paint, name, out};
+
+/// Runs the command. No plugin is started for it.
+pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    if let SessionCommand::Salvage { into } = &command {
+        let report = outrigger_store::salvage(&boot.folders.store(), into)?;
+        out(&format!("{report}\n"));
+        return Ok(0);
+    }
+    let place = Place::find(&boot.directory);
+    let store = open(&boot)?;
+    match command {
+        SessionCommand::List { all, json } => list(&store, &place, all, json),
+        SessionCommand::Show { id } => show(&store, &find(&store, &place, id)?),
+        SessionCommand::Export { id } => {
+            let session = find(&store, &place, id)?;
+            let messages = store.messages(&session.id)?;
+            let text =
+                serde_json::to_string_pretty(&json!({ "info": session, "messages": messages }))
+                    .unwrap_or_default();
+            out(&format!("{text}\n"));
+            Ok(0)
+        }
+        SessionCommand::Delete { id } => {
+            delete(&store, &boot.folders.data, &find(&store, &place, Some(id))?).await
+        }
+        SessionCommand::Verify { id, all } => verify(&store, &place, id, all),
+        SessionCommand::Salvage { .. } => Ok(0),
+    }
+}
+
+fn date(ms: u64) -> String {
+    let time =
+        jiff::Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(0)).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M")
+        .to_string()
+}
+
+fn list(store: &Store, place: &Place, all: bool, as_json: bool) -> Result<u8, Failure> {
+    let sessions = if all {
+        store.sessions(&SessionFilter {
+            roots_only: true,
+            ..SessionFilter::default()
+        })?
+    } else {
+        of_place(store, place, None)?
+    };
+    if as_json {
+        out(&format!(
+            "{}\n",
+            serde_json::to_string_pretty(&sessions).unwrap_or_default()
+        ));
+        return Ok(0);
+    }
+    for session in sessions {
+        let folder = if all {
+            format!("  {}", name(&session.directory))
+        } else {
+            String::new()
+        };
+        out(&format!(
+            "{}  {}  {}{folder}\n",
+            session.id,
+            date(session.time.updated),
+            name(&session.title)
+        ));
+    }
+    Ok(0)
+}
+
+fn show(store: &Store, session: &Session) -> Result<u8, Failure> {
+    let paint = Paint::for_stdout();
+    out(&format!(
+        "{}  {}\n{}\n\n",
+        session.id,
+        name(&session.title),
+        paint.dim(&name(&session.directory))
+    ));
+    out(&conversation(store, session, paint)?);
+    Ok(0)
+}
+
+async fn delete(store: &Store, data: &Path, session: &Session) -> Result<u8, Failure> {
+    outrigger_agent::delete_session(store, data, &session.id).await?;
+    out(&format!("deleted {}\n", session.id));
+    Ok(0)
+}
+
+fn verify(store: &Store, place: &Place, id: Option<String>, all: bool) -> Result<u8, Failure> {
+    let sessions = match id {
+        Some(id) => vec![find(store, place, Some(id))?],
+        None if all => store.sessions(&SessionFilter {
+            roots_only: true,
+            ..SessionFilter::default()
+        })?,
+        None => of_place(store, place, None)?,
+    };
+    let (mut turns, mut steps) = (0, 0);
+    let mut queue = sessions;
+    while let Some(session) = queue.pop() {
+        queue.extend(store.children(&session.id)?);
+        for turn in store.last_turns(&session.id, usize::MAX)? {
+            steps += replay(store, &turn.turn)?.steps;
+            turns += 1;
+        }
+    }
+    let chain = store.verify_chain()?;
+    if let Some((seq, fault)) = chain.faults.first() {
+        return Err(Failure::new(
+            "store.chain",
+            format!("record {seq} of the log is not what was written: {fault:?}"),
+            None,
+        ));
+    }
+    out(&format!(
+        "{turns} turns, {steps} steps replay to the recorded effects; {} records, hash chain intact\n",
+        chain.rows
+    ));
+    Ok(0)
+}

@@ -1,0 +1,52 @@
+//! Sessions of the store, for commands that start no agent.
+
+use outrigger_agent::{Boot, Place};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::session::Session;
+use outrigger_store::{SessionFilter, Store};
+
+use crate::failure::Failure;
+
+/// The store, if there is one.
+pub(crate) fn open(boot: &Boot) -> Result<Store, Failure> {
+    let path = boot.folders.store();
+    if !path.exists() {
+        return Err(Failure::new(
+            "store.none",
+            format!("there is no store at {} yet", path.display()),
+            Some("the first `outrigger run` makes it".into()),
+        ));
+    }
+    Ok(Store::open(&path)?.0)
+}
+
+/// The sessions of a folder, the latest first.
+pub(super) fn of_place(
+    store: &Store,
+    place: &Place,
+    limit: Option<usize>,
+) -> Result<Vec<Session>, Failure> {
+    let directory = Some(place.directory.to_string_lossy().into_owned());
+    Ok(store.sessions(&SessionFilter {
+        directory,
+        roots_only: true,
+        limit,
+        ..SessionFilter::default()
+    })?)
+}
+
+/// The session of that id, else the latest one of the folder.
+pub(crate) fn find(store: &Store, place: &Place, id: Option<String>) -> Result<Session, Failure> {
+    let found = match &id {
+        Some(id) => store.session(&SessionId(id.clone()))?,
+        None => of_place(store, place, Some(1))?.into_iter().next(),
+    };
+    found.ok_or_else(|| match id {
+        Some(id) => outrigger_agent::AgentError::NoSession(id).into(),
+        None => Failure::new(
+            "agent.no_session",
+            format!("there is no session in {} yet", place.directory.display()),
+            None,
+        ),
+    })
+}

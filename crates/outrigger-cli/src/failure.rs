@@ -1,0 +1,121 @@
+//! What ends a command, as people and programs read it.
+
+use std::process::ExitCode;
+
+use outrigger_agent::AgentError;
+use outrigger_protocol::id::SessionId;
+use serde_json::json;
+
+use crate::args::Format;
+use crate::exit;
+use crate::terminal;
+use crate::terminal::{json_line, out};
+
+/// What ends a command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: String,
+    message: String,
+    hint: Option<String>,
+    exit: u8,
+    session: Option<SessionId>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: &str, message: impl Into<String>, hint: Option<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            hint,
+            exit: exit::FAILED,
+            session: None,
+        }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>, hint: Option<String>) -> Self {
+        Self {
+            exit: exit::USAGE,
+            ..Self::new("cli.usage", message, hint)
+        }
+    }
+
+    /// The same with another exit code.
+    pub(crate) fn exiting(self, exit: u8) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// Whether it has this code.
+    pub(crate) fn is(&self, code: &str) -> bool {
+        self.code == code
+    }
+
+    /// As people read it: what failed, its code, and what to do.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("error: {} [{}]\n", self.message, self.code);
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("  hint: {hint}\n"));
+        }
+        text
+    }
+
+    /// The session in which it failed.
+    pub(crate) fn in_session(self, id: &SessionId) -> Self {
+        Self {
+            session: Some(id.clone()),
+            ..self
+        }
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        let code = error.code();
+        let exit = if code.starts_with("config.") {
+            exit::USAGE
+        } else if matches!(error, AgentError::StrictPlugins { .. }) {
+            exit::PLUGINS
+        } else {
+            exit::FAILED
+        };
+        Self {
+            exit,
+            ..Self::new(code, error.to_string(), error.hint())
+        }
+    }
+}
+
+impl From<outrigger_agent::LoginError> for Failure {
+    fn from(error: outrigger_agent::LoginError) -> Self {
+        let hint = match &error {
+            outrigger_agent::LoginError::Plugin(error) => error.hint(),
+            _ => None,
+        };
+        Self::new(error.code(), error.to_string(), hint)
+    }
+}
+
+impl From<outrigger_models::CredentialError> for Failure {
+    fn from(error: outrigger_models::CredentialError) -> Self {
+        AgentError::from(error).into()
+    }
+}
+
+impl From<outrigger_store::StoreError> for Failure {
+    fn from(error: outrigger_store::StoreError) -> Self {
+        AgentError::from(error).into()
+    }
+}
+
+/// Prints a failure: what failed, its code, and what to do. A program that reads `--format json` gets it as a line, too.
+pub(crate) fn fail(failure: &Failure, format: Format) -> ExitCode {
+    if format == Format::Json {
+        let mut data = json!({ "message": failure.message, "code": failure.code });
+        if let (Some(data), Some(hint)) = (data.as_object_mut(), &failure.hint) {
+            data.insert("hint".into(), json!(hint));
+        }
+        let body = json!({ "error": { "name": "UnknownError", "data": data } });
+        out(&json_line("error", failure.session.as_ref(), body));
+    }
+    terminal::err(&failure.text());
+    ExitCode::from(failure.exit)
+}

@@ -1,0 +1,36 @@
+//! The log.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Global, LogLevel};
+use crate::terminal;
+
+/// Sends the log to standard error: warnings always, more on request (`--print-logs`, `--log-level`, `OUTRIGGER_LOG`).
+pub(crate) fn init(global: &Global) {
+    let level = match global.log_level {
+        Some(LogLevel::Debug) => "debug",
+        Some(LogLevel::Info) => "info",
+        Some(LogLevel::Warn) => "warn",
+        Some(LogLevel::Error) => "error",
+        None if global.print_logs => "info",
+        None => "warn",
+    };
+    // What keeps a plugin from running is shown by whoever loads it (`progress`).
+    let registry = if level == "warn" { "error" } else { level };
+    let fallback = format!(
+        "warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_mcp={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level},plugin::perf={level},plugin::seq={level}"
+    );
+    let filter =
+        EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| terminal::Log)
+        .with_target(false)
+        .with_ansi(false);
+    if global.print_logs || global.log_level.is_some() {
+        log.init();
+    } else {
+        // A warning between the lines of an answer is for the person who reads them, not for a log file.
+        log.without_time().init();
+    }
+}

@@ -1,0 +1,13 @@
+//! The terminal: what is printed there, and what is read from it.
+
+pub(crate) mod download;
+mod json;
+mod output;
+mod paint;
+pub(crate) mod progress;
+pub(crate) mod prompt;
+pub(crate) mod transcript;
+
+pub(crate) use self::json::json_line;
+pub(crate) use self::output::*;
+pub(crate) use self::paint::Paint;

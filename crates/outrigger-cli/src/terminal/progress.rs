@@ -1,0 +1,246 @@
+//! What is going on, while it goes on: one line at the bottom of the terminal, gone when there is something to read.
+//!
+//! Without a terminal nothing moves; only what takes long and what failed is said, each once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use outrigger_plugins::{Fetched, Progress, Stage};
+
+use crate::terminal::download::Fetching;
+use crate::terminal::{self, name};
+use crate::terminal::{Paint, err};
+
+/// A plugin that takes longer than this to load is named on screen (C5).
+const SLOW_PLUGIN: Duration = Duration::from_secs(1);
+
+/// How often the line is drawn.
+const TICK: Duration = Duration::from_millis(250);
+
+#[derive(Default)]
+struct State {
+    /// Plugins that are being loaded, with the stage and since when.
+    loading: BTreeMap<String, (Stage, Instant)>,
+    named: Vec<String>,
+    /// What is being installed, by plugin.
+    fetching: BTreeMap<String, Fetching>,
+    /// What the turn waits for.
+    waiting: Option<(String, Instant)>,
+    shown: bool,
+    /// Somebody draws it.
+    ticking: bool,
+}
+
+impl State {
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            terminal::last_line("");
+        }
+    }
+
+    /// What the line says. What is being fetched is told first: the rest waits for it.
+    fn text(&self, now: Instant) -> Option<String> {
+        if let Some(fetching) = self.fetching.values().next() {
+            return Some(fetching.bar(now));
+        }
+        let (what, since) = self.waiting.as_ref()?;
+        let seconds = (now - *since).as_secs();
+        (seconds > 0).then(|| format!("{what} {seconds} s"))
+    }
+}
+
+/// The line. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Line {
+    state: Arc<Mutex<State>>,
+    terminal: bool,
+}
+
+impl Line {
+    /// A line on standard error.
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Arc::default(),
+            terminal: terminal::err_is_terminal(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How far a plugin is. Installing takes long and failing matters: both are said; the rest is for the log.
+    pub(crate) fn plugin(&self, progress: Progress) {
+        let paint = Paint::for_stderr();
+        let Progress {
+            plugin,
+            spec,
+            stage,
+            cause,
+            mention,
+            guards,
+            fetched,
+        } = progress;
+        if let Some(fetched) = fetched {
+            return self.came(&plugin, fetched);
+        }
+        match stage {
+            Stage::Installing => self.say(&paint.dim(&format!("~ installing {} …\n", name(&spec)))),
+            Stage::Failed | Stage::Off => {
+                let cause = cause
+                    .map(|c| format!("{} (while {})", c.message, c.at))
+                    .unwrap_or_default();
+                let without = without(&guards);
+                self.say(&format!(
+                    "{} plugin {} {stage}: {cause}{without}\n",
+                    paint.bad("!"),
+                    name(&plugin)
+                ));
+            }
+            // What guards something is refused without it, so it is no secret why.
+            Stage::Skipped if mention || !guards.is_empty() => {
+                let (message, hint) = cause.map(|it| (it.message, it.hint)).unwrap_or_default();
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                let without = without(&guards);
+                self.say(&format!("{} {message}{hint}{without}\n", paint.bad("!")));
+            }
+            // The log has it.
+            _ => {}
+        }
+        let mut state = self.state();
+        if stage == Stage::Installing {
+            let fetching = Fetching::new(&spec, Instant::now());
+            state.fetching.insert(plugin.clone(), fetching);
+            if !state.ticking && state.fetching.len() == 1 {
+                self.tick_while_fetching();
+            }
+        } else if state.fetching.remove(&plugin).is_some() {
+            // At once: what the command prints next does not know of the line.
+            state.erase();
+        }
+        if matches!(
+            stage,
+            Stage::Installed | Stage::Starting | Stage::Initialised
+        ) {
+            state.loading.insert(plugin, (stage, Instant::now()));
+        } else {
+            state.loading.remove(&plugin);
+        }
+    }
+
+    /// For commands that keep no line: what is fetched takes long.
+    fn tick_while_fetching(&self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let line = self.clone();
+        runtime.spawn(async move {
+            let mut interval = tokio::time::interval(TICK);
+            while !line.state().fetching.is_empty() {
+                interval.tick().await;
+                line.tick();
+            }
+            line.clear();
+        });
+    }
+
+    fn came(&self, plugin: &str, fetched: Fetched) {
+        if let Some(fetching) = self.state().fetching.get_mut(plugin) {
+            fetching.came(fetched);
+        }
+    }
+
+    /// The turn waits for this from now on; `None`: for nothing.
+    pub(crate) fn wait_for(&self, what: Option<&str>) {
+        let mut state = self.state();
+        state.waiting = what.map(|what| (what.to_owned(), Instant::now()));
+    }
+
+    /// Takes the line away, prints, and lets the next tick put it back.
+    pub(crate) fn say(&self, text: &str) {
+        self.clear();
+        err(text);
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        self.state().erase();
+    }
+
+    /// Draws it; called a few times a second.
+    pub(crate) fn tick(&self) {
+        let mut state = self.state();
+        let now = Instant::now();
+        let slow: Vec<String> = state
+            .loading
+            .iter()
+            .filter(|(name, (_, since))| now - *since > SLOW_PLUGIN && !state.named.contains(name))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in slow {
+            // Or it would stand behind what moves.
+            state.erase();
+            err(&Paint::for_stderr().dim(&format!(
+                "~ waiting for plugin {} …\n",
+                terminal::name(&name)
+            )));
+            state.named.push(name);
+        }
+        if !self.terminal {
+            for fetching in state.fetching.values_mut() {
+                if let Some(line) = fetching.line(now) {
+                    err(&Paint::for_stderr().dim(&format!("~ {line}\n")));
+                }
+            }
+            return;
+        }
+        let Some(text) = state.text(now) else {
+            return;
+        };
+        terminal::last_line(&Paint::for_stderr().dim(&format!("~ {}", name(&text))));
+        state.shown = true;
+    }
+
+    /// Ticks until the guard is dropped.
+    pub(crate) fn run(&self) -> Ticking {
+        self.state().ticking = true;
+        let line = self.clone();
+        let task = tokio::spawn(async move {
+            let mut interval = tokio::time::interval(TICK);
+            loop {
+                interval.tick().await;
+                line.tick();
+            }
+        });
+        Ticking {
+            task,
+            line: self.clone(),
+        }
+    }
+}
+
+/// What a guard that is not there means.
+fn without(guards: &[String]) -> String {
+    match guards.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; without it {} is refused (fail_closed)",
+            guards.join(", ")
+        ),
+    }
+}
+
+/// Keeps the line alive.
+pub(crate) struct Ticking {
+    task: tokio::task::JoinHandle<()>,
+    line: Line,
+}
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.line.state().ticking = false;
+        self.line.clear();
+    }
+}

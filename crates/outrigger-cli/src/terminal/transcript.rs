@@ -1,0 +1,251 @@
+//! Messages of the conversation as lines for people.
+
+use outrigger_kernel::merge::details;
+use outrigger_protocol::merged::{ConversationMessage, Details};
+use serde_json::Value;
+use similar::TextDiff;
+
+use crate::terminal;
+use crate::terminal::paint::Paint;
+
+/// Lines of a tool's output that are shown; the model gets more, the session keeps all.
+const SHOWN_LINES: usize = 40;
+
+/// A message about a tool: a start, a result, or both merged into one.
+pub(crate) fn is_tool(message: &ConversationMessage) -> bool {
+    matches!(
+        message.message_type.as_str(),
+        "tool_execution" | "tool_use" | "tool_result"
+    )
+}
+
+/// A message about a tool as lines for people (E6, in a terminal). Paths in the project are shortened.
+pub(crate) fn tool_text(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
+    if message.message_type == "tool_execution" {
+        merged(message, paint, directory)
+    } else {
+        half(message, paint, directory)
+    }
+}
+
+/// A start without its result or a result without its start (E5), as it is.
+fn half(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
+    let field = |key: &str| message.metadata.get(key);
+    let name = terminal::name(field("tool_name").and_then(Value::as_str).unwrap_or("tool"));
+    let shorten = |text: &str| shorten(text, directory);
+    if message.message_type == "tool_use" {
+        let input = field("input").map(ToString::to_string).unwrap_or_default();
+        return format!("{} {name} {}\n", paint.bold("▸"), shorten(&input));
+    }
+    let output = field("output")
+        .and_then(Value::as_str)
+        .unwrap_or(&message.content);
+    if field("is_error").and_then(Value::as_bool) == Some(true) {
+        return format!(
+            "{} {name} failed\n{} {}\n",
+            paint.bad("✗"),
+            paint.bad("Error:"),
+            shorten(output)
+        );
+    }
+    format!("{} {name}\n{}", paint.bold("◂"), shorten(&clip(output)))
+}
+
+fn shorten(text: &str, directory: &str) -> String {
+    text.replace(&format!("{}/", directory.trim_end_matches('/')), "")
+}
+
+fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
+    let field = |key: &str| message.metadata.get(key);
+    let name = terminal::name(field("tool_name").and_then(Value::as_str).unwrap_or("tool"));
+    let input = |key: &str| {
+        field("input")
+            .and_then(|i| i.get(key))
+            .and_then(Value::as_str)
+    };
+    let shorten = |text: &str| shorten(text, directory);
+    let time = field("duration_ms").and_then(Value::as_u64).unwrap_or(0);
+    let time = paint.dim(&format!("  {time} ms"));
+    if field("is_error").and_then(Value::as_bool) == Some(true) {
+        let why = field("output").and_then(Value::as_str).unwrap_or("failed");
+        let what = input("command")
+            .or_else(|| input("filePath"))
+            .or_else(|| input("pattern"))
+            .unwrap_or_default();
+        return format!(
+            "{} {name} {} failed{time}\n{} {}\n",
+            paint.bad("✗"),
+            terminal::question(&shorten(what)),
+            paint.bad("Error:"),
+            shorten(why)
+        );
+    }
+    match details(message) {
+        Some(Details::CommandOutput {
+            stdout,
+            stderr,
+            exit_code,
+        }) => {
+            let code = match exit_code {
+                Some(0) => String::new(),
+                Some(code) => paint.bad(&format!("  exit {code}")),
+                None => paint.bad("  killed"),
+            };
+            let output = clip(&format!("{stdout}{stderr}"));
+            format!(
+                "{} {}{code}{time}\n{output}",
+                paint.bold("$"),
+                terminal::question(input("command").unwrap_or(&name))
+            )
+        }
+        Some(Details::Diff {
+            old_content,
+            new_content,
+            ..
+        }) => {
+            format!(
+                "{} {}{time}\n{}",
+                paint.bold("←"),
+                terminal::name(&shorten(&message.content)),
+                diff(&old_content, &new_content, paint)
+            )
+        }
+        Some(Details::FileList { files }) => {
+            let count = files.len();
+            let what = terminal::name(input("pattern").unwrap_or_default());
+            let noun = if count == 1 { "file" } else { "files" };
+            format!(
+                "{} {name} \"{what}\" {}{time}\n",
+                paint.bold("✱"),
+                paint.dim(&format!("{count} {noun}"))
+            )
+        }
+        None if message.content.starts_with("Read ") => {
+            format!(
+                "{} {}{time}\n",
+                paint.bold("→"),
+                terminal::name(&shorten(&message.content))
+            )
+        }
+        None => {
+            let input = field("input").map(ToString::to_string).unwrap_or_default();
+            let output = clip(field("output").and_then(Value::as_str).unwrap_or_default());
+            format!(
+                "{} {name} {}{time}\n{}",
+                paint.bold("⚙"),
+                shorten(&input),
+                shorten(&output)
+            )
+        }
+    }
+}
+
+fn clip(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut shown: String = lines
+        .iter()
+        .take(SHOWN_LINES)
+        .flat_map(|line| [*line, "\n"])
+        .collect();
+    if lines.len() > SHOWN_LINES {
+        shown.push_str(&format!("… {} more lines\n", lines.len() - SHOWN_LINES));
+    }
+    shown
+}
+
+/// The hunks of a unified diff; the file is named above them.
+fn diff(old: &str, new: &str, paint: Paint) -> String {
+    let text = TextDiff::from_lines(old, new)
+        .unified_diff()
+        .context_radius(3)
+        .to_string();
+    clip(&text)
+        .lines()
+        .map(|line| match line.chars().next() {
+            Some('+') => paint.good(line) + "\n",
+            Some('-') => paint.bad(line) + "\n",
+            _ => format!("{line}\n"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn message(metadata: Value, content: &str) -> ConversationMessage {
+        ConversationMessage {
+            id: "prt_1-merged".into(),
+            role: "assistant".into(),
+            message_type: "tool_execution".into(),
+            content: content.into(),
+            timestamp: 1,
+            metadata: metadata.as_object().cloned().unwrap_or_default(),
+        }
+    }
+
+    #[test]
+    fn tool_messages_as_people_see_them() {
+        let shell = message(
+            json!({"tool_name":"bash","input":{"command":"ls"},"is_error":false,"duration_ms":5,
+            "details":{"type":"commandOutput","data":{"stdout":"a\nb\n","stderr":"","exitCode":2}}}),
+            "bash completed",
+        );
+        let edit = message(
+            json!({"tool_name":"edit","input":{"filePath":"/p/a.txt"},"is_error":false,"duration_ms":1,
+            "details":{"type":"diff","data":{"oldContent":"one\ntwo\n","newContent":"one\n2\n","path":"/p/a.txt"}}}),
+            "Updated /p/a.txt",
+        );
+        let failed = message(
+            json!({"tool_name":"read","input":{"filePath":"/p/x"},"output":"File not found: /p/x","is_error":true,"duration_ms":0}),
+            "x",
+        );
+        let text: String = [shell, edit, failed]
+            .iter()
+            .map(|m| tool_text(m, Paint::off(), "/p"))
+            .collect();
+        insta::assert_snapshot!(text, @r"
+        $ ls  exit 2  5 ms
+        a
+        b
+        ← Updated a.txt  1 ms
+         -1,2 +1,2 
+         one
+        -two
+        +2
+        ✗ read x failed  0 ms
+        Error: File not found: x
+        ");
+    }
+
+    #[test]
+    fn starts_and_results_apart() {
+        let input = json!({ "filePath": "/p/a.txt" });
+        let half = |kind: &str, metadata| ConversationMessage {
+            message_type: kind.into(),
+            ..message(metadata, "read")
+        };
+        let start = half("tool_use", json!({ "tool_name": "read", "input": input }));
+        let result = half(
+            "tool_result",
+            json!({ "tool_name": "read", "output": "one\ntwo", "is_error": false }),
+        );
+        let failed = half(
+            "tool_result",
+            json!({ "tool_name": "read", "output": "no /p/a.txt", "is_error": true }),
+        );
+        let text: String = [start, result, failed]
+            .iter()
+            .map(|m| tool_text(m, Paint::off(), "/p"))
+            .collect();
+        insta::assert_snapshot!(text, @r#"
+        ▸ read {"filePath":"a.txt"}
+        ◂ read
+        one
+        two
+        ✗ read failed
+        Error: no a.txt
+        "#);
+    }
+}
