@@ -23,7 +23,6 @@ pub use boot::reviews::{review_options, verify_options};
 pub use boot::settings_file::{read_settings, write_grant, write_settings};
 pub use boot::start::{policies, setup_plugins};
 pub use bus::{Bus, Sink};
-pub use compaction::ask::Compact;
 pub use error::AgentError;
 pub use ids::now;
 pub use outrigger_config::TRUST_PROJECT;
@@ -37,20 +36,23 @@ pub use outrigger_workspace::snapshot::SnapshotError;
 pub use outrigger_workspace::{Folders, Place};
 pub use permission::answering::Answering;
 pub use permission::trust::{allow_settings, count_settings, distrust_folder, trust_folder};
-pub use plugin_api::auth::LoginError;
 pub use plugin_api::command_hooks::AllowedHooks;
 pub use plugin_api::plugin_admission::{plugin_snapshot, runs_bundled};
+pub use plugin_api::providers::auth::LoginError;
+pub use plugin_api::sdk_service::SdkService;
 pub use plugin_api::startup_api::{LogLine, health};
+pub use prompt::command_info::{CommandInfo, CommandSource};
 pub use session::drain::Working;
 pub use session::listing::View;
 pub use session::projects::ProjectPatch;
 pub use session::sessions::{NewSession, delete_session};
 pub use session::shell::ShellInput;
-pub use state::{Agent, CommandInfo, CommandSource, SdkService};
+pub use state::Agent;
 pub use tools::lsp::LspStatus;
 pub use tools::mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     servers_of_skills, tokens as mcp_tokens,
 };
+pub use turn::effects::structured::check_format;
 pub use turn::replay::{Replayed, replay};
-pub use turn::structured::check_format;
+pub use turn::request::Compact;

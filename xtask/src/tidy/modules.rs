@@ -14,7 +14,6 @@ const MAX_SIBLINGS: usize = 15;
 
 /// Cycles that are still larger, by crate: the size of the largest.
 const OLD_CYCLES: &[(&str, usize)] = &[
-    ("outrigger-agent", 27),
     ("outrigger-config", 8),
     ("outrigger-plugins", 41),
     ("outrigger-protocol", 9),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,11 +22,19 @@ use crate::boot::options::{Boot, Shared, describe};
 use crate::bus::Bus;
 use crate::error::AgentError;
 use crate::ids::now;
-use crate::permission::ask::Questions;
 use crate::plugin_api::host_bridge::Bridge;
 use crate::prompt::command::BUNDLED;
-use crate::session::sessions::Sessions;
-use crate::state::{Agent, CommandInfo, Inner};
+use crate::prompt::command_info::CommandInfo;
+use crate::state::deferred_events::DeferredEvents;
+use crate::state::logins::WaitingLogins;
+use crate::state::message_changes::MessageChanges;
+use crate::state::notifications::Notifications;
+use crate::state::questions::{Questions, UserQuestions};
+use crate::state::session_locks::SessionLocks;
+use crate::state::turns::Turns;
+use crate::state::waiting::WaitingPrompts;
+use crate::state::{Agent, Inner};
+use crate::tools::mcp::skill_servers::{GRACE, SkillServers};
 
 impl Agent {
     /// Starts an agent. Plugins that fail are listed with their cause and cost nothing else.
@@ -106,7 +113,7 @@ impl Agent {
         .await;
         if let Err(error) = crate::boot::strict::check(&boot, &config, &plugins) {
             plugins.dispose(Duration::from_secs(5)).await;
-            mcp.shutdown(crate::tools::mcp::GRACE).await;
+            mcp.shutdown(GRACE).await;
             if let Some(settled) = &settled {
                 settled.end().await;
             }
@@ -150,7 +157,7 @@ impl Agent {
             crate::plugin_api::plugin_contributions::providers(&config.config.provider, &boxes);
         let models = Models::new(model_options);
         for (provider, plugin) in speakers {
-            let speaker = crate::plugin_api::auth::speaker(&plugins, &plugin);
+            let speaker = crate::plugin_api::providers::auth::speaker(&plugins, &plugin);
             models.overlay(&provider, |overlay| overlay.speaker = Some(speaker));
         }
         let artifacts = boot.folders.data.join("tool-output");
@@ -190,7 +197,8 @@ impl Agent {
         );
         let env = crate::tools::lsp::environment(&boot);
         let formatters_spawner = crate::tools::tool_hosts::spawner(&boxed, &config, &store);
-        let inner = Inner {
+        let inner = Arc::new_cyclic(|this| Inner {
+            this: this.clone(),
             user_rules,
             boxes,
             lsp: crate::tools::lsp::new(&config, &place, &boxed, &env),
@@ -203,7 +211,7 @@ impl Agent {
             snapshots,
             settled,
             shell: options,
-            waiting: crate::turn::queue::Waiting::default(),
+            waiting: WaitingPrompts::default(),
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config, &skills, &boot.folders),
             anchor: outrigger_sandbox::Anchor::hold(&place.directory)
@@ -230,44 +238,34 @@ impl Agent {
             answering: boot.answering,
             questions: Questions::default(),
             ptys: outrigger_workspace::terminals::Ptys::default(),
-            user_questions: crate::permission::user_questions::UserQuestions::default(),
-            approvals: Mutex::default(),
+            user_questions: UserQuestions::default(),
             told_instructions: Mutex::default(),
             left_out: Mutex::default(),
-            sessions: Sessions::default(),
-            running: Mutex::default(),
-            retrying: Mutex::default(),
-            steering: Mutex::default(),
-            rewritten: crate::session::edit::Rewritten::default(),
-            closing: AtomicBool::new(false),
-            retired: AtomicBool::new(false),
-            at_work: AtomicUsize::new(0),
-            waiting_logins: crate::session::drain::WaitingLogins::default(),
-            hurry: AtomicBool::new(false),
-            with_plugins: Mutex::default(),
+            session_locks: SessionLocks::default(),
+            turns: Turns::default(),
+            message_changes: MessageChanges::default(),
+            waiting_logins: WaitingLogins::default(),
             background: crate::boot::background::Background::default(),
-            told: crate::plugin_api::hook_notifications::Told::default(),
+            notifications: Notifications::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
-            steps: crate::permission::audit::Steps::default(),
             providers: tokio::sync::OnceCell::new(),
             logins: Mutex::default(),
             plugins,
             mcp,
             mcp_waiting,
-            skill_servers: crate::tools::mcp::SkillServers::default(),
-            late: crate::plugin_api::deferred_events::Late::default(),
+            skill_servers: SkillServers::default(),
+            deferred: DeferredEvents::default(),
             admitted,
-            bridge: Arc::clone(&bridge),
+            plugin_calls: bridge.calls(),
             config,
-        };
-        let inner = Arc::new(inner);
+        });
         bridge.connect(&inner);
         inner.hooks_ran(configured);
-        crate::plugin_api::plugin_tools::register(&inner, &bridge);
+        crate::plugin_api::plugin_tools::register(&inner);
         crate::tools::mcp::bind(&inner).await;
         crate::plugin_api::capability_grants::narrow(&inner);
-        crate::plugin_api::capability_grants::bind(&inner, &boot.env);
+        crate::plugin_api::contract_routes::bind(&inner, &boot.env);
         crate::tools::lsp::bind(&inner);
         crate::boot::notices::bind(&inner, notices);
         crate::boot::notices::failed(&inner);

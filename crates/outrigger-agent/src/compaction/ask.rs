@@ -1,93 +1,18 @@
 //! A compaction on demand: by a client, by `/compact`, or by a plugin in the middle of a turn.
 
-use outrigger_kernel::turn::Turn;
 use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, UserMessage};
-use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::{PromptInput, Session};
-use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
-use outrigger_workspace::sync::lock;
-use tokio::sync::{mpsc, oneshot};
+use outrigger_protocol::turn::{Begin, TurnOutcome};
+use tokio::sync::oneshot;
 
-use super::{has_text, history::Active};
+use super::history::Active;
+use super::plan::has_text;
 use crate::error::AgentError;
-use crate::state::{Agent, Inner};
-use crate::turn::drive::Msg;
-use crate::turn::turns::Start;
-
-/// What a compaction is asked for with.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compact {
-    /// Model of the conversation from here on, and of the summary unless the `compaction` agent has one. Absent: the
-    /// session's.
-    pub model: Option<ModelRef>,
-    /// The session goes on by itself afterwards.
-    pub auto: bool,
-    /// What the user says of the summary, such as what it must keep.
-    pub instructions: Option<String>,
-    /// Who wants it.
-    pub provenance: Provenance,
-}
-
-/// A request to a turn that runs.
-pub(crate) struct Asked {
-    compact: Compact,
-    accepted: oneshot::Sender<bool>,
-}
-
-impl Asked {
-    pub(crate) fn input(&self) -> Input {
-        Input::Compact {
-            auto: self.compact.auto,
-            model: self.compact.model.clone(),
-            instructions: self.compact.instructions.clone(),
-        }
-    }
-
-    /// Says whether the turn makes the compaction; one that is about to end does not.
-    pub(crate) fn answer(self, state: Option<&Turn>) {
-        let _ = self
-            .accepted
-            .send(state.is_some_and(Turn::has_asked_compaction));
-    }
-}
-
-/// The way to a turn that runs.
-pub(crate) type Steering = mpsc::UnboundedSender<Msg>;
-
-/// Makes a turn reachable until it is dropped.
-pub(crate) struct Steered {
-    inner: std::sync::Arc<Inner>,
-    id: SessionId,
-    own: Steering,
-}
-
-impl Steered {
-    pub(crate) fn new(inner: &std::sync::Arc<Inner>, id: &SessionId, own: &Steering) -> Self {
-        // A message that wants no reply is a turn of its own beside the running one, which stays reachable.
-        lock(&inner.steering)
-            .entry(id.clone())
-            .or_insert_with(|| own.clone());
-        Self {
-            inner: std::sync::Arc::clone(inner),
-            id: id.clone(),
-            own: own.clone(),
-        }
-    }
-}
-
-impl Drop for Steered {
-    fn drop(&mut self) {
-        let mut all = lock(&self.inner.steering);
-        if all
-            .get(&self.id)
-            .is_some_and(|other| other.same_channel(&self.own))
-        {
-            all.remove(&self.id);
-        }
-    }
-}
+use crate::state::Agent;
+use crate::turn::message::{CompactionAsk, Msg};
+use crate::turn::request::{Compact, Start};
 
 impl Agent {
     /// The command of that name is a compaction: it is no template, and the project has none of that name.
@@ -111,7 +36,7 @@ impl Agent {
         let session = self.session(id)?;
         self.can_compact(&session, &compact)?;
         if self.steer(id, &session, &compact).await {
-            let queue = self.inner.sessions.queue(id);
+            let queue = self.inner.session_locks.queue(id);
             tokio::select! {
                 _place = queue.lock() => {}
                 () = self.waits_for_plugins(id) => {}
@@ -135,7 +60,7 @@ impl Agent {
 
     /// Hands the request to the turn that runs; false when there is none, or when it is about to end.
     async fn steer(&self, id: &SessionId, session: &Session, compact: &Compact) -> bool {
-        let Some(turn) = lock(&self.inner.steering).get(id).cloned() else {
+        let Some(turn) = self.inner.turns.steering(id) else {
             return false;
         };
         let Ok(model) = self.compaction_model(session, compact) else {
@@ -146,7 +71,7 @@ impl Agent {
             model: Some(model),
             ..compact.clone()
         };
-        let message = Msg::Compact(Asked { compact, accepted });
+        let message = Msg::Compact(CompactionAsk { compact, accepted });
         turn.send(message).is_ok() && answer.await == Ok(true)
     }
 

@@ -4,8 +4,7 @@ mod answers;
 mod outside;
 mod startup;
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use outrigger_kernel::permission::evaluate_unclear;
 use outrigger_permissions::access::ask_rules;
@@ -15,12 +14,11 @@ use outrigger_permissions::approval::{ApprovalReason, Lacking};
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
-use outrigger_protocol::id::{CallId, PermissionId, PluginId, SessionId};
+use outrigger_protocol::id::{PermissionId, PluginId, SessionId};
 use outrigger_protocol::permission::{
     Action, HOOK_REASON, PermissionRequest, Reply, Rule, ToolRef,
 };
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
-use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::sync::lock;
@@ -30,10 +28,8 @@ use tokio::sync::oneshot;
 use crate::error::AgentError;
 use crate::ids;
 use crate::permission::answering::Answering;
+use crate::state::questions::{Firmness, OpenQuestion};
 use crate::state::{Agent, Inner};
-
-/// An answer, with what the user wants done instead, and who gave it.
-type Answered = (Reply, Option<String>, Actor);
 
 /// That something may be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,70 +46,6 @@ impl Allowed {
             text: "allow".to_owned(),
             by: Vec::new(),
         }
-    }
-}
-
-/// A question that waits for its answer.
-#[derive(Debug)]
-struct Waiting {
-    request: PermissionRequest,
-    /// What the rules are held against.
-    ask: PermissionAsk,
-    /// "Always" for another question does not answer it.
-    alone: bool,
-    answer: oneshot::Sender<Answered>,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Questions {
-    open: Mutex<HashMap<PermissionId, Waiting>>,
-    /// Arguments of calls that run, as they are asked about; the log has them a moment later.
-    calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
-    /// Those that only the user answers: a rule of the user's asks, or a command hook insists.
-    firm: Mutex<HashMap<PermissionId, Firmness>>,
-    /// What the user let plugins do until this program ends, by answering "always".
-    granted: Mutex<BTreeSet<(PluginId, Grant)>>,
-    /// Files that make something run later and that the user let tools change until this program ends.
-    startup: Mutex<BTreeSet<String>>,
-}
-
-/// Who may answer a question that is not everybody's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Firmness {
-    /// No command hook.
-    Asked,
-    /// No plugin either, whatever it is granted: the question is about what a plugin did.
-    Person,
-    /// The same: it is about a file that makes something run later.
-    Startup,
-}
-
-impl Questions {
-    /// A call is about to be asked about.
-    pub(crate) fn begins(&self, call: &ToolCall, input: &Value) {
-        let key = (call.session_id.clone(), call.call_id.clone());
-        lock(&self.calls).insert(key, (call.tool.clone(), input.clone()));
-    }
-
-    /// It is over.
-    pub(crate) fn over(&self, call: &ToolCall) {
-        lock(&self.calls).remove(&(call.session_id.clone(), call.call_id.clone()));
-    }
-
-    /// Tool and arguments of a call that runs.
-    pub(crate) fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
-        let key = (SessionId(session.to_owned()), CallId(call.to_owned()));
-        lock(&self.calls).get(&key).cloned()
-    }
-
-    /// Whether the user lets the plugin do this until the program ends.
-    pub(crate) fn is_granted(&self, plugin: &PluginId, grant: Grant) -> bool {
-        lock(&self.granted).contains(&(plugin.clone(), grant))
-    }
-
-    /// Whether no command hook may answer it in the user's place.
-    pub(crate) fn is_firm(&self, id: &str) -> bool {
-        lock(&self.firm).contains_key(&PermissionId(id.to_owned()))
     }
 }
 
@@ -198,7 +130,7 @@ impl Inner {
         asker: &Asker<'_>,
         ask: PermissionAsk,
     ) -> Result<Allowed, Refusal> {
-        let approvals = lock(&self.approvals).clone();
+        let approvals = lock(&self.questions.approvals).clone();
         let mut layers: Vec<&[Rule]> = asker.rules.to_vec();
         layers.push(&approvals);
         let patterns = if ask.patterns.is_empty() {
@@ -272,7 +204,7 @@ impl Inner {
             Some(ApprovalReason::Hook(_)) => Some(Firmness::Asked),
             None => by_rule.then_some(Firmness::Asked),
         };
-        let _firm = firmness.map(|firmness| Firm::new(self, &request.id, firmness));
+        let _firm = firmness.map(|firmness| self.questions.hold_firm(&request.id, firmness));
         let lacking = match insists {
             Some(ApprovalReason::Ungranted(lacking)) => Some(lacking),
             _ => None,
@@ -404,14 +336,14 @@ impl Inner {
     ) -> Result<Allowed, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
-        let waiting = Waiting {
+        let waiting = OpenQuestion {
             request: request.clone(),
             ask,
             alone,
             answer: sender,
         };
         lock(&self.questions.open).insert(request.id.clone(), waiting);
-        let mut open = OpenQuestion {
+        let mut open = Withdrawal {
             inner: self,
             request: Some(request.clone()),
         };
@@ -475,10 +407,10 @@ impl Inner {
                 pattern: pattern.clone(),
                 action: Action::Allow,
             });
-            lock(&self.approvals).extend(rules);
+            lock(&self.questions.approvals).extend(rules);
         }
-        let approvals = lock(&self.approvals).clone();
-        let covered = |Waiting { ask, alone, .. }: &Waiting| match reply {
+        let approvals = lock(&self.questions.approvals).clone();
+        let covered = |OpenQuestion { ask, alone, .. }: &OpenQuestion| match reply {
             Reply::Once => false,
             Reply::Reject => true,
             Reply::Always => !alone && self.access.action(ask, &[&approvals]) == Action::Allow,
@@ -533,28 +465,6 @@ fn with_doubt(mut metadata: Value, unclear: Option<&str>) -> Value {
     metadata
 }
 
-/// A question that no command hook answers in the user's place, while plugins are asked about it.
-struct Firm<'a> {
-    inner: &'a Inner,
-    id: PermissionId,
-}
-
-impl<'a> Firm<'a> {
-    fn new(inner: &'a Inner, id: &PermissionId, firmness: Firmness) -> Self {
-        lock(&inner.questions.firm).insert(id.clone(), firmness);
-        Self {
-            inner,
-            id: id.clone(),
-        }
-    }
-}
-
-impl Drop for Firm<'_> {
-    fn drop(&mut self) {
-        lock(&self.inner.questions.firm).remove(&self.id);
-    }
-}
-
 fn replied(request: &PermissionRequest, reply: Reply, by: Actor) -> Event {
     Event::PermissionReplied {
         session_id: request.session_id.clone(),
@@ -566,12 +476,12 @@ fn replied(request: &PermissionRequest, reply: Reply, by: Actor) -> Event {
 
 /// A question whose call was cancelled is taken back, and whoever shows it is told: behind the question itself, since
 /// storing and telling are done one after the other.
-struct OpenQuestion<'a> {
+struct Withdrawal<'a> {
     inner: &'a Arc<Inner>,
     request: Option<PermissionRequest>,
 }
 
-impl Drop for OpenQuestion<'_> {
+impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
         let Some(request) = self.request.take() else {
             return;

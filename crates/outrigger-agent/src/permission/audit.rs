@@ -1,8 +1,8 @@
 //! What the agent writes into the audit (C13) besides what the store makes of hook, tool and client records:
 //! permissions, grants, the life of plugins, started processes, and the intent of every tool call.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn};
@@ -12,28 +12,11 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
 use outrigger_sandbox::{Level, ProcessStart, Spawner};
 use outrigger_store::{Retention, Store};
-use outrigger_workspace::sync::lock;
 use serde_json::Value;
 
 use crate::ids::now;
 use crate::permission::answering::Answering;
 use crate::state::Inner;
-
-/// The step that each turn is at.
-#[derive(Default)]
-pub(crate) struct Steps(Mutex<HashMap<TurnId, u64>>);
-
-impl Steps {
-    pub(crate) fn at(&self, turn: &TurnId, step: u64) {
-        lock(&self.0).insert(turn.clone(), step);
-    }
-    pub(crate) fn over(&self, turn: &TurnId) {
-        lock(&self.0).remove(turn);
-    }
-    pub(crate) fn of(&self, turn: Option<&TurnId>) -> Option<String> {
-        lock(&self.0).get(turn?).map(u64::to_string)
-    }
-}
 
 /// The plugin whose tool it is.
 pub(crate) fn owner(spec: Option<&ToolSpec>) -> Option<PluginId> {
@@ -438,7 +421,7 @@ impl Inner {
         let record = AuditRecord {
             trace_id: turn.0.clone(),
             session_id: Some(call.session_id.clone()),
-            step_id: self.steps.of(Some(turn)),
+            step_id: self.turns.step_of(Some(turn)),
             plugin_id_claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),
             plugin_id: plugin,
             provenance: causes,
@@ -481,7 +464,7 @@ impl Inner {
     ) -> ToolAudit {
         let plugin = self.owner_of(tool);
         ToolAudit {
-            step: self.steps.of(Some(turn)),
+            step: self.turns.step_of(Some(turn)),
             claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),
             plugin,
             input_hash,

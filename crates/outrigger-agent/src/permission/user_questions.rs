@@ -1,7 +1,6 @@
 //! Questions that the model puts to the user through the `question` tool (B7).
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{QuestionId, SessionId};
@@ -13,15 +12,6 @@ use tokio::sync::oneshot;
 use crate::ids;
 use crate::permission::answering::Answering;
 use crate::state::{Agent, Inner};
-
-/// What the user makes of a question: the answers in order, or nothing when it is put away.
-type Answered = Option<Vec<Answer>>;
-
-/// Questions that wait, in the order in which they came.
-#[derive(Debug, Default)]
-pub(crate) struct UserQuestions {
-    open: Mutex<BTreeMap<QuestionId, (QuestionRequest, oneshot::Sender<Answered>)>>,
-}
 
 impl Inner {
     /// A person can be asked: only then is the model offered the tool. Without one a run would wait for ever, or the model

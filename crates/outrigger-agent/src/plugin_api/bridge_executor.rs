@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::error::AgentError;
 use crate::ids::now;
-use crate::plugin_api::hook_notifications::About;
+use crate::state::notifications::About;
 use crate::state::{Agent, Inner};
 
 /// Who calls, where the brain names no session.

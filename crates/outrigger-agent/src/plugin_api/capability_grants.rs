@@ -1,21 +1,14 @@
 //! Who does what tools do, and within what: what agents and plugins are granted, and what the user's settings hold tools to
 //! (C11, D6, D7).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
 
 use outrigger_config::settings::hands::ToolLimits;
 use outrigger_plugins::PluginStatus;
 use outrigger_protocol::descriptor::{Capability, Constraints, Declared, SandboxProfile};
-use outrigger_protocol::id::{CallId, SessionId};
-use outrigger_protocol::tool::ToolCall;
-use outrigger_tools::routes::{LOCAL, Route, Routes};
-use outrigger_tools::{Grant, Stage};
-use outrigger_workspace::sync::lock;
-use serde_json::{Value, json};
+use outrigger_tools::Grant;
+use serde_json::Value;
 
-use crate::plugin_api::hook_notifications::About;
 use crate::state::Inner;
 
 impl Inner {
@@ -78,71 +71,6 @@ pub(crate) fn narrow_one(inner: &Inner, tool: &str) {
     let Some(limits) = limits else { return };
     if let Err(error) = inner.runtime.narrow(tool, &constraints(limits)) {
         tracing::warn!("[tool_limits.{tool}] {error}");
-    }
-}
-
-/// Binds contracts to providers as the user's settings say, and tells plugins of it.
-pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
-    let hands = &inner.config.settings.hands;
-    let providers = hands.connectors.iter().map(|(name, connector)| {
-        let provider = crate::plugin_api::connector::provider(inner, name, connector, env);
-        (name.clone(), provider)
-    });
-    let rules = hands.routes.iter().map(|rule| Route {
-        contract: rule.contract,
-        tool: rule.tool.clone(),
-        agent: rule.agent.clone(),
-        path: rule.path.as_ref().map(PathBuf::from),
-        provider: rule.provider.clone(),
-    });
-    match Routes::new(providers.collect(), rules.collect()) {
-        Ok(routes) => inner.runtime.bind(routes),
-        // The settings were checked for it.
-        Err(name) => tracing::error!("[routes] there is no connector `{name}`"),
-    }
-    let owner = Arc::downgrade(inner);
-    let bound = Mutex::new(HashMap::new());
-    inner.runtime.listen(Arc::new(move |call, stage| {
-        if let Some(inner) = owner.upgrade() {
-            told(&inner, &bound, call, stage);
-        }
-    }));
-}
-
-/// Calls that are bound to somebody else than this machine, until they end.
-type BoundCalls = Mutex<HashMap<(SessionId, CallId), Value>>;
-
-fn told(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'_>) {
-    let key = || (call.session_id.clone(), call.call_id.clone());
-    match stage {
-        Stage::Routed {
-            contract,
-            provider,
-            rule,
-        } => {
-            let mut about = json!({
-                "sessionID": call.session_id, "agent": call.agent, "callID": call.call_id, "tool": call.tool,
-                "contract": contract, "provider": provider,
-            });
-            if let Some(rule) = rule {
-                about["rule"] = json!(rule);
-            }
-            if *provider != LOCAL {
-                lock(bound).insert(key(), about.clone());
-            }
-            let whose = About::Session(call.session_id.clone());
-            inner.notify_hook("runtime.route.after_select", about, json!({}), whose);
-        }
-        Stage::Ended { outcome } => {
-            if let Some(mut about) = lock(bound).remove(&key())
-                && *outcome != "completed"
-            {
-                about["code"] = json!(outcome);
-                let whose = About::Session(call.session_id.clone());
-                inner.notify_hook("runtime.route.on_error", about, json!({}), whose);
-            }
-        }
-        _ => {}
     }
 }
 

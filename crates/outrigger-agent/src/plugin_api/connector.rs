@@ -123,7 +123,7 @@ impl Provider for Executor {
                 ))
             })?;
             let input = json!({"contract": invocation.contract, "input": invocation.input});
-            let answer = call(&self.owner, &inner.bridge, &entry.runner, input, ctx).await;
+            let answer = call(&self.owner, &entry.runner, input, ctx).await;
             answer.map_err(|error| error_of(error, ctx))
         })
     }

@@ -1,7 +1,6 @@
 //! What plugin processes ask back.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
@@ -13,19 +12,21 @@ use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::own::EventEmit;
 use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
-use outrigger_tools::{PermissionAsk, ToolContext};
+use outrigger_tools::PermissionAsk;
 use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::ids::now;
-use crate::state::{Inner, SdkService};
+use crate::plugin_api::sdk_service::SdkService;
+use crate::state::Inner;
+use crate::state::plugin_calls::PluginCalls;
 
 /// Passes requests of plugins on to the agent, which does not exist yet when the plugins are loaded, and the questions of
 /// their tools to the calls that they belong to.
 #[derive(Default)]
 pub(crate) struct Bridge {
     agent: OnceLock<Weak<Inner>>,
-    calls: Mutex<HashMap<u64, ToolContext>>,
+    calls: Arc<PluginCalls>,
 }
 
 impl Bridge {
@@ -33,18 +34,14 @@ impl Bridge {
         let _ = self.agent.set(Arc::downgrade(inner));
     }
 
+    /// The tool calls under way.
+    pub(crate) fn calls(&self) -> Arc<PluginCalls> {
+        Arc::clone(&self.calls)
+    }
+
     /// The agent, once it is there.
     pub(crate) fn inner(&self) -> Option<Arc<Inner>> {
         self.agent.get().and_then(Weak::upgrade)
-    }
-
-    /// Remembers a tool call under its number until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
-        lock(&self.calls).insert(call, ctx);
-        Entered {
-            bridge: Arc::clone(self),
-            call,
-        }
     }
 
     /// Answers a request and writes down who asked for what (C13), without what was said.
@@ -72,22 +69,6 @@ impl Bridge {
         }
         answer
     }
-
-    fn call(&self, number: u64) -> Option<ToolContext> {
-        lock(&self.calls).get(&number).cloned()
-    }
-}
-
-/// A tool call of a plugin that is under way.
-pub(crate) struct Entered {
-    bridge: Arc<Bridge>,
-    call: u64,
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        lock(&self.bridge.calls).remove(&self.call);
-    }
 }
 
 impl HostHandler for Bridge {
@@ -108,7 +89,7 @@ impl HostHandler for Bridge {
     /// The same questions, through the same door, as those of a bundled tool.
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
-            let Some(ctx) = self.call(ask.call) else {
+            let Some(ctx) = self.calls.get(ask.call) else {
                 return Err("this tool call is over".to_owned());
             };
             let question = PermissionAsk {
@@ -163,7 +144,7 @@ impl HostHandler for Bridge {
     }
 
     fn metadata(&self, metadata: ToolMetadata) {
-        if let Some(ctx) = self.call(metadata.call) {
+        if let Some(ctx) = self.calls.get(metadata.call) {
             ctx.progress(metadata.title, metadata.metadata);
         }
     }

@@ -56,7 +56,7 @@ impl Agent {
 
 /// Brings the tools of the runtime to what plugins bring now. A bundled tool that one of them had replaced comes back.
 fn tools(inner: &Arc<Inner>) {
-    crate::plugin_api::plugin_tools::register(inner, &inner.bridge);
+    crate::plugin_api::plugin_tools::register(inner);
     let now = inner.plugins.tools();
     inner.runtime.retain(|spec| {
         let is = |entry: &outrigger_plugins::PluginToolEntry| {

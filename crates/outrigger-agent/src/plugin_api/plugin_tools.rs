@@ -9,7 +9,6 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{FnTool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
-use crate::plugin_api::host_bridge::Bridge;
 use crate::state::Inner;
 
 /// Bytes of history that go with a call of a plugin's tool (`ctx.messages`). Few tools read it, and all of it can be had
@@ -17,7 +16,7 @@ use crate::state::Inner;
 const MAX_HISTORY: usize = 4 * 1024 * 1024;
 
 /// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
-pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
+pub(crate) fn register(inner: &Arc<Inner>) {
     let plugins = inner.plugins.list();
     let boxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
     for entry in inner.plugins.tools() {
@@ -44,11 +43,11 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
         };
         // It cannot say itself which of its failures may pass.
         let again = declared.constraints.max_retries > 0;
-        let (owner, bridge, runner) = (Arc::downgrade(inner), Arc::clone(bridge), entry.runner);
+        let (owner, runner) = (Arc::downgrade(inner), entry.runner);
         let run = move |input: Value, ctx: ToolContext| {
-            let (owner, bridge, runner) = (owner.clone(), Arc::clone(&bridge), runner.clone());
+            let (owner, runner) = (owner.clone(), runner.clone());
             async move {
-                match call(&owner, &bridge, &runner, input, &ctx).await {
+                match call(&owner, &runner, input, &ctx).await {
                     // The model reads what the plugin said, as in the reference, without our words around it.
                     Err(PluginError::Tool { message, .. })
                         if again && !ctx.cancel.is_cancelled() =>
@@ -75,7 +74,6 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
 /// Calls a plugin's tool, with what a tool of the reference knows of its call.
 pub(crate) async fn call(
     owner: &Weak<Inner>,
-    bridge: &Arc<Bridge>,
     runner: &ToolRunner,
     input: Value,
     ctx: &ToolContext,
@@ -93,9 +91,10 @@ pub(crate) async fn call(
     let context = context.as_object().cloned().unwrap_or_default();
     let _open = host
         .as_deref()
-        .map(|inner| inner.enter_plugins(&ctx.call.session_id));
+        .map(|inner| inner.turns.enter_plugins(&ctx.call.session_id));
     let mut entered = None;
-    let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
+    let calls = host.as_ref().map(|inner| Arc::clone(&inner.plugin_calls));
+    let on_call = |number| entered = calls.map(|calls| calls.enter(number, ctx.clone()));
     let answer = runner
         .run(input, context, Some(ctx.cancel.receiver()), on_call)
         .await;

@@ -1,6 +1,7 @@
 //! What a prompt becomes: its parts, mentions, commands, and the system prompt.
 
 pub(crate) mod command;
+pub(crate) mod command_info;
 pub(crate) mod mentions;
 pub(crate) mod message_decode;
 pub(crate) mod parts;

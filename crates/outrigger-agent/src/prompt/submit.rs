@@ -22,12 +22,13 @@ use outrigger_workspace::Place;
 use serde_json::{Value, json};
 
 use crate::boot::options::Boot;
-use crate::compaction::ask::Compact;
 use crate::error::AgentError;
 use crate::ids;
 use crate::prompt::command;
+use crate::prompt::command_info::CommandInfo;
 use crate::session::sessions::is_placeholder;
-use crate::state::{Agent, CommandInfo};
+use crate::state::Agent;
+use crate::turn::request::Compact;
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
 const MAX_STEPS: u32 = 200;

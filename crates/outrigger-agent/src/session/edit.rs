@@ -1,64 +1,21 @@
 //! Changing what is in a session by hand: messages and parts that clients and plugins take out or rewrite. A plugin that changes
 //! a message of the user's prompts with it: it is a cause of every turn that reads the message.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, PartId, PluginId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, UserMessage};
 use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
 use outrigger_protocol::session::{PartInput, PromptInput};
-use outrigger_workspace::sync::lock;
 
 use crate::error::AgentError;
 use crate::ids::now;
+use crate::session::owner::{Owner, own};
 use crate::state::Agent;
-use crate::turn::turns::{Owner, own};
 
 /// What [`Cause::what`] says of a plugin that sent an earlier message of the session, and of one that changed a message.
 const EARLIER: &str = "an earlier message";
 pub(crate) const CHANGED: &str = "a change of a message";
-
-/// What plugins changed of the user's messages while a turn runs in their session. The turn was begun without these causes, and
-/// publishes its own copy of the message.
-#[derive(Default)]
-pub(crate) struct Rewritten(Mutex<HashMap<SessionId, Vec<(MessageId, Cause)>>>);
-
-impl Rewritten {
-    fn add(&self, session: &SessionId, message: &MessageId, cause: Cause) {
-        let mut rewritten = lock(&self.0);
-        let causes = rewritten.entry(session.clone()).or_default();
-        let new = (message.clone(), cause);
-        if !causes.contains(&new) {
-            causes.push(new);
-        }
-    }
-
-    /// Who changed messages that the running turn of a session reads.
-    pub(crate) fn causes(&self, session: &SessionId) -> Provenance {
-        let mut causes = Provenance::default();
-        for (_, cause) in lock(&self.0).get(session).into_iter().flatten() {
-            causes.push(cause.clone());
-        }
-        causes
-    }
-
-    /// A message that a turn publishes, with who changed it meanwhile.
-    pub(crate) fn complete(&self, user: &mut UserMessage) {
-        let rewritten = lock(&self.0);
-        let of_session = rewritten.get(&user.session_id).into_iter().flatten();
-        for (_, cause) in of_session.filter(|(message, _)| *message == user.id) {
-            user.provenance.push(cause.clone());
-        }
-    }
-
-    /// The turn is over: later ones read the causes from the messages.
-    pub(crate) fn end(&self, session: &SessionId) {
-        lock(&self.0).remove(session);
-    }
-}
 
 /// Whether a part says what is stored, whatever belongs to it besides.
 fn says_the_same(part: &PartInput, stored: &Part) -> bool {
@@ -108,7 +65,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Working`] or [`AgentError::Busy`] when a turn runs.
     pub(crate) fn at_rest(&self, id: &SessionId) -> Result<Owner, AgentError> {
-        if lock(&self.inner.running).contains_key(id) {
+        if self.inner.turns.is_running(id) {
             return Err(AgentError::Working(id.to_string()));
         }
         own(&self.inner.folders.data, id)
@@ -265,8 +222,8 @@ impl Agent {
         };
         self.inner.commit(Vec::new(), vec![changed, event]).await?;
         // After it is stored: a turn that begins after this look reads it.
-        if self.is_running(&session) {
-            self.inner.rewritten.add(&session, &message, cause);
+        if self.inner.turns.is_running(&session) {
+            self.inner.message_changes.add(&session, &message, cause);
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::MessageInfo;
 use serde_json::json;
 
-use crate::plugin_api::hook_notifications::About;
 use crate::state::Inner;
+use crate::state::notifications::About;
 
 const POINT: &str = "session.after_append_entry";
 
@@ -43,7 +43,7 @@ impl Inner {
 
     /// Tells of them, once they are stored.
     pub(crate) fn tell_entries(&self, entries: Vec<(SessionId, MessageId)>) {
-        let Some(inner) = self.bridge.inner().filter(|_| !entries.is_empty()) else {
+        let Some(inner) = self.this.upgrade().filter(|_| !entries.is_empty()) else {
             return;
         };
         for (session, message) in entries {

@@ -5,6 +5,7 @@ pub(crate) mod edit;
 pub(crate) mod entries;
 pub(crate) mod fork;
 pub(crate) mod listing;
+pub(crate) mod owner;
 pub(crate) mod projects;
 pub(crate) mod revert;
 pub(crate) mod sandboxed;

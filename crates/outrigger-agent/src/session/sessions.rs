@@ -1,8 +1,5 @@
 //! Making, changing and listing sessions.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-
 use outrigger_protocol::Object;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
@@ -10,35 +7,15 @@ use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::Tokens;
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{Session, SessionModel, SessionTime};
-use outrigger_protocol::turn::{HookPayload, SessionPatch};
+use outrigger_protocol::turn::HookPayload;
 use outrigger_store::Store;
-use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::bus::numbered;
 use crate::error::AgentError;
 use crate::ids::{self, now};
-use crate::state::{Agent, Inner};
-use crate::turn::turns::{Owner, own};
-
-/// One lock per session: prompts queue up behind each other.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions {
-    queues: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
-}
-
-/// So many locks are kept without asking whether somebody holds them.
-const LOCKS: usize = 64;
-
-impl Sessions {
-    pub(crate) fn queue(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut queues = lock(&self.queues);
-        if queues.len() >= LOCKS {
-            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
-        }
-        Arc::clone(queues.entry(id.clone()).or_default())
-    }
-}
+use crate::session::owner::{Owner, own};
+use crate::state::Agent;
 
 /// What a new session may be given.
 #[derive(Clone, Debug, Default)]
@@ -219,50 +196,9 @@ fn doomed(store: &Store, id: &SessionId) -> Result<Vec<Event>, AgentError> {
     Ok(sessions.into_iter().rev().map(deleted).collect())
 }
 
-impl Inner {
-    /// The session as a patch of the kernel leaves it.
-    pub(crate) fn patch(mut session: Session, patch: &SessionPatch) -> Session {
-        if let Some(agent) = &patch.agent {
-            session.agent = Some(agent.clone());
-        }
-        if let Some(model) = &patch.model {
-            session.model = Some(SessionModel {
-                id: model.model_id.clone(),
-                provider_id: model.provider_id.clone(),
-                variant: Some(model.variant.clone().unwrap_or_else(|| "default".into())),
-            });
-        }
-        if let Some(usage) = &patch.usage {
-            session.tokens.input += usage
-                .input
-                .saturating_sub(usage.cache_read)
-                .saturating_sub(usage.cache_write);
-            session.tokens.output += usage.output.saturating_sub(usage.reasoning);
-            session.tokens.reasoning += usage.reasoning;
-            session.tokens.cache.read += usage.cache_read;
-            session.tokens.cache.write += usage.cache_write;
-            session.cost += patch.cost;
-        }
-        session.time.updated = now();
-        session
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lock_that_nobody_holds_is_forgotten() {
-        let sessions = Sessions::default();
-        let id = |n: usize| SessionId(format!("ses_{n}"));
-        let held = sessions.queue(&id(0));
-        for n in 1..10 * LOCKS {
-            drop(sessions.queue(&id(n)));
-        }
-        assert!(lock(&sessions.queues).len() <= LOCKS);
-        assert!(Arc::ptr_eq(&held, &sessions.queue(&id(0))));
-    }
 
     #[test]
     fn placeholders_are_replaced_and_names_are_not() {

@@ -22,7 +22,7 @@ use crate::bus::numbered;
 use crate::error::AgentError;
 use crate::ids::{self, now};
 use crate::state::Agent;
-use crate::turn::drive::is_raised;
+use crate::turn::effects::spawn::is_raised;
 use crate::turn::turns::{CancelOnDrop, Registered};
 
 /// Bytes of the output that are kept: its end.
@@ -61,11 +61,11 @@ impl Agent {
         let mut guard = CancelOnDrop(Some(cancel.clone()));
         let (agent, id) = (self.clone(), id.clone());
         let task = tokio::spawn(async move {
-            let queue = agent.inner.sessions.queue(&id);
+            let queue = agent.inner.session_locks.queue(&id);
             let place = queue.try_lock_owned();
             let _place = place.map_err(|_| AgentError::Working(id.to_string()))?;
             let _owner = agent.at_rest(&id)?;
-            agent.inner.runs(&id, cancel)?;
+            agent.inner.turns.register(&id, cancel)?;
             let _registered = Registered {
                 inner: &agent.inner,
                 id: id.clone(),

@@ -32,10 +32,10 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::permission::ask::{Asker, Refusal};
-use crate::plugin_api::hook_notifications::About;
 use crate::session::sessions::NewSession;
+use crate::state::notifications::About;
 use crate::state::{Agent, Inner};
-use crate::turn::drive::Msg;
+use crate::turn::message::Msg;
 
 /// The session's side of one tool call.
 pub(crate) struct CallHost {
@@ -81,7 +81,7 @@ impl CallHost {
             call_id: call.call_id.clone(),
         };
         let mut causes = call.provenance.clone();
-        causes.extend(inner.rewritten.causes(&call.session_id));
+        causes.extend(inner.message_changes.causes(&call.session_id));
         Self {
             inner,
             turn,
@@ -507,7 +507,7 @@ impl ToolHost for CallHost {
         }
         let own = self.inner.store.session(&self.session_id).ok().flatten();
         let own = own.and_then(|it| it.permission).unwrap_or_default();
-        let approvals = lock(&self.inner.approvals).clone();
+        let approvals = lock(&self.inner.questions.approvals).clone();
         let access = self.inner.access.clone();
         let rules = access.rules(&[&self.agent.permission, &own]);
         let approvals = access.rules(&[&approvals]);
@@ -531,7 +531,7 @@ impl ToolHost for CallHost {
     }
 
     fn names_address(&self, url: &str) -> bool {
-        let approvals = lock(&self.inner.approvals).clone();
+        let approvals = lock(&self.inner.questions.approvals).clone();
         let own = self.own_rules();
         let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
         self.users || hosts::is_named(url, &layers)

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 use outrigger_config::Loaded;
 use outrigger_lsp::{Lsp, Options};
@@ -16,9 +15,6 @@ pub use outrigger_lsp::Status as LspStatus;
 use crate::boot::options::Boot;
 use crate::state::{Agent, Inner};
 use outrigger_workspace::Place;
-
-/// How long servers may take to end by themselves.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// Variables that language servers and formatters get besides the usual ones: where tool chains keep their things. None of
 /// them holds a secret; proxies and keys are named in `env` of the server where they are needed.
@@ -119,11 +115,6 @@ pub(crate) fn bind(inner: &Arc<Inner>) {
             }
         }
     });
-}
-
-/// Ends the servers.
-pub(crate) async fn shutdown(inner: &Inner) {
-    inner.lsp.shutdown(GRACE).await;
 }
 
 impl Agent {

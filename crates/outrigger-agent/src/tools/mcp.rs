@@ -22,6 +22,7 @@ mod contents;
 mod login;
 mod prompts;
 mod resources;
+pub(crate) mod skill_servers;
 mod skills;
 
 pub use claude::AllowedServers;
@@ -29,7 +30,6 @@ pub(crate) use claude::with_claude;
 pub use outrigger_mcp::AuthStart;
 pub use outrigger_mcp::{AuthState, McpError, State as McpState, Status as McpStatus, TokenStore};
 pub use prompts::McpPrompt;
-pub(crate) use skills::SkillServers;
 pub use skills::servers_of_skills;
 
 use crate::boot::options::Boot;
@@ -37,8 +37,6 @@ use crate::state::{Agent, Inner};
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 
-/// How long servers may take to end by themselves.
-pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// Longest call, reports of progress or not (the usual limit of a tool).
 const LONGEST: Duration = Duration::from_secs(600);
 const SOURCE: &str = "mcp:";
@@ -159,16 +157,11 @@ async fn tell_changes(inner: &Inner, before: &Offered, after: &Offered) {
     }
 }
 
-/// Ends the servers.
-pub(crate) async fn shutdown(inner: &Inner) {
-    tokio::join!(inner.mcp.shutdown(GRACE), inner.skill_servers.shutdown());
-}
-
 /// Whether a tool is one of an MCP server.
 pub(crate) fn is_mcp(spec: &ToolSpec) -> bool {
     spec.source.starts_with(SOURCE)
         || spec.source == resources::RESOURCES
-        || skills::is_of_skill(spec)
+        || skill_servers::is_of_skill(spec)
 }
 
 /// What the model is told: no hook is asked about these tools, as in the reference.

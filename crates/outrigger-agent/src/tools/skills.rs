@@ -7,7 +7,7 @@ use outrigger_config::{Loaded, OpenCodeConfig};
 use outrigger_sandbox::OwnBoxes;
 use outrigger_workspace::Folders;
 
-use crate::state::{CommandInfo, CommandSource};
+use crate::prompt::command_info::{CommandInfo, CommandSource};
 
 mod fetch;
 

@@ -19,9 +19,9 @@ use outrigger_tools::builtin::optional;
 use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::{Value, json};
 
-use crate::plugin_api::hook_notifications::About;
 use crate::prompt::system::{SystemPrompt, instructions};
 use crate::state::Inner;
+use crate::state::notifications::About;
 use crate::tools::mcp::is_mcp;
 
 /// Told of every handler that failed at another point.
@@ -47,7 +47,7 @@ impl Inner {
         let pipeline = self.plugins.pipeline();
         let _open = session
             .filter(|_| pipeline.has(point))
-            .map(|id| self.enter_plugins(id));
+            .map(|id| self.turns.enter_plugins(id));
         let mut result = pipeline.run(point, items, context).await;
         if !result.records.is_empty() {
             self.write_down(&mut result.records, turn);
@@ -85,7 +85,7 @@ impl Inner {
 
     fn write_down(&self, records: &mut [HookRecord], turn: Option<&TurnId>) {
         for record in &mut *records {
-            record.audit.step = self.steps.of(turn);
+            record.audit.step = self.turns.step_of(turn);
         }
         let records = records.iter();
         self.note(
@@ -125,7 +125,7 @@ impl Inner {
                 "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": if record.audit.refused.is_some() { "refused" } else { record.outcome.as_str() },
                 "message": record.message, "sessionID": session,
             });
-            if let Some(inner) = self.bridge.inner() {
+            if let Some(inner) = self.this.upgrade() {
                 inner.notify_hook(HOOK_ERROR, input, json!({}), About::of(session, turn));
             }
         }

@@ -15,7 +15,7 @@ use crate::prompt::message_decode;
 use crate::prompt::request;
 use crate::state::Inner;
 use crate::tools::tool_catalog;
-use crate::turn::structured;
+use crate::turn::effects::structured;
 
 /// What the model reads in the last step that its limit leaves it.
 const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not \
@@ -34,7 +34,7 @@ pub(crate) struct Draft {
     /// Messages that stand in front of the history (the title request has one).
     pub(crate) opening: Vec<ChatMessage>,
     /// What a request for a summary is made from.
-    pub(crate) planned: Option<crate::compaction::Planned>,
+    pub(crate) planned: Option<crate::compaction::plan::Planned>,
     history: History,
     system: Vec<String>,
     params: ModelParams,
@@ -119,7 +119,7 @@ impl Draft {
     fn into_compaction(mut self, compaction: &Compaction) -> ModelRequest {
         let previous = self.planned.take().and_then(|planned| planned.previous);
         let history = std::mem::take(&mut self.history);
-        self.opening = vec![crate::compaction::question(
+        self.opening = vec![crate::compaction::plan::question(
             compaction,
             stored(&history),
             previous.as_deref(),
@@ -163,7 +163,8 @@ fn payload(
             let mut history = inner.store.messages(session_id)?;
             history.retain(|m| Some(m.info.id()) != current.as_ref());
             let waiting = inner.waiting.messages(session_id);
-            let history = crate::turn::queue::in_order(history, &waiting, &state.user().id);
+            let history =
+                crate::turn::queue::history_order::in_order(history, &waiting, &state.user().id);
             let history = Active::of(history).into_messages();
             HookPayload::with_history(json!({}), history.into_iter().collect())
         }

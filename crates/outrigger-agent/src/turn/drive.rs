@@ -11,67 +11,26 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
-use outrigger_protocol::turn::{Effect, EffectId, Input, KnownTool, TurnOutcome};
+use outrigger_protocol::turn::{Effect, Input, TurnOutcome};
 use outrigger_tools::CancelFlag;
 use outrigger_workspace::file_changes::Changes;
-use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::bus::numbered;
-use crate::compaction;
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::state::Inner;
-use crate::turn::continuation::{self, Continuation};
 use crate::turn::draft::Draft;
-pub(crate) use crate::turn::effect::is_raised;
+use crate::turn::effects::spawn::is_raised;
+use crate::turn::message::Msg;
 use crate::turn::observe::Observer;
-use crate::turn::steering::{Joined, Joining};
+use crate::turn::queue::continuation::{self, Continuation};
+use crate::turn::queue::steering::Joined;
 
 mod begin;
 mod tell;
-
-/// What the running effects report.
-pub(crate) enum Msg {
-    /// For the kernel.
-    Input(Input),
-    /// A piece of streamed text, told and not stored.
-    Delta { index: u32, text: String },
-    /// A chain whose output the request is made from.
-    Hooked {
-        effect: EffectId,
-        point: &'static str,
-        result: outrigger_plugins::PipelineResult,
-    },
-    /// The tools of a step.
-    Tools {
-        effect: EffectId,
-        offers: Vec<ToolOffer>,
-        known: Vec<KnownTool>,
-    },
-    /// What a compaction works with.
-    Planned {
-        effect: EffectId,
-        planned: Box<compaction::Planned>,
-    },
-    /// A compaction is asked for; answered with whether this turn makes it.
-    Compact(compaction::ask::Asked),
-    /// A prompt came, and its message is stored.
-    Join(Box<Joining>),
-    /// What a tool's output looks like so far, told and not stored.
-    Preview { effect: EffectId, metadata: Value },
-    /// Something that a tool did to the world.
-    Event(Box<Event>),
-    /// A model request is tried again.
-    Retry {
-        attempt: u32,
-        message: String,
-        next: u64,
-    },
-}
 
 pub(crate) struct Driver {
     inner: Arc<Inner>,
@@ -144,14 +103,15 @@ impl Driver {
 
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
-        let steered = compaction::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
+        let inner = Arc::clone(&self.inner);
+        let steered = inner.turns.steer(&self.session_id, &self.sender);
         let result = self.follow(first).await;
         drop(steered);
         match &result {
             Ok(outcome) => self.joined.ended(self.state.as_ref(), outcome),
             Err(error) => self.give_up(error),
         }
-        self.inner.steps.over(&self.turn_id);
+        self.inner.turns.forget_step(&self.turn_id);
         crate::turn::sequence::tell(&self.inner, &self.turn_id);
         result
     }
@@ -199,7 +159,7 @@ impl Driver {
         match message {
             Msg::Input(input) => {
                 if matches!(input, Input::Model { .. }) {
-                    self.inner.retries_no_more(&self.session_id);
+                    self.inner.turns.retries_no_more(&self.session_id);
                 }
                 self.take(input).await
             }
@@ -269,7 +229,9 @@ impl Driver {
                     message,
                     next,
                 };
-                self.inner.waits_to_retry(&self.session_id, status.clone());
+                self.inner
+                    .turns
+                    .waits_to_retry(&self.session_id, status.clone());
                 self.inner.tell(vec![numbered(Event::SessionStatus {
                     session_id: self.session_id.clone(),
                     status,
@@ -356,17 +318,20 @@ impl Driver {
                     if let Some(observer) = &observer {
                         observer.input(&input);
                     }
-                    inner.late.told_now(&self.session_id, &input, events)
+                    inner
+                        .deferred
+                        .published_now(&self.session_id, &input, events)
                 },
             )
             .await?;
         if release {
-            self.inner.tell(self.inner.late.release(&self.session_id));
+            self.inner
+                .tell(self.inner.deferred.release(&self.session_id));
         }
         outrigger_store::fault::point("turn.after_step");
         if let Some(state) = &self.state {
             let step = u64::from(state.current_step());
-            self.inner.steps.at(&self.turn_id, step);
+            self.inner.turns.at_step(&self.turn_id, step);
             self.joined.stepped(state);
         }
         if let Some(observer) = &observer {

@@ -8,8 +8,8 @@ use outrigger_protocol::message::{AssistantMessage, MessageInfo};
 use outrigger_protocol::turn::{Begin, Effect, Input, ModelSignal, TurnOutcome};
 use serde_json::{Value, json};
 
-use crate::plugin_api::hook_notifications::About;
 use crate::state::Inner;
+use crate::state::notifications::About;
 
 const COMPLETED: &str = "session.after_complete_message";
 

@@ -3,11 +3,12 @@
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::MessageInfo;
-use outrigger_protocol::session::Session;
+use outrigger_protocol::session::{Session, SessionModel};
 use outrigger_protocol::turn::{Effect, SessionPatch};
 use outrigger_workspace::file_changes::Changes;
 
 use crate::error::AgentError;
+use crate::ids::now;
 use crate::state::Inner;
 
 /// The bus events of a step's effects, in order. Patches of the session build on each other.
@@ -30,7 +31,7 @@ pub(crate) fn events_of(
                 if let Event::MessageUpdated { info, .. } = &mut event
                     && let MessageInfo::User(user) = info.as_mut()
                 {
-                    inner.rewritten.complete(user);
+                    inner.message_changes.complete(user);
                 }
                 events.push(event);
             }
@@ -42,7 +43,7 @@ pub(crate) fn events_of(
                         .session(id)?
                         .ok_or_else(|| AgentError::NoSession(id.to_string()))?,
                 };
-                let mut patched = Inner::patch(before.clone(), patch);
+                let mut patched = patched_session(before.clone(), patch);
                 if says_nothing_new(patch, &before, &patched) {
                     session = Some(before);
                     continue;
@@ -67,6 +68,33 @@ pub(crate) fn events_of(
         }
     }
     Ok(events)
+}
+
+/// The session as a patch of the kernel leaves it.
+fn patched_session(mut session: Session, patch: &SessionPatch) -> Session {
+    if let Some(agent) = &patch.agent {
+        session.agent = Some(agent.clone());
+    }
+    if let Some(model) = &patch.model {
+        session.model = Some(SessionModel {
+            id: model.model_id.clone(),
+            provider_id: model.provider_id.clone(),
+            variant: Some(model.variant.clone().unwrap_or_else(|| "default".into())),
+        });
+    }
+    if let Some(usage) = &patch.usage {
+        session.tokens.input += usage
+            .input
+            .saturating_sub(usage.cache_read)
+            .saturating_sub(usage.cache_write);
+        session.tokens.output += usage.output.saturating_sub(usage.reasoning);
+        session.tokens.reasoning += usage.reasoning;
+        session.tokens.cache.read += usage.cache_read;
+        session.tokens.cache.write += usage.cache_write;
+        session.cost += patch.cost;
+    }
+    session.time.updated = now();
+    session
 }
 
 /// Agent and model of a prompt that are those of the last one: the reference tells nothing then.
@@ -94,7 +122,7 @@ mod tests {
             model: Some(model(id)),
             ..SessionPatch::default()
         };
-        let before = Inner::patch(Session::default(), &named("build", "m1"));
+        let before = patched_session(Session::default(), &named("build", "m1"));
         for (patch, nothing) in [
             (named("build", "m1"), true),
             (named("plan", "m1"), false),
@@ -108,7 +136,7 @@ mod tests {
                 false,
             ),
         ] {
-            let after = Inner::patch(before.clone(), &patch);
+            let after = patched_session(before.clone(), &patch);
             assert_eq!(
                 says_nothing_new(&patch, &before, &after),
                 nothing,

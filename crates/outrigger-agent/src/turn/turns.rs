@@ -1,45 +1,25 @@
 //! Turns of a session: one at a time, each in a task of its own, so that a turn comes to its end whoever waits for it.
 
-use std::fs::{File, TryLockError};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use outrigger_protocol::id::{MessageId, SessionId, TurnId};
+use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::turn::{Begin, CommandCall, Input, TurnOutcome};
 use outrigger_workspace::file_changes::Changes;
-use outrigger_workspace::lock_file;
-use outrigger_workspace::sync::lock;
 use tokio::sync::watch;
 
-use crate::compaction::ask::Compact;
 use crate::error::AgentError;
+use crate::session::owner::{Owner, own};
+use crate::state::waiting::InQueue;
 use crate::state::{Agent, Inner};
-use crate::turn::drive::{Driver, is_raised};
-use crate::turn::queue::InQueue;
+use crate::turn::drive::Driver;
+use crate::turn::effects::spawn::is_raised;
+use crate::turn::request::Start;
 
 /// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,
 /// and would then wait for ever. Shorter than a hook's deadline, so that the plugin reads why instead of being ended.
 const PLUGIN_PROMPT_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Held while this process runs a turn in a session. The system lets go of it when the process dies, however it dies, so a
-/// turn whose lock can be taken has nobody who works on it.
-#[derive(Debug)]
-pub(crate) struct Owner {
-    _file: File,
-}
-
-/// What a turn starts from.
-pub(crate) enum Start {
-    Prompt(Box<PromptInput>, Option<CommandCall>),
-    /// A message that wants no reply, to be stored under this identifier while a turn runs.
-    Beside(Box<PromptInput>, MessageId),
-    /// The prompt's message is stored already.
-    Announced(Box<PromptInput>, Option<CommandCall>),
-    Compact(Compact),
-    Resume(TurnId),
-}
 
 /// Cancels a turn when whoever asked for it goes away.
 pub(crate) struct CancelOnDrop(pub(crate) Option<watch::Sender<bool>>);
@@ -60,9 +40,8 @@ pub(crate) struct Registered<'a> {
 
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
-        lock(&self.inner.running).remove(&self.id);
-        self.inner.rewritten.end(&self.id);
-        self.inner.retries_no_more(&self.id);
+        self.inner.turns.unregister(&self.id);
+        self.inner.message_changes.end(&self.id);
     }
 }
 
@@ -130,7 +109,7 @@ impl Agent {
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
         self.inner.providers_ready().await;
-        if self.inner.closing.load(Ordering::SeqCst) {
+        if self.inner.turns.is_closing() {
             return Err(AgentError::Lost("the program is ending".to_owned()));
         }
         if let Start::Prompt(prompt, _) = &start {
@@ -159,17 +138,19 @@ impl Agent {
     ) -> Result<TurnOutcome, AgentError> {
         // A message that wants no reply does not have to wait for one.
         let start = match start {
-            Start::Prompt(prompt, _) if prompt.no_reply == Some(true) && self.is_running(id) => {
+            Start::Prompt(prompt, _)
+                if prompt.no_reply == Some(true) && self.inner.turns.is_running(id) =>
+            {
                 return self.beside(id, prompt, cancelled).await;
             }
             start => start,
         };
-        let queue = self.inner.sessions.queue(id);
+        let queue = self.inner.session_locks.queue(id);
         let mut start = start;
         let _place = if let Ok(place) = queue.try_lock() {
             place
         } else {
-            let waiting = InQueue::enter(&self.inner, id, cancel.clone());
+            let waiting = self.inner.waiting.enter(id, cancel.clone());
             if let Start::Prompt(prompt, command) = start {
                 let ready = tokio::select! {
                     place = queue.lock() => Some(place),
@@ -181,7 +162,7 @@ impl Agent {
                     }
                 };
                 drop(ready);
-                start = if self.is_running(id) {
+                start = if self.inner.turns.is_running(id) {
                     let announced =
                         self.announce(&waiting, *prompt, command.clone(), cancelled.clone());
                     Start::Announced(Box::new(announced.await?), command)
@@ -214,7 +195,7 @@ impl Agent {
             }
         };
         let _owner = self.own(id)?;
-        self.inner.runs(id, cancel)?;
+        self.inner.turns.register(id, cancel)?;
         let _registered = Registered {
             inner: &self.inner,
             id: id.clone(),
@@ -303,7 +284,7 @@ impl Agent {
                     .await?;
                 let begin = self.begin(&session, &history, *prompt, command)?;
                 // Someone took the message back while it waited.
-                let Some(begin) = crate::turn::steering::stored(begin, history) else {
+                let Some(begin) = crate::turn::queue::steering::stored(begin, history) else {
                     return Ok(TurnOutcome::Cancelled);
                 };
                 self.answered(driver(begin.turn.clone()), begin).await
@@ -365,7 +346,7 @@ impl Agent {
         let mut waited = Duration::ZERO;
         while waited < PLUGIN_PROMPT_TIMEOUT {
             tokio::time::sleep(LOOK).await;
-            waited = if self.inner.is_with_plugins(id) {
+            waited = if self.inner.turns.is_with_plugins(id) {
                 waited + LOOK
             } else {
                 Duration::ZERO
@@ -385,16 +366,9 @@ impl Agent {
 
     /// Cancels what still runs and waits for it, at most `limit`; nothing new begins.
     pub(crate) async fn finish_turns(&self, limit: Duration) {
-        self.inner.closing.store(true, Ordering::SeqCst);
+        self.inner.turns.close();
         let all_over = async {
-            loop {
-                let running: Vec<_> = lock(&self.inner.running).values().cloned().collect();
-                if running.is_empty() {
-                    return;
-                }
-                for cancel in running {
-                    let _ = cancel.send(true);
-                }
+            while self.inner.turns.cancel_all() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -403,19 +377,13 @@ impl Agent {
         }
     }
 
-    pub(crate) fn is_running(&self, id: &SessionId) -> bool {
-        lock(&self.inner.running).contains_key(id)
-    }
-
     /// Cancels the turn that runs in a session, if any, and the prompts that wait for it (the reference does so too). The
     /// turn ends by itself, with everything kept.
     pub fn cancel(&self, id: &SessionId) -> bool {
-        self.inner.hurry.store(true, Ordering::SeqCst);
+        self.inner.turns.hurry();
         // What waits ends first: it must not begin when the running one is over.
         let waited = self.inner.waiting.cancel(id);
-        let ran = lock(&self.inner.running)
-            .get(id)
-            .is_some_and(|sender| sender.send(true).is_ok());
+        let ran = self.inner.turns.cancel(id);
         waited || ran
     }
 
@@ -436,25 +404,5 @@ impl Agent {
     /// Takes a session for this process.
     pub(crate) fn own(&self, id: &SessionId) -> Result<Owner, AgentError> {
         own(&self.inner.folders.data, id)
-    }
-}
-
-/// Takes a session for this process, by a lock in the data folder.
-///
-/// # Errors
-/// [`AgentError::Busy`] when another process has it, [`AgentError::Folder`] when the lock cannot be made.
-pub(crate) fn own(data: &std::path::Path, id: &SessionId) -> Result<Owner, AgentError> {
-    let dir = data.join("locks");
-    let path = dir.join(format!("{id}.lock"));
-    let fail = |error: std::io::Error| AgentError::Folder {
-        path: path.display().to_string(),
-        reason: error.to_string(),
-    };
-    std::fs::create_dir_all(&dir).map_err(fail)?;
-    let file = lock_file::open(&path).map_err(fail)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Owner { _file: file }),
-        Err(TryLockError::WouldBlock) => Err(AgentError::Busy(id.to_string())),
-        Err(TryLockError::Error(error)) => Err(fail(error)),
     }
 }

@@ -91,7 +91,7 @@ impl Agent {
         message: Option<String>,
         by: Actor,
     ) -> bool {
-        let Some(Waiting {
+        let Some(OpenQuestion {
             request, answer, ..
         }) = lock(&self.inner.questions.open).remove(id)
         else {

@@ -29,7 +29,7 @@ impl Inner {
             provenance: asker.causes.clone(),
             missing_grant: None,
         };
-        let _firm = Firm::new(self, &request.id, Firmness::Person);
+        let _firm = self.questions.hold_firm(&request.id, Firmness::Person);
         let asked = PermissionAsk {
             permission: OUTSIDE.to_owned(),
             patterns: vec![command.to_owned()],

@@ -59,7 +59,7 @@ impl CallHost {
             provenance: self.inner.causes_of_prompt(&self.causes()),
             ..PromptInput::default()
         };
-        let _awaited = self.inner.late.awaits(&session.id, &self.session_id);
+        let _awaited = self.inner.deferred.awaits(&session.id, &self.session_id);
         // Dropping this cancels the child's turn, which then ends by itself.
         let outcome = tokio::select! {
             outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed),

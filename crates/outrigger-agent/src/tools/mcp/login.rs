@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::McpStatus;
 use crate::error::AgentError;
-use crate::session::drain::LoginAt;
 use crate::state::Agent;
+use crate::state::logins::LoginAt;
 
 impl Agent {
     /// Adds an MCP server for as long as the program runs, or puts another in the place of one.

@@ -2,10 +2,8 @@
 //! ended with it, or when it has not used them for a while. Who wrote the skill chose what they run, so those of a project
 //! and fetched ones wait for the user's leave, as those of `.mcp.json` do.
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, join_all};
@@ -20,53 +18,12 @@ use outrigger_workspace::Folders;
 use outrigger_workspace::sync::lock;
 use serde_json::{Map, Value};
 
-use super::{AllowedServers, GRACE, McpTool, answered_as, call, surroundings};
+use super::skill_servers::{Calling, Held, SOURCE, is_of_skill};
+use super::{AllowedServers, McpTool, answered_as, call, surroundings};
 use crate::state::Inner;
 
-const SOURCE: &str = "skill-mcp:";
 /// Longest wait for a server's start within a call, beside the call's own.
 const START: Duration = Duration::from_secs(30);
-
-/// The servers of all sessions.
-#[derive(Default)]
-pub(crate) struct SkillServers {
-    sessions: Mutex<HashMap<SessionId, Arc<Held>>>,
-}
-
-/// Those of one session.
-#[derive(Default)]
-struct Held {
-    /// What the skills that it has loaded want, by name of the server.
-    entries: Mutex<Map<String, Value>>,
-    /// Server and tool behind each name that the model knows. They stay while the processes are away.
-    tools: Mutex<BTreeMap<String, (String, String)>>,
-    /// The processes, while there are any.
-    live: tokio::sync::Mutex<Option<McpServers>>,
-    used: Mutex<Option<Instant>>,
-    calls: AtomicUsize,
-}
-
-/// Counts a call under way: its servers are in use.
-struct Calling<'a>(&'a Held);
-
-impl<'a> Calling<'a> {
-    fn begin(held: &'a Held) -> Self {
-        held.calls.fetch_add(1, Ordering::SeqCst);
-        Self(held)
-    }
-}
-
-impl Drop for Calling<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.used) = Some(Instant::now());
-        self.0.calls.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Whether a tool is one of a skill's server.
-pub(super) fn is_of_skill(spec: &ToolSpec) -> bool {
-    spec.source.starts_with(SOURCE)
-}
 
 /// The servers of skills that have to be allowed, by `SKILL:SERVER`.
 #[must_use]
@@ -97,67 +54,6 @@ fn wants_leave(skill: &Skill, folders: &Folders) -> bool {
     !own.iter().any(|dir| skill.dir.starts_with(dir))
 }
 
-impl SkillServers {
-    fn held(&self, session: &SessionId) -> Option<Arc<Held>> {
-        lock(&self.sessions).get(session).cloned()
-    }
-
-    /// A session may be offered this tool: it is none of a skill, or the session has loaded its skill.
-    pub(crate) fn offers(&self, session: Option<&SessionId>, spec: &ToolSpec) -> bool {
-        if !is_of_skill(spec) {
-            return true;
-        }
-        let held = session.and_then(|session| self.held(session));
-        held.is_some_and(|held| lock(&held.tools).contains_key(&spec.name))
-    }
-
-    /// Ends the processes of a session that a next call starts again.
-    pub(crate) async fn release(&self, session: &SessionId) {
-        if let Some(held) = self.held(session) {
-            held.release().await;
-        }
-    }
-
-    /// Ends and forgets the servers of a session that is gone.
-    pub(crate) async fn forget(&self, session: &SessionId) {
-        let held = lock(&self.sessions).remove(session);
-        if let Some(held) = held {
-            held.release().await;
-        }
-    }
-
-    /// Ends all of them.
-    pub(crate) async fn shutdown(&self) {
-        let all: Vec<Arc<Held>> = lock(&self.sessions).drain().map(|(_, held)| held).collect();
-        join_all(all.iter().map(|held| held.release())).await;
-    }
-}
-
-impl Held {
-    async fn release(&self) {
-        if let Some(servers) = self.live.lock().await.take() {
-            servers.shutdown(GRACE).await;
-        }
-    }
-
-    /// Ends the processes once nobody has used them for `idle`. Answers how long it is until then at least, or `None`
-    /// when there is nothing to watch over any more.
-    async fn rest(&self, idle: Duration) -> Option<Duration> {
-        let mut live = self.live.lock().await;
-        live.as_ref()?;
-        let used = *lock(&self.used);
-        let since = used.map_or(idle, |used| used.elapsed());
-        if self.calls.load(Ordering::SeqCst) > 0 || since < idle {
-            return Some(idle.saturating_sub(since).max(Duration::from_millis(10)));
-        }
-        let servers = live.take();
-        if let Some(servers) = servers {
-            servers.shutdown(GRACE).await;
-        }
-        None
-    }
-}
-
 impl Inner {
     /// Starts the servers of a skill that a session has loaded, and says what came of it; `None` for a skill without any.
     pub(crate) async fn start_skill_servers(
@@ -169,11 +65,7 @@ impl Inner {
         if servers.is_empty() && problems.is_empty() {
             return None;
         }
-        let held = Arc::clone(
-            lock(&self.skill_servers.sessions)
-                .entry(session.clone())
-                .or_default(),
-        );
+        let held = self.skill_servers.entry(session);
         let mut told: Vec<(String, String)> = Vec::new();
         for problem in problems {
             tracing::warn!("[mcp] {problem}");

@@ -12,15 +12,16 @@ use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, ModelSignal
 use outrigger_tools::ToolContext;
 use serde_json::{Value, json};
 
-use super::{Driver, Msg};
+use super::Driver;
 use crate::compaction;
 use crate::error::AgentError;
-use crate::plugin_api::hook_notifications::About;
+use crate::state::notifications::About;
 use crate::tools::host::CallHost;
 use crate::turn::draft::is_last_step;
-use crate::turn::effect::spawn_effect;
-use crate::turn::model_task::ModelTask;
-use crate::turn::structured;
+use crate::turn::effects::model_task::ModelTask;
+use crate::turn::effects::spawn::spawn_effect;
+use crate::turn::effects::structured;
+use crate::turn::message::Msg;
 
 impl Driver {
     pub(super) fn begin(&mut self, effect: Effect) {
@@ -115,7 +116,7 @@ impl Driver {
     /// The payload of a point whose contents the agent holds.
     fn payload(&mut self, point: &str) -> Result<HookPayload, AgentError> {
         match &self.state {
-            Some(state) if point == crate::turn::continuation::POINT => Ok(self
+            Some(state) if point == crate::turn::queue::continuation::POINT => Ok(self
                 .continuation
                 .payload(&self.inner, state, &self.session_id)),
             Some(state) => {
@@ -181,9 +182,11 @@ impl Driver {
 
     fn begin_compaction(&mut self, effect: EffectId, message_id: MessageId, overflow: bool) {
         let (inner, session) = (Arc::clone(&self.inner), self.session_id.clone());
-        spawn_effect(self.sender.clone(), compaction::lost(effect), async move {
-            compaction::prepare(&inner, &session, effect, &message_id, overflow)
-        });
+        spawn_effect(
+            self.sender.clone(),
+            compaction::run::lost(effect),
+            async move { compaction::run::prepare(&inner, &session, effect, &message_id, overflow) },
+        );
     }
 
     // ---- the model ----

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
-use crate::session::drain::LoginAt;
+use crate::state::logins::LoginAt;
 use crate::state::{Agent, Inner};
 
 /// How long a list of providers waits for plugins.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::error::AgentError;
 use crate::ids::{self, now};
 use crate::state::{Agent, Inner};
-use crate::turn::steering::{prompt_of, stored};
+use crate::turn::queue::steering::{prompt_of, stored};
 
 /// Our name of the point.
 pub(crate) const POINT: &str = "agent_end.before_stop";

@@ -72,8 +72,10 @@ impl Inner {
                 env: provider.declared.env.clone(),
                 granted: provider.granted.clone(),
             };
-            let speaker =
-                crate::plugin_api::auth::speaker(&self.plugins, &PluginId(provider.plugin.clone()));
+            let speaker = crate::plugin_api::providers::auth::speaker(
+                &self.plugins,
+                &PluginId(provider.plugin.clone()),
+            );
             self.models.overlay(&id, |overlay| {
                 overlay.own = Some(own);
                 overlay.speaker = Some(speaker);

@@ -1,96 +1,52 @@
 //! What a running agent holds.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+pub(crate) mod deferred_events;
+pub(crate) mod logins;
+pub(crate) mod message_changes;
+pub(crate) mod notifications;
+pub(crate) mod plugin_calls;
+pub(crate) mod questions;
+pub(crate) mod session_locks;
+pub(crate) mod turns;
+pub(crate) mod waiting;
 
-use futures_util::future::BoxFuture;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, Weak};
+
 use outrigger_config::Loaded;
-use outrigger_js::SdkAnswer;
 use outrigger_models::Models;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
-use outrigger_protocol::permission::Rule;
-use outrigger_protocol::rpc::SdkRequest;
-use outrigger_protocol::session::{Project, Session, SessionStatus};
+use outrigger_protocol::session::{Project, Session};
 use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 use outrigger_workspace::sync::lock;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
+use self::deferred_events::DeferredEvents;
+use self::logins::WaitingLogins;
+use self::message_changes::MessageChanges;
+use self::notifications::Notifications;
+use self::plugin_calls::PluginCalls;
+use self::questions::{Questions, UserQuestions};
+use self::session_locks::SessionLocks;
+use self::turns::Turns;
+use self::waiting::WaitingPrompts;
 use crate::boot::background::Background;
 use crate::bus::{Bus, numbered};
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::permission::answering::Answering;
-use crate::permission::ask::Questions;
-use crate::plugin_api::hook_notifications::Told;
-use crate::session::sessions::Sessions;
-
-/// Answers the requests of plugins' SDK clients. The server implements it with the same router that clients reach over
-/// TCP; the agent only passes requests on.
-pub trait SdkService: Send + Sync {
-    /// Answers one request. A body that has no end of its own is streamed.
-    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer>;
-}
-
-/// A slash command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CommandInfo {
-    /// Name without the slash.
-    pub name: String,
-    /// For people.
-    pub description: Option<String>,
-    /// Text with places for the arguments.
-    pub template: String,
-    /// Agent that runs it.
-    pub agent: Option<String>,
-    /// Model that it wants, `provider/model`.
-    pub model: Option<String>,
-    /// It runs as a subtask; unset, it does where its agent is a subagent.
-    pub subtask: Option<bool>,
-    /// What it was made from.
-    pub source: CommandSource,
-}
-
-/// What a slash command was made from, as `GET /command` tells it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CommandSource {
-    /// Bundled, of the configuration, or a file of commands.
-    #[default]
-    Command,
-    /// A prompt of an MCP server. What its text says is never run.
-    Mcp,
-    /// A skill of this machine.
-    Skill,
-    /// A skill that was fetched from an address, or is of a project that nobody trusted. What its text says is never run.
-    FetchedSkill,
-}
-
-impl CommandSource {
-    /// The reference's word for it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Mcp => "mcp",
-            Self::Skill | Self::FetchedSkill => "skill",
-        }
-    }
-
-    /// What its template names may be run and read: whoever wrote it is trusted as the configuration is.
-    pub(crate) fn is_own(self) -> bool {
-        matches!(self, Self::Command | Self::Skill)
-    }
-}
+use crate::plugin_api::sdk_service::SdkService;
+use crate::prompt::command_info::CommandInfo;
+use crate::tools::mcp::skill_servers::SkillServers;
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
 #[derive(Clone)]
@@ -99,6 +55,8 @@ pub struct Agent {
 }
 
 pub(crate) struct Inner {
+    /// Itself, for what outlives a call.
+    pub(crate) this: Weak<Inner>,
     pub(crate) place: Place,
     /// Its folder, held open; `None` where there was none.
     pub(crate) anchor: Option<Arc<outrigger_sandbox::Anchor>>,
@@ -107,7 +65,7 @@ pub(crate) struct Inner {
     pub(crate) project: Project,
     pub(crate) folders: Folders,
     /// What plugins changed of the user's messages beside a running turn.
-    pub(crate) rewritten: crate::session::edit::Rewritten,
+    pub(crate) message_changes: MessageChanges,
     /// Set when plugins have prepared the providers that they bring.
     pub(crate) providers: tokio::sync::OnceCell<()>,
     /// Logins that wait for their user, by provider.
@@ -127,14 +85,14 @@ pub(crate) struct Inner {
     pub(crate) commands_spawner: Spawner,
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
-    /// Between plugins and this.
-    pub(crate) bridge: Arc<crate::plugin_api::host_bridge::Bridge>,
+    /// Tool calls of plugins that are under way.
+    pub(crate) plugin_calls: Arc<PluginCalls>,
     /// Which plugins should run, as it was decided before any was started (D2).
     pub(crate) admitted: outrigger_plugins::Snapshot,
     pub(crate) mcp: outrigger_mcp::McpServers,
-    pub(crate) skill_servers: crate::tools::mcp::SkillServers,
-    /// What is told of subagents behind their calls.
-    pub(crate) late: crate::plugin_api::deferred_events::Late,
+    pub(crate) skill_servers: SkillServers,
+    /// Events of subagents that are published after their calls.
+    pub(crate) deferred: DeferredEvents,
     pub(crate) lsp: outrigger_lsp::Lsp,
     pub(crate) formatters: outrigger_workspace::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.
@@ -145,7 +103,7 @@ pub(crate) struct Inner {
     /// Services of this machine that commands reach.
     pub(crate) loopback: outrigger_sandbox::Loopback,
     /// Prompts that wait for the turn before them.
-    pub(crate) waiting: crate::turn::queue::Waiting,
+    pub(crate) waiting: WaitingPrompts,
     /// How shell commands are run.
     pub(crate) shell: outrigger_tools::builtin::Options,
     pub(crate) snapshots: outrigger_workspace::snapshot::Snapshots,
@@ -154,75 +112,28 @@ pub(crate) struct Inner {
     pub(crate) questions: Questions,
     /// Terminals of clients.
     pub(crate) ptys: outrigger_workspace::terminals::Ptys,
-    pub(crate) user_questions: crate::permission::user_questions::UserQuestions,
-    pub(crate) approvals: Mutex<Vec<Rule>>,
+    pub(crate) user_questions: UserQuestions,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
     /// Instruction files that are not read, and of which the user was told.
     pub(crate) left_out: Mutex<HashSet<PathBuf>>,
-    pub(crate) sessions: Sessions,
-    /// Turns under way, with what cancels them.
-    pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,
-    /// Of those, the ones whose model request failed and waits to be sent again.
-    pub(crate) retrying: Mutex<HashMap<SessionId, SessionStatus>>,
-    /// How to reach the turns under way.
-    pub(crate) steering: Mutex<HashMap<SessionId, crate::compaction::ask::Steering>>,
-    /// Nothing new begins any more.
-    pub(crate) closing: AtomicBool,
-    /// Another agent takes its place. Set under the lock of `running`, as `at_work` is counted.
-    pub(crate) retired: AtomicBool,
-    pub(crate) at_work: AtomicUsize,
+    /// One turn of a session at a time.
+    pub(crate) session_locks: SessionLocks,
+    /// Turns under way.
+    pub(crate) turns: Turns,
     /// Logins that are not over.
-    pub(crate) waiting_logins: crate::session::drain::WaitingLogins,
-    /// A turn was cancelled: whoever did that does not want to wait for titles.
-    pub(crate) hurry: AtomicBool,
-    /// How many calls of plugins are open for a session.
-    pub(crate) with_plugins: Mutex<HashMap<SessionId, usize>>,
+    pub(crate) waiting_logins: WaitingLogins,
     /// Work beside the turns (titles).
     pub(crate) background: Background,
-    /// Points of which plugins are still to be told.
-    pub(crate) told: Told,
+    /// Points of which plugins are still to be notified.
+    pub(crate) notifications: Notifications,
     /// Taken away at the end: the service holds the agent that holds it.
     pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
-    /// The step that each turn is at, for the audit.
-    pub(crate) steps: crate::permission::audit::Steps,
     /// Storing and telling are one step, so that every listener sees the order of the log.
     pub(crate) telling: tokio::sync::Mutex<()>,
 }
 
-/// A call of a plugin that is open for a session.
-pub(crate) struct WithPlugins<'a> {
-    inner: &'a Inner,
-    id: SessionId,
-}
-
-impl Drop for WithPlugins<'_> {
-    fn drop(&mut self) {
-        let mut open = lock(&self.inner.with_plugins);
-        if let Some(count) = open.get_mut(&self.id) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.id);
-            }
-        }
-    }
-}
-
 impl Inner {
-    /// Remembers that a plugin is at work for a session until the guard is dropped.
-    pub(crate) fn enter_plugins(&self, id: &SessionId) -> WithPlugins<'_> {
-        *lock(&self.with_plugins).entry(id.clone()).or_default() += 1;
-        WithPlugins {
-            inner: self,
-            id: id.clone(),
-        }
-    }
-
-    /// A plugin is at work for the session.
-    pub(crate) fn is_with_plugins(&self, id: &SessionId) -> bool {
-        lock(&self.with_plugins).contains_key(id)
-    }
-
     /// Stores records and events in one transaction, then tells the events in order (invariant 6).
     pub(crate) async fn commit(
         &self,
@@ -386,44 +297,6 @@ impl Agent {
     /// Says who answers the SDK requests of plugins.
     pub fn serve_sdk(&self, service: Arc<dyn SdkService>) {
         *lock(&self.inner.sdk) = Some(service);
-    }
-
-    /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
-    pub async fn shutdown(&self) {
-        self.inner.ptys.close();
-        self.finish_turns(Duration::from_secs(3)).await;
-        let patience = if self.inner.hurry.load(Ordering::SeqCst) {
-            200
-        } else {
-            5_000
-        };
-        self.finish_background(Duration::from_millis(patience))
-            .await;
-        self.inner.told.close();
-        let told = self.inner.plugins.end_sessions(Duration::from_secs(5));
-        let told = told.await.into_iter();
-        self.inner.note(
-            told.map(|record| LogRecord::Hook(Box::new(record)))
-                .collect(),
-        );
-        tokio::join!(
-            self.inner.plugins.dispose(Duration::from_secs(5)),
-            crate::tools::mcp::shutdown(&self.inner),
-            crate::tools::lsp::shutdown(&self.inner)
-        );
-        lock(&self.inner.sdk).take();
-        if let Some(settled) = &self.inner.settled {
-            settled.end().await;
-        }
-        self.inner.spawner.end();
-        if let Err(error) = self.inner.store.flush(true).await {
-            tracing::error!("[store] {error}");
-        }
-    }
-
-    /// Waits for titles and the like, at most `limit`; what begins meanwhile is waited for too.
-    pub async fn finish_background(&self, limit: Duration) {
-        self.inner.background.finish(limit).await;
     }
 
     /// The session, from the store.

@@ -7,19 +7,11 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextPart, UserMessage};
 use outrigger_protocol::session::{PartInput, PromptInput};
 use outrigger_protocol::turn::{Begin, CommandCall, Input, TurnOutcome};
-use outrigger_workspace::sync::lock;
 use tokio::sync::oneshot;
 
 use crate::error::AgentError;
 use crate::state::{Agent, Inner};
-use crate::turn::drive::Msg;
-
-/// A prompt for a turn that runs.
-pub(crate) struct Joining {
-    begin: Box<Begin>,
-    /// Told how the turn ended that went on with it; dropped when none did.
-    ended: oneshot::Sender<TurnOutcome>,
-}
+use crate::turn::message::{Joining, Msg};
 
 /// What a driver was handed, and who waits for it.
 pub(crate) struct Joined {
@@ -74,7 +66,7 @@ impl Agent {
         prompt: &PromptInput,
         command: Option<CommandCall>,
     ) -> Result<Option<oneshot::Receiver<TurnOutcome>>, AgentError> {
-        let Some(turn) = lock(&self.inner.steering).get(id).cloned() else {
+        let Some(turn) = self.inner.turns.steering(id) else {
             return Ok(None);
         };
         let session = self.session(id)?;
@@ -112,7 +104,7 @@ impl Agent {
 
     /// A prompt is taken back that a running turn may hold.
     pub(crate) fn leave(&self, id: &SessionId, message: &MessageId) {
-        if let Some(turn) = lock(&self.inner.steering).get(id) {
+        if let Some(turn) = self.inner.turns.steering(id) {
             let message_id = message.clone();
             let _ = turn.send(Msg::Input(Input::Left { message_id }));
         }

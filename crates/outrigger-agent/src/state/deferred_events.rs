@@ -1,6 +1,6 @@
-//! When the events of a step are told. They are stored at once; two kinds are told as the reference, which makes them beside
-//! the turn, tells them: what a subagent's session came to, behind the end of the call that started it, and the tree of files
-//! that a step began with, not by an event of its own.
+//! When the events of a step are published. They are stored at once; two kinds are published as OpenCode does, which makes them
+//! beside the turn: what a subagent's session came to, after the end of the call that started it, and the tree of files that a step
+//! began with, not by an event of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use outrigger_workspace::sync::lock;
 
 /// Sessions whose callers wait for them, and events that wait for their callers.
 #[derive(Debug, Default)]
-pub(crate) struct Late {
+pub(crate) struct DeferredEvents {
     /// By child, its parent.
     awaited: Mutex<BTreeMap<SessionId, SessionId>>,
     /// By parent.
@@ -21,7 +21,7 @@ pub(crate) struct Late {
 }
 
 /// A parent waits for a child while this is there.
-pub(crate) struct Awaited<'a>(&'a Late, SessionId);
+pub(crate) struct Awaited<'a>(&'a DeferredEvents, SessionId);
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
@@ -29,15 +29,15 @@ impl Drop for Awaited<'_> {
     }
 }
 
-impl Late {
+impl DeferredEvents {
     /// A call of `parent` waits for a turn of `child`.
     pub(crate) fn awaits(&self, child: &SessionId, parent: &SessionId) -> Awaited<'_> {
         lock(&self.awaited).insert(child.clone(), parent.clone());
         Awaited(self, child.clone())
     }
 
-    /// The events of a step that are told at once; those behind a child's `session.idle` are kept for its parent.
-    pub(crate) fn told_now(
+    /// The events of a step that are published at once; those after a child's `session.idle` are kept for its parent.
+    pub(crate) fn published_now(
         &self,
         session: &SessionId,
         input: &Input,
@@ -75,7 +75,11 @@ mod tests {
 
     #[test]
     fn what_a_child_came_to_waits_for_its_caller() {
-        let (late, child, parent) = (Late::default(), SessionId::from("c"), SessionId::from("p"));
+        let (late, child, parent) = (
+            DeferredEvents::default(),
+            SessionId::from("c"),
+            SessionId::from("p"),
+        );
         let idle = || {
             numbered(Event::SessionIdle {
                 session_id: child.clone(),
@@ -88,7 +92,7 @@ mod tests {
             })
         };
         let told = || {
-            late.told_now(&child, &Input::Cancel, vec![idle(), diff()])
+            late.published_now(&child, &Input::Cancel, vec![idle(), diff()])
                 .len()
         };
         assert_eq!(told(), 2, "nobody waits");

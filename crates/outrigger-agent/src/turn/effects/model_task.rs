@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::ids::now;
-use crate::plugin_api::hook_notifications::About;
 use crate::state::Inner;
-use crate::turn::drive::Msg;
+use crate::state::notifications::About;
+use crate::turn::message::Msg;
 
 /// Blocks that are not complete: whether they are reasoning, and what has come of them.
 type Texts = BTreeMap<u32, (bool, String)>;

@@ -1,0 +1,49 @@
+//! Ending an agent.
+
+use std::time::Duration;
+
+use outrigger_protocol::log::LogRecord;
+use outrigger_workspace::sync::lock;
+
+use crate::state::Agent;
+use crate::tools::mcp::skill_servers::GRACE;
+
+impl Agent {
+    /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
+    pub async fn shutdown(&self) {
+        self.inner.ptys.close();
+        self.finish_turns(Duration::from_secs(3)).await;
+        let timeout = if self.inner.turns.is_in_hurry() {
+            200
+        } else {
+            5_000
+        };
+        self.finish_background(Duration::from_millis(timeout)).await;
+        self.inner.notifications.close();
+        let told = self.inner.plugins.end_sessions(Duration::from_secs(5));
+        let told = told.await.into_iter();
+        self.inner.note(
+            told.map(|record| LogRecord::Hook(Box::new(record)))
+                .collect(),
+        );
+        tokio::join!(
+            self.inner.plugins.dispose(Duration::from_secs(5)),
+            self.inner.mcp.shutdown(GRACE),
+            self.inner.skill_servers.shutdown(),
+            self.inner.lsp.shutdown(GRACE)
+        );
+        lock(&self.inner.sdk).take();
+        if let Some(settled) = &self.inner.settled {
+            settled.end().await;
+        }
+        self.inner.spawner.end();
+        if let Err(error) = self.inner.store.flush(true).await {
+            tracing::error!("[store] {error}");
+        }
+    }
+
+    /// Waits for titles and the like, at most `limit`; what begins meanwhile is waited for too.
+    pub async fn finish_background(&self, limit: Duration) {
+        self.inner.background.finish(limit).await;
+    }
+}

@@ -1,0 +1,117 @@
+//! What a compaction summarises, and what it asks the model.
+
+use outrigger_kernel::turn::compact::Compaction;
+use outrigger_protocol::compaction::{CompactionPlan, Replay};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, TextPart};
+use outrigger_protocol::model::{ChatMessage, Content};
+use outrigger_protocol::session::PartInput;
+use serde_json::Value;
+
+use super::history::is_compaction;
+use super::text;
+
+/// What a compaction works with.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) plan: CompactionPlan,
+    /// The messages that are summarised.
+    pub(crate) head: Vec<MessageWithParts>,
+    /// The summary of what was before them.
+    pub(crate) previous: Option<String>,
+}
+
+/// The one message of a request for a summary, from the messages as the hooks left them.
+#[must_use]
+pub(crate) fn question<'a>(
+    compaction: &Compaction,
+    head: impl IntoIterator<Item = &'a MessageWithParts>,
+    previous: Option<&str>,
+) -> ChatMessage {
+    let text = text::prompt(
+        &text::transcript(head),
+        previous,
+        compaction.context(),
+        compaction.prompt(),
+    );
+    ChatMessage::User {
+        content: vec![Content::Text { text }],
+    }
+}
+
+pub(super) fn is_prompt(message: &MessageWithParts) -> bool {
+    matches!(message.info, MessageInfo::User(_)) && !is_compaction(message)
+}
+
+/// There is something to summarise.
+pub(super) fn has_text(messages: &[MessageWithParts]) -> bool {
+    !text::transcript(messages).is_empty()
+}
+
+/// Takes the last prompt out of a history that did not fit, to be asked again behind the summary; what was done for it
+/// stays and is summarised. The first prompt of all is not taken: nothing would be left.
+pub(super) fn take_replay(head: &mut Vec<MessageWithParts>) -> Option<Replay> {
+    let at = head.iter().rposition(is_prompt)?;
+    if !head.iter().take(at).any(is_prompt) {
+        return None;
+    }
+    let taken = head.remove(at);
+    let MessageInfo::User(message) = taken.info else {
+        return None;
+    };
+    Some(Replay {
+        message,
+        parts: taken.parts.into_iter().map(without_media).collect(),
+    })
+}
+
+fn without_media(part: Part) -> PartInput {
+    let kind = match part.kind {
+        PartKind::File(file) if is_media(&file) => PartKind::Text(TextPart {
+            text: text::attached(&file),
+            ..TextPart::default()
+        }),
+        kind => kind,
+    };
+    PartInput { id: None, kind }
+}
+
+/// Images and PDF: what makes requests large.
+fn is_media(file: &outrigger_protocol::Object) -> bool {
+    let mime = file.get("mime").and_then(Value::as_str).unwrap_or_default();
+    mime.starts_with("image/") || mime == "application/pdf"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn the_last_prompt_is_asked_again_without_its_images() {
+        let image = json!({ "type": "file", "mime": "image/png", "filename": "a.png", "url": "data:image/png;base64,AAAA" });
+        let mut head = vec![
+            user("u1", "first"),
+            answered("a1", "u1", "one"),
+            user_parts("u2", json!([{ "type": "text", "text": "look" }, image])),
+            answered("a2", "u2", "half"),
+        ];
+        let replay = take_replay(&mut head).unwrap();
+        let ids: Vec<&str> = head.iter().map(|m| m.info.id().as_str()).collect();
+        assert_eq!(
+            ids,
+            ["u1", "a1", "a2"],
+            "what was done for it is summarised"
+        );
+        let parts = serde_json::to_value(&replay.parts).unwrap();
+        assert_eq!(
+            parts,
+            json!([{ "type": "text", "text": "look" }, { "type": "text", "text": "[Attached image/png: a.png]" }])
+        );
+
+        let mut first = vec![user("u1", "first"), answered("a1", "u1", "one")];
+        assert_eq!(take_replay(&mut first), None);
+        assert_eq!(first.len(), 2);
+    }
+}

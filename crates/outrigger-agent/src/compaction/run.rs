@@ -1,0 +1,174 @@
+//! A compaction in a turn: its plan from the store, and the payloads of the hooks of its request.
+
+use outrigger_kernel::turn::Turn;
+use outrigger_kernel::turn::compact::{AGENT, Compaction};
+use outrigger_protocol::compaction::{AutoCompact, CompactionPlan};
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, NamedError};
+use outrigger_protocol::model::ModelInfo;
+use outrigger_protocol::turn::{EffectId, HookPayload, Input};
+use serde_json::json;
+
+use super::history::Active;
+use super::plan::{Planned, has_text, is_prompt, take_replay};
+use super::select;
+use crate::error::AgentError;
+use crate::state::Inner;
+use crate::tools::tool_catalog;
+use crate::turn::message::Msg;
+
+impl Inner {
+    /// When a turn with this model compacts by itself.
+    pub(crate) fn auto_compact(
+        &self,
+        model: &ModelInfo,
+        history: &[MessageWithParts],
+    ) -> Option<AutoCompact> {
+        let config = &self.config.config.compaction;
+        (config.auto != Some(false)).then(|| AutoCompact {
+            limit: select::usable(config, model),
+            used: Active::of(history.to_vec()).used(),
+        })
+    }
+
+    /// Works out what the compaction that `message_id` stands for summarises, and what stays.
+    ///
+    /// # Errors
+    /// [`AgentError::NothingToCompact`], a model that cannot be used, and those of the store.
+    pub(crate) fn plan_compaction(
+        &self,
+        session_id: &SessionId,
+        message_id: &MessageId,
+        overflow: bool,
+    ) -> Result<Planned, AgentError> {
+        let mut all = self.store.messages(session_id)?;
+        // What came later is no part of it: a message that wants no reply, or the summary that is being written.
+        let at = all.iter().position(|m| m.info.id() == message_id);
+        let message = at.and_then(|at| {
+            let message = all.get(at).cloned();
+            all.truncate(at);
+            message
+        });
+        let Some(MessageInfo::User(asked)) = message.map(|m| m.info) else {
+            return Err(AgentError::NothingToCompact(session_id.to_string()));
+        };
+        let agent = self.agents.get(AGENT);
+        let model = agent.and_then(|a| a.model.clone()).unwrap_or(asked.model);
+        let resolved = self.models.resolve(&model)?;
+        let active = Active::of(all);
+        let previous = active.summary();
+        let mut head = active.rest;
+        let replay = if overflow {
+            take_replay(&mut head)
+        } else {
+            None
+        };
+        if !has_text(&head) {
+            return Err(AgentError::NothingToCompact(session_id.to_string()));
+        }
+        let mut tail_start = None;
+        if replay.is_none()
+            && let Some((at, id)) =
+                select::tail(&self.config.config.compaction, &resolved.model, &head)
+        {
+            head.truncate(at);
+            tail_start = Some(id);
+        } else if replay.is_none()
+            && head.len() > 1
+            && let Some(last) = head.pop_if(|last| is_prompt(last))
+        {
+            // What the user has just asked is answered, not summarised, however much else fits.
+            tail_start = Some(last.info.id().clone());
+        }
+        let cost = resolved.model.cost;
+        Ok(Planned {
+            plan: CompactionPlan {
+                model,
+                prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
+                tail_start,
+                replay: replay.map(Box::new),
+            },
+            head,
+            previous,
+        })
+    }
+
+    /// The payload of a point of the request for a summary.
+    pub(crate) fn compaction_payload(
+        &self,
+        session_id: &SessionId,
+        state: &Turn,
+        compaction: &Compaction,
+        planned: Option<&Planned>,
+        point: &str,
+    ) -> Result<HookPayload, AgentError> {
+        if point == "llm.before_messages" {
+            let head = planned.map(|planned| planned.head.iter().cloned().collect());
+            return Ok(HookPayload::with_history(
+                json!({}),
+                head.unwrap_or_default(),
+            ));
+        }
+        let user = state.user();
+        if point == "compaction.after_finish" {
+            let resolved = self.models.resolve(&user.model)?;
+            let provider = resolved.provider_for_hooks(true);
+            return Ok(HookPayload::new(
+                json!({
+                    "sessionID": session_id, "agent": user.agent, "model": resolved.model,
+                    "provider": { "source": provider.source, "info": *provider, "options": provider.options },
+                    "message": MessageInfo::User(user.clone()), "overflow": compaction.is_overflow(),
+                }),
+                json!({ "enabled": true }),
+            ));
+        }
+        let agent = self.agents.get(AGENT).cloned().unwrap_or_default();
+        let resolved = self
+            .models
+            .resolve(compaction.model().unwrap_or(&user.model))?;
+        let about = json!({
+            "sessionID": session_id, "agent": AGENT, "model": resolved.model,
+            "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
+        });
+        Ok(match point {
+            "llm.before_system" => HookPayload::new(
+                json!({ "sessionID": session_id, "model": resolved.model }),
+                json!({ "system": [agent.prompt.unwrap_or_default()] }),
+            ),
+            "llm.before_params" => HookPayload::new(
+                about,
+                json!(tool_catalog::parameters(
+                    &agent, &resolved, session_id, false
+                )),
+            ),
+            _ => HookPayload::new(about, json!({ "headers": {} })),
+        })
+    }
+}
+
+/// Begins a compaction: what it works with, or why it cannot begin.
+pub(crate) fn prepare(
+    inner: &Inner,
+    session_id: &SessionId,
+    effect: EffectId,
+    message_id: &MessageId,
+    overflow: bool,
+) -> Msg {
+    match inner.plan_compaction(session_id, message_id, overflow) {
+        Ok(planned) => Msg::Planned {
+            effect,
+            planned: Box::new(planned),
+        },
+        Err(error) => refused(effect, error.to_named()),
+    }
+}
+
+/// What is told when [`prepare`] panics.
+pub(crate) fn lost(effect: EffectId) -> Msg {
+    let message = "the compaction ended in a panic; this is a defect of Outrigger";
+    refused(effect, NamedError::new("UnknownError", message))
+}
+
+fn refused(effect: EffectId, error: NamedError) -> Msg {
+    Msg::Input(Input::CompactionRefused { effect, error })
+}

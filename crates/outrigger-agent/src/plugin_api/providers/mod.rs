@@ -1,0 +1,4 @@
+//! Model providers of plugins: how one logs in, and which they bring.
+
+pub(crate) mod auth;
+pub(crate) mod own_providers;

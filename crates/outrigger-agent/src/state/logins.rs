@@ -1,0 +1,56 @@
+//! Logins that wait for their user.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use outrigger_workspace::sync::lock;
+
+/// A login that nobody came back to for so long is given up.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// The logins that wait, each with its beginning.
+#[derive(Default)]
+pub(crate) struct WaitingLogins(Mutex<BTreeMap<(LoginAt, String), Instant>>);
+
+/// Where somebody logs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LoginAt {
+    Provider,
+    McpServer,
+}
+
+impl WaitingLogins {
+    /// One waits from now on.
+    pub(crate) fn begin(&self, at: LoginAt, name: &str) {
+        lock(&self.0).insert((at, name.to_owned()), Instant::now());
+    }
+
+    /// It does not wait any more; others may.
+    pub(crate) fn end(&self, at: LoginAt, name: &str) {
+        lock(&self.0).remove(&(at, name.to_owned()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut waiting = lock(&self.0);
+        waiting.retain(|_, begun| begun.elapsed() <= LOGIN_TIMEOUT);
+        waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_one_login_leaves_the_others_waiting() {
+        let waiting = WaitingLogins::default();
+        waiting.begin(LoginAt::Provider, "a");
+        waiting.begin(LoginAt::McpServer, "a");
+        waiting.end(LoginAt::Provider, "a");
+        waiting.end(LoginAt::Provider, "b");
+        assert!(!waiting.is_empty());
+        waiting.end(LoginAt::McpServer, "a");
+        assert!(waiting.is_empty());
+    }
+}

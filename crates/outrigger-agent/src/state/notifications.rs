@@ -1,0 +1,197 @@
+//! Hook points that wait until plugins are notified of them, in lines: what is about one session, or one connection of the bridge, is
+//! notified in order, and no more of it waits than [`MAX_PENDING`].
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Mutex;
+
+use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::turn::HookPayload;
+use outrigger_workspace::sync::lock;
+
+/// How many points may wait, of one session or connection. A step of a turn has about five.
+pub(crate) const MAX_PENDING: usize = 256;
+
+/// What a point is about: what is about the same is notified in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum About {
+    /// A session, outside of a turn.
+    Session(SessionId),
+    /// A turn; in one line with its session.
+    Turn(SessionId, TurnId),
+    /// A connection of the bridge, by number.
+    Connection(u64),
+    /// None of them.
+    Nothing,
+}
+
+impl About {
+    /// That session and turn, as far as there are any.
+    pub(crate) fn of(session: Option<&SessionId>, turn: Option<&TurnId>) -> Self {
+        match (session.cloned(), turn.cloned()) {
+            (Some(session), Some(turn)) => Self::Turn(session, turn),
+            (Some(session), None) => Self::Session(session),
+            (None, _) => Self::Nothing,
+        }
+    }
+
+    /// The line that it waits in.
+    pub(crate) fn line(&self) -> Self {
+        match self {
+            Self::Turn(session, _) => Self::Session(session.clone()),
+            other => other.clone(),
+        }
+    }
+
+    pub(crate) fn parts(self) -> (Option<SessionId>, Option<TurnId>) {
+        match self {
+            Self::Turn(session, turn) => (Some(session), Some(turn)),
+            Self::Session(session) => (Some(session), None),
+            Self::Connection(_) | Self::Nothing => (None, None),
+        }
+    }
+}
+
+/// For the log.
+impl fmt::Display for About {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(session) | Self::Turn(session, _) => write!(out, "session {session}"),
+            Self::Connection(number) => write!(out, "connection {number} of the bridge"),
+            Self::Nothing => out.write_str("no session"),
+        }
+    }
+}
+
+/// A point of which plugins are to be notified.
+pub(crate) struct Notification {
+    pub(crate) point: &'static str,
+    pub(crate) payload: HookPayload,
+    pub(crate) about: About,
+}
+
+/// What waits, by what it is about. A line is there while somebody notifies what is in it.
+struct Lines<T> {
+    lines: HashMap<About, Line<T>>,
+    closed: bool,
+}
+
+impl<T> Default for Lines<T> {
+    fn default() -> Self {
+        Self {
+            lines: HashMap::new(),
+            closed: false,
+        }
+    }
+}
+
+struct Line<T> {
+    waiting: VecDeque<T>,
+    missed: u64,
+}
+
+/// What became of something that was put into a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Put<T> {
+    /// Nobody notifies what is in its line: who put it there has to begin.
+    First(T),
+    /// It waits.
+    Waits,
+    /// As many wait as may; this is how many were dropped of its line.
+    Dropped(u64),
+    /// Nothing is notified any more.
+    Closed,
+}
+
+impl<T> Lines<T> {
+    fn put(&mut self, line: &About, item: T) -> Put<T> {
+        if self.closed {
+            return Put::Closed;
+        }
+        let Some(line) = self.lines.get_mut(line) else {
+            let new = Line {
+                waiting: VecDeque::new(),
+                missed: 0,
+            };
+            self.lines.insert(line.clone(), new);
+            return Put::First(item);
+        };
+        // The newest goes: what came before it stays in one piece.
+        if line.waiting.len() >= MAX_PENDING {
+            line.missed += 1;
+            return Put::Dropped(line.missed);
+        }
+        line.waiting.push_back(item);
+        Put::Waits
+    }
+
+    /// The next of a line; without any the line is over.
+    fn next(&mut self, line: &About) -> Option<T> {
+        self.lines.get_mut(line)?.waiting.pop_front()
+    }
+
+    /// Ends a line: how many of it nobody was told of.
+    fn end(&mut self, line: &About) -> u64 {
+        let ended = self.lines.remove(line);
+        ended.map_or(0, |line| line.missed + line.waiting.len() as u64)
+    }
+}
+
+/// The notifications that wait.
+#[derive(Default)]
+pub(crate) struct Notifications(Mutex<Lines<Notification>>);
+
+impl Notifications {
+    /// Nothing is notified any more: those who would hear it are being ended.
+    pub(crate) fn close(&self) {
+        lock(&self.0).closed = true;
+    }
+
+    /// Puts a notification at the end of its line.
+    pub(crate) fn put(&self, line: &About, item: Notification) -> Put<Notification> {
+        lock(&self.0).put(line, item)
+    }
+
+    /// The next of a line; without any the line ends, with how many of it were dropped.
+    pub(crate) fn next(&self, line: &About) -> Result<Notification, u64> {
+        let mut lines = lock(&self.0);
+        match lines.next(line) {
+            Some(next) => Ok(next),
+            None => Err(lines.end(line)),
+        }
+    }
+
+    /// Ends a line: how many of it nobody was notified of.
+    pub(crate) fn end(&self, line: &About) -> u64 {
+        lock(&self.0).end(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_in_order_and_has_an_end() {
+        let mut lines = Lines::default();
+        let session = About::Session("ses_1".into());
+        let line = About::Turn("ses_1".into(), "turn".into()).line();
+        assert_eq!(line, session);
+        assert_eq!(lines.put(&line, 0), Put::First(0));
+        for n in 1..=MAX_PENDING {
+            assert_eq!(lines.put(&line, n), Put::Waits, "{n}");
+        }
+        assert_eq!(lines.put(&line, MAX_PENDING + 1), Put::Dropped(1));
+        assert_eq!(lines.put(&line, MAX_PENDING + 2), Put::Dropped(2));
+        // Another line is not held up.
+        assert_eq!(lines.put(&About::Connection(1), 0), Put::First(0));
+        for n in 1..=MAX_PENDING {
+            assert_eq!(lines.next(&session), Some(n));
+        }
+        assert_eq!(lines.put(&line, 7), Put::Waits);
+        assert_eq!(lines.end(&session), 3, "two dropped and one that waits");
+        assert_eq!(lines.put(&line, 8), Put::First(8));
+        lines.closed = true;
+        assert_eq!(lines.put(&line, 9), Put::Closed);
+    }
+}

@@ -1,0 +1,39 @@
+//! Tool calls of plugins that are under way, by number: what a tool asks back belongs to its call.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use outrigger_tools::ToolContext;
+use outrigger_workspace::sync::lock;
+
+/// The calls of an agent's plugins.
+#[derive(Default)]
+pub(crate) struct PluginCalls(Mutex<HashMap<u64, ToolContext>>);
+
+impl PluginCalls {
+    /// Remembers a tool call under its number until the guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
+        lock(&self.0).insert(call, ctx);
+        Entered {
+            calls: Arc::clone(self),
+            call,
+        }
+    }
+
+    /// The call of that number, while it is under way.
+    pub(crate) fn get(&self, number: u64) -> Option<ToolContext> {
+        lock(&self.0).get(&number).cloned()
+    }
+}
+
+/// A tool call of a plugin that is under way.
+pub(crate) struct Entered {
+    calls: Arc<PluginCalls>,
+    call: u64,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        lock(&self.calls.0).remove(&self.call);
+    }
+}

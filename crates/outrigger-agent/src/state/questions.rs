@@ -1,0 +1,114 @@
+//! Questions that wait for an answer: for permission, and those of the model to the user.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Mutex;
+
+use outrigger_plugins::Grant;
+use outrigger_protocol::id::{CallId, PermissionId, PluginId, QuestionId, SessionId};
+use outrigger_protocol::permission::{PermissionRequest, Reply, Rule};
+use outrigger_protocol::provenance::Actor;
+use outrigger_protocol::question::{Answer, QuestionRequest};
+use outrigger_protocol::tool::ToolCall;
+use outrigger_tools::PermissionAsk;
+use outrigger_workspace::sync::lock;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// An answer, with what the user wants done instead, and who gave it.
+type Answered = (Reply, Option<String>, Actor);
+
+/// A question that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct OpenQuestion {
+    pub(crate) request: PermissionRequest,
+    /// What the rules are held against.
+    pub(crate) ask: PermissionAsk,
+    /// "Always" for another question does not answer it.
+    pub(crate) alone: bool,
+    pub(crate) answer: oneshot::Sender<Answered>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    pub(crate) open: Mutex<HashMap<PermissionId, OpenQuestion>>,
+    /// Arguments of calls that run, as they are asked about; the log has them a moment later.
+    calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
+    /// Those that only the user answers: a rule of the user's asks, or a command hook requires it.
+    pub(crate) firm: Mutex<HashMap<PermissionId, Firmness>>,
+    /// What the user let plugins do until this program ends, by answering "always".
+    pub(crate) granted: Mutex<BTreeSet<(PluginId, Grant)>>,
+    /// Rules that the user made by answering "always", until this program ends.
+    pub(crate) approvals: Mutex<Vec<Rule>>,
+    /// Files that make something run later and that the user let tools change until this program ends.
+    pub(crate) startup: Mutex<BTreeSet<String>>,
+}
+
+/// Who may answer a question that is not everybody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Firmness {
+    /// No command hook.
+    Asked,
+    /// No plugin either, whatever it is granted: the question is about what a plugin did.
+    Person,
+    /// The same: it is about a file that makes something run later.
+    Startup,
+}
+
+impl Questions {
+    /// A call is about to be asked about.
+    pub(crate) fn begins(&self, call: &ToolCall, input: &Value) {
+        let key = (call.session_id.clone(), call.call_id.clone());
+        lock(&self.calls).insert(key, (call.tool.clone(), input.clone()));
+    }
+
+    /// It is over.
+    pub(crate) fn over(&self, call: &ToolCall) {
+        lock(&self.calls).remove(&(call.session_id.clone(), call.call_id.clone()));
+    }
+
+    /// Tool and arguments of a call that runs.
+    pub(crate) fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
+        let key = (SessionId(session.to_owned()), CallId(call.to_owned()));
+        lock(&self.calls).get(&key).cloned()
+    }
+
+    /// Whether the user lets the plugin do this until the program ends.
+    pub(crate) fn is_granted(&self, plugin: &PluginId, grant: Grant) -> bool {
+        lock(&self.granted).contains(&(plugin.clone(), grant))
+    }
+
+    /// No command hook answers this question in the user's place until the guard is dropped.
+    pub(crate) fn hold_firm(&self, id: &PermissionId, firmness: Firmness) -> Firm<'_> {
+        lock(&self.firm).insert(id.clone(), firmness);
+        Firm {
+            questions: self,
+            id: id.clone(),
+        }
+    }
+
+    /// Whether no command hook may answer it in the user's place.
+    pub(crate) fn is_firm(&self, id: &str) -> bool {
+        lock(&self.firm).contains_key(&PermissionId(id.to_owned()))
+    }
+}
+
+/// A question that no command hook answers in the user's place, while plugins are asked about it.
+pub(crate) struct Firm<'a> {
+    questions: &'a Questions,
+    id: PermissionId,
+}
+
+impl Drop for Firm<'_> {
+    fn drop(&mut self) {
+        lock(&self.questions.firm).remove(&self.id);
+    }
+}
+
+/// What the user makes of a question: the answers in order, or nothing when it is put away.
+pub(crate) type UserAnswer = Option<Vec<Answer>>;
+
+/// Questions that wait, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct UserQuestions {
+    pub(crate) open: Mutex<BTreeMap<QuestionId, (QuestionRequest, oneshot::Sender<UserAnswer>)>>,
+}

@@ -1,0 +1,43 @@
+//! One lock per session.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use outrigger_protocol::id::SessionId;
+use outrigger_workspace::sync::lock;
+
+/// One lock per session: prompts queue up behind each other.
+#[derive(Debug, Default)]
+pub(crate) struct SessionLocks {
+    queues: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// So many locks are kept without asking whether somebody holds them.
+const LOCKS: usize = 64;
+
+impl SessionLocks {
+    pub(crate) fn queue(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut queues = lock(&self.queues);
+        if queues.len() >= LOCKS {
+            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+        }
+        Arc::clone(queues.entry(id.clone()).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_holds_is_forgotten() {
+        let sessions = SessionLocks::default();
+        let id = |n: usize| SessionId(format!("ses_{n}"));
+        let held = sessions.queue(&id(0));
+        for n in 1..10 * LOCKS {
+            drop(sessions.queue(&id(n)));
+        }
+        assert!(lock(&sessions.queues).len() <= LOCKS);
+        assert!(Arc::ptr_eq(&held, &sessions.queue(&id(0))));
+    }
+}

@@ -1,0 +1,122 @@
+//! Prompts that wait for the turn before them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_workspace::sync::lock;
+use tokio::sync::watch;
+
+/// What waits, by session.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingPrompts {
+    entries: Mutex<HashMap<SessionId, Vec<Entry>>>,
+    next: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    message: Option<MessageId>,
+    /// The turn that runs has gone on with it.
+    taken: bool,
+    cancel: watch::Sender<bool>,
+}
+
+impl WaitingPrompts {
+    /// Takes a place in the queue of a session.
+    pub(crate) fn enter(&self, id: &SessionId, cancel: watch::Sender<bool>) -> InQueue<'_> {
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        let entry = Entry {
+            number,
+            message: None,
+            taken: false,
+            cancel,
+        };
+        lock(&self.entries)
+            .entry(id.clone())
+            .or_default()
+            .push(entry);
+        InQueue {
+            waiting: self,
+            id: id.clone(),
+            number,
+        }
+    }
+
+    /// Messages that wait for their turn: no other turn reads them.
+    pub(crate) fn messages(&self, id: &SessionId) -> BTreeSet<MessageId> {
+        let entries = lock(&self.entries);
+        let all = entries.get(id).into_iter().flatten();
+        let all = all.filter(|entry| !entry.taken);
+        all.filter_map(|entry| entry.message.clone()).collect()
+    }
+
+    /// These messages wait no longer: the turn that runs has gone on with them.
+    pub(crate) fn release(&self, id: &SessionId, messages: &[MessageId]) {
+        let mut entries = lock(&self.entries);
+        for entry in entries.get_mut(id).into_iter().flatten() {
+            entry.taken |= entry.message.as_ref().is_some_and(|m| messages.contains(m));
+        }
+    }
+
+    /// Whether no prompt waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.entries).values().all(Vec::is_empty)
+    }
+
+    /// Ends the waiting of all prompts of a session; true when there were any.
+    pub(crate) fn cancel(&self, id: &SessionId) -> bool {
+        let entries = lock(&self.entries);
+        let all = entries.get(id).into_iter().flatten();
+        all.filter(|entry| entry.cancel.send(true).is_ok()).count() > 0
+    }
+}
+
+/// A place in the queue; left when it is dropped.
+pub(crate) struct InQueue<'a> {
+    waiting: &'a WaitingPrompts,
+    id: SessionId,
+    number: u64,
+}
+
+impl InQueue<'_> {
+    /// The session whose queue it is.
+    pub(crate) fn session(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The prompt's message, before it is stored.
+    pub(crate) fn holds(&self, message: &MessageId) {
+        self.with_own(|entry| entry.message = Some(message.clone()));
+    }
+
+    fn with_own<T>(&self, look: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+        let mut entries = lock(&self.waiting.entries);
+        let mut own = entries.get_mut(&self.id).into_iter().flatten();
+        own.find(|entry| entry.number == self.number).map(look)
+    }
+
+    /// The message that is stored and waits.
+    pub(crate) fn message(&self) -> Option<MessageId> {
+        self.with_own(|entry| entry.message.clone()).flatten()
+    }
+
+    /// The turn that runs has gone on with it.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.with_own(|entry| entry.taken) == Some(true)
+    }
+}
+
+impl Drop for InQueue<'_> {
+    fn drop(&mut self) {
+        let mut entries = lock(&self.waiting.entries);
+        if let Some(own) = entries.get_mut(&self.id) {
+            own.retain(|entry| entry.number != self.number);
+            if own.is_empty() {
+                entries.remove(&self.id);
+            }
+        }
+    }
+}

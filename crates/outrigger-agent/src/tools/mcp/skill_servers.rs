@@ -1,0 +1,125 @@
+//! The running MCP servers of skills, by session: what each session has loaded, and its processes while there are any.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use outrigger_mcp::McpServers;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::tool::ToolSpec;
+use outrigger_workspace::sync::lock;
+use serde_json::{Map, Value};
+
+/// What tools of skills' servers come from.
+pub(super) const SOURCE: &str = "skill-mcp:";
+/// How long servers may take to end by themselves.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+
+/// The servers of all sessions.
+#[derive(Default)]
+pub(crate) struct SkillServers {
+    sessions: Mutex<HashMap<SessionId, Arc<Held>>>,
+}
+
+/// Those of one session.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// What the skills that it has loaded want, by name of the server.
+    pub(super) entries: Mutex<Map<String, Value>>,
+    /// Server and tool behind each name that the model knows. They stay while the processes are away.
+    pub(super) tools: Mutex<BTreeMap<String, (String, String)>>,
+    /// The processes, while there are any.
+    pub(super) live: tokio::sync::Mutex<Option<McpServers>>,
+    pub(super) used: Mutex<Option<Instant>>,
+    calls: AtomicUsize,
+}
+
+/// Counts a call under way: its servers are in use.
+pub(crate) struct Calling<'a>(&'a Held);
+
+impl<'a> Calling<'a> {
+    pub(crate) fn begin(held: &'a Held) -> Self {
+        held.calls.fetch_add(1, Ordering::SeqCst);
+        Self(held)
+    }
+}
+
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.used) = Some(Instant::now());
+        self.0.calls.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether a tool is one of a skill's server.
+pub(super) fn is_of_skill(spec: &ToolSpec) -> bool {
+    spec.source.starts_with(SOURCE)
+}
+
+impl SkillServers {
+    pub(super) fn held(&self, session: &SessionId) -> Option<Arc<Held>> {
+        lock(&self.sessions).get(session).cloned()
+    }
+
+    /// Those of a session that loads a skill.
+    pub(super) fn entry(&self, session: &SessionId) -> Arc<Held> {
+        Arc::clone(lock(&self.sessions).entry(session.clone()).or_default())
+    }
+
+    /// A session may be offered this tool: it is none of a skill, or the session has loaded its skill.
+    pub(crate) fn offers(&self, session: Option<&SessionId>, spec: &ToolSpec) -> bool {
+        if !is_of_skill(spec) {
+            return true;
+        }
+        let held = session.and_then(|session| self.held(session));
+        held.is_some_and(|held| lock(&held.tools).contains_key(&spec.name))
+    }
+
+    /// Ends the processes of a session that a next call starts again.
+    pub(crate) async fn release(&self, session: &SessionId) {
+        if let Some(held) = self.held(session) {
+            held.release().await;
+        }
+    }
+
+    /// Ends and forgets the servers of a session that is gone.
+    pub(crate) async fn forget(&self, session: &SessionId) {
+        let held = lock(&self.sessions).remove(session);
+        if let Some(held) = held {
+            held.release().await;
+        }
+    }
+
+    /// Ends all of them.
+    pub(crate) async fn shutdown(&self) {
+        let all: Vec<Arc<Held>> = lock(&self.sessions).drain().map(|(_, held)| held).collect();
+        join_all(all.iter().map(|held| held.release())).await;
+    }
+}
+
+impl Held {
+    async fn release(&self) {
+        if let Some(servers) = self.live.lock().await.take() {
+            servers.shutdown(GRACE).await;
+        }
+    }
+
+    /// Ends the processes once nobody has used them for `idle`. Answers how long it is until then at least, or `None`
+    /// when there is nothing to watch over any more.
+    pub(super) async fn rest(&self, idle: Duration) -> Option<Duration> {
+        let mut live = self.live.lock().await;
+        live.as_ref()?;
+        let used = *lock(&self.used);
+        let since = used.map_or(idle, |used| used.elapsed());
+        if self.calls.load(Ordering::SeqCst) > 0 || since < idle {
+            return Some(idle.saturating_sub(since).max(Duration::from_millis(10)));
+        }
+        let servers = live.take();
+        if let Some(servers) = servers {
+            servers.shutdown(GRACE).await;
+        }
+        None
+    }
+}

@@ -1,0 +1,80 @@
+//! What comes to the loop of a turn: reports of its effects, and requests of others.
+
+use outrigger_kernel::turn::Turn;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::turn::{Begin, EffectId, Input, KnownTool, TurnOutcome};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::compaction::plan::Planned;
+use crate::turn::request::Compact;
+
+/// What the running effects report.
+pub(crate) enum Msg {
+    /// For the kernel.
+    Input(Input),
+    /// A piece of streamed text, told and not stored.
+    Delta { index: u32, text: String },
+    /// A chain whose output the request is made from.
+    Hooked {
+        effect: EffectId,
+        point: &'static str,
+        result: outrigger_plugins::PipelineResult,
+    },
+    /// The tools of a step.
+    Tools {
+        effect: EffectId,
+        offers: Vec<ToolOffer>,
+        known: Vec<KnownTool>,
+    },
+    /// What a compaction works with.
+    Planned {
+        effect: EffectId,
+        planned: Box<Planned>,
+    },
+    /// A compaction is asked for; answered with whether this turn makes it.
+    Compact(CompactionAsk),
+    /// A prompt came, and its message is stored.
+    Join(Box<Joining>),
+    /// What a tool's output looks like so far, told and not stored.
+    Preview { effect: EffectId, metadata: Value },
+    /// Something that a tool did to the world.
+    Event(Box<Event>),
+    /// A model request is tried again.
+    Retry {
+        attempt: u32,
+        message: String,
+        next: u64,
+    },
+}
+
+/// A prompt for a turn that runs.
+pub(crate) struct Joining {
+    pub(crate) begin: Box<Begin>,
+    /// Gets how the turn ended that went on with it; dropped when none did.
+    pub(crate) ended: oneshot::Sender<TurnOutcome>,
+}
+
+/// A compaction that is asked of a turn that runs.
+pub(crate) struct CompactionAsk {
+    pub(crate) compact: Compact,
+    pub(crate) accepted: oneshot::Sender<bool>,
+}
+
+impl CompactionAsk {
+    pub(crate) fn input(&self) -> Input {
+        Input::Compact {
+            auto: self.compact.auto,
+            model: self.compact.model.clone(),
+            instructions: self.compact.instructions.clone(),
+        }
+    }
+
+    /// Says whether the turn makes the compaction; one that is about to end does not.
+    pub(crate) fn answer(self, state: Option<&Turn>) {
+        let _ = self
+            .accepted
+            .send(state.is_some_and(Turn::has_asked_compaction));
+    }
+}

@@ -1,0 +1,72 @@
+//! Prompts that come while a turn runs. Their messages are stored at once, so that everyone sees what was said. The turn goes
+//! on with them ([`crate::turn::queue::steering`]); where it cannot, they are answered one after the other.
+
+use std::time::Duration;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::session::PromptInput;
+use outrigger_protocol::turn::{CommandCall, Input};
+use outrigger_workspace::file_changes::Changes;
+use tokio::sync::watch;
+
+use crate::error::AgentError;
+use crate::state::Agent;
+use crate::state::waiting::InQueue;
+use crate::turn::drive::Driver;
+
+impl Agent {
+    /// Stores the message of a prompt whose turn comes later: its hooks run now, as in the reference. The answer is the
+    /// prompt that stands for it.
+    pub(crate) async fn announce(
+        &self,
+        place: &InQueue<'_>,
+        mut prompt: PromptInput,
+        command: Option<CommandCall>,
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<PromptInput, AgentError> {
+        let id = place.session();
+        let given = prompt.message_id.clone();
+        let message = given.unwrap_or_else(crate::ids::message);
+        // Before it is stored, so that the running turn never reads it.
+        place.holds(&message);
+        let mut session = self.session(id)?;
+        let history = self.inner.store.messages(id)?;
+        let mut begin = self.begin(&session, &history, prompt.clone(), command)?;
+        begin.no_reply = true;
+        begin.message.id = message.clone();
+        let changes = Changes::of(&history, &self.inner.place.worktree);
+        let driver = Driver::new(
+            std::sync::Arc::clone(&self.inner),
+            begin.turn.clone(),
+            id.clone(),
+            changes,
+            cancelled,
+        );
+        driver.run(Input::Begin(Box::new(begin))).await?;
+        self.switch_tools(&mut session, prompt.tools.as_ref())
+            .await?;
+        prompt.message_id = Some(message);
+        Ok(prompt)
+    }
+
+    /// Takes a message back whose prompt is refused after all.
+    pub(crate) async fn retract(
+        &self,
+        id: &SessionId,
+        message: &MessageId,
+    ) -> Result<(), AgentError> {
+        let event = Event::MessageRemoved {
+            session_id: id.clone(),
+            message_id: message.clone(),
+        };
+        self.inner.commit(Vec::new(), vec![event]).await
+    }
+
+    /// Ends when no plugin is at work for the session: a prompt that comes out of a hook would run the same hook again.
+    pub(crate) async fn free_of_plugins(&self, id: &SessionId) {
+        while self.inner.turns.is_with_plugins(id) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
