@@ -5,6 +5,7 @@
 //! opened, opened without waiting, looked at again, and read up to its limit.
 
 mod replace;
+pub mod sync;
 
 pub use replace::{Lock, Readers, lock, replace};
 

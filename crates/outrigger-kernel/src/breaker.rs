@@ -6,9 +6,13 @@
 //! is skipped; then one call is let through, and how that ends decides. A call that was let through before the breaker
 //! opened decides nothing when it ends later. Time comes in as milliseconds of one clock that does not go back.
 
+mod strikes;
+
 use alloc::vec::Vec;
 
 use outrigger_protocol::Millis;
+
+pub use strikes::Strikes;
 
 /// When a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +61,34 @@ pub enum Turned {
     },
     /// The trial went well.
     Closed,
+}
+
+/// How a call ended, as far as its breaker is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With an answer, be it an error.
+    Answered,
+    /// Past its deadline, or in a crash of its own making.
+    TimedOut,
+    /// For another's reason.
+    Unclear,
+}
+
+impl Ended {
+    /// Notifies a breaker of it.
+    pub fn turn(
+        self,
+        breaker: &mut Breaker,
+        gate: Gate,
+        now: Millis,
+        rules: &Rules,
+    ) -> Option<Turned> {
+        match self {
+            Self::TimedOut => breaker.timed_out(gate, now, rules),
+            Self::Answered => breaker.answered(gate),
+            Self::Unclear => breaker.unclear(gate),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

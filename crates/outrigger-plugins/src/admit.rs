@@ -18,8 +18,8 @@ use crate::registry::Registry;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 use crate::spec::Source;
-use crate::status::Stage;
 use crate::trust::{Candidate, Gate, Verified, signature};
+use outrigger_plugin_status::Stage;
 
 /// How many plugins are installed at once.
 const INSTALLING: usize = 4;

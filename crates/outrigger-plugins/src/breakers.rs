@@ -5,99 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use outrigger_kernel::breaker::{Breaker, Gate, Rules, Turned, View};
+use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
 use outrigger_kernel::hooks::Point;
+use outrigger_plugin_status::{BreakerState, BreakerStatus, Notice, NoticeFn};
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
-use serde::Serialize;
-
-use crate::status::{Notice, NoticeFn};
-
-mod strikes;
-
-pub(crate) use strikes::Strikes;
-
-/// The breaker of one hook, where it is not simply closed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BreakerStatus {
-    /// The hook, by the name under which plugins bring it.
-    pub hook: String,
-    /// How it stands.
-    pub state: BreakerState,
-    /// Timeouts that count, while it is closed.
-    pub timeouts: usize,
-    /// Milliseconds until the next call is let through, while it is open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub opens_in_ms: Option<u64>,
-}
-
-impl BreakerStatus {
-    /// None for one that is at rest.
-    pub(crate) fn of(hook: &str, view: View, now: Millis) -> Option<Self> {
-        let (state, timeouts, until) = match view {
-            View::Closed { timeouts: 0 } => return None,
-            View::Closed { timeouts } => (BreakerState::Closed, timeouts, None),
-            View::Open { until } => (BreakerState::Open, 0, Some(until.saturating_sub(now))),
-            View::HalfOpen => (BreakerState::HalfOpen, 0, None),
-        };
-        Some(Self {
-            hook: hook.to_owned(),
-            state,
-            timeouts,
-            opens_in_ms: until,
-        })
-    }
-}
-
-/// States of a breaker (A8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BreakerState {
-    /// Calls go through.
-    Closed,
-    /// Calls are skipped.
-    Open,
-    /// A trial is under way, other calls are skipped.
-    HalfOpen,
-}
-
-impl std::fmt::Display for BreakerState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-            Self::HalfOpen => "half open",
-        })
-    }
-}
-
-/// How a call ended, as far as its breaker is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// With an answer, be it an error.
-    Answered,
-    /// Past its deadline, or in a crash of its own making.
-    TimedOut,
-    /// For another's reason.
-    Unclear,
-}
-
-impl Ended {
-    /// Tells a breaker of it.
-    pub(crate) fn turn(
-        self,
-        breaker: &mut Breaker,
-        gate: Gate,
-        now: Millis,
-        rules: &Rules,
-    ) -> Option<Turned> {
-        match self {
-            Self::TimedOut => breaker.timed_out(gate, now, rules),
-            Self::Answered => breaker.answered(gate),
-            Self::Unclear => breaker.unclear(gate),
-        }
-    }
-}
 
 /// A hook of a plugin: the plugin's index and the point.
 type Place = (usize, &'static str);

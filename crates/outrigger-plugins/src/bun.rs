@@ -15,7 +15,7 @@ use crate::error::PluginError;
 use crate::install::Staging;
 use crate::installer::Installer;
 use crate::lock::hold;
-use crate::status::Fetched;
+use outrigger_plugin_status::Fetched;
 
 /// The version that is fetched.
 pub const BUN_VERSION: &str = "1.4.5";

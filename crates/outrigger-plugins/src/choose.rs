@@ -17,7 +17,7 @@ use crate::bun::{BUN_SPEC, setup_bun};
 use crate::error::PluginError;
 use crate::registry::{ProgressFn, Registry};
 use crate::settings::PluginSettings;
-use crate::status::{Cause, Fetched, Progress, Stage};
+use outrigger_plugin_status::{Cause, Fetched, Progress, Stage};
 
 /// Asks whether a program may be fetched from npm; what it is goes in, as `bun@1.4.5`.
 pub type ConsentFn = Arc<dyn Fn(&str) -> BoxFuture<'static, bool> + Send + Sync>;
@@ -75,7 +75,7 @@ impl Fetch {
             }
             Err(error) => {
                 // Each plugin that needed it is reported as failed with this reason, so here it is no failure of its own.
-                self.tell(Stage::Skipped, Some(Cause::new(Stage::Installing, &error)));
+                self.tell(Stage::Skipped, Some(error.cause(Stage::Installing)));
                 self.failed = Some(error.to_string());
                 Err(error.to_string())
             }

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use outrigger_plugin_status::{Cause, Stage};
+
 mod code;
 
 pub(crate) use code::PROCESS;
@@ -432,6 +434,17 @@ fn tail(lines: &str) -> String {
 }
 
 impl PluginError {
+    /// The cause that is shown where this error ended a plugin's way at a stage.
+    #[must_use]
+    pub fn cause(&self, at: Stage) -> Cause {
+        Cause {
+            at,
+            code: self.code().to_owned(),
+            message: self.to_string(),
+            hint: self.hint(),
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

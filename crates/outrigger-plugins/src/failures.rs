@@ -12,7 +12,7 @@ use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::HookFailed;
 use outrigger_protocol::tally::Tally;
 
-use crate::locked as lock;
+use outrigger_files::sync::lock;
 
 /// How many failures of one process are written down within [`MINUTE`]: an `event` hook may fail at every event.
 pub(crate) const MOST: u32 = 30;

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 
 use crate::blame::{Late, ended_by_itself, late, tell_undisposed};
 use crate::launch::{Held, Launch};
-use crate::status::Notice;
 use crate::waiting::Waiting;
+use outrigger_plugin_status::Notice;
 
 mod events;
 mod renew;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::group::{Counts, Fault, Group, Live};
-use crate::locked as lock;
 use crate::processes::Processes;
+use outrigger_files::sync::lock;
 
 /// So many checks in a row a process may not answer.
 const MOST: u32 = 2;

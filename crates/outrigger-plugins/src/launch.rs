@@ -33,10 +33,10 @@ use crate::relay::Relay;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginSettings;
 use crate::setup::Modules;
-use crate::status::{NoticeFn, Stage};
 use crate::tmux;
 use crate::trust::{self, Content};
 use crate::uncovered;
+use outrigger_plugin_status::{NoticeFn, Stage};
 
 mod culprit;
 mod plugin_box;

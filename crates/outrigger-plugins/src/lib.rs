@@ -21,7 +21,7 @@ mod bun;
 mod charges;
 mod choose;
 mod code_places;
-mod commands;
+mod command_hooks;
 mod cost;
 mod critical;
 mod digest;
@@ -79,10 +79,8 @@ mod watch;
 pub use access::Access;
 pub use admit::project_of;
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
-pub use breakers::{BreakerState, BreakerStatus};
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
 pub use choose::{ConsentFn, setup_runtime};
-pub use commands::{CommandFile, CommandHooks, CommandHost, SessionAbout, guarded_as, known_as};
 pub use cost::{Cost, Costs};
 pub use critical::refusing_hooks;
 pub use digest::hash;
@@ -95,6 +93,12 @@ pub use kept_code::{KeptCode, kept_code};
 pub use launch::CoversFn;
 pub use lock::{LOCK_FILE, LockFile, Locked};
 pub use manifest::ManifestShown;
+pub use outrigger_claude_hooks::{
+    CommandFile, CommandHooks, CommandHost, SessionAbout, guarded_as, known_as,
+};
+pub use outrigger_plugin_status::{
+    BreakerState, BreakerStatus, Cause, Fetched, LifeState, Notice, NoticeFn, Progress, Stage,
+};
 pub use own::{EventRow, PointRow};
 pub use own_reach::OwnReach;
 pub use perf::{Perf, PerfRow};
@@ -107,7 +111,7 @@ pub use settings::{Deadlines, PluginRules, PluginSettings, Restarts};
 pub use setup::{Modules, modules, setup};
 pub use snapshot::{Snapshot, SnapshotEntry};
 pub use spec::{DEPRECATED, Source, file_url};
-pub use status::{Cause, Fetched, LifeState, Notice, NoticeFn, PluginStatus, Progress, Stage};
+pub use status::PluginStatus;
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
 pub use trust::{
@@ -116,10 +120,3 @@ pub use trust::{
     accept, review, trust_no_newcomers, verify,
 };
 pub use watch::ProcessUse;
-
-/// A lock that a panic elsewhere does not take away.
-fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}

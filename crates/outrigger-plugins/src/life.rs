@@ -11,7 +11,7 @@ use crate::group::Group;
 use crate::hosted::{self, Host};
 use crate::plugins::{LoadOptions, Plugins, late_launch};
 use crate::spec::Source;
-use crate::status::{LifeState, Notice, Stage};
+use outrigger_plugin_status::{LifeState, Notice, Stage};
 
 /// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.
 const DISPOSE: Duration = Duration::from_secs(5);

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use crate::access::Access;
 use crate::registry::Registry;
 use crate::settings::{PluginRules, PluginSettings};
-use crate::status::{Notice, NoticeFn};
+use outrigger_plugin_status::{Notice, NoticeFn};
 
 /// The proxy of a project's plugins, which is started with the first process that needs it.
 pub(crate) struct Network {

@@ -21,7 +21,6 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::breakers::Ended;
 use crate::group::{Counts, Fault, Live};
 use crate::payload::{open, outcome};
 use crate::pipeline::cpu::carried;
@@ -29,6 +28,7 @@ use crate::plugins::Inner;
 use crate::reconfigure::{self, Configured};
 use crate::registry::Bound;
 use crate::trail::{Trail, log};
+use outrigger_kernel::breaker::Ended;
 
 /// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
 const RESTART: Duration = Duration::from_secs(2);
@@ -135,7 +135,7 @@ impl Pipeline {
         };
         let bound: Vec<Bound> = bound
             .iter()
-            .filter(|bound| bound.group == crate::commands::GROUP)
+            .filter(|bound| bound.group == crate::registry::COMMAND_GROUP)
             .cloned()
             .collect();
         let one = |session: String| {
@@ -266,7 +266,7 @@ impl Drive<'_> {
         if let Some(why) = bound.absent.clone() {
             return self.skip(&[first], &why);
         }
-        if bound.group == crate::commands::GROUP {
+        if bound.group == crate::registry::COMMAND_GROUP {
             return self.call_commands(handlers).await;
         }
         if let Err(why) = self.admit(first) {

@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::admit::rules_of;
 use crate::breakers::Breakers;
 use crate::choose::ConsentFn;
-use crate::commands::{self, CommandBreakers, CommandHooks, Commands};
+use crate::command_hooks;
 use crate::error::PluginError;
 use crate::granted::Grant;
 use crate::group::{Group, Live};
@@ -38,9 +38,11 @@ use crate::registry::{Plugin, ProgressFn, Registry};
 use crate::resolve::{ResolvedPlugin, resolve_package, resolve_path};
 use crate::settings::PluginSettings;
 use crate::spec::Source;
-use crate::status::{NoticeFn, PluginStatus, Stage};
+use crate::status::PluginStatus;
 use crate::tools::{PluginToolEntry, ToolRunner};
 use crate::trust::TrustFn;
+use outrigger_claude_hooks::{CommandBreakers, CommandHooks, Commands};
+use outrigger_plugin_status::{NoticeFn, Stage};
 use skipped::{guards, required, why_skipped};
 pub(crate) use start::late_launch;
 use start::{Started, start, under_bun};
@@ -199,7 +201,7 @@ impl Plugins {
         let found = loaded.chain(skipped);
         let mut found: Vec<Plugin> = found.collect();
         let base = found.len();
-        found.extend(commands::found(options.commands.as_ref()));
+        found.extend(command_hooks::found(options.commands.as_ref()));
         let registry = Arc::new(Registry::new(found, Arc::clone(&options.progress)));
         registry.tells(&options.notice);
         for (index, skipped) in (options.plugins.len()..).zip(&options.skipped) {
@@ -342,7 +344,7 @@ impl Plugins {
             Vec::new()
         });
         if let Some(commands) = &self.0.commands {
-            commands.end_beside().await;
+            commands.end_async().await;
         }
         records
     }
@@ -352,6 +354,12 @@ impl Plugins {
     pub async fn dispose(&self, deadline: Duration) {
         let groups = self.0.processes.all();
         join_all(groups.iter().map(|group| group.close(deadline))).await;
+    }
+
+    /// Why the user is to be asked about a call whatever the rules allow, if a command hook wants that. Said once.
+    #[must_use]
+    pub fn requires_approval(&self, session: &str, call: &str) -> Option<String> {
+        self.0.commands.as_ref()?.take_asked(session, call)
     }
 
     /// What the hooks cost since the start, the costliest first (A1).
@@ -438,7 +446,8 @@ fn under_their_hosts(
 
 fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Option<Commands> {
     let with = options.commands.clone()?;
-    let handlers = commands::bind(&with, base, registry, &options.settings, &options.directory);
+    let handlers =
+        command_hooks::bind(&with, base, registry, &options.settings, &options.directory);
     Some(Commands::new(
         with,
         handlers,

@@ -7,6 +7,8 @@ mod own;
 mod shown;
 mod table;
 
+pub(crate) use commands::COMMAND_GROUP;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{
@@ -28,8 +30,9 @@ use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 use crate::spec::Source;
-use crate::status::{Cause, Fetched, LifeState, NoticeFn, PluginStatus, Progress, Stage};
+use crate::status::PluginStatus;
 use crate::trust::Verified;
+use outrigger_plugin_status::{Cause, Fetched, LifeState, NoticeFn, Progress, Stage};
 
 /// Told of every step of every plugin. Called on the task that makes the step; it must not block.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -366,7 +369,7 @@ impl Registry {
             tracing::warn!("plugin {id}: {stage}: {error}");
         }
         self.change(index, |plugin| {
-            plugin.cause = Some(Cause::new(plugin.stage, error));
+            plugin.cause = Some(error.cause(plugin.stage));
             plugin.mention = error.is_worth_a_line(plugin.local);
             plugin.stage = stage;
             plugin.instances = Vec::new();
@@ -539,7 +542,7 @@ impl Registry {
         if named.peek().is_none() {
             return Some(id.to_owned());
         }
-        let is_command_hook = |plugin: &Plugin| plugin.group == Some(crate::commands::GROUP);
+        let is_command_hook = |plugin: &Plugin| plugin.group == Some(COMMAND_GROUP);
         named
             .find(|plugin| !plugin.rules.grants(grant) && !is_command_hook(plugin))
             .map(Plugin::grant_key)

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::access::Access;
 use crate::failures::{Failures, MOST};
 use crate::own::Desk;
-use crate::status::{Notice, NoticeFn};
+use outrigger_plugin_status::{Notice, NoticeFn};
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
 const CALL_BITS: u32 = 40;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::plugins::Plugins;
-use crate::status::Stage;
+use outrigger_plugin_status::Stage;
 
 impl Plugins {
     /// What manifests name under `provides.skill_sources`, of plugins that run: folders of their packages. What is none, or lies

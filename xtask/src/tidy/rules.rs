@@ -124,7 +124,7 @@ const READERS: [&str; 13] = [
     "crates/outrigger-store/src/salvage/pages.rs",
     "crates/outrigger-store/src/audit/tamper.rs",
     "crates/outrigger-store/src/writer.rs",
-    "crates/outrigger-plugins/src/commands/transcript.rs",
+    "crates/outrigger-claude-hooks/src/transcript.rs",
     "crates/outrigger-permissions/src/workspace_trust/mod.rs",
     "crates/outrigger-cli/src/commands/demo/project.rs",
 ];

@@ -28,7 +28,9 @@ impl Inner {
         before: &Value,
         after: &Value,
     ) -> Option<ApprovalReason> {
-        let hook = self.plugins.insists(&call.session_id.0, &call.call_id.0);
+        let hook = self
+            .plugins
+            .requires_approval(&call.session_id.0, &call.call_id.0);
         let hook = hook.map(ApprovalReason::Hook);
         let (before, after) = (before.get("args"), after.get("args"));
         let foreign = |plugin: &PluginId| !self.owns_tool(plugin, &call.tool);

@@ -17,7 +17,7 @@ use crate::gauge::{Gauge, ProcessLimits, Verdict};
 use crate::health::{Rhythm, check_old};
 use crate::launch::{Failed, Order};
 use crate::reconfigure::configure_next;
-use crate::status::Stage;
+use outrigger_plugin_status::Stage;
 
 /// How long the plugins of an old generation may take to dispose of what they hold.
 const DISPOSE: Duration = Duration::from_secs(5);

@@ -11,8 +11,8 @@ use super::{Counts, Fault, Group, Live, State};
 use crate::error::PluginError;
 use crate::launch::{Failed, Order};
 use crate::reconfigure::reconfigure;
-use crate::status::{Notice, Stage};
 use crate::waiting::Waiting;
+use outrigger_plugin_status::{Notice, Stage};
 
 /// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call
 /// must work within 2 s (A7).

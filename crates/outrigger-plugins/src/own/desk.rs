@@ -17,10 +17,10 @@ use outrigger_protocol::turn::HookPayload;
 
 use super::{Link, Own};
 use crate::failures::counted;
-use crate::locked as lock;
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugins::Inner;
-use crate::status::{Notice, NoticeFn};
+use outrigger_files::sync::lock;
+use outrigger_plugin_status::{Notice, NoticeFn};
 
 /// How many points and events of plugins may come one out of the other.
 const DEPTH: usize = 8;

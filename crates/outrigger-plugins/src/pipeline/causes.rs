@@ -20,7 +20,7 @@ impl Drive<'_> {
     /// The items with `provenance` in their input, for a guard or a command hook; `None` where the handler gets them as they are.
     pub(super) fn with_causes(&self, bound: &Bound) -> Option<Vec<HookPayload>> {
         let (_, did) = POINTS.iter().find(|(name, _)| *name == self.point.name)?;
-        if !bound.fail_closed && bound.group != crate::commands::GROUP {
+        if !bound.fail_closed && bound.group != crate::registry::COMMAND_GROUP {
             return None;
         }
         let mut items = self.items().to_vec();

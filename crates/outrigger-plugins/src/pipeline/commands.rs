@@ -5,7 +5,7 @@ use std::time::Instant;
 use outrigger_protocol::hook::HandlerOutcome;
 
 use super::{Drive, Sent, cancelled};
-use crate::commands::{Called, Callee, Calls, effect};
+use outrigger_claude_hooks::{Called, Callee, Calls, effect};
 
 impl Drive<'_> {
     pub(super) async fn call_commands(&mut self, handlers: &[usize]) {
@@ -73,7 +73,7 @@ impl Drive<'_> {
             tracing::info!("[plugin:{}] {message}", bound.id);
             commands.tell(&bound.id, session, message.clone());
         }
-        for message in &answer.unheard {
+        for message in &answer.ignored {
             tracing::warn!("plugin {}: {message}", bound.id);
             commands.tell(&bound.id, session, message.clone());
         }

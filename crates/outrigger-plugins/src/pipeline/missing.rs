@@ -9,9 +9,9 @@ use outrigger_protocol::rpc::Enter;
 
 use super::{Drive, End};
 use crate::blame::{Late, PING, late};
-use crate::breakers::Ended;
 use crate::group::{Counts, Fault, Group, Live};
 use crate::payload::named;
+use outrigger_kernel::breaker::Ended;
 
 impl Drive<'_> {
     /// A handler has not answered: says what became of it, and sees to the process.

@@ -4,7 +4,7 @@ use super::LoadOptions;
 use crate::installer::Installer;
 use crate::registry::Registry;
 use crate::setup::{self, Modules};
-use crate::status::{Cause, Progress, Stage};
+use outrigger_plugin_status::{Progress, Stage};
 
 pub(super) async fn modules(
     options: &LoadOptions,
@@ -44,7 +44,7 @@ pub(super) async fn modules(
         Err(error) => {
             tracing::warn!("plugins run without the SDK: {error}");
             setup::note_failure(&options.data);
-            tell(Stage::Skipped, Some(Cause::new(Stage::Installing, &error)));
+            tell(Stage::Skipped, Some(error.cause(Stage::Installing)));
             None
         }
     }

@@ -3,13 +3,16 @@
 use outrigger_protocol::rpc::Instance;
 
 use super::Registry;
-use crate::status::Stage;
+use outrigger_plugin_status::Stage;
+
+/// What stands for the process of command handlers in a chain: no process has this key, and neighbours are called together.
+pub(crate) const COMMAND_GROUP: u64 = u64::MAX;
 
 impl Registry {
     /// The commands of a file are called from now on.
-    pub(crate) fn adopt_commands(&self, index: usize, group: u64, instance: Instance) {
+    pub(crate) fn adopt_commands(&self, index: usize, instance: Instance) {
         self.change(index, |plugin| {
-            plugin.group = Some(group);
+            plugin.group = Some(COMMAND_GROUP);
             plugin.instances = vec![instance];
             plugin.stage = Stage::Active;
         });

@@ -8,7 +8,7 @@ use super::{Plugin, Registry, own};
 use crate::admit::Fresh;
 use crate::error::PluginError;
 use crate::reconfigure::Configured;
-use crate::status::{LifeState, Notice, NoticeFn, Stage};
+use outrigger_plugin_status::{LifeState, Notice, NoticeFn, Stage};
 
 impl Registry {
     /// How far it is.

@@ -9,7 +9,7 @@ use outrigger_protocol::rpc::Instance;
 use super::{Inner, Plugin, Registry};
 use crate::own::Own;
 use crate::resolve::ResolvedPlugin;
-use crate::status::Stage;
+use outrigger_plugin_status::Stage;
 
 /// What a plugin declares in its manifest, under the id that it goes by: of two that claim the same one the later has
 /// another, and declares nothing. What is wrong in a manifest was told when it was read.

@@ -7,7 +7,7 @@ use outrigger_kernel::hooks::{self, Point};
 
 use super::{Bound, Inner, Plugin};
 use crate::critical;
-use crate::status::Stage;
+use outrigger_plugin_status::Stage;
 
 impl Inner {
     // Every change of a plugin makes the table anew: that is seldom, and looking up is what has to be cheap.

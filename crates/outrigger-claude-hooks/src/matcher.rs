@@ -4,7 +4,7 @@
 use serde_json::json;
 
 /// A matcher, ready to be used.
-pub(super) enum Matcher {
+pub(crate) enum Matcher {
     All,
     Names(Vec<String>),
     Expression {
@@ -17,7 +17,7 @@ pub(super) enum Matcher {
 impl Matcher {
     /// # Errors
     /// Why the text is no expression.
-    pub(super) fn new(text: &str) -> Result<Self, String> {
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
         if matches!(text, "" | "*") {
             return Ok(Self::All);
         }
@@ -42,9 +42,9 @@ impl Matcher {
         }
     }
 
-    /// Whether it means one of the names. The first is the one that commands are told, and the only one that an expression
+    /// Whether it means one of the names. The first is the one that commands are given, and the only one that an expression
     /// is held against whose point is what it does not match.
-    pub(super) fn means(&self, names: &[String]) -> bool {
+    pub(crate) fn means(&self, names: &[String]) -> bool {
         match self {
             Self::All => true,
             Self::Names(own) => own.iter().any(|name| names.contains(name)),
@@ -60,7 +60,7 @@ impl Matcher {
     }
 
     /// The names of a list that stand for a whole MCP server, and so for no tool.
-    pub(super) fn means_nothing(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn means_nothing(&self) -> impl Iterator<Item = &str> {
         let names = match self {
             Self::Names(names) => names.as_slice(),
             _ => &[],

@@ -5,46 +5,54 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent};
+use outrigger_kernel::breaker::Ended;
+use outrigger_plugin_status::Notice;
 use outrigger_protocol::id::TurnId;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, Spec, run_with_input};
 use serde_json::{Value, json};
 
-use super::answer::{Answer, MOST_OUTPUT, read, woken};
-use super::breakers::{Due, Line, Running};
-use super::condition::{self, Condition};
-use super::input::Round;
-use super::state::Commands;
-use super::{Handler, Matched};
-use crate::breakers::Ended;
-use crate::status::Notice;
+use crate::answer::{Answer, MAX_OUTPUT, read, shortened, woken};
+use crate::breakers::{Due, Line, Running};
+use crate::condition::{self, Condition};
+use crate::input::Round;
+use crate::state::Commands;
+use crate::{Handler, Matched};
 
 /// What is called: these plugins, at a point.
-pub(crate) struct Calls<'a> {
-    pub(crate) point: &'a str,
-    pub(crate) plugins: &'a [Callee<'a>],
-    pub(crate) session: Option<&'a str>,
-    pub(crate) turn: Option<&'a TurnId>,
-    pub(crate) item: &'a HookPayload,
+pub struct Calls<'a> {
+    /// Name of the point.
+    pub point: &'a str,
+    /// The files whose commands are run.
+    pub plugins: &'a [Callee<'a>],
+    /// The session that it is about.
+    pub session: Option<&'a str>,
+    /// The turn, for breakers.
+    pub turn: Option<&'a TurnId>,
+    /// The payload as the handlers before left it.
+    pub item: &'a HookPayload,
 }
 
 /// A plugin whose commands are run.
 #[derive(Clone, Copy)]
-pub(crate) struct Callee<'a> {
-    pub(crate) plugin: usize,
-    pub(crate) id: &'a str,
+pub struct Callee<'a> {
+    /// Index among the plugins.
+    pub plugin: usize,
+    /// What the file goes by.
+    pub id: &'a str,
     /// Its own deadline, where that is shorter than a command's.
-    pub(crate) limit: Option<Duration>,
+    pub limit: Option<Duration>,
 }
 
 /// What came of the commands of one plugin.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Called {
-    pub(crate) answer: Answer,
+pub struct Called {
+    /// What they answered.
+    pub answer: Answer,
     /// What its slowest command took, in milliseconds; of several events together.
-    pub(crate) ms: f64,
+    pub ms: f64,
     /// Bytes that its commands were given.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 /// One process.
@@ -57,7 +65,7 @@ struct One<'a> {
     blocks_on_failure: bool,
     handler: &'a Handler,
     timeout: Duration,
-    /// As its breaker lets it; none for one that nobody waits for.
+    /// As its breaker lets it; none for an async one.
     running: Option<Result<Running<'a>, String>>,
 }
 
@@ -72,7 +80,7 @@ impl Called {
 
 impl Commands {
     /// Runs what the plugins have for a point; one result for each. Dropping this ends every process that it started.
-    pub(crate) async fn call(&self, calls: Calls<'_>) -> Vec<Called> {
+    pub async fn call(&self, calls: Calls<'_>) -> Vec<Called> {
         let mut all = vec![Called::default(); calls.plugins.len()];
         let mut last = None;
         for round in self.rounds(calls.point, calls.session, calls.item).await {
@@ -107,8 +115,8 @@ impl Commands {
                 let line = (base.clone(), hook.line());
                 // The same command does the same thing: once is enough. What else is written of it is the stricter of both.
                 let same = |one: &&mut One<'_>| {
-                    let beside = (one.hook.runs_async, one.hook.wakes);
-                    one.line == line && beside == (hook.runs_async, hook.wakes)
+                    let modes = (one.hook.runs_async, one.hook.wakes);
+                    one.line == line && modes == (hook.runs_async, hook.wakes)
                 };
                 if let Some(one) = work.iter_mut().find(same) {
                     one.blocks_on_failure |= hook.blocks_on_failure;
@@ -130,7 +138,7 @@ impl Commands {
                     blocks_on_failure: hook.blocks_on_failure,
                     handler,
                     timeout: limit.min(hook.timeout),
-                    // What nobody waits for costs no time.
+                    // An async one costs no time.
                     running: match hook.runs_async {
                         true => None,
                         false => Some(self.breakers.ask(due)),
@@ -143,12 +151,12 @@ impl Commands {
         }
         let input = self.input(round).await;
         let policy = self.with.host.confine(calls.session).await;
-        let (beside, work): (Vec<_>, Vec<_>) =
+        let (asynchronous, work): (Vec<_>, Vec<_>) =
             work.into_iter().partition(|one| one.hook.runs_async);
-        for one in &beside {
+        for one in &asynchronous {
             let id = calls.plugins.get(one.place).map_or("", |callee| callee.id);
             let run = self.run(round.event, one, &policy, &input);
-            self.run_beside(id, round, run);
+            self.run_async(id, round, run);
         }
         let all_at_once = work
             .iter()
@@ -163,7 +171,7 @@ impl Commands {
                 true => answer.or_refusal(round.event),
                 false => answer,
             };
-            let answer = answer.without(round);
+            let answer = answer.without(round.made, &round.input);
             let (Some(called), Some(slowest)) =
                 (all.get_mut(one.place), slowest.get_mut(one.place))
             else {
@@ -198,8 +206,8 @@ impl Commands {
         })
     }
 
-    /// Starts a command that nobody waits for.
-    fn run_beside(
+    /// Starts an async command.
+    fn run_async(
         &self,
         plugin: &str,
         round: &Round,
@@ -218,7 +226,7 @@ impl Commands {
         let run = async { run.await.0 };
         let name = round.event.name();
         if !self
-            .beside
+            .async_hooks
             .start(round.session.clone(), name, run, tell.clone())
         {
             tell(format!(
@@ -301,7 +309,7 @@ impl Commands {
                 Some(why) => (Answer::failed(why), Ended::Unclear),
                 None => {
                     let input = Some(input);
-                    let ended = run_with_input(&spawner, spec, input, timeout, MOST_OUTPUT).await;
+                    let ended = run_with_input(&spawner, spec, input, timeout, MAX_OUTPUT).await;
                     let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                     match ended {
                         Ok(output) => {
@@ -315,7 +323,7 @@ impl Commands {
                             (answer, how)
                         }
                         Err(error) => {
-                            let shown = super::answer::shortened(&command);
+                            let shown = shortened(&command);
                             let why = format!("`{shown}` could not be run: {error}");
                             (Answer::failed(why), Ended::Unclear)
                         }

@@ -5,22 +5,24 @@ use outrigger_protocol::hook::{Block, Change, HandlerOutcome, Key};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Permission};
-use super::input::result_of;
-use super::names::to_ours;
-use super::result;
-use super::state::{Commands, call_of};
+use crate::answer::{Answer, Permission};
+use crate::input::result_of;
+use crate::names::to_ours;
+use crate::result;
+use crate::state::{Commands, call_of};
 
 /// What becomes of a handler's call.
-pub(crate) struct Effect {
-    pub(crate) outcome: HandlerOutcome,
+pub struct Effect {
+    /// What the chain is fed.
+    pub outcome: HandlerOutcome,
     /// The turn is to end behind this, and why.
-    pub(crate) stop: Option<String>,
+    pub stop: Option<String>,
 }
 
 /// What an answer means for the payload as the handlers before left it. A failure is what the chain hears of only where
 /// nothing else was answered, or where a failure has to refuse.
-pub(crate) fn effect(
+#[must_use]
+pub fn effect(
     commands: &Commands,
     point: &str,
     answer: &Answer,
@@ -103,7 +105,7 @@ fn remark(commands: &Commands, answer: &Answer, item: &HookPayload) {
     }
 }
 
-/// What the model reads behind a result or an error: what was said before the call, what commands say that nobody waited for,
+/// What the model reads behind a result or an error: what was said before the call, what async commands say,
 /// and what is said of the result itself.
 fn said(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload) -> Vec<String> {
     let event = result_of(point, item).map_or("", HookEvent::name);
@@ -123,7 +125,7 @@ fn said(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload) -
 
 fn late(commands: &Commands, item: &HookPayload) -> Vec<String> {
     let session = item.input.get("sessionID").and_then(Value::as_str);
-    session.map_or_else(Vec::new, |session| commands.beside.take(session))
+    session.map_or_else(Vec::new, |session| commands.async_hooks.take(session))
 }
 
 /// A failure stays one; what is said of it is read behind its message.
@@ -233,14 +235,16 @@ fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Chang
 }
 
 /// The reason is what the turn goes on with, and so is context, which is the same said kindly. What several files say is told
-/// together, and with it what those say that nobody waited for.
+/// together, and with it what async commands say.
 fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     // Nothing goes on: what waits to be read is read later.
     if answer.stop.is_some() {
         return Vec::new();
     }
     let session = item.input.get("sessionID").and_then(Value::as_str);
-    let late = session.map_or_else(Vec::new, |session| commands.beside.take_waking(session));
+    let late = session.map_or_else(Vec::new, |session| {
+        commands.async_hooks.take_waking(session)
+    });
     let before = item.output.get("continue").and_then(Value::as_str);
     let before = before.filter(|before| !before.is_empty());
     let reason = answer.reason.iter().filter(|_| answer.refuses);
@@ -261,7 +265,7 @@ fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
 
 impl Commands {
     /// The call of a tool hook is over, or begins: what was allowed for one of its name before does not count.
-    pub(crate) fn call_changes(&self, point: &str, item: &HookPayload) {
+    pub fn call_changes(&self, point: &str, item: &HookPayload) {
         if matches!(
             point,
             "tool.before_call" | "tool.after_result" | "tool.on_error"

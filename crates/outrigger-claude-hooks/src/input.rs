@@ -7,23 +7,23 @@ use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Map, Value, json};
 
-use super::SessionAbout;
-use super::names::{Around, Known, known, known_as};
-use super::result::{failed_command, response};
-use super::state::{Commands, call_of};
+use crate::SessionAbout;
+use crate::names::{Around, Known, known, known_as};
+use crate::result::{failed_command, response};
+use crate::state::{Commands, call_of};
 
 /// An event, with what its matchers look at and what its commands read.
-pub(super) struct Round {
-    pub(super) event: HookEvent,
+pub(crate) struct Round {
+    pub(crate) event: HookEvent,
     /// Names that a matcher may mean; empty where there is nothing to match.
-    pub(super) names: Vec<String>,
-    pub(super) session: String,
+    pub(crate) names: Vec<String>,
+    pub(crate) session: String,
     /// Its conversation.
-    pub(super) history: Arc<Vec<MessageWithParts>>,
+    pub(crate) history: Arc<Vec<MessageWithParts>>,
     /// All but `transcript_path`, whose file is written when something is run.
-    pub(super) input: Map<String, Value>,
+    pub(crate) input: Map<String, Value>,
     /// The key of `tool_input` that was made up for the command.
-    pub(super) made: Option<&'static str>,
+    pub(crate) made: Option<&'static str>,
 }
 
 /// Whose events they are.
@@ -34,7 +34,7 @@ struct Of<'a> {
 
 impl Commands {
     /// The events of a point, one after the other.
-    pub(super) async fn rounds(
+    pub(crate) async fn rounds(
         &self,
         point: &str,
         session: Option<&str>,
@@ -142,7 +142,7 @@ impl Commands {
         }
     }
 
-    /// A prompt of the user's; what a subagent is told is none, and its first one is its beginning.
+    /// A prompt of the user's; what a subagent is given is none, and its first one is its beginning.
     fn prompt(&self, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
         if of.about.child {
             let starts = !of.about.begun;
@@ -180,7 +180,7 @@ impl Commands {
         rounds
     }
 
-    /// A question that a command has answered beforehand is told to nobody, unless the user is asked all the same.
+    /// A question that a command has answered beforehand is reported to nobody, unless the user is asked all the same.
     fn question(&self, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
         let text = |key: &str| item.input.get(key).and_then(Value::as_str);
         let call = call_of(&item.input);
@@ -204,13 +204,13 @@ impl Commands {
             self.about_call(HookEvent::PermissionRequest, known, of, request)
         };
         let requests = self.known(&tool, &args).into_iter().map(request);
-        let told = known_as(permission);
+        let shown = known_as(permission);
         let notification = self.round(
             HookEvent::Notification,
             vec!["permission_prompt".to_owned()],
             of,
             json!({
-                "message": format!("Outrigger needs your permission to use {told}"),
+                "message": format!("Outrigger needs your permission to use {shown}"),
                 "title": "Permission needed",
                 "notification_type": "permission_prompt",
             }),
@@ -281,7 +281,7 @@ fn tell_causes(own: &mut Value, item: &HookPayload) {
     }
 }
 
-/// What is told of a call of our `tool`, and of what came of it.
+/// What is reported of a call of our `tool`, and of what came of it.
 fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Value {
     let args = &known.input;
     let mut own = json!({
@@ -300,9 +300,9 @@ fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Valu
             fields.insert("tool_response".to_owned(), response);
         }
         HookEvent::PostToolUseFailure => {
-            let told = item.input.get("message").cloned();
+            let shown = item.input.get("message").cloned();
             let error =
-                told.or_else(|| failed_command(&item.input, &item.output).map(Value::String));
+                shown.or_else(|| failed_command(&item.input, &item.output).map(Value::String));
             let stopped = item.input.get("code") == Some(&json!("tool.cancelled"));
             fields.insert("error".to_owned(), error.unwrap_or_default());
             fields.insert("is_interrupt".to_owned(), json!(stopped));
@@ -314,7 +314,7 @@ fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Valu
 
 /// Which of the two events a result is. What never began is none: it was refused, and by whom is known. A command that ended
 /// with a code of its own has failed there, although the tool has not.
-pub(super) fn result_of(point: &str, item: &HookPayload) -> Option<HookEvent> {
+pub(crate) fn result_of(point: &str, item: &HookPayload) -> Option<HookEvent> {
     match point {
         "tool.after_result" if failed_command(&item.input, &item.output).is_some() => {
             Some(HookEvent::PostToolUseFailure)

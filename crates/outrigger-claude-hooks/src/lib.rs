@@ -5,11 +5,14 @@
 //! This knows what commands are given and what their answers mean. That they are called, in which order, and what of an
 //! answer is allowed, is the pipeline's and the kernel's.
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 mod answer;
-mod beside;
+mod async_hooks;
 mod breakers;
 mod condition;
 mod effect;
+mod ignored_output;
 mod input;
 mod matcher;
 mod names;
@@ -17,7 +20,6 @@ mod result;
 mod run;
 mod state;
 mod transcript;
-mod unheard;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,25 +29,17 @@ use futures_util::future::BoxFuture;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_protocol::message::MessageWithParts;
-use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
 
-pub(crate) use breakers::CommandBreakers;
+pub use answer::Answer;
+pub use breakers::CommandBreakers;
 use condition::Condition;
-pub(crate) use effect::effect;
+pub use effect::{Effect, effect};
 use matcher::Matcher;
 pub use names::{guarded_as, known_as};
-pub(crate) use run::{Called, Callee, Calls};
-pub(crate) use state::Commands;
-
-use crate::error::PluginError;
-use crate::plugins::Plugins;
-use crate::registry::{Plugin, Registry};
-use crate::settings::PluginSettings;
-
-/// What stands for the process of command handlers in a chain: no process has this key, and neighbours are called together.
-pub(crate) const GROUP: u64 = u64::MAX;
+pub use run::{Called, Callee, Calls};
+pub use state::Commands;
 
 /// The command hooks of a project.
 #[derive(Clone)]
@@ -56,7 +50,7 @@ pub struct CommandHooks {
     pub environment: Vec<(OsString, OsString)>,
     /// `permission_mode` of their input: `default`, or `bypassPermissions` where nobody is asked anything.
     pub permission_mode: &'static str,
-    /// What the commands' sessions are like, and in which box commands run.
+    /// What the commands' sessions are like, and in which sandbox commands run.
     pub host: Arc<dyn CommandHost>,
     /// Starts them.
     pub spawner: Spawner,
@@ -79,7 +73,9 @@ impl CommandFile {
         format!("claude:{}", self.hooks.scope.name())
     }
 
-    fn declared(&self) -> PluginSpec {
+    /// The file as an entry of a configuration.
+    #[must_use]
+    pub fn declared(&self) -> PluginSpec {
         PluginSpec {
             spec: self.hooks.file.display().to_string(),
             options: None,
@@ -95,7 +91,7 @@ impl CommandFile {
 
 /// What command hooks need of the agent.
 pub trait CommandHost: Send + Sync {
-    /// The box of a command, which is that of the shell tool's commands; `None` where nothing is kept from it.
+    /// The sandbox of a command, which is that of the shell tool's commands; `None` where nothing is kept from it.
     ///
     /// # Errors
     /// Why no command may be started.
@@ -144,7 +140,7 @@ pub struct SessionAbout {
 }
 
 /// The hooks of one file, ready to be matched.
-pub(crate) struct Handler {
+pub struct Handler {
     hooks: Vec<Matched>,
     /// `CLAUDE_PROJECT_DIR`.
     project: PathBuf,
@@ -160,7 +156,8 @@ struct Matched {
 
 impl Handler {
     /// What of the file can be matched, and what cannot.
-    fn new(file: &HookFile, directory: &std::path::Path) -> (Self, Vec<String>) {
+    #[must_use]
+    pub fn new(file: &HookFile, directory: &std::path::Path) -> (Self, Vec<String>) {
         let mut wrong = Vec::new();
         let mut hooks = Vec::new();
         for hook in &file.hooks {
@@ -216,14 +213,15 @@ impl Handler {
     }
 
     /// The hooks, under OpenCode's names, that its commands are bound to.
-    fn points(&self) -> Vec<String> {
+    #[must_use]
+    pub fn points(&self) -> Vec<String> {
         use HookEvent::{
             Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact,
             PreToolUse, SessionEnd, SessionStart, Stop, StopFailure, SubagentStart, SubagentStop,
             UserPromptSubmit,
         };
         let table: [(&str, &[HookEvent]); 9] = [
-            // A session's end is told of those that were seen to begin.
+            // A session's end is reported for those that were seen to begin.
             (
                 "chat.message",
                 &[UserPromptSubmit, SessionStart, SubagentStart, SessionEnd],
@@ -252,12 +250,12 @@ impl Handler {
             ("run.on_error", &[StopFailure]),
             ("dispose", &[SessionEnd]),
         ];
-        // What a command says that nobody waits for is read at the next of these.
-        let beside = self.hooks.iter().any(|matched| matched.hook.runs_async);
+        // What an async command says is read at the next of these.
+        let asynchronous = self.hooks.iter().any(|matched| matched.hook.runs_async);
         let wakes = self.hooks.iter().any(|matched| matched.hook.wakes);
         let bound = table.iter().filter(|(hook, events)| {
             events.iter().any(|event| self.has(*event))
-                || (beside
+                || (asynchronous
                     && matches!(
                         *hook,
                         "chat.message" | "tool.execute.after" | "tool.on_error"
@@ -266,66 +264,6 @@ impl Handler {
         });
         bound.map(|(hook, _)| (*hook).to_owned()).collect()
     }
-}
-
-impl Plugins {
-    /// Why the user is to be asked about a call whatever the rules allow, if a command wants that. Said once.
-    #[must_use]
-    pub fn insists(&self, session: &str, call: &str) -> Option<String> {
-        self.0.commands.as_ref()?.take_asked(session, call)
-    }
-}
-
-/// The files as plugins, to be listed behind those of the configuration.
-pub(crate) fn found(commands: Option<&CommandHooks>) -> Vec<Plugin> {
-    let mut taken: Vec<String> = Vec::new();
-    let mut named = |file: &CommandFile| {
-        let id = file.id();
-        let alike = taken.iter().filter(|other| **other == id).count();
-        taken.push(id.clone());
-        let id = match alike {
-            0 => id,
-            _ => format!("{id}#{}", alike + 1),
-        };
-        Plugin::found(id, &file.declared())
-    };
-    let files = commands.iter().flat_map(|commands| &commands.files);
-    files.map(&mut named).collect()
-}
-
-/// Binds the files that may run; `base` is the index of the first of them.
-pub(crate) fn bind(
-    commands: &CommandHooks,
-    base: usize,
-    registry: &Registry,
-    settings: &PluginSettings,
-    directory: &std::path::Path,
-) -> Vec<Handler> {
-    let mut handlers = Vec::new();
-    for (index, file) in (base..).zip(&commands.files) {
-        let (handler, wrong) = Handler::new(&file.hooks, directory);
-        let spec = file.hooks.file.display().to_string();
-        let id = registry.with(index, |plugin| plugin.id.clone());
-        let rules = settings.rules(&id.unwrap_or_default(), &spec);
-        registry.set_rules(index, rules.clone());
-        if !file.allowed {
-            registry.fail(index, &PluginError::HooksNotAllowed { spec });
-        } else if rules.is_off(&file.declared()) {
-            registry.fail(index, &PluginError::Disabled { spec });
-        } else {
-            let instance = Instance {
-                export: "hooks".to_owned(),
-                hooks: handler.points(),
-                ..Instance::default()
-            };
-            registry.adopt_commands(index, GROUP, instance);
-            for message in wrong.into_iter().chain(file.hooks.left_out.clone()) {
-                registry.warn(index, message);
-            }
-        }
-        handlers.push(handler);
-    }
-    handlers
 }
 
 #[cfg(test)]

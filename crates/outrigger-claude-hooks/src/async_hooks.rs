@@ -1,23 +1,23 @@
-//! Commands that nobody waits for (`"async": true`). What they say is read with the next prompt or result of a tool, and
+//! Async commands (`"async": true`): the chain goes on without their answer. What they say is read with the next prompt or result of a tool, and
 //! what they decide comes too late to count.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use tokio::task::JoinSet;
 
-use super::answer::Answer;
-use crate::locked as lock;
+use crate::answer::Answer;
 
 /// Most of them at the same time: each event of a session may start one, and nothing else holds them up.
-const MOST: usize = 32;
+const MAX_RUNNING: usize = 32;
 /// Most texts that wait to be read; the oldest go first.
-const MOST_TEXTS: usize = 256;
+const MAX_TEXTS: usize = 256;
 
 /// The commands that run so, and what those that have ended said.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(crate) struct AsyncHooks {
     running: Mutex<JoinSet<()>>,
     texts: Arc<Mutex<VecDeque<Said>>>,
 }
@@ -29,9 +29,9 @@ struct Said {
     wakes: bool,
 }
 
-impl Beside {
+impl AsyncHooks {
     /// Starts one; false when too many run already.
-    pub(super) fn start(
+    pub(crate) fn start(
         &self,
         session: String,
         event: &'static str,
@@ -40,7 +40,7 @@ impl Beside {
     ) -> bool {
         let mut running = lock(&self.running);
         while running.try_join_next().is_some() {}
-        if running.len() >= MOST {
+        if running.len() >= MAX_RUNNING {
             return false;
         }
         let texts = Arc::clone(&self.texts);
@@ -48,7 +48,7 @@ impl Beside {
             let answer = run.await;
             for text in &answer.context {
                 let mut texts = lock(&texts);
-                if texts.len() >= MOST_TEXTS {
+                if texts.len() >= MAX_TEXTS {
                     texts.pop_front();
                 }
                 texts.push_back(Said {
@@ -57,7 +57,7 @@ impl Beside {
                     wakes: answer.wakes,
                 });
             }
-            for message in told(&answer) {
+            for message in messages(&answer) {
                 tell.clone()(message);
             }
         });
@@ -65,7 +65,7 @@ impl Beside {
     }
 
     /// What was said for a session since the last time.
-    pub(super) fn take(&self, session: &str) -> Vec<String> {
+    pub(crate) fn take(&self, session: &str) -> Vec<String> {
         let mut texts = lock(&self.texts);
         let (taken, left) = texts.drain(..).partition(|said| said.session == session);
         *texts = left;
@@ -74,14 +74,14 @@ impl Beside {
     }
 
     /// The same where the session goes on with some of it; nothing else.
-    pub(super) fn take_waking(&self, session: &str) -> Vec<String> {
+    pub(crate) fn take_waking(&self, session: &str) -> Vec<String> {
         let wakes = |said: &Said| said.wakes && said.session == session;
         let any = lock(&self.texts).iter().any(wakes);
         if any { self.take(session) } else { Vec::new() }
     }
 
-    /// Lets those that run come to their end, and ends them at the deadline.
-    pub(super) async fn end(&self, deadline: Duration) {
+    /// Waits for those that run, and ends them at the deadline.
+    pub(crate) async fn end(&self, deadline: Duration) {
         let mut running = std::mem::take(&mut *lock(&self.running));
         let all = async { while running.join_next().await.is_some() {} };
         if tokio::time::timeout(deadline, all).await.is_err() {
@@ -92,7 +92,7 @@ impl Beside {
 }
 
 /// What of an answer is for the user.
-fn told(answer: &Answer) -> impl Iterator<Item = String> {
+fn messages(answer: &Answer) -> impl Iterator<Item = String> {
     let decides = answer.permission.is_some()
         || answer.refuses
         || answer.stop.is_some()
@@ -105,7 +105,7 @@ fn told(answer: &Answer) -> impl Iterator<Item = String> {
             reason.unwrap_or_default()
         )
     });
-    let said = answer.messages.iter().chain(&answer.unheard);
+    let said = answer.messages.iter().chain(&answer.ignored);
     let said: Vec<String> = said.chain(&answer.failures).cloned().collect();
     said.into_iter().chain(late)
 }

@@ -1,10 +1,10 @@
-//! What of an answer has no effect.
+//! Output of a command that has no effect.
 
 use outrigger_config::claude_hooks::HookEvent;
 use serde_json::Value;
 
 /// What of an answer has no effect here, for the user: a command that says it believes that it has one.
-pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String> {
+pub(crate) fn ignored_output(event: HookEvent, name: &str, whole: &Value) -> Vec<String> {
     use HookEvent::{
         PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact, PreToolUse, SessionStart,
         Stop, SubagentStart, SubagentStop, UserPromptSubmit,
@@ -43,7 +43,7 @@ pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String
         let said = fields.filter(|(_, value)| !value.is_null());
         said.map(|(key, _)| key.clone()).collect()
     };
-    let unheard = |key: &String| {
+    let ignored = |key: &String| {
         format!(
             "`{name}` answers with `{key}`, which has no effect at {}",
             event.name()
@@ -52,15 +52,15 @@ pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String
     let mut all: Vec<String> = keys(Some(whole))
         .iter()
         .filter(|key| !common.contains(&key.as_str()) && !top.contains(&key.as_str()))
-        .map(unheard)
+        .map(ignored)
         .collect();
     let hook = whole.get("hookSpecificOutput");
     let unknown = |key: &&String| *key != "hookEventName" && !specific.contains(&key.as_str());
-    all.extend(keys(hook).iter().filter(unknown).map(unheard));
+    all.extend(keys(hook).iter().filter(unknown).map(ignored));
     let decision = hook.and_then(|hook| hook.get("decision"));
     if event == PermissionRequest {
         let known = |key: &&String| !matches!(key.as_str(), "behavior" | "message" | "interrupt");
-        all.extend(keys(decision).iter().filter(known).map(unheard));
+        all.extend(keys(decision).iter().filter(known).map(ignored));
     }
     all
 }

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use outrigger_protocol::message::MessageWithParts;
+use outrigger_protocol::text::hex;
+use ring::digest::{SHA256, digest as sha};
 use rustix::fs::{Mode, OFlags};
-
-use crate::digest::hash;
 
 /// How the names of the folders begin.
 const PREFIX: &str = "outrigger-transcripts.";
@@ -29,12 +29,12 @@ pub(crate) struct Transcripts(Mutex<Written>);
 #[derive(Default)]
 struct Written {
     folder: Option<Folder>,
-    sessions: BTreeMap<String, Vec<Told>>,
+    sessions: BTreeMap<String, Vec<Entry>>,
 }
 
 /// A message that stands in the file of its session.
 #[derive(Clone, Copy)]
-struct Told {
+struct Entry {
     digest: u64,
     /// Where its lines end, in bytes.
     end: u64,
@@ -58,7 +58,7 @@ impl Transcripts {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         session: &str,
         history: &[MessageWithParts],
@@ -75,34 +75,39 @@ impl Transcripts {
                 .clone(),
         };
         // An identifier may come from a client, and no two have the same name.
-        let file = folder.join(format!("{}.jsonl", hash(session)));
+        let file = folder.join(format!("{}.jsonl", name(session)));
         // Of a file that is gone, or could not be written, nothing is known.
         let before = written.sessions.remove(session);
         let before = before.filter(|_| file.exists());
-        let mut told = before.clone().unwrap_or_default();
-        let known = std::iter::zip(&told, &digests);
+        let mut entries = before.clone().unwrap_or_default();
+        let known = std::iter::zip(&entries, &digests);
         let same = known.take_while(|(it, digest)| it.digest == **digest);
-        told.truncate(same.count());
-        let kept = end(&told);
+        entries.truncate(same.count());
+        let kept = end(&entries);
         let mut new = String::new();
-        for (message, digest) in std::iter::zip(history, digests).skip(told.len()) {
+        for (message, digest) in std::iter::zip(history, digests).skip(entries.len()) {
             new.push_str(&lines(message));
             let end = kept + new.len() as u64;
-            told.push(Told { digest, end });
+            entries.push(Entry { digest, end });
         }
         match before {
             Some(before) => extend(&file, kept..end(&before), &new)?,
             None => replace(&file, 0, &new)?,
         }
-        written.sessions.insert(session.to_owned(), told);
+        written.sessions.insert(session.to_owned(), entries);
         Ok(file)
     }
 
     /// Where the files are, once there is one.
-    pub(super) fn folder(&self) -> Option<PathBuf> {
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
         let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         written.folder.as_ref().map(|folder| folder.path.clone())
     }
+}
+
+/// The SHA-256 of a session's identifier as JSON.
+fn name(session: &str) -> String {
+    hex(sha(&SHA256, serde_json::json!(session).to_string().as_bytes()).as_ref())
 }
 
 impl Drop for Transcripts {
@@ -114,8 +119,8 @@ impl Drop for Transcripts {
     }
 }
 
-fn end(told: &[Told]) -> u64 {
-    told.last().map_or(0, |it| it.end)
+fn end(entries: &[Entry]) -> u64 {
+    entries.last().map_or(0, |it| it.end)
 }
 
 /// Puts `new` where `old` is, up to the end of the file.

@@ -43,7 +43,7 @@ const KEYS: &[(&str, &str)] = &[
 /// A call as a command in Claude Code's form knows it. One that does what several tools do there is several.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Known {
-    /// The tool's names, by any of which a matcher may mean it. The first is told.
+    /// The tool's names, by any of which a matcher may mean it. The first is shown.
     pub(crate) names: Vec<String>,
     pub(crate) input: Value,
     /// The key of `input` that the tool does not have, so what a command writes there goes nowhere.
@@ -71,21 +71,21 @@ pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known>
     };
     let names = names(tool, around.servers);
     let input = to_theirs(tool, args, around.cwd);
-    let by = |told: &str, names: Vec<String>, key: &'static str, value: String| {
+    let by = |shown: &str, names: Vec<String>, key: &'static str, value: String| {
         let mut input = input.clone();
         if let Some(fields) = input.as_object_mut() {
             fields.insert(key.to_owned(), Value::String(value));
         }
-        let others = names.into_iter().filter(|name| name != told);
+        let others = names.into_iter().filter(|name| name != shown);
         Known {
-            names: std::iter::once(told.to_owned()).chain(others).collect(),
+            names: std::iter::once(shown.to_owned()).chain(others).collect(),
             input,
             made: Some(key),
         }
     };
-    let file = |told: &str, names: Vec<String>, path: &str| {
+    let file = |shown: &str, names: Vec<String>, path: &str| {
         let path = around.cwd.join(path).to_string_lossy().into_owned();
-        by(told, names, "file_path", path)
+        by(shown, names, "file_path", path)
     };
     let all: Vec<Known> = match tool {
         "python" => {
@@ -95,10 +95,10 @@ pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known>
         }
         "apply_patch" | "patch" => {
             let files = text(args.get("patchText")).and_then(|patch| (around.patched)(&patch));
-            let told = |is_new: &bool| if *is_new { "Write" } else { "Edit" };
+            let shown = |is_new: &bool| if *is_new { "Write" } else { "Edit" };
             let files = files.iter().flatten();
             files
-                .map(|(path, is_new)| file(told(is_new), names.clone(), path))
+                .map(|(path, is_new)| file(shown(is_new), names.clone(), path))
                 .collect()
         }
         "table" => {
@@ -111,8 +111,8 @@ pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known>
             let files = files.into_iter();
             // It does one thing to each, so the guards of the other are not asked.
             files
-                .filter_map(|(told, path)| {
-                    Some(file(told, vec![told.to_owned(), tool.to_owned()], &path?))
+                .filter_map(|(shown, path)| {
+                    Some(file(shown, vec![shown.to_owned(), tool.to_owned()], &path?))
                 })
                 .collect()
         }
@@ -146,12 +146,12 @@ pub fn guarded_as(tool: &str) -> Vec<&'static str> {
 }
 
 /// The names of a tool; `servers` are those of the MCP servers, as they stand in front of their tools' names.
-pub(super) fn names(tool: &str, servers: &[String]) -> Vec<String> {
-    let told = match known_as(tool) {
+pub(crate) fn names(tool: &str, servers: &[String]) -> Vec<String> {
+    let shown = match known_as(tool) {
         known if known != tool => known.to_owned(),
         _ => mcp(tool, servers).unwrap_or_else(|| tool.to_owned()),
     };
-    let mut all = vec![told];
+    let mut all = vec![shown];
     let more = std::iter::once(tool).chain(guarded_as(tool));
     for name in more {
         if !all.iter().any(|known| known == name) {

@@ -18,30 +18,30 @@ type MayRun<'a> = &'a dyn Fn(&str, &dyn Fn(&str) -> bool) -> bool;
 
 /// A rule: `TOOL` or `TOOL(PATTERN)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Condition {
+pub(crate) struct Condition {
     tool: String,
     /// What of the tool; absent for all.
     pattern: Option<String>,
 }
 
 /// What a rule is held against.
-pub(super) struct Call<'a> {
+pub(crate) struct Call<'a> {
     /// The tool as we call it.
-    pub(super) tool: &'a str,
-    /// Its names; the first is the one that commands are told.
-    pub(super) names: &'a [String],
+    pub(crate) tool: &'a str,
+    /// Its names; the first is the one that commands are given.
+    pub(crate) names: &'a [String],
     /// Arguments in Claude Code's keys.
-    pub(super) input: &'a Value,
+    pub(crate) input: &'a Value,
     /// Folders that patterns of paths begin at: the working folder, that of the settings file, and the user's.
-    pub(super) cwd: &'a Path,
-    pub(super) project: &'a Path,
-    pub(super) home: Option<&'a Path>,
+    pub(crate) cwd: &'a Path,
+    pub(crate) project: &'a Path,
+    pub(crate) home: Option<&'a Path>,
     /// Whether a command line runs, or may run, a command that is meant.
-    pub(super) may_run: MayRun<'a>,
+    pub(crate) may_run: MayRun<'a>,
 }
 
 impl Condition {
-    pub(super) fn new(rule: &str) -> Self {
+    pub(crate) fn new(rule: &str) -> Self {
         let rule = rule.trim();
         let split = rule.strip_suffix(')').and_then(|rest| rest.split_once('('));
         let (tool, pattern) = split.map_or((rule, None), |(tool, pattern)| (tool, Some(pattern)));
@@ -53,7 +53,7 @@ impl Condition {
     }
 
     /// Whether the rule means the call.
-    pub(super) fn means(&self, call: &Call<'_>) -> bool {
+    pub(crate) fn means(&self, call: &Call<'_>) -> bool {
         self.is_tool(call.names) && self.pattern.as_deref().is_none_or(|it| about(it, call))
     }
 
@@ -74,8 +74,8 @@ impl Condition {
 /// Whether a pattern means the call's arguments, in the way of its tool.
 fn about(pattern: &str, call: &Call<'_>) -> bool {
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
-    let told = call.names.first().map(String::as_str).unwrap_or_default();
-    match told {
+    let tool = call.names.first().map(String::as_str).unwrap_or_default();
+    match tool {
         // A script may run any command, in ways that cannot be read from it.
         "Bash" if call.tool == "python" => true,
         "Bash" => {
@@ -92,7 +92,7 @@ fn about(pattern: &str, call: &Call<'_>) -> bool {
         },
         "Task" => text("subagent_type").is_none_or(|name| matches(pattern, name)),
         "Skill" => text("name").is_none_or(|name| matches(pattern, name)),
-        told if EDITS.contains(&told) || READS.contains(&told) => {
+        tool if EDITS.contains(&tool) || READS.contains(&tool) => {
             let path = text("file_path").or_else(|| text("path"));
             // By its text and as its links lead: either is what the rule is about. Our tools take `..` out by the text, others
             // may follow links first.
@@ -154,13 +154,13 @@ fn host(url: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::{Around, Known, known};
     use super::*;
+    use crate::names::{Around, Known, known};
     use serde_json::json;
 
     #[test]
     fn rules_mean_calls() {
-        let names = |tool: &str| super::super::names::names(tool, &["git".to_owned()]);
+        let names = |tool: &str| crate::names::names(tool, &["git".to_owned()]);
         // Enough of a shell for the table; the real one is the tools' own.
         let may_run = |line: &str, means: &dyn Fn(&str) -> bool| {
             line == "unreadable" || line.split(" && ").any(means)

@@ -1,6 +1,7 @@
 //! Who timed out where in a turn, and so sits out the rest of it (A13).
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use outrigger_protocol::id::TurnId;
 
@@ -9,8 +10,8 @@ const PLACES: usize = 2;
 /// Turns that are kept in mind; the oldest is forgotten first.
 const TURNS: usize = 256;
 
-/// By turn and by whoever it was, the places.
-pub(crate) struct Strikes<Who, Place>(VecDeque<(TurnId, BTreeMap<Who, Vec<Place>>)>);
+/// By turn and by whoever timed out, the places where it did.
+pub struct Strikes<Who, Place>(VecDeque<(TurnId, BTreeMap<Who, Vec<Place>>)>);
 
 impl<Who, Place> Default for Strikes<Who, Place> {
     fn default() -> Self {
@@ -20,14 +21,15 @@ impl<Who, Place> Default for Strikes<Who, Place> {
 
 impl<Who: Clone + Ord, Place: PartialEq> Strikes<Who, Place> {
     /// Where one timed out that sits out the rest of a turn.
-    pub(crate) fn out(&self, turn: &TurnId, who: &Who) -> Option<&[Place]> {
+    #[must_use]
+    pub fn out(&self, turn: &TurnId, who: &Who) -> Option<&[Place]> {
         let (_, strikes) = self.0.iter().find(|(id, _)| id == turn)?;
         let places = strikes.get(who)?;
         (places.len() >= PLACES).then_some(places)
     }
 
     /// It has timed out; the same place counts once.
-    pub(crate) fn add(&mut self, turn: &TurnId, who: &Who, place: Place) {
+    pub fn add(&mut self, turn: &TurnId, who: &Who, place: Place) {
         if !self.0.iter().any(|(id, _)| id == turn) {
             if self.0.len() >= TURNS {
                 self.0.pop_front();

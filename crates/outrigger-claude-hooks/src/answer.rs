@@ -2,29 +2,32 @@
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_sandbox::Output;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::input::Round;
-use super::unheard::unheard;
+use crate::ignored_output::ignored_output;
 
 /// Bytes of each stream of a command that are read.
-pub(crate) const MOST_OUTPUT: usize = 256 * 1024;
+pub(crate) const MAX_OUTPUT: usize = 256 * 1024;
 /// Bytes of a text that a command adds to the conversation.
-const MOST_CONTEXT: usize = 32 * 1024;
+const MAX_CONTEXT: usize = 32 * 1024;
 /// Exit code by which a command refuses.
 const REFUSES: i32 = 2;
 
 /// What a command says about a permission; the stronger one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Permission {
+    /// The call is made without a question.
     Allow,
+    /// The user is asked.
     Ask,
+    /// It is refused.
     Deny,
 }
 
 /// What commands have answered, one or all of an event.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Answer {
+pub struct Answer {
+    /// What is said about the permission of a call.
     pub(crate) permission: Option<Permission>,
     /// Why it is refused, or why the turn may not end.
     pub(crate) reason: Option<String>,
@@ -40,11 +43,11 @@ pub(crate) struct Answer {
     /// The turn is to end, and why.
     pub(crate) stop: Option<String>,
     /// For the user.
-    pub(crate) messages: Vec<String>,
+    pub messages: Vec<String>,
     /// What of it has no effect.
-    pub(crate) unheard: Vec<String>,
+    pub ignored: Vec<String>,
     /// What went wrong without stopping anything.
-    pub(crate) failures: Vec<String>,
+    pub failures: Vec<String>,
     /// Milliseconds that the slowest was given, when it did not keep to them.
     pub(crate) timed_out: Option<u64>,
 }
@@ -60,7 +63,7 @@ impl Answer {
 
     /// The next event of the point, or the next file of its call, need not be looked at any more.
     pub(crate) fn ends(&self, point: &str, next: HookEvent) -> bool {
-        // A question that is answered is told to nobody; allowed is one only when all of its files are.
+        // A question that is answered is reported to nobody; allowed is one only when all of its files are.
         let allowed = self.permission == Some(Permission::Allow) && next == HookEvent::Notification;
         let answered = allowed || self.permission == Some(Permission::Deny);
         self.stop.is_some()
@@ -77,16 +80,20 @@ impl Answer {
 
     /// Arguments without the key that was made up for commands. The tool does not have it, so one with another value cannot
     /// be run as it was meant, and is not run at all.
-    pub(super) fn without(mut self, round: &Round) -> Self {
-        let Some((key, Value::Object(fields))) = round.made.zip(self.updated.as_mut()) else {
+    pub(crate) fn without(
+        mut self,
+        made: Option<&'static str>,
+        input: &Map<String, Value>,
+    ) -> Self {
+        let Some((key, Value::Object(fields))) = made.zip(self.updated.as_mut()) else {
             return self;
         };
         let written = fields.shift_remove(key);
-        let told = |key: &str| round.input.get(key).unwrap_or(&Value::Null);
-        if written.is_some_and(|written| told("tool_input").get(key) != Some(&written)) {
+        let given = |key: &str| input.get(key).unwrap_or(&Value::Null);
+        if written.is_some_and(|written| given("tool_input").get(key) != Some(&written)) {
             self.deny(format!(
                 "a hook changes `{key}`, which {} does not have: its own arguments can be changed",
-                told("outrigger_tool")
+                given("outrigger_tool")
             ));
         }
         self
@@ -127,7 +134,7 @@ impl Answer {
     }
 
     /// Takes in what another command of the same event answered. A refusal wins over a question, that over a permission;
-    /// of several reasons of one kind all are told.
+    /// of several reasons of one kind all are given.
     pub(crate) fn merge(&mut self, other: Self) {
         let stronger = other.permission > self.permission;
         self.reason = match (self.reason.take(), other.reason) {
@@ -146,7 +153,7 @@ impl Answer {
         self.context.extend(other.context);
         self.stop = self.stop.take().or(other.stop);
         self.messages.extend(other.messages);
-        self.unheard.extend(other.unheard);
+        self.ignored.extend(other.ignored);
         self.failures.extend(other.failures);
         self.timed_out = self.timed_out.max(other.timed_out);
     }
@@ -169,16 +176,16 @@ pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) ->
     };
     match (output.exit.code, object) {
         (Some(0), _) => said(event, &name, output),
-        // What it says beside the code counts, too; its own reason before what it told the user.
+        // What it says beside the code counts, too; its own reason before what it said to the user.
         (Some(REFUSES), Some(object)) => {
-            let mut answer = told(event, &name, &object);
+            let mut answer = answer_of(event, &name, &object);
             if !answer.refuses {
                 answer.merge(refused(event, &name, stderr));
             }
             answer
         }
         (Some(REFUSES), None) => refused(event, &name, stderr),
-        (Some(_), Some(object)) => told(event, &name, &object),
+        (Some(_), Some(object)) => answer_of(event, &name, &object),
         (Some(code), None) => {
             Answer::failed(format!("`{name}` ended with code {code}: {}", cut(stderr)))
         }
@@ -257,12 +264,12 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     if stdout.starts_with('{') && (!takes_text || cut_short || stdout.ends_with('}')) {
         if cut_short {
             return Answer::failed(format!(
-                "`{name}` wrote {} bytes, and {MOST_OUTPUT} is the limit: its answer is not read",
+                "`{name}` wrote {} bytes, and {MAX_OUTPUT} is the limit: its answer is not read",
                 output.stdout_total
             ));
         }
         return match serde_json::from_str(stdout) {
-            Ok(Value::Object(fields)) => told(event, name, &Value::Object(fields)),
+            Ok(Value::Object(fields)) => answer_of(event, name, &Value::Object(fields)),
             Ok(_) => Answer::default(),
             Err(error) => Answer::failed(format!(
                 "`{name}` wrote what looks like JSON and is not: {error}"
@@ -272,9 +279,9 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     let mut answer = Answer::default();
     if takes_text && !stdout.is_empty() {
         answer.context.push(cut(stdout));
-        if cut_short || stdout.len() > MOST_CONTEXT {
+        if cut_short || stdout.len() > MAX_CONTEXT {
             answer.failures.push(format!(
-                "`{name}` wrote {} bytes, and {MOST_CONTEXT} is the limit: the rest is left out",
+                "`{name}` wrote {} bytes, and {MAX_CONTEXT} is the limit: the rest is left out",
                 output.stdout_total
             ));
         }
@@ -283,7 +290,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
 }
 
 /// What the object says. `name` is the command's.
-fn told(event: HookEvent, name: &str, whole: &Value) -> Answer {
+fn answer_of(event: HookEvent, name: &str, whole: &Value) -> Answer {
     let text = |value: &Value, key: &str| {
         let text = value.get(key).and_then(Value::as_str);
         text.filter(|text| !text.is_empty()).map(cut)
@@ -292,7 +299,7 @@ fn told(event: HookEvent, name: &str, whole: &Value) -> Answer {
     let specific = whole.get("hookSpecificOutput").unwrap_or(&empty);
     let mut answer = Answer::default();
     answer.messages.extend(text(whole, "systemMessage"));
-    answer.unheard = unheard(event, name, whole);
+    answer.ignored = ignored_output(event, name, whole);
     if whole.get("continue") == Some(&Value::Bool(false)) {
         answer.stop = Some(
             text(whole, "stopReason").unwrap_or_else(|| "a hook has ended the turn".to_owned()),
@@ -385,21 +392,21 @@ fn text(bytes: &[u8]) -> String {
 
 /// A text at the limit for what enters the conversation, with a note where something is left out.
 fn cut(text: &str) -> String {
-    if text.len() <= MOST_CONTEXT {
+    if text.len() <= MAX_CONTEXT {
         return text.to_owned();
     }
-    let end = outrigger_protocol::text::floor(text, MOST_CONTEXT);
+    let end = outrigger_protocol::text::floor(text, MAX_CONTEXT);
     format!(
-        "{}\n(cut at {MOST_CONTEXT} bytes)",
+        "{}\n(cut at {MAX_CONTEXT} bytes)",
         text.get(..end).unwrap_or_default()
     )
 }
 
 /// A command in a message.
 pub(crate) fn shortened(command: &str) -> String {
-    const MOST: usize = 120;
+    const MAX_CHARS: usize = 120;
     let line = command.lines().next().unwrap_or_default();
-    match line.char_indices().nth(MOST) {
+    match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}...", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
     }

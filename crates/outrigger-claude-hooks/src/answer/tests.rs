@@ -270,7 +270,7 @@ fn objects_by_event() {
                     "`c` allows the call with another input, which PermissionRequest cannot change here: the question stays"
                         .into(),
                 ];
-                a.unheard = vec![
+                a.ignored = vec![
                     "`c` answers with `updatedInput`, which has no effect at PermissionRequest"
                         .into(),
                 ];
@@ -280,7 +280,7 @@ fn objects_by_event() {
             SessionStart,
             json!({"decision": "block", "hookSpecificOutput": {"sessionTitle": "t"}}),
             with(&|a| {
-                a.unheard = ["decision", "sessionTitle"]
+                a.ignored = ["decision", "sessionTitle"]
                     .map(|key| {
                         format!("`c` answers with `{key}`, which has no effect at SessionStart")
                     })
@@ -304,7 +304,7 @@ fn too_much_output_is_told() {
     long.stdout_total = 1 << 30;
     let answer = read(HookEvent::PreToolUse, "c", &long, 1);
     assert!(answer.failures[0].contains("262144 is the limit"));
-    let text = "\u{e9}".repeat(MOST_CONTEXT);
+    let text = "\u{e9}".repeat(MAX_CONTEXT);
     let answer = of(HookEvent::SessionStart, 0, &text, "");
     assert!(answer.context[0].ends_with("(cut at 32768 bytes)"));
     assert!(answer.failures[0].contains("32768 is the limit"));

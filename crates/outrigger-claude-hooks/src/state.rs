@@ -6,42 +6,42 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_config::claude_hooks::HookEvent;
+use outrigger_files::sync::lock;
+use outrigger_plugin_status::{BreakerStatus, Notice, NoticeFn};
 use serde_json::Value;
 
-use super::beside::Beside;
-use super::transcript::Transcripts;
-use super::{CommandBreakers, CommandHooks, Handler};
-use crate::breakers::BreakerStatus;
-use crate::locked as lock;
-use crate::status::{Notice, NoticeFn};
+use crate::async_hooks::AsyncHooks;
+use crate::breakers::CommandBreakers;
+use crate::transcript::Transcripts;
+use crate::{CommandHooks, Handler};
 
-/// Most calls of which something is remembered. Each is over soon, so this is reached only by what never came to its end.
-const MOST_CALLS: usize = 256;
+/// Most calls of which something is remembered. Each is over soon, so this is reached only by what never completed.
+const MAX_CALLS: usize = 256;
 /// Most sessions that are remembered to have begun.
-const MOST_SESSIONS: usize = 4096;
+const MAX_SESSIONS: usize = 4096;
 
-/// How long commands that nobody waits for may take at the end, as a plugin's `dispose`.
-const BESIDE_AT_THE_END: Duration = Duration::from_secs(2);
+/// How long async commands may take at the end, as a plugin's `dispose`.
+const ASYNC_END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The command hooks of a project, and what they remember.
-pub(crate) struct Commands {
-    pub(super) with: CommandHooks,
-    pub(super) handlers: Vec<Handler>,
+pub struct Commands {
+    pub(crate) with: CommandHooks,
+    pub(crate) handlers: Vec<Handler>,
     /// Index of the first handler among the plugins.
     base: usize,
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// What a command that is a line is given to: `bash` where there is one, else `sh`.
-    pub(super) shell: PathBuf,
-    pub(super) notice: NoticeFn,
-    pub(super) breakers: CommandBreakers,
+    pub(crate) shell: PathBuf,
+    pub(crate) notice: NoticeFn,
+    pub(crate) breakers: CommandBreakers,
     sessions: Mutex<BTreeMap<String, Seen>>,
     allowed: Mutex<VecDeque<Call>>,
     /// Calls that the user is to be asked about, and why.
     asked: Mutex<VecDeque<(Call, String)>>,
     /// What commands said before a call, for the model to read behind its result.
     remarks: Mutex<VecDeque<(Call, String)>>,
-    pub(super) beside: Beside,
-    pub(super) transcripts: Arc<Transcripts>,
+    pub(crate) async_hooks: AsyncHooks,
+    pub(crate) transcripts: Arc<Transcripts>,
 }
 
 /// A session and a call of it.
@@ -55,7 +55,9 @@ enum Seen {
 }
 
 impl Commands {
-    pub(crate) fn new(
+    /// Handlers of [`Handler::new`], one for each file; `base` is the index of the first among the plugins. Within a runtime.
+    #[must_use]
+    pub fn new(
         with: CommandHooks,
         handlers: Vec<Handler>,
         base: usize,
@@ -77,32 +79,33 @@ impl Commands {
             allowed: Mutex::default(),
             asked: Mutex::default(),
             remarks: Mutex::default(),
-            beside: Beside::default(),
+            async_hooks: AsyncHooks::default(),
             transcripts: Arc::new(Transcripts::new()),
         }
     }
 
     /// The breakers of a file's commands that are not at rest.
-    pub(crate) fn breakers_of(&self, plugin: usize) -> Vec<BreakerStatus> {
+    #[must_use]
+    pub fn breakers_of(&self, plugin: usize) -> Vec<BreakerStatus> {
         self.breakers.of(plugin)
     }
 
     /// Whether any file has a command for an event.
-    pub(super) fn runs(&self, event: HookEvent) -> bool {
+    pub(crate) fn runs(&self, event: HookEvent) -> bool {
         self.handlers.iter().any(|handler| handler.has(event))
     }
 
-    pub(super) fn handler(&self, plugin: usize) -> Option<&Handler> {
+    pub(crate) fn handler(&self, plugin: usize) -> Option<&Handler> {
         self.handlers.get(plugin.checked_sub(self.base)?)
     }
 
-    /// Waits a moment for the commands that nobody waited for, and ends the others.
-    pub(crate) async fn end_beside(&self) {
-        self.beside.end(BESIDE_AT_THE_END).await;
+    /// Waits a moment for the async commands, and ends those that still run.
+    pub async fn end_async(&self) {
+        self.async_hooks.end(ASYNC_END_TIMEOUT).await;
     }
 
     /// Tells the user something that a command said, or that became of it.
-    pub(crate) fn tell(&self, plugin: &str, session: Option<&str>, message: String) {
+    pub fn tell(&self, plugin: &str, session: Option<&str>, message: String) {
         (self.notice)(Notice::Command {
             plugin: plugin.to_owned(),
             session_id: session.map(str::to_owned),
@@ -111,9 +114,9 @@ impl Commands {
     }
 
     /// With which source a session begins now, in this process; `None` when it has begun. Asking makes it begun.
-    pub(super) fn begins(&self, session: &str, has_messages: bool) -> Option<&'static str> {
+    pub(crate) fn begins(&self, session: &str, has_messages: bool) -> Option<&'static str> {
         let mut sessions = lock(&self.sessions);
-        if sessions.len() >= MOST_SESSIONS && !sessions.contains_key(session) {
+        if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
             return None;
         }
         match sessions.insert(session.to_owned(), Seen::Told) {
@@ -125,58 +128,60 @@ impl Commands {
     }
 
     /// A session is summarised: it begins anew with the next prompt.
-    pub(super) fn compacted(&self, session: &str) {
+    pub(crate) fn compacted(&self, session: &str) {
         if let Some(seen) = lock(&self.sessions).get_mut(session) {
             *seen = Seen::Compacted;
         }
     }
 
     /// The sessions that have begun in this process.
-    pub(crate) fn begun(&self) -> Vec<String> {
+    #[must_use]
+    pub fn begun(&self) -> Vec<String> {
         lock(&self.sessions).keys().cloned().collect()
     }
 
     /// A command allows this call; one that another wants to be asked about stays asked about.
-    pub(super) fn allow(&self, call: Call) {
+    pub(crate) fn allow(&self, call: Call) {
         if !lock(&self.asked).iter().any(|(other, _)| *other == call) {
             push(&self.allowed, call);
         }
     }
 
-    pub(super) fn allows(&self, call: &Call) -> bool {
+    pub(crate) fn allows(&self, call: &Call) -> bool {
         lock(&self.allowed).contains(call)
     }
 
     /// The user is to be asked about this call, whatever the rules allow.
-    pub(super) fn ask(&self, call: Call, why: String) {
+    pub(crate) fn ask(&self, call: Call, why: String) {
         lock(&self.allowed).retain(|other| *other != call);
         push(&self.asked, (call, why));
     }
 
     /// Why the user is to be asked about a call, if so; said once.
-    pub(crate) fn take_asked(&self, session: &str, call: &str) -> Option<String> {
+    #[must_use]
+    pub fn take_asked(&self, session: &str, call: &str) -> Option<String> {
         let whys = take(&self.asked, session, call);
         (!whys.is_empty()).then(|| whys.join("\n"))
     }
 
     /// A command says something that the model is to read behind the call's result.
-    pub(super) fn remark(&self, call: Call, text: String) {
+    pub(crate) fn remark(&self, call: Call, text: String) {
         push(&self.remarks, (call, text));
     }
 
-    pub(super) fn take_remarks(&self, (session, call): &Call) -> Vec<String> {
+    pub(crate) fn take_remarks(&self, (session, call): &Call) -> Vec<String> {
         take(&self.remarks, session, call)
     }
 
     /// The call is asked about no more, or anew.
-    pub(super) fn forget(&self, call: &Call) {
+    pub(crate) fn forget(&self, call: &Call) {
         lock(&self.allowed).retain(|other| other != call);
     }
 }
 
 fn push<T>(list: &Mutex<VecDeque<T>>, one: T) {
     let mut list = lock(list);
-    if list.len() >= MOST_CALLS {
+    if list.len() >= MAX_CALLS {
         list.pop_front();
     }
     list.push_back(one);
@@ -192,7 +197,7 @@ fn take(list: &Mutex<VecDeque<(Call, String)>>, session: &str, call: &str) -> Ve
 }
 
 /// Session and call of a tool hook's input.
-pub(super) fn call_of(input: &Value) -> Option<(String, String)> {
+pub(crate) fn call_of(input: &Value) -> Option<(String, String)> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let call = input
         .get("callID")

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// The result in a form in which commands find what they look for: ours, with the keys that theirs has beside.
-pub(super) fn response(tool: &str, args: &Value, output: &Value) -> Value {
+pub(crate) fn response(tool: &str, args: &Value, output: &Value) -> Value {
     let mut response = match output {
         Value::Object(fields) => fields.clone(),
         other => return other.clone(),
@@ -22,7 +22,7 @@ pub(super) fn response(tool: &str, args: &Value, output: &Value) -> Value {
 }
 
 /// What a command or script that has failed comes to, as a text; `None` for one that went well, and for other tools.
-pub(super) fn failed_command(input: &Value, output: &Value) -> Option<String> {
+pub(crate) fn failed_command(input: &Value, output: &Value) -> Option<String> {
     if !matches!(input.get("tool")?.as_str(), Some("bash" | "python")) {
         return None;
     }
@@ -38,7 +38,7 @@ pub(super) fn failed_command(input: &Value, output: &Value) -> Option<String> {
 /// What of a result becomes something else. Whoever takes something out of a result takes it out for good: what the answer
 /// says is found in whichever of the forms it was given, and one of no known form is what the model reads. Copies of the text
 /// for display become it, and what else holds some of it (the two streams, the file with all of it) is named no more.
-pub(super) fn replaced(output: &Value, instead: &Value) -> Map<String, Value> {
+pub(crate) fn replaced(output: &Value, instead: &Value) -> Map<String, Value> {
     let mut fields = Map::new();
     if output.get("content").is_some_and(Value::is_array) {
         let content = instead.get("content").unwrap_or(instead);

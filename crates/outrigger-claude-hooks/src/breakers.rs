@@ -8,24 +8,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use outrigger_config::claude_hooks::HookEvent;
-use outrigger_kernel::breaker::{Breaker, Gate, Rules, Turned};
+use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
+use outrigger_plugin_status::{BreakerState, BreakerStatus, Notice, NoticeFn};
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
 
-use crate::breakers::{BreakerState, BreakerStatus, Ended, Strikes};
-use crate::status::{Notice, NoticeFn};
-
 /// What is run: the same line under the same `CLAUDE_PROJECT_DIR`, or of the same plugin, is the same command, in whichever file it stands.
-pub(super) type Line = (PathBuf, String);
+pub(crate) type Line = (PathBuf, String);
 
 /// A command that is about to be run for an event.
 #[derive(Clone, Debug)]
-pub(super) struct Due<'a> {
+pub(crate) struct Due<'a> {
     /// Index and name of the plugin whose file it stands in.
-    pub(super) plugin: (usize, &'a str),
-    pub(super) line: Line,
-    pub(super) event: HookEvent,
-    pub(super) turn: Option<&'a TurnId>,
+    pub(crate) plugin: (usize, &'a str),
+    pub(crate) line: Line,
+    pub(crate) event: HookEvent,
+    pub(crate) turn: Option<&'a TurnId>,
 }
 
 impl Due<'_> {
@@ -40,7 +38,7 @@ impl Due<'_> {
 }
 
 fn named(event: HookEvent, line: &Line) -> String {
-    format!("{} `{}`", event.name(), super::answer::shortened(&line.1))
+    format!("{} `{}`", event.name(), crate::answer::shortened(&line.1))
 }
 
 #[derive(Default)]
@@ -52,7 +50,7 @@ struct State {
 }
 
 /// Breakers of all commands.
-pub(crate) struct CommandBreakers {
+pub struct CommandBreakers {
     /// Flag `plugin_circuit_breaker`; without it every command is run and nothing is counted.
     on: bool,
     rules: Rules,
@@ -62,7 +60,9 @@ pub(crate) struct CommandBreakers {
 }
 
 impl CommandBreakers {
-    pub(crate) fn new(on: bool, rules: Rules, notice: NoticeFn) -> Self {
+    /// All closed; `on` is the flag `plugin_circuit_breaker`.
+    #[must_use]
+    pub fn new(on: bool, rules: Rules, notice: NoticeFn) -> Self {
         Self {
             on,
             rules,
@@ -84,7 +84,7 @@ impl CommandBreakers {
     ///
     /// # Errors
     /// Why it is left out.
-    pub(super) fn ask<'a>(&'a self, due: Due<'a>) -> Result<Running<'a>, String> {
+    pub(crate) fn ask<'a>(&'a self, due: Due<'a>) -> Result<Running<'a>, String> {
         let running = |gate| Running {
             breakers: self,
             due: due.clone(),
@@ -182,14 +182,14 @@ impl CommandBreakers {
 }
 
 /// A command that was let through. Dropped before its end, it has said nothing, and a trial is made anew by the next call.
-pub(super) struct Running<'a> {
+pub(crate) struct Running<'a> {
     breakers: &'a CommandBreakers,
     due: Due<'a>,
     gate: Option<Gate>,
 }
 
 impl Running<'_> {
-    pub(super) fn ended(mut self, ended: Ended) {
+    pub(crate) fn ended(mut self, ended: Ended) {
         if let Some(gate) = self.gate.take() {
             self.breakers.end(&self.due, gate, ended);
         }

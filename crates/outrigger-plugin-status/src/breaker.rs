@@ -1,0 +1,60 @@
+//! Breakers as they are shown (A8).
+
+use outrigger_kernel::breaker::View;
+use outrigger_protocol::Millis;
+use serde::Serialize;
+
+/// The breaker of one hook, where it is not simply closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BreakerStatus {
+    /// The hook, by the name under which plugins bring it.
+    pub hook: String,
+    /// How it stands.
+    pub state: BreakerState,
+    /// Timeouts that count, while it is closed.
+    pub timeouts: usize,
+    /// Milliseconds until the next call is let through, while it is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opens_in_ms: Option<u64>,
+}
+
+impl BreakerStatus {
+    /// None for one that is at rest.
+    #[must_use]
+    pub fn of(hook: &str, view: View, now: Millis) -> Option<Self> {
+        let (state, timeouts, until) = match view {
+            View::Closed { timeouts: 0 } => return None,
+            View::Closed { timeouts } => (BreakerState::Closed, timeouts, None),
+            View::Open { until } => (BreakerState::Open, 0, Some(until.saturating_sub(now))),
+            View::HalfOpen => (BreakerState::HalfOpen, 0, None),
+        };
+        Some(Self {
+            hook: hook.to_owned(),
+            state,
+            timeouts,
+            opens_in_ms: until,
+        })
+    }
+}
+
+/// States of a breaker (A8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerState {
+    /// Calls go through.
+    Closed,
+    /// Calls are skipped.
+    Open,
+    /// A trial is under way, other calls are skipped.
+    HalfOpen,
+}
+
+impl std::fmt::Display for BreakerState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half open",
+        })
+    }
+}

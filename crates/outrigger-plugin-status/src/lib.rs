@@ -1,0 +1,12 @@
+//! What a program is shown of its plugins: how far each is ([`Stage`]), what is reported while they load ([`Progress`]) and
+//! while they run ([`Notice`]). Plain data; nothing here decides.
+
+mod breaker;
+mod notice;
+mod progress;
+mod stage;
+
+pub use breaker::{BreakerState, BreakerStatus};
+pub use notice::{Notice, NoticeFn};
+pub use progress::{Cause, Fetched, Progress};
+pub use stage::{LifeState, Stage};

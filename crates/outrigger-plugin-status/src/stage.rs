@@ -1,0 +1,92 @@
+//! How far a plugin is, and the state of its life.
+
+use serde::Serialize;
+
+/// How far a plugin is. `Found` to `Active` come in this order; the others end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// It is in the configuration.
+    Found,
+    /// Its package is being fetched.
+    Installing,
+    /// Its files are there.
+    Installed,
+    /// Its process imports and starts it.
+    Starting,
+    /// Its plugin functions have answered.
+    Initialised,
+    /// Its hooks and tools are in use.
+    Active,
+    /// It runs, and is not called until it is resumed (C7).
+    Suspended,
+    /// Left out on purpose, as the reference leaves it out.
+    Skipped,
+    /// It could not be brought further.
+    Failed,
+    /// It ran, and its process failed too often.
+    Off,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Found => "found",
+            Self::Installing => "installing",
+            Self::Installed => "installed",
+            Self::Starting => "starting",
+            Self::Initialised => "initialised",
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+            Self::Off => "off",
+        })
+    }
+}
+
+/// The state of a plugin's life (C7), which a stage says more finely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LifeState {
+    /// It is known and on its way.
+    Registered,
+    /// It is in the run graph.
+    Active,
+    /// It is not called; its process, its configuration and its state are kept.
+    Suspended,
+    /// It is not in the run graph, on purpose.
+    Deactivated,
+    /// It could not be brought there, or did not stay.
+    Failed,
+}
+
+impl LifeState {
+    /// What brought a plugin there, where nobody asked for it.
+    #[must_use]
+    pub fn action(self) -> &'static str {
+        match self {
+            Self::Registered => "register",
+            Self::Active => "activate",
+            Self::Suspended => "suspend",
+            Self::Deactivated => "deactivate",
+            Self::Failed => "fail",
+        }
+    }
+}
+
+impl From<Stage> for LifeState {
+    fn from(stage: Stage) -> Self {
+        match stage {
+            Stage::Found
+            | Stage::Installing
+            | Stage::Installed
+            | Stage::Starting
+            | Stage::Initialised => Self::Registered,
+            Stage::Active => Self::Active,
+            Stage::Suspended => Self::Suspended,
+            Stage::Skipped => Self::Deactivated,
+            Stage::Failed | Stage::Off => Self::Failed,
+        }
+    }
+}
