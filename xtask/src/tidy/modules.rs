@@ -27,7 +27,7 @@ const OLD_FOLDERS: &[(&str, usize)] = &[
     ("crates/outrigger-js/src", 16),
     ("crates/outrigger-mcp/src", 19),
     ("crates/outrigger-models/src", 21),
-    ("crates/outrigger-plugins/src", 61),
+    ("crates/outrigger-plugins/src", 58),
     ("crates/outrigger-protocol/src", 30),
     ("crates/outrigger-sandbox/src", 34),
     ("crates/outrigger-server/src", 42),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_kernel::permission::matches;
 use outrigger_kernel::permission::paths::is_about;
-use outrigger_plugins::git_files;
+use outrigger_protected_paths::git_files;
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_protocol::startup::{GIT, Startup, read_by_git, startup_file};
 use outrigger_sandbox::paths::{follow, resolve};

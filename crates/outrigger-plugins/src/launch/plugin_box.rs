@@ -13,7 +13,6 @@ use crate::code_places;
 use crate::registry::Plugin;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
-use crate::unboxed;
 
 impl Launch {
     /// What the plugins may reach by their manifest, the user's rules and where their code lies, `packages` beside it.
@@ -66,7 +65,8 @@ impl Launch {
         });
         let (directory, worktree) = (self.directory.clone(), self.worktree.clone());
         let kept = tokio::task::spawn_blocking(move || {
-            unboxed::keep(&mut policy, [&directory, &worktree], &write).map(|()| policy)
+            outrigger_protected_paths::keep(&mut policy, [&directory, &worktree], &write)
+                .map(|()| policy)
         });
         kept.await.map_err(|_| SandboxError::Stopped)?
     }

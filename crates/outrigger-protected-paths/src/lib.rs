@@ -1,5 +1,11 @@
-//! What a plugin's process cannot change although it may write to the project, since processes without a box, the user's own
-//! among them, do what it says: settings that name programs, and what git runs (issue 5, item 5).
+//! What a sandboxed process cannot change although it may write to the project, since processes without a sandbox, the user's
+//! own among them, do what it says: settings that name programs, and what git runs (issue 5, item 5).
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+mod git_config;
+pub mod git_files;
+mod nested_git;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +18,6 @@ use outrigger_sandbox::absent::Clear;
 use outrigger_sandbox::covers::{MOST_COVERS, MOST_ENTRIES};
 use outrigger_sandbox::{Policy, SandboxError};
 
-use crate::git_files;
 use crate::nested_git::NestedGit;
 
 /// What of a repository may hold very many files, and no repository of a submodule.
