@@ -38,6 +38,7 @@ const OLD_FILES: &[(&str, usize)] = &[
 
 /// How many functions of a crate are still longer.
 const OLD_FUNCTIONS: &[(&str, usize)] = &[
+    ("outrigger-claude-hooks", 4),
     ("outrigger-agent", 15),
     ("outrigger-bridge", 1),
     ("outrigger-cli", 8),
@@ -46,7 +47,7 @@ const OLD_FUNCTIONS: &[(&str, usize)] = &[
     ("outrigger-kernel", 5),
     ("outrigger-models", 5),
     ("outrigger-permissions", 1),
-    ("outrigger-plugins", 22),
+    ("outrigger-plugins", 18),
     ("outrigger-protocol", 2),
     ("outrigger-sandbox", 6),
     ("outrigger-store", 3),
