@@ -64,6 +64,7 @@ function isTool(value) {
 async function toolFile(module, entry, init, problems) {
   const tools = {};
   for (const [name, value] of Object.entries(module)) {
+    if (name === "module.exports") continue;
     if (isTool(value)) tools[name === "default" ? entry.tools : `${entry.tools}_${name}`] = value;
     else problems.push({ stage: "note", message: `export \`${name}\` is no tool (it lacks \`description\`, \`args\` or \`execute\`)` });
   }

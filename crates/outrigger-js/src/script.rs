@@ -9,6 +9,7 @@ use crate::error::JsError;
 const FILES: &[(&str, &str)] = &[
     ("auth.mjs", include_str!("../host/auth.mjs")),
     ("checked.mjs", include_str!("../host/checked.mjs")),
+    ("commonjs.mjs", include_str!("../host/commonjs.mjs")),
     ("enter.mjs", include_str!("../host/enter.mjs")),
     ("file.mjs", include_str!("../host/file.mjs")),
     ("host.mjs", include_str!("../host/host.mjs")),

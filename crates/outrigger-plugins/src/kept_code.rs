@@ -7,16 +7,19 @@
 //! compares each source with its hash when it reads it, and runs what it compared (`outrigger-js/host/checked.mjs`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use outrigger_protocol::rpc::Sources;
+
 use crate::resolve::ResolvedPlugin;
 use crate::trust::Content;
-use crate::trust::tree::SOURCES;
+use crate::trust::tree::{SOURCES, has_extension};
 
 /// Files of one plugin that are kept one by one. Of a larger one its folder is kept.
 const MOST_FILES: usize = 500;
+/// Sources that a plugin's process compares. A plugin of more has most of them from packages.
+const MAX_SOURCES: usize = 20_000;
 /// Further code than what is searched for imports.
 const COMPILED: [&str; 2] = ["node", "wasm"];
 
@@ -60,32 +63,72 @@ pub fn kept_code(project: &Path) -> KeptCode {
     found
 }
 
-/// The sources of a plugin by path with their SHA-256, for its process to compare before it runs them.
-pub(crate) fn sources(plugin: &ResolvedPlugin, content: &Content) -> BTreeMap<String, String> {
+/// The sources of a plugin by path, with those of the packages that it imports, for its process to compare before it runs
+/// them. Where there are very many, those of packages are left to the second look.
+pub(crate) fn sources(plugin: &ResolvedPlugin, content: &Content) -> Sources {
+    let mut sources = Sources::default();
     if !plugin.from_path {
-        return BTreeMap::new();
+        return sources;
     }
-    let hashed = |(name, path): (&String, &PathBuf)| {
-        let file = content.files.get(name).filter(|it| it.kind == "file")?;
-        let real = path.canonicalize().ok().filter(|it| has(it, &SOURCES))?;
-        Some((real.to_str()?.to_owned(), file.hash.clone()))
-    };
-    let sources = content.places.iter().filter_map(hashed);
-    sources.take(MOST_FILES).collect()
+    let has_packages = content.sources.len() <= MAX_SOURCES;
+    let checked = content
+        .sources
+        .iter()
+        .filter(|(_, source)| source.own || has_packages);
+    for (path, source) in checked.take(MAX_SOURCES) {
+        let Some(name) = path.to_str() else { continue };
+        sources.hashes.insert(name.to_owned(), source.hash.clone());
+        if !source.own {
+            sources.packages.extend(package(name));
+        }
+    }
+    sources
 }
 
-fn has(path: &Path, extensions: &[&str]) -> bool {
-    let extension = path.extension().and_then(OsStr::to_str);
-    extension.is_some_and(|it| extensions.contains(&it))
+/// The folder of the package that a file lies in.
+fn package(path: &str) -> Option<String> {
+    const MODULES: &str = "/node_modules/";
+    let start = path.rfind(MODULES)? + MODULES.len();
+    let rest = path.get(start..)?;
+    let parts = if rest.starts_with('@') { 2 } else { 1 };
+    let (end, _) = rest.match_indices('/').nth(parts - 1)?;
+    path.get(..start + end).map(str::to_owned)
 }
 
 fn code(project: &Path, plugin: &ResolvedPlugin, content: &Content) -> Vec<PathBuf> {
-    let is_code = |path: &&PathBuf| has(path, &SOURCES) || has(path, &COMPILED);
+    let is_code = |path: &&PathBuf| has_extension(path, &SOURCES) || has_extension(path, &COMPILED);
     let files = content.places.values().filter(is_code);
     let files: Vec<PathBuf> = files.filter_map(|it| it.canonicalize().ok()).collect();
     let whole = plugin.dir.canonicalize().ok();
     match whole.filter(|folder| files.len() > MOST_FILES && !project.starts_with(folder)) {
         Some(folder) => vec![folder],
         None => files.into_iter().take(MOST_FILES).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_a_package_is_the_innermost() {
+        for (path, want) in [
+            (
+                "/p/node_modules/zod/v4/index.js",
+                Some("/p/node_modules/zod"),
+            ),
+            (
+                "/p/node_modules/@a/b/index.js",
+                Some("/p/node_modules/@a/b"),
+            ),
+            (
+                "/p/node_modules/.pnpm/z@4/node_modules/z/x/y.js",
+                Some("/p/node_modules/.pnpm/z@4/node_modules/z"),
+            ),
+            ("/p/node_modules/single.js", None),
+            ("/p/packages/shared/index.ts", None),
+        ] {
+            assert_eq!(package(path).as_deref(), want, "{path}");
+        }
     }
 }

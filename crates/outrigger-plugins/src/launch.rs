@@ -11,7 +11,9 @@ use outrigger_config::settings::Environment;
 use outrigger_js::{
     ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
 };
-use outrigger_protocol::rpc::{Facade, Initialize, Initialized, LoadedPlugin, PluginEntry};
+use outrigger_protocol::rpc::{
+    Facade, Initialize, Initialized, LoadedPlugin, PluginEntry, Sources,
+};
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::proxy::Pass;
@@ -199,12 +201,13 @@ impl Launch {
             Order::OneByOne => members.chunks(1).collect(),
         };
         for batch in batches {
-            let sources = looked.iter().filter(|(index, ..)| batch.contains(index));
-            let sources =
-                sources.flat_map(|(_, plugin, content)| kept_code::sources(plugin, content));
+            let mut sources = Sources::default();
+            for (_, plugin, content) in looked.iter().filter(|it| batch.contains(&it.0)) {
+                sources.extend(kept_code::sources(plugin, content));
+            }
             let initialize = Initialize {
                 proxy: proxy.clone(),
-                sources: sources.collect(),
+                sources,
                 ..self.initialize(batch)
             };
             match self.load(&process, &relay, batch, &initialize).await {

@@ -3,7 +3,7 @@
 //! The channel is a socket pair that the process inherits as descriptor 3. Requests go both ways, any number may be
 //! open. `docs/plugin-protocol.md` describes the conversation; a test keeps the two in step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -192,9 +192,33 @@ pub struct Initialize {
     pub proxy: Option<String>,
     /// Plugins in load order.
     pub plugins: Vec<PluginEntry>,
-    /// Sources that are run as they were hashed: SHA-256 in hexadecimal digits, by path without links.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub sources: BTreeMap<String, String>,
+    /// Sources that are run as they were hashed.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub sources: Sources,
+}
+
+/// Sources that are run as they were hashed, or not at all. Paths are without links.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sources {
+    /// SHA-256 in hexadecimal digits, by path.
+    pub hashes: BTreeMap<String, String>,
+    /// Folders of packages. All sources in them are in `hashes`: another one is not run.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub packages: BTreeSet<String>,
+}
+
+impl Sources {
+    /// Whether nothing is checked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Adds those of another plugin of the process.
+    pub fn extend(&mut self, more: Self) {
+        self.hashes.extend(more.hashes);
+        self.packages.extend(more.packages);
+    }
 }
 
 /// One plugin to load.

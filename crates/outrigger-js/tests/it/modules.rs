@@ -1,6 +1,10 @@
 //! Shared modules, the SDK client and `fetch` over the channel.
 
+use std::fmt::Write as _;
+
+use outrigger_protocol::text::hex;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use crate::support::{LONG, Room, hook, run, runtimes, show, tool_run};
 
@@ -199,95 +203,102 @@ async fn the_client_and_fetch_of_the_hosts_origin_go_over_the_channel() {
     }
 }
 
+/// The modules beside a plugin, and a package that it imports.
+const SOURCES: [(&str, &str); 6] = [
+    (
+        "lib/helper.mjs",
+        "export const helper = import.meta.url.split('/').pop();",
+    ),
+    // In a circle with the next.
+    (
+        "lib/common.cjs",
+        "exports.name = require('node:path').basename(__filename); exports.other = require('./other').other;",
+    ),
+    (
+        "lib/other.js",
+        "#!/usr/bin/env node\nmodule.exports = { other: `${require('./common.cjs').name}+${module.children.length >= 0}` };",
+    ),
+    (
+        "node_modules/dep/package.json",
+        r#"{"name":"dep","main":"./main.js"}"#,
+    ),
+    (
+        "node_modules/dep/main.js",
+        "module.exports = () => require('./inner').inner; module.exports.named = 1;",
+    ),
+    ("node_modules/dep/inner.js", "exports.inner = 'inner';"),
+];
+
 /// Sources that are run as they were hashed (issue 18): what is right loads as without, in every form; what is not, not.
 #[tokio::test]
 async fn sources_run_as_they_were_hashed_or_not_at_all() {
     let forms = [
         (
             "typed.ts",
-            "import type { X } from './none'; enum A { x = 3 }; import { helper } from './lib/helper.mjs'; import common from './lib/common.cjs';
-            export const P = async () => ({ [`${A.x}${helper}${common.name}`]() {} });",
+            "import type { X } from './none'; enum A { x = 3 }; import { helper } from './lib/helper.mjs'; import common, { name } from './lib/common.cjs';
+            import dep from 'dep'; export { default } from './lib/common.cjs';
+            export const P = async () => ({ [`${A.x}${helper}${common.name}${name === common.name}${common.other}${dep()}`]() {} });",
+        ),
+        (
+            "common.js",
+            "const common = require('./lib/common.cjs'); const dep = require('dep');
+            exports.P = async () => ({ [`${common.other}${dep.named}${(await import('./lib/helper.mjs')).helper}`]() {} });",
         ),
         (
             "late.mjs",
-            "export const P = async () => ({ [(await import('./lib/helper.mjs')).helper]() {} });",
+            "import { createRequire } from 'node:module';
+            export const P = async () => ({ [(await import('./lib/helper.mjs')).helper + createRequire(import.meta.url)('./lib/common.cjs').other]() {} });",
         ),
     ];
     for runtime in runtimes() {
         let bun = runtime.kind == outrigger_js::RuntimeKind::Bun;
         let room = Room::new(&runtime);
-        room.file(
-            "project/.opencode/plugin/lib/helper.mjs",
-            "export const helper = import.meta.url.split('/').pop();",
-        );
-        room.file(
-            "project/.opencode/plugin/lib/common.cjs",
-            "exports.name = require('node:path').basename(__filename);",
-        );
-        let mut shown = Vec::new();
+        let folder = "project/.opencode/plugin";
+        for (name, text) in SOURCES {
+            room.file(&format!("{folder}/{name}"), text);
+        }
+        let folder = room.root.canonicalize().unwrap().join(folder);
+        let mut shown = String::new();
         for (name, text) in forms {
             if !bun && name.ends_with("ts") {
                 continue;
             }
-            for wrong in ["", name, "lib/helper.mjs"] {
-                let entry = room.plugin(name, text);
-                let folder = room
-                    .root
-                    .canonicalize()
-                    .unwrap()
-                    .join("project/.opencode/plugin");
-                let hash = |file: &str| {
-                    let bytes = std::fs::read(folder.join(file)).unwrap();
-                    let hash = outrigger_protocol::text::hex(
-                        &<sha2::Sha256 as sha2::Digest>::digest(&bytes),
-                    );
-                    let hash = if file == wrong {
-                        hash.replace(['1', '2', '3'], "0")
-                    } else {
-                        hash
+            let entry = room.plugin(name, text);
+            let sources = SOURCES.map(|(name, _)| name).into_iter().chain([name]);
+            let sources: Vec<&str> = sources.filter(|it| !it.ends_with("json")).collect();
+            // Each is changed, and the last time one of the package was not there.
+            for (at, wrong) in sources.iter().chain(&["", "inner.js"]).enumerate() {
+                let mut initialize = room.initialize(vec![entry.clone()]);
+                for file in sources
+                    .iter()
+                    .filter(|it| at <= sources.len() || !it.ends_with(wrong))
+                {
+                    let path = folder.join(file);
+                    let hash = Sha256::digest(std::fs::read(&path).unwrap());
+                    let hash = match file == wrong {
+                        true => "0".repeat(64),
+                        false => hex(&hash),
                     };
-                    (folder.join(file).display().to_string(), hash)
-                };
-                let mut initialize = room.initialize(vec![entry]);
-                let all = [name, "lib/helper.mjs", "lib/common.cjs"];
-                initialize.sources = all.into_iter().map(hash).collect();
+                    let path = path.display().to_string();
+                    initialize.sources.hashes.insert(path, hash);
+                }
+                let package = folder.join("node_modules/dep").display().to_string();
+                initialize.sources.packages.insert(package);
                 let process = room.start().await.unwrap();
                 let loaded = process.initialize(&initialize, LONG).await.unwrap();
                 let plugin = &loaded.plugins[0];
-                let hooks: Vec<_> = plugin
-                    .instances
-                    .iter()
-                    .flat_map(|it| it.hooks.clone())
-                    .collect();
-                let problems: Vec<_> = plugin
-                    .problems
-                    .iter()
-                    .map(|it| {
-                        format!(
-                            "{} {}",
-                            it.stage,
-                            it.message.contains("is not what was trusted")
-                        )
+                let instances = plugin.instances.iter();
+                let hooks: Vec<_> = instances.flat_map(|it| it.hooks.clone()).collect();
+                let problems = plugin.problems.iter();
+                let problems: Vec<_> = problems
+                    .map(|it| match it.message.contains("is not what was trusted") {
+                        true => format!("{} refused", it.stage),
+                        false => format!("{} {}", it.stage, it.message),
                     })
                     .collect();
-                shown.push(format!("{name} [{wrong}]: {hooks:?} {problems:?}"));
+                writeln!(shown, "{name} [{wrong}]: {hooks:?} {problems:?}").unwrap();
             }
         }
-        let mut expected = vec![
-            r#"late.mjs []: ["helper.mjs"] []"#,
-            r#"late.mjs [late.mjs]: [] ["import true"]"#,
-            r#"late.mjs [lib/helper.mjs]: [] ["server true"]"#,
-        ];
-        if bun {
-            expected.splice(
-                0..0,
-                [
-                    r#"typed.ts []: ["3helper.mjscommon.cjs"] []"#,
-                    r#"typed.ts [typed.ts]: [] ["import true"]"#,
-                    r#"typed.ts [lib/helper.mjs]: [] ["import true"]"#,
-                ],
-            );
-        }
-        assert_eq!(shown, expected, "{:?}", runtime.kind);
+        insta::assert_snapshot!(format!("sources_{:?}", runtime.kind), shown);
     }
 }

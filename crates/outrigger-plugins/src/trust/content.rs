@@ -73,8 +73,19 @@ pub(crate) struct Content {
     pub(crate) files: BTreeMap<String, FileRecord>,
     /// Where the own ones are, for those who show them.
     pub(crate) places: BTreeMap<String, PathBuf>,
+    /// Where the sources are, without links, and whether each is the plugin's own.
+    pub(crate) sources: BTreeMap<PathBuf, Source>,
     /// When it was looked at, in nanoseconds since the Unix epoch.
     pub(crate) at: i128,
+}
+
+/// A file that is searched for imports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// SHA-256 in hexadecimal digits.
+    pub(crate) hash: String,
+    /// It is the plugin's own and not something that it depends on.
+    pub(crate) own: bool,
 }
 
 /// What is known from before.
@@ -104,7 +115,12 @@ impl Content {
             if found.own {
                 content.places.insert(name.clone(), found.path.clone());
             }
+            let source = found.is_source().then(|| (found.path.clone(), found.own));
             let record = record(found, before.files.get(&name), before.at)?;
+            if let Some((path, own)) = source {
+                let hash = record.hash.clone();
+                content.sources.insert(path, Source { hash, own });
+            }
             bytes = bytes.saturating_add(record.size);
             if bytes > MOST_BYTES {
                 let most = MOST_BYTES >> 30;

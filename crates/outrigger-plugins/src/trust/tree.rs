@@ -32,6 +32,8 @@ const MOST_DEPTH: usize = 64;
 const MOST_SOURCE: u64 = 4 << 20;
 /// Extensions of files that are searched for imports.
 pub(crate) const SOURCES: [&str; 8] = ["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
+/// Ends of files that declare types.
+const DECLARED: [&str; 3] = [".d.ts", ".d.mts", ".d.cts"];
 /// What of `package.json` says how the files beside it are read. The rest may change as it likes.
 const STEERING: [&str; 6] = ["type", "imports", "exports", "main", "module", "name"];
 
@@ -59,6 +61,21 @@ pub(crate) struct Found {
     pub(crate) what: What,
     /// It is the plugin's own and not something that it depends on.
     pub(crate) own: bool,
+}
+
+impl Found {
+    /// Whether a runtime reads it as a module. Declarations of types are never run.
+    pub(crate) fn is_source(&self) -> bool {
+        let name = self.path.file_name().and_then(|it| it.to_str());
+        let is_typed = name.is_some_and(|it| DECLARED.iter().any(|end| it.ends_with(end)));
+        matches!(self.what, What::File(_)) && !is_typed && has_extension(&self.path, &SOURCES)
+    }
+}
+
+/// Whether a file has one of these extensions.
+pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(|it| it.to_str());
+    extension.is_some_and(|it| extensions.contains(&it))
 }
 
 #[derive(Debug)]
