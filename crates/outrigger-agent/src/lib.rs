@@ -1,6 +1,6 @@
 //! Sessions: the agent carries out what the kernel decides.
 //!
-//! [`Agent::boot`] reads the configuration, loads plugins and opens the store; [`Agent::prompt`] runs a turn. The turn's
+//! [`Agent::boot`] reads the configuration, loads plugins and opens the store; [`Agent::run`] runs a turn. The turn's
 //! decisions are the kernel's (`outrigger_kernel::turn`); this crate calls models, hooks and tools, stores every step
 //! before it acts on it, and tells the bus. It knows nothing of HTTP.
 
@@ -53,6 +53,5 @@ pub use tools::mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     servers_of_skills, tokens as mcp_tokens,
 };
-pub use turn::effects::structured::check_format;
 pub use turn::replay::{Replayed, replay};
-pub use turn::request::Compact;
+pub use turn::request::{Compact, Origin, TurnInput, TurnRequest};

@@ -6,7 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use outrigger_agent::{Agent, AgentError, NewSession};
+use outrigger_agent::{Agent, AgentError, NewSession, Origin, TurnRequest};
 use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, PartKind};
@@ -172,23 +172,16 @@ async fn prompt(
     Json(mut prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
     prompt.provenance = author;
-    outrigger_agent::check_format(&prompt)?;
-    prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
-    let outcome = if from_plugin.is_some() {
-        agent.prompt_from_plugin(&id, prompt).await?
-    } else {
-        let (agent, id) = (agent.clone(), id.clone());
-        whole(async move { agent.prompt(&id, prompt).await }).await?
-    };
+    let request = TurnRequest::prompt(&id, prompt).from_origin(origin(from_plugin));
+    let outcome = agent.run(request).await?;
     last_message(&agent, &id, outcome)
 }
 
-/// A turn goes on when the client that began it goes away, as in the reference: others may follow it.
-async fn whole(
-    turn: impl Future<Output = Result<TurnOutcome, AgentError>> + Send + 'static,
-) -> Result<TurnOutcome, AgentError> {
-    let ended = tokio::spawn(turn).await;
-    ended.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
+fn origin(from_plugin: Option<Extension<FromPlugin>>) -> Origin {
+    match from_plugin {
+        Some(_) => Origin::Plugin,
+        None => Origin::Client,
+    }
 }
 
 fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<MessageWithParts> {
@@ -218,13 +211,13 @@ async fn prompt_async(
 ) -> Result<StatusCode, ApiError> {
     prompt.provenance = author;
     agent.session(&id)?;
-    outrigger_agent::check_format(&prompt)?;
-    prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
+    let request = TurnRequest::prompt(&id, prompt).from_origin(Origin::Client);
+    request.check_format()?;
     // The turn begins behind the answer.
     let working = agent.begin_work();
     tokio::spawn(async move {
         let _working = working;
-        let answered = agent.prompt(&id, prompt).await;
+        let answered = agent.run(request).await;
         // The turn has told that its model cannot be asked.
         let told = matches!(answered, Err(AgentError::Unaskable(_)));
         if let Some(error) = answered.err().filter(|_| !told) {
@@ -280,26 +273,18 @@ async fn command(
                 .map_or_else(String::new, |id| format!(" (`{id}`)")),
         )));
     }
-    let parts = agent
-        .resolve_command_parts(&name, body.parts, body.agent.as_deref())
-        .await;
     let prompt = PromptInput {
         message_id: body.message_id,
-        parts,
+        parts: body.parts,
         agent: body.agent,
         model: body.model.as_deref().and_then(ModelRef::parse),
         variant: body.variant,
         provenance: author,
         ..PromptInput::default()
     };
-    let outcome = if from_plugin.is_some() {
-        agent
-            .command_impatiently(&id, &name, &arguments, prompt)
-            .await?
-    } else {
-        let (agent, id) = (agent.clone(), id.clone());
-        whole(async move { agent.command(&id, &name, &arguments, prompt).await }).await?
-    };
+    let request = TurnRequest::command(&id, &name, &arguments, prompt);
+    let request = request.from_origin(origin(from_plugin));
+    let outcome = agent.run(request).await?;
     last_message(&agent, &id, outcome)
 }
 

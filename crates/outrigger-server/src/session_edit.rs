@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn;
 use axum::routing::{delete, get, patch, post};
 use axum::{Json, Router};
-use outrigger_agent::{Agent, ShellInput};
+use outrigger_agent::{Agent, Origin, ShellInput, TurnRequest};
 use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, PartId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, Part};
@@ -136,7 +136,8 @@ async fn init(
         provenance: author,
         ..PromptInput::default()
     };
-    agent.command_impatiently(&id, "init", "", prompt).await?;
+    let request = TurnRequest::command(&id, "init", "", prompt).from_origin(Origin::Plugin);
+    agent.run(request).await?;
     Ok(Json(true))
 }
 

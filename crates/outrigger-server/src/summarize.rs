@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::routing::post;
 use axum::{Json, Router};
-use outrigger_agent::{Agent, Compact};
+use outrigger_agent::{Agent, Compact, TurnRequest};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::ModelRef;
 use serde_json::Value;
@@ -48,6 +48,6 @@ async fn summarize(
         provenance: author,
     };
     agent.session(&id)?;
-    agent.compact(&id, compact).await?;
+    agent.run(TurnRequest::compact(&id, compact)).await?;
     Ok(Json(true))
 }

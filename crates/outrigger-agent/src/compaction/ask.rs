@@ -12,7 +12,8 @@ use super::plan::has_text;
 use crate::error::AgentError;
 use crate::state::Agent;
 use crate::turn::message::{CompactionAsk, Msg};
-use crate::turn::request::{Compact, Start};
+use crate::turn::request::{Compact, Origin};
+use crate::turn::start::Start;
 
 impl Agent {
     /// The command of that name is a compaction: it is no template, and the project has none of that name.
@@ -21,14 +22,33 @@ impl Agent {
         matches!(command, "compact" | "summarize") && !self.inner.commands.contains_key(command)
     }
 
-    /// Summarises a session, and answers when its turn is over. While a turn runs, the summary is made behind its current
-    /// step, as in the reference; else it is a turn of its own. A plugin that waits in a hook of that very turn is
+    /// The compaction that a command stands for, with what was said of it.
+    pub(crate) fn as_compaction(
+        &self,
+        name: &str,
+        arguments: &str,
+        prompt: &PromptInput,
+    ) -> Option<Compact> {
+        // A message of several words on the command line comes in quotes.
+        let said = arguments.trim();
+        let bare = said.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        let said = bare.filter(|it| !it.contains('"')).unwrap_or(said);
+        self.is_compact(name).then(|| Compact {
+            model: prompt.model.clone(),
+            auto: false,
+            instructions: (!said.is_empty()).then(|| said.to_owned()),
+            provenance: prompt.provenance.clone(),
+        })
+    }
+
+    /// Summarises a session, and answers when its turn is over. While a turn runs, the summary is made after its current
+    /// step, as in OpenCode; else it is a turn of its own. A plugin that waits in a hook of that very turn is
     /// answered once the request is stored.
     ///
     /// # Errors
     /// [`AgentError::NothingToCompact`], an unknown session or model, another process at work in the session, and those of
-    /// the store. A summary that the model does not write is the outcome, not an error.
-    pub async fn compact(
+    /// the store.
+    pub(crate) async fn compact(
         &self,
         id: &SessionId,
         compact: Compact,
@@ -43,7 +63,9 @@ impl Agent {
             }
             return Ok(TurnOutcome::Done { message_id: None });
         }
-        self.start(id, Start::Compact(compact), true).await
+        // A client's request is refused like a plugin's where the turn waits for a plugin: it may be that plugin's.
+        self.start(id, Start::Compact(compact), Origin::Plugin)
+            .await
     }
 
     fn can_compact(&self, session: &Session, compact: &Compact) -> Result<(), AgentError> {
@@ -103,7 +125,7 @@ impl Agent {
             provenance: compact.provenance.clone(),
             ..PromptInput::default()
         };
-        let begin = self.begin(session, history, prompt, None)?;
+        let begin = self.begin(session, history, prompt.into())?;
         Ok(Begin {
             compact: Some(CompactRequest {
                 auto: compact.auto,

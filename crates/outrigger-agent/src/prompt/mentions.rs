@@ -11,7 +11,7 @@ use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
 
 use crate::permission::ask::{Asker, Refusal};
-use crate::prompt::submit::text;
+use crate::prompt::attachment::text;
 use crate::state::Agent;
 
 /// Names behind an `@` that stands neither in a word nor in a code span, each once.

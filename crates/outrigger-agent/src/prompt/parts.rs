@@ -12,31 +12,35 @@ use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use serde_json::{Value, json};
 
+use crate::prompt::attachment::text_part;
 use crate::prompt::mentions::names;
-use crate::prompt::submit::text_part;
 use crate::state::Agent;
+use crate::turn::request::{Origin, TurnInput, TurnRequest};
 
 impl Agent {
-    /// The parts of a prompt with what stands behind them: the text of files of the project, and the word to call an agent
-    /// that is mentioned. A file that cannot be read says so to the model; it fails no prompt.
-    #[must_use]
-    pub fn resolve_parts(&self, parts: Vec<PartInput>, agent: Option<&str>) -> Vec<PartInput> {
-        let info = self.choose_agent(agent).unwrap_or_default();
-        parts
-            .into_iter()
-            .flat_map(|part| self.resolve(part, &info))
-            .collect()
-    }
-
-    /// Like [`Self::resolve_parts`] for what goes with a slash command, whose own agent says which files may be read.
-    pub async fn resolve_command_parts(
-        &self,
-        name: &str,
-        parts: Vec<PartInput>,
-        agent: Option<&str>,
-    ) -> Vec<PartInput> {
-        let own = self.find_command(name).await.ok().and_then(|c| c.agent);
-        self.resolve_parts(parts, own.as_deref().or(agent))
+    /// Puts what files and resources say in the place of the parts that name them: the one place where those of any prompt are
+    /// read. One that cannot be read says so to the model; it fails no prompt.
+    pub(crate) async fn read_files(&self, request: &mut TurnRequest) {
+        let (prompt, own) = match &mut request.input {
+            TurnInput::Prompt(prompt) => (prompt, None),
+            TurnInput::Command { name, .. } if self.is_compact(name) => return,
+            // The command's own agent says which files may be read.
+            TurnInput::Command { name, prompt, .. } => {
+                let agent = match prompt.parts.is_empty() {
+                    true => None,
+                    false => self.find_command(name).await.ok().and_then(|c| c.agent),
+                };
+                (prompt, agent)
+            }
+            TurnInput::Compact(_) | TurnInput::Resume(_) => return,
+        };
+        if request.origin != Origin::Program {
+            let name = own.as_deref().or(prompt.agent.as_deref());
+            let agent = self.choose_agent(name).unwrap_or_default();
+            let parts = std::mem::take(&mut prompt.parts).into_iter();
+            prompt.parts = parts.flat_map(|part| self.resolve(part, &agent)).collect();
+        }
+        self.read_resources(prompt).await;
     }
 
     fn resolve(&self, part: PartInput, agent: &AgentInfo) -> Vec<PartInput> {

@@ -36,6 +36,7 @@ use crate::session::sessions::NewSession;
 use crate::state::notifications::About;
 use crate::state::{Agent, Inner};
 use crate::turn::message::Msg;
+use crate::turn::request::TurnRequest;
 
 /// The session's side of one tool call.
 pub(crate) struct CallHost {

@@ -1,20 +1,117 @@
-//! What a turn starts from.
+//! What is asked for when a turn is: one type for prompts, commands, compactions and turns that are gone on with.
 
-use outrigger_protocol::id::{MessageId, TurnId};
+use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::provenance::Provenance;
-use outrigger_protocol::session::PromptInput;
-use outrigger_protocol::turn::CommandCall;
+use outrigger_protocol::session::{OutputFormat, PromptInput};
 
-/// What a turn starts from.
-pub(crate) enum Start {
-    Prompt(Box<PromptInput>, Option<CommandCall>),
-    /// A message that wants no reply, to be stored under this identifier while a turn runs.
-    Beside(Box<PromptInput>, MessageId),
-    /// The prompt's message is stored already.
-    Announced(Box<PromptInput>, Option<CommandCall>),
+use crate::error::AgentError;
+
+/// A request for a turn; [`crate::Agent::run`] carries it out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnRequest {
+    /// The session in which the turn runs.
+    pub session: SessionId,
+    /// What it begins with.
+    pub input: TurnInput,
+    /// Who sends it.
+    pub origin: Origin,
+}
+
+/// What a turn begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnInput {
+    /// What the user says.
+    Prompt(Box<PromptInput>),
+    /// A slash command.
+    Command {
+        /// Its name, without the slash.
+        name: String,
+        /// What was written after it.
+        arguments: String,
+        /// What goes with it: files, and the agent and model where the command names none.
+        prompt: Box<PromptInput>,
+    },
+    /// A summary of the conversation takes the place of its messages.
     Compact(Compact),
+    /// An unfinished turn goes on, to its end. One that cannot (it was begun by a version that decided differently) is closed,
+    /// with what is known of it kept.
     Resume(TurnId),
+}
+
+/// Who sends a request for a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// This program. The files of its prompts have been read ([`crate::Agent::attachment`]). Where it stops waiting, the turn is
+    /// cancelled.
+    #[default]
+    Program,
+    /// A client. Files that it names are read by the rules of the agent that answers; the turn goes on without the client.
+    Client,
+    /// A plugin. As a client, but the turn is cancelled with the request; and the request is refused with
+    /// [`AgentError::WaitsForItself`] where the session's turn itself waits for a plugin, which may be this one.
+    Plugin,
+}
+
+impl TurnRequest {
+    /// A prompt.
+    #[must_use]
+    pub fn prompt(session: &SessionId, prompt: PromptInput) -> Self {
+        Self::new(session, TurnInput::Prompt(Box::new(prompt)))
+    }
+
+    /// A slash command.
+    #[must_use]
+    pub fn command(session: &SessionId, name: &str, arguments: &str, prompt: PromptInput) -> Self {
+        let input = TurnInput::Command {
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            prompt: Box::new(prompt),
+        };
+        Self::new(session, input)
+    }
+
+    /// A compaction.
+    #[must_use]
+    pub fn compact(session: &SessionId, compact: Compact) -> Self {
+        Self::new(session, TurnInput::Compact(compact))
+    }
+
+    /// An unfinished turn goes on.
+    #[must_use]
+    pub fn resume(session: &SessionId, turn: TurnId) -> Self {
+        Self::new(session, TurnInput::Resume(turn))
+    }
+
+    /// The same from somebody else.
+    #[must_use]
+    pub fn from_origin(self, origin: Origin) -> Self {
+        Self { origin, ..self }
+    }
+
+    fn new(session: &SessionId, input: TurnInput) -> Self {
+        Self {
+            session: session.clone(),
+            input,
+            origin: Origin::default(),
+        }
+    }
+
+    /// Whether the answer can be checked against the `format` that the prompt asks for: a schema of no use is refused before
+    /// anything is stored.
+    ///
+    /// # Errors
+    /// [`AgentError::BadFormat`].
+    pub fn check_format(&self) -> Result<(), AgentError> {
+        let TurnInput::Prompt(prompt) = &self.input else {
+            return Ok(());
+        };
+        let Some(schema) = prompt.format.as_ref().and_then(OutputFormat::schema) else {
+            return Ok(());
+        };
+        outrigger_tools::answer::check_form(&schema)
+            .map_err(|error| AgentError::BadFormat(error.to_string()))
+    }
 }
 
 /// What a compaction is asked for with.

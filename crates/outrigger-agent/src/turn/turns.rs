@@ -1,13 +1,12 @@
-//! Turns of a session: one at a time, each in a task of its own, so that a turn comes to its end whoever waits for it.
+//! Turns of a session: one at a time, each in a task of its own, so that a turn completes even if its caller disconnects.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::id::{SessionId, TurnId};
-use outrigger_protocol::session::PromptInput;
-use outrigger_protocol::turn::{Begin, CommandCall, Input, TurnOutcome};
+use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use outrigger_workspace::file_changes::Changes;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::error::AgentError;
 use crate::session::owner::{Owner, own};
@@ -15,13 +14,14 @@ use crate::state::waiting::InQueue;
 use crate::state::{Agent, Inner};
 use crate::turn::drive::Driver;
 use crate::turn::effects::spawn::is_raised;
-use crate::turn::request::Start;
+use crate::turn::request::{Origin, TurnInput, TurnRequest};
+use crate::turn::start::{Prompt, Start};
 
 /// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,
 /// and would then wait for ever. Shorter than a hook's deadline, so that the plugin reads why instead of being ended.
 const PLUGIN_PROMPT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Cancels a turn when whoever asked for it goes away.
+/// Cancels a turn when its caller goes away.
 pub(crate) struct CancelOnDrop(pub(crate) Option<watch::Sender<bool>>);
 
 impl Drop for CancelOnDrop {
@@ -45,84 +45,83 @@ impl Drop for Registered<'_> {
     }
 }
 
+/// What came of waiting for the turn before.
+enum Waited<'q> {
+    /// The turn begins.
+    Begins(Start, MutexGuard<'q, ()>),
+    /// Another turn answered, or somebody cancelled.
+    Over(TurnOutcome),
+}
+
 impl Agent {
-    /// Runs a prompt to its end. Prompts of the same session queue up behind each other; one that wants no reply is stored
-    /// at once. If the caller goes away, the turn is cancelled and ends by itself.
+    /// Carries a request out, to the end of its turn. Requests for the same session queue up after each other; a prompt that
+    /// wants no reply is stored at once. If the caller goes away, the turn is cancelled and ends by itself, unless the caller is
+    /// a client.
     ///
     /// # Errors
-    /// Unknown session, agent or model, another process at work in the session, and those of the store. What goes wrong
-    /// within the turn is its outcome, not an error.
-    pub async fn prompt(
-        &self,
-        session_id: &SessionId,
-        mut prompt: PromptInput,
-    ) -> Result<TurnOutcome, AgentError> {
-        self.read_attached(&mut prompt).await;
-        self.start(session_id, Start::Prompt(Box::new(prompt), None), false)
-            .await
+    /// Unknown session, agent, model or command, another process at work in the session ([`AgentError::Busy`]), a plugin that
+    /// would wait for itself, nothing to compact, and those of the store. What goes wrong within the turn is its outcome, not an
+    /// error; so is a summary that the model does not write.
+    pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, AgentError> {
+        let is_detached = request.origin == Origin::Client;
+        let agent = self.clone();
+        let turn = async move { agent.carry_out(request).await };
+        if !is_detached {
+            return turn.await;
+        }
+        // As in OpenCode: others may follow it.
+        let ended = tokio::spawn(turn).await;
+        ended.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
     }
 
-    /// Like [`Self::prompt`], for a plugin that waits: it is refused where the session's turn waits for a plugin in its
-    /// turn, since that may be this one.
-    ///
-    /// # Errors
-    /// As [`Self::prompt`], and [`AgentError::WaitsForItself`].
-    pub async fn prompt_from_plugin(
-        &self,
-        session_id: &SessionId,
-        mut prompt: PromptInput,
-    ) -> Result<TurnOutcome, AgentError> {
-        self.read_attached(&mut prompt).await;
-        self.start(session_id, Start::Prompt(Box::new(prompt), None), true)
-            .await
-    }
-
-    pub(crate) async fn prompt_command(
-        &self,
-        id: &SessionId,
-        mut prompt: PromptInput,
-        call: CommandCall,
-        plugin_waits: bool,
-    ) -> Result<TurnOutcome, AgentError> {
-        self.read_attached(&mut prompt).await;
-        self.start(
-            id,
-            Start::Prompt(Box::new(prompt), Some(call)),
-            plugin_waits,
-        )
-        .await
-    }
-
-    /// Goes on with an unfinished turn, to its end. A turn that cannot be gone on with (it was begun by a version that
-    /// decided differently) is closed, with what is known of it kept.
-    ///
-    /// # Errors
-    /// [`AgentError::Busy`] when another process works on it, and those of the store.
-    pub async fn resume(&self, id: &SessionId, turn: &TurnId) -> Result<TurnOutcome, AgentError> {
-        self.start(id, Start::Resume(turn.clone()), false).await
+    async fn carry_out(&self, mut request: TurnRequest) -> Result<TurnOutcome, AgentError> {
+        request.check_format()?;
+        self.read_files(&mut request).await;
+        let TurnRequest {
+            session: id,
+            input,
+            origin,
+        } = request;
+        let start = match input {
+            TurnInput::Prompt(input) => Start::Prompt(Box::new(Prompt {
+                input: *input,
+                command: None,
+            })),
+            TurnInput::Command {
+                name,
+                arguments,
+                prompt,
+            } => match self.as_compaction(&name, &arguments, &prompt) {
+                Some(compact) => return self.compact(&id, compact).await,
+                None => {
+                    let prompt = self.command_prompt(&id, &name, &arguments, *prompt);
+                    Start::Prompt(Box::new(prompt.await?))
+                }
+            },
+            TurnInput::Compact(compact) => return self.compact(&id, compact).await,
+            TurnInput::Resume(turn) => Start::Resume(turn),
+        };
+        self.start(&id, start, origin).await
     }
 
     pub(crate) async fn start(
         &self,
         id: &SessionId,
         start: Start,
-        plugin_waits: bool,
+        origin: Origin,
     ) -> Result<TurnOutcome, AgentError> {
         self.inner.providers_ready().await;
         if self.inner.turns.is_closing() {
             return Err(AgentError::Lost("the program is ending".to_owned()));
         }
-        if let Start::Prompt(prompt, _) = &start {
-            self.may_replace(id, prompt)?;
+        if let Start::Prompt(prompt) = &start {
+            self.may_replace(id, &prompt.input)?;
         }
         let (cancel, cancelled) = watch::channel(false);
         let mut guard = CancelOnDrop(Some(cancel.clone()));
         let (agent, id) = (self.clone(), id.clone());
-        let task = tokio::spawn(async move {
-            agent
-                .queued(&id, start, cancel, cancelled, plugin_waits)
-                .await
-        });
+        let task =
+            tokio::spawn(async move { agent.queued(&id, start, cancel, cancelled, origin).await });
         let result = task.await;
         guard.0 = None;
         result.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
@@ -133,65 +132,28 @@ impl Agent {
         id: &SessionId,
         start: Start,
         cancel: watch::Sender<bool>,
-        mut cancelled: watch::Receiver<bool>,
-        plugin_waits: bool,
+        cancelled: watch::Receiver<bool>,
+        origin: Origin,
     ) -> Result<TurnOutcome, AgentError> {
         // A message that wants no reply does not have to wait for one.
         let start = match start {
-            Start::Prompt(prompt, _)
-                if prompt.no_reply == Some(true) && self.inner.turns.is_running(id) =>
+            Start::Prompt(prompt)
+                if prompt.input.no_reply == Some(true) && self.inner.turns.is_running(id) =>
             {
                 return self.beside(id, prompt, cancelled).await;
             }
             start => start,
         };
         let queue = self.inner.session_locks.queue(id);
-        let mut start = start;
-        let _place = if let Ok(place) = queue.try_lock() {
-            place
-        } else {
-            let waiting = self.inner.waiting.enter(id, cancel.clone());
-            if let Start::Prompt(prompt, command) = start {
-                let ready = tokio::select! {
-                    place = queue.lock() => Some(place),
-                    () = self.free_of_plugins(id) => None,
-                    // What was said is kept, also where nobody answers it any more.
-                    true = is_raised(&mut cancelled) => None,
-                    () = self.waits_for_plugins(id), if plugin_waits => {
-                        return Err(AgentError::WaitsForItself(id.to_string()));
-                    }
-                };
-                drop(ready);
-                start = if self.inner.turns.is_running(id) {
-                    let announced =
-                        self.announce(&waiting, *prompt, command.clone(), cancelled.clone());
-                    Start::Announced(Box::new(announced.await?), command)
-                } else {
-                    Start::Prompt(prompt, command)
-                };
-            }
-            let answered = self.answered_by_another(id, &start);
-            let place = queue.lock();
-            tokio::pin!(place);
-            tokio::select! {
-                biased;
-                Some(outcome) = answered => return Ok(outcome),
-                true = is_raised(&mut cancelled) => {
-                    // Whoever is told that it is over finds all of it closed; a prompt that is not stored yet is kept.
-                    let place = place.await;
-                    if !matches!(start, Start::Prompt(..)) {
-                        return Ok(TurnOutcome::Cancelled);
-                    }
-                    place
+        let (start, _place) = match queue.try_lock() {
+            Ok(place) => (start, place),
+            Err(_) => {
+                let waiting = self.inner.waiting.enter(id, cancel.clone());
+                let waited = self.wait(&waiting, start, &queue, cancelled.clone(), origin);
+                match waited.await? {
+                    Waited::Begins(start, place) => (start, place),
+                    Waited::Over(outcome) => return Ok(outcome),
                 }
-                () = self.waits_behind_plugins(id, &waiting), if plugin_waits => {
-                    if let Some(message) = waiting.message() {
-                        self.leave(id, &message);
-                        self.retract(id, &message).await?;
-                    }
-                    return Err(AgentError::WaitsForItself(id.to_string()));
-                }
-                place = &mut place => place,
             }
         };
         let _owner = self.own(id)?;
@@ -211,14 +173,74 @@ impl Agent {
         Ok(outcome)
     }
 
+    /// Waits for the turn that runs. It may go on with the prompt meanwhile.
+    async fn wait<'q>(
+        &self,
+        waiting: &InQueue<'_>,
+        start: Start,
+        queue: &'q Mutex<()>,
+        mut cancelled: watch::Receiver<bool>,
+        origin: Origin,
+    ) -> Result<Waited<'q>, AgentError> {
+        let id = waiting.session();
+        let is_plugin = origin == Origin::Plugin;
+        let start = match start {
+            Start::Prompt(prompt) => {
+                let ready = tokio::select! {
+                    place = queue.lock() => Some(place),
+                    () = self.free_of_plugins(id) => None,
+                    // What was said is kept, also where nobody answers it any more.
+                    true = is_raised(&mut cancelled) => None,
+                    () = self.waits_for_plugins(id), if is_plugin => {
+                        return Err(AgentError::WaitsForItself(id.to_string()));
+                    }
+                };
+                drop(ready);
+                if self.inner.turns.is_running(id) {
+                    let announced = self.announce(waiting, *prompt, cancelled.clone());
+                    Start::Announced(Box::new(announced.await?))
+                } else {
+                    Start::Prompt(prompt)
+                }
+            }
+            start => start,
+        };
+        let answered = self.answered_by_another(id, &start);
+        let place = queue.lock();
+        tokio::pin!(place);
+        let place = tokio::select! {
+            biased;
+            Some(outcome) = answered => return Ok(Waited::Over(outcome)),
+            true = is_raised(&mut cancelled) => {
+                // Who is told that it is over finds all of it closed; a prompt that is not stored yet is kept.
+                let place = place.await;
+                if !matches!(start, Start::Prompt(_)) {
+                    return Ok(Waited::Over(TurnOutcome::Cancelled));
+                }
+                place
+            }
+            () = self.waits_behind_plugins(id, waiting), if is_plugin => {
+                if let Some(message) = waiting.message() {
+                    self.leave(id, &message);
+                    self.retract(id, &message).await?;
+                }
+                return Err(AgentError::WaitsForItself(id.to_string()));
+            }
+            place = &mut place => place,
+        };
+        Ok(Waited::Begins(start, place))
+    }
+
     /// Stores a message that wants no reply, while a turn runs that may read it.
     async fn beside(
         &self,
         id: &SessionId,
-        mut prompt: Box<PromptInput>,
+        mut prompt: Box<Prompt>,
         cancelled: watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
-        let message = prompt.message_id.take().unwrap_or_else(crate::ids::message);
+        let given = prompt.input.message_id.take();
+        let message = given.unwrap_or_else(crate::ids::message);
+        prompt.command = None;
         let start = Start::Beside(prompt, message.clone());
         let outcome = self.drive(id, start, cancelled).await?;
         self.join_silently(id, &message)?;
@@ -228,12 +250,12 @@ impl Agent {
 
     /// How the turn ended that went on with this prompt. None when none did.
     async fn answered_by_another(&self, id: &SessionId, start: &Start) -> Option<TurnOutcome> {
-        let Start::Announced(prompt, command) = start else {
+        let Start::Announced(prompt) = start else {
             return None;
         };
-        let joined = self.join(id, prompt, command.clone());
+        let joined = self.join(id, prompt);
         let joined = joined.inspect_err(|error| {
-            tracing::warn!("[turn] a prompt is answered behind the turn that runs: {error}");
+            tracing::warn!("[turn] a prompt is answered after the turn that runs: {error}");
         });
         joined.ok().flatten()?.await.ok()
     }
@@ -254,75 +276,73 @@ impl Agent {
             history = self.inner.store.messages(id)?;
         }
         let changes = Changes::of(&history, &self.inner.place.worktree);
-        let driver = |turn: TurnId| {
-            Driver::new(
-                Arc::clone(&self.inner),
-                turn,
-                id.clone(),
-                changes.clone(),
-                cancelled.clone(),
-            )
+        let driver = |turn: &TurnId| {
+            let inner = Arc::clone(&self.inner);
+            Driver::new(inner, turn.clone(), id.clone(), changes, cancelled)
         };
+        if let Start::Prompt(prompt) | Start::Beside(prompt, _) | Start::Announced(prompt) = &start
+        {
+            let tools = prompt.input.tools.as_ref();
+            self.switch_tools(&mut session, tools).await?;
+        }
         match start {
-            Start::Prompt(prompt, command) => {
-                self.switch_tools(&mut session, prompt.tools.as_ref())
-                    .await?;
-                let begin = self.begin(&session, &history, *prompt, command)?;
-                self.answered(driver(begin.turn.clone()), begin).await
+            Start::Prompt(prompt) => {
+                let begin = self.begin(&session, &history, *prompt)?;
+                self.answered(driver(&begin.turn), begin).await
             }
             Start::Beside(prompt, message) => {
-                self.switch_tools(&mut session, prompt.tools.as_ref())
-                    .await?;
-                let mut begin = self.begin(&session, &history, *prompt, None)?;
+                let mut begin = self.begin(&session, &history, *prompt)?;
                 begin.message.id = message;
-                driver(begin.turn.clone())
-                    .run(Input::Begin(Box::new(begin)))
-                    .await
+                let driver = driver(&begin.turn);
+                driver.run(Input::Begin(Box::new(begin))).await
             }
-            Start::Announced(prompt, command) => {
-                self.switch_tools(&mut session, prompt.tools.as_ref())
-                    .await?;
-                let begin = self.begin(&session, &history, *prompt, command)?;
+            Start::Announced(prompt) => {
+                let begin = self.begin(&session, &history, *prompt)?;
                 // Someone took the message back while it waited.
                 let Some(begin) = crate::turn::queue::steering::stored(begin, history) else {
                     return Ok(TurnOutcome::Cancelled);
                 };
-                self.answered(driver(begin.turn.clone()), begin).await
+                self.answered(driver(&begin.turn), begin).await
             }
             Start::Compact(compact) => {
                 let begin = self.begin_compaction(&session, &history, compact)?;
-                driver(begin.turn.clone())
-                    .run(Input::Begin(Box::new(begin)))
-                    .await
+                let driver = driver(&begin.turn);
+                driver.run(Input::Begin(Box::new(begin))).await
             }
-            Start::Resume(turn) => {
-                self.close_children(id).await?;
-                let mut driver = driver(turn.clone());
-                match driver.restore(&self.inner.store.turn_steps(&turn)?) {
-                    // Another process came to its end in between.
-                    Ok(()) if driver.is_over() => Ok(TurnOutcome::Done { message_id: None }),
-                    Ok(()) => {
-                        let left = match driver.state() {
-                            Some(state) => self.left_behind(id, state)?,
-                            None => Vec::new(),
-                        };
-                        for begin in left {
-                            let begin = Box::new(begin);
-                            driver.take(Input::Joined { begin }).await?;
-                        }
-                        driver.run(Input::Resumed).await
-                    }
-                    Err(error @ AgentError::Replay { .. }) => {
-                        tracing::warn!("[turn] {error}; the turn is closed");
-                        self.abandon(id, &turn, &error.to_string()).await?;
-                        Ok(TurnOutcome::Failed {
-                            error: error.to_named(),
-                        })
-                    }
-                    Err(error) => Err(error),
-                }
-            }
+            Start::Resume(turn) => self.go_on(id, driver(&turn), &turn).await,
         }
+    }
+
+    /// Goes on with a turn that another process left.
+    async fn go_on(
+        &self,
+        id: &SessionId,
+        mut driver: Driver,
+        turn: &TurnId,
+    ) -> Result<TurnOutcome, AgentError> {
+        self.close_children(id).await?;
+        match driver.restore(&self.inner.store.turn_steps(turn)?) {
+            // Another process finished it in between.
+            Ok(()) if driver.is_over() => return Ok(TurnOutcome::Done { message_id: None }),
+            Ok(()) => {}
+            Err(error @ AgentError::Replay { .. }) => {
+                tracing::warn!("[turn] {error}; the turn is closed");
+                self.abandon(id, turn, &error.to_string()).await?;
+                return Ok(TurnOutcome::Failed {
+                    error: error.to_named(),
+                });
+            }
+            Err(error) => return Err(error),
+        }
+        let left = match driver.state() {
+            Some(state) => self.left_behind(id, state)?,
+            None => Vec::new(),
+        };
+        for begin in left {
+            let begin = Box::new(begin);
+            driver.take(Input::Joined { begin }).await?;
+        }
+        driver.run(Input::Resumed).await
     }
 
     /// Runs a prompt's turn. That nobody could be asked is the caller's error too, not only the turn's.

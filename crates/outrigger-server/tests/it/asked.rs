@@ -20,7 +20,8 @@ async fn notes(world: &World, count: usize) -> String {
         let prompt = json!({ "noReply": true, "parts": [{ "type": "text", "text": "x" }] });
         let prompt = serde_json::from_value(prompt).unwrap();
         let session = id.as_str().into();
-        world.agent.prompt(&session, prompt).await.unwrap();
+        let request = outrigger_agent::TurnRequest::prompt(&session, prompt);
+        world.agent.run(request).await.unwrap();
     }
     id
 }

@@ -62,7 +62,7 @@ impl CallHost {
         let _awaited = self.inner.deferred.awaits(&session.id, &self.session_id);
         // Dropping this cancels the child's turn, which then ends by itself.
         let outcome = tokio::select! {
-            outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed),
+            outcome = agent.run(TurnRequest::prompt(&session.id, prompt)) => outcome.map_err(failed),
             () = self.cancel.cancelled() => Err(ToolError::Cancelled),
         };
         // Its work is done; a task that is gone on with starts them again.

@@ -5,12 +5,12 @@ use outrigger_protocol::session::{PartInput, PromptInput};
 use serde_json::{Value, json};
 
 use super::contents::{Piece, pieces};
-use crate::prompt::submit::text_part;
+use crate::prompt::attachment::text_part;
 use crate::state::Agent;
 
 impl Agent {
-    /// Puts what the resources of a prompt say in their place. One that cannot be read is said so (the reference's rule).
-    pub(crate) async fn read_attached(&self, prompt: &mut PromptInput) {
+    /// Puts what the resources of a prompt say in their place. One that cannot be read is said so (OpenCode's rule).
+    pub(crate) async fn read_resources(&self, prompt: &mut PromptInput) {
         if !prompt.parts.iter().any(|part| resource(part).is_some()) {
             return;
         }

@@ -2,23 +2,9 @@
 
 use outrigger_kernel::turn::Turn;
 use outrigger_protocol::model::ToolOffer;
-use outrigger_protocol::session::{OutputFormat, PromptInput};
+use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::turn::KnownTool;
 use serde_json::Value;
-
-use crate::error::AgentError;
-
-/// Whether answers can be held against the prompt's `format`, so that a schema of no use is refused before it is stored.
-///
-/// # Errors
-/// [`AgentError::BadFormat`].
-pub fn check_format(prompt: &PromptInput) -> Result<(), AgentError> {
-    let Some(schema) = prompt.format.as_ref().and_then(OutputFormat::schema) else {
-        return Ok(());
-    };
-    outrigger_tools::answer::check_form(&schema)
-        .map_err(|error| AgentError::BadFormat(error.to_string()))
-}
 
 /// The schema that the answer of this turn shall have, if it shall have one.
 pub(crate) fn wanted(state: &Turn) -> Option<Value> {

@@ -137,7 +137,7 @@ impl Agent {
         self.inner.commit(Vec::new(), told).await?;
         let session = self.session(id)?;
         let history = self.inner.store.messages(id)?;
-        let begin = self.begin(&session, &history, prompt, None)?;
+        let begin = self.begin(&session, &history, prompt.into())?;
         Ok(stored(begin, history))
     }
 }

@@ -6,12 +6,13 @@ use outrigger_kernel::turn::Turn;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextPart, UserMessage};
 use outrigger_protocol::session::{PartInput, PromptInput};
-use outrigger_protocol::turn::{Begin, CommandCall, Input, TurnOutcome};
+use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::oneshot;
 
 use crate::error::AgentError;
 use crate::state::{Agent, Inner};
 use crate::turn::message::{Joining, Msg};
+use crate::turn::start::Prompt;
 
 /// What a driver was handed, and who waits for it.
 pub(crate) struct Joined {
@@ -63,19 +64,16 @@ impl Agent {
     pub(crate) fn join(
         &self,
         id: &SessionId,
-        prompt: &PromptInput,
-        command: Option<CommandCall>,
+        prompt: &Prompt,
     ) -> Result<Option<oneshot::Receiver<TurnOutcome>>, AgentError> {
         let Some(turn) = self.inner.turns.steering(id) else {
             return Ok(None);
         };
         let session = self.session(id)?;
         let history = self.inner.store.messages(id)?;
-        let prompt = PromptInput {
-            no_reply: None,
-            ..prompt.clone()
-        };
-        let begin = self.begin(&session, &history, prompt, command)?;
+        let mut prompt = prompt.clone();
+        prompt.input.no_reply = None;
+        let begin = self.begin(&session, &history, prompt)?;
         // The turn that runs has a model that answers: it is not ended for the sake of one that cannot.
         if begin.unaskable.is_some() {
             return Ok(None);
@@ -97,7 +95,7 @@ impl Agent {
     ) -> Result<(), AgentError> {
         let history = self.inner.store.messages(id)?;
         if let Some(prompt) = history.iter().rev().find_map(|m| readable(m, message)) {
-            self.join(id, &prompt, None)?;
+            self.join(id, &prompt.into())?;
         }
         Ok(())
     }
@@ -132,7 +130,7 @@ impl Agent {
                 continue;
             }
             if let Some(prompt) = readable(message, id) {
-                let begin = self.begin(&session, &history, prompt, None)?;
+                let begin = self.begin(&session, &history, prompt.into())?;
                 found.extend(stored(begin, history.clone()));
             }
         }

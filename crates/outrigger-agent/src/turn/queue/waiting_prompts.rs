@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId};
-use outrigger_protocol::session::PromptInput;
-use outrigger_protocol::turn::{CommandCall, Input};
+use outrigger_protocol::turn::Input;
 use outrigger_workspace::file_changes::Changes;
 use tokio::sync::watch;
 
@@ -14,27 +13,30 @@ use crate::error::AgentError;
 use crate::state::Agent;
 use crate::state::waiting::InQueue;
 use crate::turn::drive::Driver;
+use crate::turn::start::Prompt;
 
 impl Agent {
-    /// Stores the message of a prompt whose turn comes later: its hooks run now, as in the reference. The answer is the
+    /// Stores the message of a prompt whose turn comes later: its hooks run now, as in OpenCode. The answer is the
     /// prompt that stands for it.
     pub(crate) async fn announce(
         &self,
         place: &InQueue<'_>,
-        mut prompt: PromptInput,
-        command: Option<CommandCall>,
+        mut prompt: Prompt,
         cancelled: watch::Receiver<bool>,
-    ) -> Result<PromptInput, AgentError> {
+    ) -> Result<Prompt, AgentError> {
         let id = place.session();
-        let given = prompt.message_id.clone();
+        let given = prompt.input.message_id.clone();
         let message = given.unwrap_or_else(crate::ids::message);
         // Before it is stored, so that the running turn never reads it.
         place.holds(&message);
         let mut session = self.session(id)?;
         let history = self.inner.store.messages(id)?;
-        let mut begin = self.begin(&session, &history, prompt.clone(), command)?;
+        let mut begin = self.begin(&session, &history, prompt.clone())?;
         begin.no_reply = true;
         begin.message.id = message.clone();
+        // Chosen once: what answers later is what the message says.
+        prompt.input.agent = Some(begin.agent.clone());
+        prompt.input.model = Some(begin.model.clone());
         let changes = Changes::of(&history, &self.inner.place.worktree);
         let driver = Driver::new(
             std::sync::Arc::clone(&self.inner),
@@ -44,9 +46,9 @@ impl Agent {
             cancelled,
         );
         driver.run(Input::Begin(Box::new(begin))).await?;
-        self.switch_tools(&mut session, prompt.tools.as_ref())
+        self.switch_tools(&mut session, prompt.input.tools.as_ref())
             .await?;
-        prompt.message_id = Some(message);
+        prompt.input.message_id = Some(message);
         Ok(prompt)
     }
 

@@ -3,7 +3,7 @@
 mod attached;
 mod message;
 
-use outrigger_agent::{Agent, AgentError, Answering, NewSession};
+use outrigger_agent::{Agent, AgentError, Answering, NewSession, TurnRequest};
 use outrigger_plugins::Stage;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
@@ -176,7 +176,10 @@ async fn in_session(
     if known && let Some(turn) = agent.interrupted(&session.id)? {
         err(&Paint::for_stderr().dim("~ going on with the turn that was interrupted\n"));
         let resumed = front
-            .follow(&session.id, agent.resume(&session.id, &turn))
+            .follow(
+                &session.id,
+                agent.run(TurnRequest::resume(&session.id, turn)),
+            )
             .await;
         if silent || !matches!(resumed, Ok(0)) {
             if !silent {
@@ -195,7 +198,7 @@ async fn in_session(
         return front
             .follow(
                 &session.id,
-                agent.command(&session.id, command, &message, prompt),
+                agent.run(TurnRequest::command(&session.id, command, &message, prompt)),
             )
             .await;
     }
@@ -210,7 +213,10 @@ async fn in_session(
     }
     agent.check_model(&session.id, &prompt)?;
     front
-        .follow(&session.id, agent.prompt(&session.id, prompt))
+        .follow(
+            &session.id,
+            agent.run(TurnRequest::prompt(&session.id, prompt)),
+        )
         .await
 }
 

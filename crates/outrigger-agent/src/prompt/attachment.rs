@@ -1,0 +1,255 @@
+//! Files of the user's that go with a prompt.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use outrigger_permissions::access::{Access, Operation, PathRules};
+use outrigger_permissions::deny_policy::{Forbidden, is_forbidden};
+use outrigger_protocol::Object;
+use outrigger_protocol::message::{PartKind, TextPart};
+use outrigger_protocol::permission::Action;
+use outrigger_protocol::session::PartInput;
+use outrigger_sandbox::paths::open_resolved;
+use outrigger_sandbox::{Anchor, Forbids};
+use outrigger_workspace::Place;
+use serde_json::json;
+
+use crate::boot::options::Boot;
+use crate::error::AgentError;
+use crate::state::Agent;
+
+/// Bytes of a text file that go with a prompt.
+const MAX_ATTACHED: u64 = 256 * 1024;
+/// Names of a folder that go with a prompt.
+const MAX_NAMES: usize = 1000;
+
+/// A file to go with a prompt, about which the rules have been asked.
+#[derive(Clone, Debug)]
+struct Attachment {
+    /// Where it is, without links: what was decided about is what is opened.
+    path: PathBuf,
+    /// The rules, for the names of a folder.
+    rules: PathRules,
+}
+
+impl Attachment {
+    /// The parts that the file becomes: its text as if the model had read it, or the file itself for images and PDF.
+    ///
+    /// # Errors
+    /// [`AgentError::Attachment`] when the policy of the machine forbids it, and when it cannot be read, is too large or is of
+    /// no kind that a model can read.
+    fn parts(&self, forbids: Option<&dyn Forbids>) -> Result<Vec<PartInput>, AgentError> {
+        let fail = |reason: String| AgentError::Attachment {
+            path: self.path.display().to_string(),
+            reason,
+        };
+        if is_forbidden(forbids, &self.path) {
+            return Err(forbidden(&self.path));
+        }
+        let path = self.path.clone();
+        let kind = path
+            .symlink_metadata()
+            .map_err(|e| fail(e.to_string()))?
+            .file_type();
+        if kind.is_dir() {
+            let names = self.names(forbids).map_err(|e| fail(e.to_string()))?;
+            return Ok(read_parts(&path, "application/x-directory", &names));
+        }
+        // A pipe or a device may have no end, or nothing to read at all.
+        if !kind.is_file() {
+            return Err(fail("it is neither a file nor a folder".into()));
+        }
+        let mime = mime(&path);
+        let most = MAX_ATTACHED * if mime == "text/plain" { 1 } else { 40 };
+        let mut bytes = Vec::new();
+        // Not as many bytes as its size says: that of files in /proc is 0, and a log grows.
+        let file = open_resolved(&path, false, false).map_err(|e| fail(e.to_string()))?;
+        file.take(most + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| fail(e.to_string()))?;
+        if bytes.len() as u64 > most {
+            return Err(fail(format!(
+                "it is longer than {} KiB; let the agent read what it needs of it instead",
+                most / 1024
+            )));
+        }
+        if mime != "text/plain" {
+            use base64::Engine as _;
+            let url = format!(
+                "data:{mime};base64,{}",
+                base64::engine::general_purpose::STANDARD.encode(bytes)
+            );
+            return Ok(vec![file_part(&path, mime, &url)]);
+        }
+        let text =
+            String::from_utf8(bytes).map_err(|_| fail("it is neither text nor an image".into()))?;
+        let numbered: Vec<String> = text
+            .lines()
+            .enumerate()
+            .map(|(i, line)| format!("{}: {line}", i + 1))
+            .collect();
+        Ok(read_parts(&path, mime, &numbered.join("\n")))
+    }
+
+    /// The names in a folder, of which a long list is cut. That of a file which is not to be read is not told.
+    fn names(&self, forbids: Option<&dyn Forbids>) -> std::io::Result<String> {
+        let mut names: Vec<String> = Anchor::hold(&self.path)?
+            .entries()?
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| {
+                let path = self.path.join(name);
+                let verdict = self.rules.decide_by_file(Operation::Read, &path);
+                !is_forbidden(forbids, &path) && verdict.is_ok_and(|it| it.action != Action::Deny)
+            })
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        if names.len() > MAX_NAMES {
+            let more = names.split_off(MAX_NAMES).len();
+            names.push(format!("({more} more)"));
+        }
+        Ok(names.join("\n"))
+    }
+}
+
+impl Agent {
+    /// The parts of a file of the user's, for a prompt. Walks the project now and then: blocking.
+    ///
+    /// # Errors
+    /// [`AgentError::Attachment`], also where a rule denies to read it.
+    pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
+        let rules = self.view().into_rules().ok_or_else(|| denied(&path))?;
+        attachment(&path, rules, self.inner.spawner.forbids())
+    }
+
+    /// The same for a file about which these rules have been asked, by the path without links that they were asked about.
+    pub(crate) fn attach(
+        &self,
+        path: PathBuf,
+        rules: PathRules,
+    ) -> Result<Vec<PartInput>, AgentError> {
+        Attachment { path, rules }.parts(self.inner.spawner.forbids())
+    }
+}
+
+impl Boot {
+    /// The same where no agent runs here: by the policy of the machine and the rules of the folder.
+    ///
+    /// # Errors
+    /// [`AgentError::Attachment`], and those of the policy and the configuration.
+    pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
+        let forbidden = Forbidden::by_policy(self)?;
+        let place = Place::find(&self.directory);
+        let config = self.load(&place)?;
+        let rules = Access::new(&place, &self.folders.home).rules(&[&config.config.permission]);
+        attachment(&path, rules, Some(&forbidden))
+    }
+}
+
+/// The parts of a file that the user names.
+fn attachment(
+    named: &Path,
+    rules: PathRules,
+    forbids: Option<&dyn Forbids>,
+) -> Result<Vec<PartInput>, AgentError> {
+    let fail = |error: std::io::Error| AgentError::Attachment {
+        path: named.display().to_string(),
+        reason: error.to_string(),
+    };
+    let path = named.canonicalize().map_err(fail)?;
+    let denies = |path: &Path| {
+        let verdict = rules.decide_by_file(Operation::Read, path);
+        verdict.map_or(true, |it| it.action == Action::Deny)
+    };
+    if is_forbidden(forbids, named) || is_forbidden(forbids, &path) {
+        return Err(forbidden(named));
+    }
+    if denies(named) || denies(&path) {
+        return Err(denied(named));
+    }
+    Attachment { path, rules }.parts(forbids)
+}
+
+fn forbidden(path: &Path) -> AgentError {
+    AgentError::Attachment {
+        path: path.display().to_string(),
+        reason: "the policy of this machine forbids it".to_owned(),
+    }
+}
+
+/// The rules are the user's as the file is: what goes with a prompt is told to a model.
+fn denied(path: &Path) -> AgentError {
+    AgentError::Attachment {
+        path: path.display().to_string(),
+        reason: "a rule under `permission` denies to read it".to_owned(),
+    }
+}
+
+fn mime(path: &Path) -> &'static str {
+    match path
+        .extension()
+        .and_then(|e| e.to_str())
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
+        Some("png") => "image/png",
+        Some("jpg" | "jpeg") => "image/jpeg",
+        Some("gif") => "image/gif",
+        Some("webp") => "image/webp",
+        Some("pdf") => "application/pdf",
+        _ => "text/plain",
+    }
+}
+
+fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
+    let mut file = Object::new();
+    file.insert("mime".into(), json!(mime));
+    file.insert(
+        "filename".into(),
+        json!(path.file_name().map(|n| n.to_string_lossy())),
+    );
+    file.insert("url".into(), json!(url));
+    PartInput {
+        id: None,
+        kind: PartKind::File(file),
+    }
+}
+
+/// A text of a prompt; a synthetic one was not written by the user.
+pub(crate) fn text_part(text: String, synthetic: bool) -> PartInput {
+    PartInput {
+        id: None,
+        kind: PartKind::Text(TextPart {
+            text,
+            synthetic: synthetic.then_some(true),
+            ..TextPart::default()
+        }),
+    }
+}
+
+fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {
+    vec![
+        text_part(
+            format!(
+                "Called the read tool with the following input: {}",
+                json!({ "filePath": path })
+            ),
+            true,
+        ),
+        text_part(
+            format!(
+                "<path>{}</path>\n<content>\n{text}\n</content>",
+                path.display()
+            ),
+            true,
+        ),
+        file_part(path, mime, &format!("file://{}", path.display())),
+    ]
+}
+
+/// Text of a prompt as parts.
+#[must_use]
+pub(crate) fn text(text: &str) -> PartInput {
+    text_part(text.to_owned(), false)
+}

@@ -1,0 +1,165 @@
+//! From a slash command to the prompt that it stands for.
+
+use std::ops::Range;
+
+use outrigger_permissions::agents::AgentInfo;
+use outrigger_protocol::Object;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{ModelRef, PartKind};
+use outrigger_protocol::session::{PartInput, PromptInput};
+use outrigger_protocol::turn::CommandCall;
+use serde_json::{Value, json};
+
+use crate::error::AgentError;
+use crate::prompt::attachment::text;
+use crate::prompt::command;
+use crate::prompt::command_info::CommandInfo;
+use crate::state::Agent;
+use crate::turn::start::Prompt;
+
+/// Stands for the output of a shell command until the arguments are filled in; a character that no text uses.
+const STAND_IN: char = '\u{F8FF}';
+
+fn stand_in(i: usize) -> String {
+    format!("{STAND_IN}{i}{STAND_IN}")
+}
+
+/// A template with its arguments filled in.
+struct Filled {
+    /// With what its shell lines printed.
+    text: String,
+    /// Before that: what a command prints names no files.
+    named: String,
+}
+
+impl Agent {
+    /// The prompt that a command stands for: its template with the arguments, the output of its shell lines, and the files that
+    /// it names.
+    ///
+    /// # Errors
+    /// [`AgentError::NoCommand`], an unknown agent, and those of the store.
+    pub(crate) async fn command_prompt(
+        &self,
+        session_id: &SessionId,
+        name: &str,
+        arguments: &str,
+        mut prompt: PromptInput,
+    ) -> Result<Prompt, AgentError> {
+        let info = match self.inner.commands.get(name) {
+            Some(info) => info.clone(),
+            None => {
+                let info = self.mcp_command(name).await?;
+                info.ok_or_else(|| self.no_command(name))?
+            }
+        };
+        let agent = self.choose_agent(info.agent.as_deref().or(prompt.agent.as_deref()))?;
+        let filled = self.fill(session_id, &info, &agent, arguments, &prompt);
+        let filled = filled.await;
+        let model = info.model.as_deref().and_then(ModelRef::parse);
+        let by_agent = info.agent.as_ref().and(agent.model.clone());
+        let model = model.or(by_agent).or(prompt.model.clone());
+        let mut parts = if info.subtask.unwrap_or(agent.mode == "subagent") {
+            let chosen = match model {
+                Some(model) => model,
+                None => self.choose_model(&self.session(session_id)?, &agent, None)?,
+            };
+            prompt.agent = prompt.agent.or_else(|| self.default_agent());
+            vec![subtask(&info, &agent, &chosen, filled.text)]
+        } else {
+            prompt.agent = Some(agent.name.clone());
+            prompt.model = model;
+            self.command_parts(session_id, &info, &agent, filled, &prompt)
+                .await
+        };
+        parts.append(&mut prompt.parts);
+        prompt.parts = parts;
+        Ok(Prompt {
+            input: prompt,
+            command: Some(CommandCall {
+                name: name.to_owned(),
+                arguments: arguments.to_owned(),
+            }),
+        })
+    }
+
+    /// Fills a template. What the text of a server says is never run; and the shell lines are the template's: what a person or a
+    /// plugin writes after the name is never run, and what a line prints is not read for arguments.
+    async fn fill(
+        &self,
+        session_id: &SessionId,
+        info: &CommandInfo,
+        agent: &AgentInfo,
+        arguments: &str,
+        prompt: &PromptInput,
+    ) -> Filled {
+        let places: Vec<(Range<usize>, String)> = match info.source.is_own() {
+            true => command::shell_places(&info.template),
+            false => Vec::new(),
+        };
+        let mut template = info.template.clone();
+        for (i, (place, _)) in places.iter().enumerate().rev() {
+            template.replace_range(place.clone(), &stand_in(i));
+        }
+        let named = command::expand(&template, &arguments.replace(STAND_IN, ""));
+        let mut text = named.clone();
+        for (i, (_, line)) in places.iter().enumerate() {
+            let line = (info.name.as_str(), line.as_str());
+            let output = self.shell_output(session_id, agent, &prompt.provenance, line);
+            text = text.replace(&stand_in(i), &output.await);
+        }
+        Filled { text, named }
+    }
+
+    /// The text of a command, with the servers of the skill that it is and the files and agents that it names.
+    async fn command_parts(
+        &self,
+        session_id: &SessionId,
+        info: &CommandInfo,
+        agent: &AgentInfo,
+        filled: Filled,
+        prompt: &PromptInput,
+    ) -> Vec<PartInput> {
+        let Filled {
+            text: mut filled,
+            named,
+        } = filled;
+        if info.source.word() == "skill"
+            && let Some(skill) = self.inner.skills.iter().find(|it| it.name == info.name)
+            && let Some(servers) = self.inner.start_skill_servers(session_id, skill).await
+        {
+            filled.push_str("\n\n");
+            filled.push_str(&servers);
+        }
+        let mut parts = vec![text(&filled)];
+        if info.source.is_own() {
+            let causes = &prompt.provenance;
+            let mut files = self.mentioned(session_id, agent, causes, &named).await;
+            // A file that the client sent along is not put in twice, as in OpenCode.
+            files.retain(|part| prompt.parts.iter().all(|sent| sent.kind != part.kind));
+            parts.extend(files);
+            parts.extend(self.mentioned_agents(&named, agent));
+        }
+        parts
+    }
+}
+
+/// A command that a subagent runs: what it shall do goes with the user's message.
+fn subtask(
+    command: &CommandInfo,
+    agent: &AgentInfo,
+    model: &ModelRef,
+    prompt: String,
+) -> PartInput {
+    let task = json!({
+        "agent": agent.name, "description": command.description.clone().unwrap_or_default(), "command": command.name,
+        "model": { "providerID": model.provider_id, "modelID": model.model_id }, "prompt": prompt,
+    });
+    let fields = match task {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    };
+    PartInput {
+        id: None,
+        kind: PartKind::Subtask(fields),
+    }
+}
