@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use outrigger_kernel::guard;
-use outrigger_kernel::hooks::{Chain, Handler, Next, POINTS};
+use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Next};
 use outrigger_protocol::hook::HandlerOutcome;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((&pick, rest)) = data.split_first() else {
         return;
     };
-    let point = &POINTS[usize::from(pick) % POINTS.len()];
+    let point = HookPoint::ALL[usize::from(pick) % HookPoint::ALL.len()];
     let mut lines = rest.split(|byte| *byte == b'\n');
     let Some(Ok(output)) = lines.next().map(serde_json::from_slice::<Value>) else {
         return;

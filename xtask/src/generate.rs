@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use outrigger_kernel::hooks::{ALIASES, Failure, Field, Kind, POINTS, Phase, Point};
+use outrigger_kernel::hooks::{ALIASES, Failure, Field, HookPoint, Kind, Phase, PointSpec};
 
 use crate::sh::{self, Arguments};
 use crate::{Result, attempts, failed, usage};
@@ -69,14 +69,14 @@ pub(crate) fn stale<'t>(committed: impl Fn(&str) -> Option<&'t str>) -> Vec<Stri
 fn hooks() -> String {
     let mut out = String::from(
         "# Hook points\n\n\
-         Made by `cargo xtask generate` from the one table in `crates/outrigger-kernel/src/hooks/points.rs`; CI fails when\n\
-         the two differ. Points stand in the order in which a turn reaches them. A plugin brings a handler under the\n\
+         Made by `cargo xtask generate` from the one table, `crates/outrigger-kernel/src/hooks/points/`; CI fails when the\n\
+         two differ. Points stand in the order in which a turn reaches them. A plugin brings a handler under the\n\
          name in the second column: OpenCode's, or one of ours where it has none. Spellings without `experimental.` and the\n\
          points' own names are accepted.\n\n\
          | Point | Hook | Reached | Input | May change in `output` | May refuse | A throw | Deadline |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
-    for point in POINTS {
+    for point in HookPoint::ALL.iter().copied().map(HookPoint::spec) {
         let _ = writeln!(
             out,
             "| `{}` | `{}` | {} | {} | {} | {} | {} | {} |",
@@ -104,7 +104,7 @@ fn hooks() -> String {
          `llm.after_response_parsed` gets, the reason and the tokens: the bytes of an answer are not kept, and what was made of them\n\
          is in the message (`message.completed`).\n\n## What each is for\n\n",
     );
-    for point in POINTS {
+    for point in HookPoint::ALL.iter().copied().map(HookPoint::spec) {
         let _ = writeln!(
             out,
             "- `{}` (`{}`): {}",
@@ -175,7 +175,7 @@ fn patch(fields: &[Field]) -> String {
     fields.iter().map(field).collect::<Vec<_>>().join(", ")
 }
 
-fn throw(point: &Point) -> &'static str {
+fn throw(point: &PointSpec) -> &'static str {
     match (point.phase, point.failure) {
         (Phase::Observe, _) => "is logged",
         (_, Failure::ThrowBlocks) => "becomes the tool's error",

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::SessionId;
@@ -248,20 +249,21 @@ impl Layer for Told {
     }
     fn before(&self, call: &mut Call) -> Result<(), Refusal> {
         self.0
-            .tell("bridge.before_invoke", call.identity(), json!({}));
+            .tell(HookPoint::BridgeBeforeInvoke, call.identity(), json!({}));
         Ok(())
     }
     fn after(&self, call: &Call, outcome: &Outcome) {
         match outcome {
             Ok(output) => {
                 let output = json!({ "title": output.title, "bytes": output.output.len() });
-                self.0.tell("bridge.after_invoke", call.identity(), output);
+                self.0
+                    .tell(HookPoint::BridgeAfterInvoke, call.identity(), output);
             }
             Err(refusal) => {
                 let mut about = call.identity();
                 about["code"] = json!(refusal.code);
                 about["message"] = json!(refusal.message);
-                self.0.tell("bridge.on_error", about, json!({}));
+                self.0.tell(HookPoint::BridgeOnError, about, json!({}));
             }
         }
     }

@@ -26,6 +26,7 @@ pub use server::{Bridge, Options};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_tools::CancelFlag;
@@ -64,7 +65,7 @@ pub trait Hands: Send + Sync {
         cancel: CancelFlag,
     ) -> BoxFuture<'a, Result<ToolOutput, Refusal>>;
     /// Tells the plugins of a point where they are told and not asked.
-    fn tell(&self, point: &'static str, input: Value, output: Value);
+    fn tell(&self, point: HookPoint, input: Value, output: Value);
     /// Writes a record into the audit.
     fn audit(&self, record: AuditRecord);
 }

@@ -387,7 +387,10 @@ mod tests {
             let (handler, _) = Handler::new(&file(&[("", event)]), "/d".as_ref());
             assert_eq!(handler.points(), points, "{}", event.name());
             for hook in handler.points() {
-                assert!(outrigger_kernel::hooks::by_hook(&hook).is_some(), "{hook}");
+                assert!(
+                    outrigger_kernel::hooks::HookPoint::parse(&hook).is_some(),
+                    "{hook}"
+                );
             }
         }
     }

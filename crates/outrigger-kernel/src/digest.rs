@@ -4,8 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::turn::Effect;
 pub use outrigger_protocol::canonical::fnv1a;
-use outrigger_protocol::turn::{Effect, EffectId};
+use outrigger_protocol::turn::EffectId;
 
 /// Fingerprint of the effects of one step. A replay of the stored inputs must yield the same one.
 #[must_use]

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use serde_json::Value;
 
-use crate::hooks::Point;
+use crate::hooks::HookPoint;
 
 /// Why an answer, or a part of it, has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,7 +102,7 @@ impl Word {
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Point.
-    pub point: &'static str,
+    pub point: HookPoint,
     /// Way to it.
     pub path: &'static [&'static str],
     /// Rule.
@@ -114,20 +114,20 @@ pub struct Place {
 // A table is read by its columns.
 #[rustfmt::skip]
 pub const PLACES: &[Place] = &[
-    Place { point: "run.before_start", path: &["message", "id"], rule: Rule::Identity, when: When::Always },
-    Place { point: "run.before_start", path: &["message", "sessionID"], rule: Rule::Identity, when: When::Always },
-    Place { point: "run.before_start", path: &["message", "role"], rule: Rule::Identity, when: When::Always },
-    Place { point: "tool.before_permission", path: &["status"], rule: Rule::Refusal, when: When::Says(Word::Text("deny")) },
-    Place { point: "tool.after_result", path: &["isError"], rule: Rule::Failure, when: When::Says(Word::True) },
-    Place { point: "tool.after_result", path: &["metadata", "isError"], rule: Rule::Failure, when: When::Says(Word::True) },
-    Place { point: "tool.after_result", path: &["metadata", "exit"], rule: Rule::Failure, when: When::Says(Word::Failed) },
-    Place { point: "tool.after_result", path: &["status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
-    Place { point: "tool.after_result", path: &["metadata", "status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
-    Place { point: "tool.after_result", path: &["metadata", "verify"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+    Place { point: HookPoint::RunBeforeStart, path: &["message", "id"], rule: Rule::Identity, when: When::Always },
+    Place { point: HookPoint::RunBeforeStart, path: &["message", "sessionID"], rule: Rule::Identity, when: When::Always },
+    Place { point: HookPoint::RunBeforeStart, path: &["message", "role"], rule: Rule::Identity, when: When::Always },
+    Place { point: HookPoint::ToolBeforePermission, path: &["status"], rule: Rule::Refusal, when: When::Says(Word::Text("deny")) },
+    Place { point: HookPoint::ToolAfterResult, path: &["isError"], rule: Rule::Failure, when: When::Says(Word::True) },
+    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "isError"], rule: Rule::Failure, when: When::Says(Word::True) },
+    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "exit"], rule: Rule::Failure, when: When::Says(Word::Failed) },
+    Place { point: HookPoint::ToolAfterResult, path: &["status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "verify"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
 ];
 
 /// The point at which variables are added to a command that was approved already.
-const SHELL: &str = "execute.before_shell";
+const SHELL: HookPoint = HookPoint::ExecuteBeforeShell;
 
 /// Variables that make a program load or run code before its own, or another program in its place: of the loader, of shells,
 /// of interpreters. A trailing `*` stands for any rest. `PATH` and the like stay open: plugins set up tool chains with them, as
@@ -179,11 +179,11 @@ fn at<'a>(output: &'a Value, path: &[&str]) -> Option<&'a Value> {
 
 /// Remembers the guarded places of an output at this point.
 #[must_use]
-pub fn keep(point: &Point, output: &Value) -> Kept {
+pub fn keep(point: HookPoint, output: &Value) -> Kept {
     let places = PLACES
         .iter()
         .enumerate()
-        .filter(|(_, place)| place.point == point.name)
+        .filter(|(_, place)| place.point == point)
         .filter_map(|(i, place)| {
             let value = at(output, place.path);
             let guarded = match place.when {
@@ -194,7 +194,7 @@ pub fn keep(point: &Point, output: &Value) -> Kept {
         })
         .collect();
     let variables = match output.get("env") {
-        Some(Value::Object(env)) if point.name == SHELL => env
+        Some(Value::Object(env)) if point == SHELL => env
             .iter()
             .filter(|(name, _)| runs_other_code(name))
             .map(|(name, value)| (name.clone(), value.clone()))
@@ -205,7 +205,7 @@ pub fn keep(point: &Point, output: &Value) -> Kept {
 }
 
 /// Puts back what was changed of the guarded places, and says what that was.
-pub fn uphold(point: &Point, kept: &Kept, output: &mut Value) -> Vec<Breach> {
+pub fn uphold(point: HookPoint, kept: &Kept, output: &mut Value) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (i, value) in &kept.places {
         let Some(place) = PLACES.get(*i) else {
@@ -217,14 +217,10 @@ pub fn uphold(point: &Point, kept: &Kept, output: &mut Value) -> Vec<Breach> {
         put(output, place.path, value.as_ref());
         breaches.push(Breach {
             rule: place.rule,
-            message: format!(
-                "/{} may not be changed at {}",
-                place.path.join("/"),
-                point.name
-            ),
+            message: format!("/{} may not be changed at {}", place.path.join("/"), point),
         });
     }
-    if point.name == SHELL {
+    if point == SHELL {
         variables(kept, output, &mut breaches);
     }
     breaches

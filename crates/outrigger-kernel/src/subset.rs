@@ -12,7 +12,7 @@ use outrigger_protocol::manifest::{
     SubpluginDecl,
 };
 
-use crate::hooks;
+use crate::hooks::HookPoint;
 
 /// The manifest that a hosted plugin is started with, and what it asked for and does not get, in words.
 #[must_use]
@@ -191,8 +191,8 @@ fn routes(a: &str, b: &str) -> Option<String> {
 
 /// Two names of one hook.
 fn same(a: &str, b: &str) -> bool {
-    let point = |name: &str| hooks::by_hook(name).map(|point| point.name);
-    a == b || point(a).is_some_and(|name| Some(name) == point(b))
+    let point = HookPoint::parse(a);
+    a == b || (point.is_some() && point == HookPoint::parse(b))
 }
 
 /// Where a root begins.

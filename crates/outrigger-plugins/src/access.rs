@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use outrigger_kernel::hooks::{self, Rights};
+use outrigger_kernel::hooks::{HookPoint, Rights};
 use outrigger_protocol::own::ProviderDecl;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::Policy;
@@ -115,9 +115,9 @@ impl Access {
             [] => String::new(),
             some => format!("; a failure refuses at {}", some.join(", ")),
         };
-        let points = hooks::POINTS.iter();
-        let changed = points.filter(|it| Rights::unnamed(it).patch && !it.patch.is_empty());
-        let changed: Vec<&str> = changed.map(|point| point.hook).collect();
+        let points = HookPoint::ALL.iter().copied();
+        let changed = points.filter(|it| Rights::unnamed(*it).patch && !it.spec().patch.is_empty());
+        let changed: Vec<&str> = changed.map(HookPoint::hook).collect();
         let called = self.hooks.as_ref().map(|hooks| hooks.join(", "));
         let called = called.unwrap_or_else(|| "all".to_owned());
         match self.named {
@@ -131,13 +131,11 @@ impl Access {
 
     /// Whether a hook is called, by any of its names.
     pub(crate) fn has_hook(&self, hook: &str) -> bool {
-        let point = |name: &str| hooks::by_hook(name).map(|point| point.name);
+        let point = HookPoint::parse(hook);
         self.hooks.as_ref().is_none_or(|allowed| {
-            allowed.iter().any(|name| {
-                name == hook
-                    || Some(name.as_str()) == point(hook)
-                    || (point(name).is_some() && point(name) == point(hook))
-            })
+            allowed
+                .iter()
+                .any(|name| name == hook || (point.is_some() && HookPoint::parse(name) == point))
         })
     }
 

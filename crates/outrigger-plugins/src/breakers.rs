@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
-use outrigger_kernel::hooks::Point;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_status::{BreakerState, BreakerStatus, Notice, NoticeFn};
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
@@ -61,7 +61,7 @@ impl Breakers {
     pub(crate) fn ask(
         &self,
         plugin: (usize, &str),
-        point: &'static Point,
+        point: HookPoint,
         turn: Option<&TurnId>,
     ) -> Result<Gate, String> {
         if !self.on {
@@ -76,7 +76,7 @@ impl Breakers {
             ));
         }
         // Most hooks never time out, and have no breaker.
-        let Some(breaker) = state.hooks.get_mut(&(plugin.0, point.name)) else {
+        let Some(breaker) = state.hooks.get_mut(&(plugin.0, point.name())) else {
             return Ok(Gate::Call);
         };
         let gate = breaker.ask(now);
@@ -101,7 +101,7 @@ impl Breakers {
     pub(crate) fn ended(
         &self,
         plugin: (usize, &str),
-        point: &'static Point,
+        point: HookPoint,
         turn: Option<&TurnId>,
         gate: Gate,
         ended: Ended,
@@ -111,10 +111,10 @@ impl Breakers {
         }
         let now = self.now();
         let mut state = self.state();
-        let place = (plugin.0, point.name);
+        let place = (plugin.0, point.name());
         if ended == Ended::TimedOut {
             if let Some(turn) = turn {
-                state.strikes.add(turn, &plugin.0, point.hook);
+                state.strikes.add(turn, &plugin.0, point.hook());
             }
             state.hooks.entry(place).or_default();
         }
@@ -131,14 +131,8 @@ impl Breakers {
         }
     }
 
-    fn tell(
-        &self,
-        plugin: &str,
-        point: &'static Point,
-        state: BreakerState,
-        pause: Option<Millis>,
-    ) {
-        let hook = point.hook;
+    fn tell(&self, plugin: &str, point: HookPoint, state: BreakerState, pause: Option<Millis>) {
+        let hook = point.hook();
         match (state, pause) {
             (BreakerState::Open, Some(0)) => tracing::warn!(
                 "plugin {plugin}: {hook} was tried and it is not known how it does; the next call is the next trial"
@@ -166,8 +160,8 @@ impl Breakers {
         let state = self.state();
         let hooks = state.hooks.range((plugin, "")..(plugin + 1, ""));
         let status = |(place, breaker): (&Place, &Breaker)| {
-            let point = outrigger_kernel::hooks::point(place.1);
-            let hook = point.map_or(place.1, |point| point.hook);
+            let point = HookPoint::parse(place.1);
+            let hook = point.map_or(place.1, |point| point.hook());
             BreakerStatus::of(hook, breaker.view(now, &self.rules), now)
         };
         hooks.filter_map(status).collect()

@@ -2,21 +2,19 @@
 
 use std::collections::HashMap;
 
-use outrigger_kernel::hooks::{self, Point};
+use outrigger_kernel::hooks::{ALIASES, HookPoint};
 
 use crate::settings::PluginRules;
 
 /// The names of the hooks whose failure can be refused, in every spelling: a policy requires no others.
 #[must_use]
 pub fn refusing_hooks() -> Vec<String> {
-    let points = hooks::POINTS.iter().filter(|point| point.fails_closed());
+    let points = HookPoint::ALL.iter().filter(|point| point.fails_closed());
     let mut names: Vec<String> = points
         .flat_map(|point| {
-            let aliases = hooks::ALIASES
-                .iter()
-                .filter(|(_, name)| *name == point.name);
-            let short = point.hook.strip_prefix("experimental.");
-            let names = [point.hook, point.name].into_iter().chain(short);
+            let aliases = ALIASES.iter().filter(move |(_, of)| of == point);
+            let short = point.hook().strip_prefix("experimental.");
+            let names = [point.hook(), point.name()].into_iter().chain(short);
             names.chain(aliases.map(|(alias, _)| *alias))
         })
         .map(str::to_owned)
@@ -27,39 +25,39 @@ pub fn refusing_hooks() -> Vec<String> {
 }
 
 /// The points at which a plugin's failure refuses.
-pub(crate) fn points(rules: &PluginRules) -> impl Iterator<Item = &'static Point> {
+pub(crate) fn points(rules: &PluginRules) -> impl Iterator<Item = HookPoint> {
     let named = rules.fail_closed.iter();
     named
-        .filter_map(|name| hooks::point(name))
+        .filter_map(|name| HookPoint::parse(name))
         .filter(|point| point.fails_closed())
 }
 
 /// Whether a plugin's failure refuses there.
-pub(crate) fn at(rules: &PluginRules, point: &Point) -> bool {
+pub(crate) fn at(rules: &PluginRules, point: HookPoint) -> bool {
     // A point that a plugin declares has one name, and is refused as it allows.
     let own = || {
-        point.is_own()
+        point.is_declared()
             && point.fails_closed()
-            && rules.fail_closed.iter().any(|it| it == point.name)
+            && rules.fail_closed.iter().any(|it| it == point.name())
     };
-    points(rules).any(|critical| critical.name == point.name) || own()
+    points(rules).any(|critical| critical == point) || own()
 }
 
 /// Whether a manifest may say by itself that a failure refuses there: where every handler may refuse (C3). At other points
 /// the user says it. Points of plugins are known once all manifests are.
 pub(crate) fn by_manifest(hook: &str) -> bool {
-    hooks::point(hook).is_none_or(|point| point.block)
+    HookPoint::parse(hook).is_none_or(|point| point.spec().block)
 }
 
 /// What of a plugin's `fail_closed` has no effect; `brings` are the names of its hooks, `declared` the points of plugins.
 pub(crate) fn problems<'a>(
     rules: &PluginRules,
     brings: impl Iterator<Item = &'a String> + Clone,
-    declared: &HashMap<&'static str, &'static Point>,
+    declared: &HashMap<&'static str, HookPoint>,
 ) -> Vec<String> {
     let problem = |name: &String| {
         let own = declared.get(name.as_str()).copied();
-        let Some(point) = hooks::point(name).or(own) else {
+        let Some(point) = HookPoint::parse(name).or(own) else {
             // Whoever declares it may not be there yet.
             let mut brings = brings.clone();
             let brought = name.contains('/') && brings.any(|hook| hook == name);
@@ -71,9 +69,8 @@ pub(crate) fn problems<'a>(
             ));
         }
         let mut brings = brings.clone();
-        let brought = brings.any(|hook| {
-            hook == point.name || hooks::by_hook(hook).is_some_and(|own| own.name == point.name)
-        });
+        let brought =
+            brings.any(|hook| hook == point.name() || HookPoint::parse(hook) == Some(point));
         (!brought).then(|| format!("fail_closed names {name}, which it does not bring"))
     };
     rules.fail_closed.iter().filter_map(problem).collect()
@@ -97,7 +94,7 @@ mod tests {
         ] {
             assert_eq!(all.iter().any(|it| it == name), refuses, "{name}");
         }
-        let known = |name: &String| hooks::point(name).is_some_and(Point::fails_closed);
+        let known = |name: &String| HookPoint::parse(name).is_some_and(HookPoint::fails_closed);
         assert!(all.iter().all(known));
     }
 
@@ -117,7 +114,7 @@ mod tests {
             .to_vec(),
             ..PluginRules::default()
         };
-        let names: Vec<&str> = points(&rules).map(|point| point.hook).collect();
+        let names: Vec<&str> = points(&rules).map(|point| point.hook()).collect();
         assert_eq!(
             names,
             [

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use outrigger_kernel::hooks;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord};
@@ -46,16 +46,16 @@ impl Failures {
             }
             untold?
         };
-        let point = hooks::by_hook(&failed.hook)?;
+        let point = HookPoint::parse(&failed.hook)?;
         let message = counted(&failed.message, MOST_TEXT, (untold, "failures"));
         tracing::warn!(
             "plugin {}: {} hook failed: {message}",
             failed.plugin,
-            point.hook
+            point.hook()
         );
         Some(HookRecord {
-            point: point.name.to_owned(),
-            hook: point.hook.to_owned(),
+            point: point.name().to_owned(),
+            hook: point.hook().to_owned(),
             plugin: PluginId(failed.plugin),
             session: failed.session,
             turn: None,

@@ -6,7 +6,7 @@
 //! the same id.
 
 use outrigger_config::package_name;
-use outrigger_kernel::hooks::{Point, Rights};
+use outrigger_kernel::hooks::{HookPoint, Rights};
 
 use crate::settings::{PluginRules, PluginSettings};
 use crate::spec::Source;
@@ -80,13 +80,13 @@ impl PluginSettings {
 impl PluginRules {
     /// What its hooks may do at a point (C3): whatever it allows, but for a manifest that does not name them, and for
     /// variables of commands without the grant to change calls: a command with another `PATH` is another command.
-    pub(crate) fn rights(&self, point: &Point) -> Rights {
+    pub(crate) fn rights(&self, point: HookPoint) -> Rights {
         let unnamed = self.access.as_ref().is_some_and(|access| !access.named);
         let rights = match unnamed {
             true => Rights::unnamed(point),
             false => Rights::ALL,
         };
-        match point.name == "execute.before_shell" && !self.rewrite {
+        match point == HookPoint::ExecuteBeforeShell && !self.rewrite {
             true => rights.without(Grant::Rewrite.key()),
             false => rights,
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use outrigger_config::policy::Grant;
 use outrigger_config::{ConfigError, Forbid, PolicyFile};
-use outrigger_kernel::hooks;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, PluginKind, RESERVED_IDS};
 use outrigger_sandbox::hosts::Hosts;
 use outrigger_sandbox::which;
@@ -224,7 +224,8 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         rules.priority = policy.priority;
     }
     rules.max_timeout = policy.max_timeout_ms.map(Duration::from_millis);
-    let point = |name: &str| hooks::point(name).map_or(name.to_owned(), |it| it.name.to_owned());
+    let point =
+        |name: &str| HookPoint::parse(name).map_or(name.to_owned(), |it| it.name().to_owned());
     for hook in &policy.fail_closed {
         let said = rules.fail_closed.iter().any(|it| point(it) == point(hook));
         if !said && critical::by_manifest(hook) {

@@ -1,6 +1,6 @@
 //! What goes to a process with a call of hooks, and what its answer says.
 
-use outrigger_kernel::hooks::{Field, Phase, Point, Rights};
+use outrigger_kernel::hooks::{Field, HookPoint, Phase, Rights};
 use outrigger_protocol::hook::{Block, HandlerOutcome};
 use outrigger_protocol::rpc::{Enter, HookResult, OpenField};
 use outrigger_protocol::turn::HookPayload;
@@ -25,8 +25,8 @@ pub(crate) fn named(entered: &[Enter]) -> String {
 }
 
 /// What handlers may change there, as the process needs it to know when one goes too far.
-pub(crate) fn open(point: &Point, rights: Rights) -> Vec<OpenField> {
-    if point.phase == Phase::Observe || !rights.patch {
+pub(crate) fn open(point: HookPoint, rights: Rights) -> Vec<OpenField> {
+    if point.spec().phase == Phase::Observe || !rights.patch {
         return Vec::new();
     }
     let field = |field: &Field| OpenField {
@@ -34,7 +34,7 @@ pub(crate) fn open(point: &Point, rights: Rights) -> Vec<OpenField> {
         kind: field.kind.name().to_owned(),
         required: field.required,
     };
-    point.patch.iter().map(field).collect()
+    point.spec().patch.iter().map(field).collect()
 }
 
 /// The longest code of a plugin's refusal, its longest text and its largest details as JSON, in bytes.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Gate;
-use outrigger_kernel::hooks::{self, Chain, Handler, OutputCheck, Point};
+use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Block, Carried, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
@@ -95,29 +95,24 @@ impl Pipeline {
     /// True when some plugin has a handler there; else [`Pipeline::run`] answers at once, and a caller need not even
     /// make the payloads.
     #[must_use]
-    pub fn has(&self, point: &str) -> bool {
-        hooks::point(point).is_some_and(|point| self.0.registry.bound(point.name).is_some())
+    pub fn has(&self, point: HookPoint) -> bool {
+        self.0.registry.bound(point).is_some()
     }
 
-    /// Runs the chain of a point (our name or OpenCode's) over `items`, one payload for most points.
+    /// Runs the chain of a point over `items`, one payload for most points.
     ///
     /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on behind it with the
     /// output from before it (C5), unless the point or the plugin's rules make that a refusal.
     pub async fn run(
         &self,
-        point: &str,
+        point: HookPoint,
         items: Vec<HookPayload>,
         context: PipelineContext,
     ) -> PipelineResult {
-        let found = match hooks::point(point) {
-            Some(point) => Some((point, None)),
-            None => self.0.registry.own_point(point),
-        };
-        let bound = found
-            .and_then(|(point, check)| Some((point, check, self.0.registry.bound(point.name)?)));
-        let Some((point, check, bound)) = bound else {
+        let Some(bound) = self.0.registry.bound(point) else {
             return untouched(items);
         };
+        let check = self.0.registry.output_check(point);
         if !self.0.settings.seq_hooks && only_observes(point, &bound) {
             return self.at_once(point, &bound, items, context).await;
         }
@@ -128,9 +123,8 @@ impl Pipeline {
     /// Tells the command hooks of each session that it ends (`SessionEnd`), all at the same time. JavaScript plugins are told
     /// in their processes.
     pub(crate) async fn end_sessions(&self) -> Vec<HookRecord> {
-        let point = hooks::point("runtime.dispose");
-        let bound = point.and_then(|point| Some((point, self.0.registry.bound(point.name)?)));
-        let (Some((point, bound)), Some(commands)) = (bound, &self.0.commands) else {
+        let point = HookPoint::RuntimeDispose;
+        let (Some(bound), Some(commands)) = (self.0.registry.bound(point), &self.0.commands) else {
             return Vec::new();
         };
         let bound: Vec<Bound> = bound
@@ -155,7 +149,7 @@ impl Pipeline {
 
     async fn one_after_another(
         &self,
-        (point, check): (&'static Point, Option<OutputCheck>),
+        (point, check): (HookPoint, Option<OutputCheck>),
         bound: &[Bound],
         items: Vec<HookPayload>,
         context: PipelineContext,
@@ -184,7 +178,7 @@ impl Pipeline {
     /// what went in; the records keep the order of the chain.
     async fn at_once(
         &self,
-        point: &'static Point,
+        point: HookPoint,
         bound: &[Bound],
         items: Vec<HookPayload>,
         context: PipelineContext,
@@ -209,8 +203,10 @@ fn untouched(mut items: Vec<HookPayload>) -> PipelineResult {
 }
 
 /// Whether no handler there can change or refuse anything.
-fn only_observes(point: &Point, bound: &[Bound]) -> bool {
-    point.patch.is_empty() && !point.block && !bound.iter().any(|bound| bound.fail_closed)
+fn only_observes(point: HookPoint, bound: &[Bound]) -> bool {
+    point.spec().patch.is_empty()
+        && !point.spec().block
+        && !bound.iter().any(|bound| bound.fail_closed)
 }
 
 fn handler(bound: &Bound) -> Handler {
@@ -227,7 +223,7 @@ fn handler(bound: &Bound) -> Handler {
 
 struct Drive<'a> {
     inner: &'a Arc<Inner>,
-    point: &'static Point,
+    point: HookPoint,
     /// Gone once the chain is over.
     chain: Option<Chain>,
     bound: &'a [Bound],
@@ -372,7 +368,7 @@ impl Drive<'_> {
 
     /// A `config` hook is called again, with the same, when its process has to be started again.
     fn keep(&self, handler: usize, result: &HookResult) {
-        if self.point.name != reconfigure::POINT || result.error.is_some() {
+        if self.point != reconfigure::POINT || result.error.is_some() {
             return;
         }
         let (Some(bound), Some(item)) = (self.bound.get(handler), self.items().first()) else {
@@ -428,7 +424,7 @@ impl Drive<'_> {
         let Some(head) = self.bound.get(first) else {
             return 0;
         };
-        if self.point.failure == hooks::Failure::ThrowBlocks || head.fail_closed {
+        if self.point.spec().failure == Failure::ThrowBlocks || head.fail_closed {
             return 1;
         }
         let alike = |handler: &&usize| {
@@ -447,7 +443,7 @@ impl Drive<'_> {
     }
 
     fn deadline(&self, bound: &Bound) -> Duration {
-        let class = || self.inner.settings.deadlines.of(self.point.deadline);
+        let class = || self.inner.settings.deadlines.of(self.point.spec().deadline);
         let deadline = bound.rules.hook_deadline.unwrap_or_else(class);
         bound
             .rules
@@ -509,8 +505,8 @@ impl Drive<'_> {
             let bound = self.bound.get(run.handler)?;
             let sent = self.sent.get(run.handler).copied().unwrap_or_default();
             let record = HookRecord {
-                point: self.point.name.to_owned(),
-                hook: self.point.hook.to_owned(),
+                point: self.point.name().to_owned(),
+                hook: self.point.hook().to_owned(),
                 plugin: PluginId(bound.id.clone()),
                 session: self.context.session.clone(),
                 turn: self.context.turn.clone(),

@@ -12,6 +12,7 @@ use futures_util::future::join_all;
 use outrigger_config::{PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup};
 use outrigger_kernel::breaker::Rules;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::hook::HookRecord;
@@ -312,7 +313,7 @@ impl Plugins {
     /// Tells the plugins of events, in order. Nothing waits for them; a process sees them before any later call, and one
     /// that is being started again sees them when it is there.
     pub fn events(&self, events: &[BusEvent]) {
-        for key in self.0.registry.groups_at("session.on_event") {
+        for key in self.0.registry.groups_at(HookPoint::SessionOnEvent) {
             if let Some(group) = self.0.processes.get(key) {
                 group.events(events);
             }
@@ -326,7 +327,11 @@ impl Plugins {
         let item = HookPayload::new(Value::Null, config);
         let mut result = self
             .pipeline()
-            .run("runtime.configure", vec![item], PipelineContext::default())
+            .run(
+                HookPoint::RuntimeConfigure,
+                vec![item],
+                PipelineContext::default(),
+            )
             .await;
         let output = result.outputs.pop().unwrap_or_default();
         // For hooks that a later generation brings; once, since this is done once.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outrigger_js::{HookCall, JsError, JsProcess, Sent};
-use outrigger_kernel::hooks;
+use outrigger_kernel::hooks::{HookPoint, pointer};
 use outrigger_protocol::hook::Change;
 use outrigger_protocol::rpc::{HandlerRef, HookResult, LoadedPlugin};
 use outrigger_protocol::turn::HookPayload;
@@ -18,7 +18,7 @@ use crate::error::PluginError;
 use crate::registry::Registry;
 
 /// Our name of the point.
-pub(crate) const POINT: &str = "runtime.configure";
+pub(crate) const POINT: HookPoint = HookPoint::RuntimeConfigure;
 /// Most places that are named.
 const NAMED: usize = 5;
 
@@ -118,7 +118,7 @@ pub(crate) struct Next {
 fn config_hooks(answer: &LoadedPlugin) -> Vec<(usize, String)> {
     let instances = answer.instances.iter().enumerate();
     let hooks = instances.flat_map(|(at, instance)| {
-        let is = |hook: &&String| hooks::by_hook(hook).is_some_and(|it| it.name == POINT);
+        let is = |hook: &&String| HookPoint::parse(hook) == Some(POINT);
         // Both spellings on one object are one handler.
         let hook = instance.hooks.iter().find(is);
         hook.map(|hook| (at, hook.clone()))
@@ -201,7 +201,7 @@ fn compared(first: &Configured, answer: &HookResult) -> Option<String> {
 }
 
 fn places(changes: &[Change]) -> BTreeMap<String, Option<&Value>> {
-    let place = |change: &'_ Change| hooks::pointer(&change.path);
+    let place = |change: &'_ Change| pointer(&change.path);
     changes
         .iter()
         .map(|change| (place(change), change.value.as_ref()))

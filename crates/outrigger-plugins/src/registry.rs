@@ -17,7 +17,7 @@ use std::sync::{
 
 use outrigger_config::settings::Isolation;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
-use outrigger_kernel::hooks::Rights;
+use outrigger_kernel::hooks::{HookPoint, Rights};
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
 use crate::critical;
@@ -446,8 +446,8 @@ impl Registry {
     }
 
     /// Who is called at a point, in the order in which they are called; `None` when nobody is.
-    pub(crate) fn bound(&self, point: &str) -> Option<Arc<[Bound]>> {
-        self.read().table.get(point).cloned()
+    pub(crate) fn bound(&self, point: HookPoint) -> Option<Arc<[Bound]>> {
+        self.read().table.get(point.name()).cloned()
     }
 
     /// Something that went wrong without stopping the plugin.
@@ -471,7 +471,7 @@ impl Registry {
     }
 
     /// The processes that have a handler at a point.
-    pub(crate) fn groups_at(&self, point: &str) -> Vec<u64> {
+    pub(crate) fn groups_at(&self, point: HookPoint) -> Vec<u64> {
         let mut groups: Vec<u64> = self
             .bound(point)
             .iter()

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use outrigger_kernel::guard;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::log::LogRecord;
@@ -34,11 +35,7 @@ const RUNS: usize = 5_000;
 struct Host(Option<Store>);
 
 impl ToolHost for Host {
-    fn hooks<'a>(
-        &'a self,
-        _point: &'static str,
-        payload: HookPayload,
-    ) -> BoxFuture<'a, HookVerdict> {
+    fn hooks<'a>(&'a self, _point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async {
             HookVerdict {
                 output: payload.output,
@@ -144,7 +141,7 @@ fn us(began: Instant) -> f64 {
 }
 
 fn guard_check() -> Vec<f64> {
-    let point = outrigger_kernel::hooks::point("tool.after_result").unwrap();
+    let point = HookPoint::ToolAfterResult;
     let mut output = json!({"title": "t", "output": "x".repeat(2_000), "status": "failed_verify",
         "metadata": {"isError": true, "truncated": false}});
     let mut times = Vec::new();

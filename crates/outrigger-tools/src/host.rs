@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::descriptor::{Capability, Constraints};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
@@ -152,8 +153,7 @@ pub struct Formatted {
 /// The session's side of one tool call; the agent implements it, one object per call.
 pub trait ToolHost: Send + Sync {
     /// Runs the chain of a hook point.
-    fn hooks<'a>(&'a self, point: &'static str, payload: HookPayload)
-    -> BoxFuture<'a, HookVerdict>;
+    fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict>;
     /// Puts a permission question. `Ok`: the decision for the record, `Err`: the refusal, for the model.
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>>;
     /// Hooks and permission questions are behind the call. Answers when it is written down that it runs with these

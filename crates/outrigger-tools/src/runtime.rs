@@ -11,6 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt as _;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::canonical::CanonicalCall;
@@ -302,7 +303,7 @@ impl ToolRuntime {
         let verdict = ctx
             .host
             .hooks(
-                "tool.before_call",
+                HookPoint::ToolBeforeCall,
                 HookPayload::new(identity(ctx), json!({"args": &*input})),
             )
             .await;

@@ -1,5 +1,6 @@
 //! A compaction in a turn: its plan from the store, and the payloads of the hooks of its request.
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
 use outrigger_protocol::compaction::{AutoCompact, CompactionPlan};
@@ -100,9 +101,9 @@ impl Inner {
         state: &Turn,
         compaction: &Compaction,
         planned: Option<&Planned>,
-        point: &str,
+        point: HookPoint,
     ) -> Result<HookPayload, AgentError> {
-        if point == "llm.before_messages" {
+        if point == HookPoint::LlmBeforeMessages {
             let head = planned.map(|planned| planned.head.iter().cloned().collect());
             return Ok(HookPayload::with_history(
                 json!({}),
@@ -110,7 +111,7 @@ impl Inner {
             ));
         }
         let user = state.user();
-        if point == "compaction.after_finish" {
+        if point == HookPoint::CompactionAfterFinish {
             let resolved = self.models.resolve(&user.model)?;
             let provider = resolved.provider_for_hooks(true);
             return Ok(HookPayload::new(
@@ -131,11 +132,11 @@ impl Inner {
             "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
         });
         Ok(match point {
-            "llm.before_system" => HookPayload::new(
+            HookPoint::LlmBeforeSystem => HookPayload::new(
                 json!({ "sessionID": session_id, "model": resolved.model }),
                 json!({ "system": [agent.prompt.unwrap_or_default()] }),
             ),
-            "llm.before_params" => HookPayload::new(
+            HookPoint::LlmBeforeParams => HookPayload::new(
                 about,
                 json!(tool_catalog::parameters(
                     &agent, &resolved, session_id, false

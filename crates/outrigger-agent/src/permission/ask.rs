@@ -6,6 +6,7 @@ mod startup;
 
 use std::sync::Arc;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::permission::evaluate_unclear;
 use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::access::hosts;
@@ -291,7 +292,7 @@ impl Inner {
         let payload = HookPayload::new(json!(request), json!({ "status": "ask" }));
         let result = self
             .run_hooks(
-                "tool.before_permission",
+                HookPoint::ToolBeforePermission,
                 vec![payload],
                 Some(&request.session_id),
                 None,

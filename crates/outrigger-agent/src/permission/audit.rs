@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outrigger_config::Loaded;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn};
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED, ToolAudit};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
@@ -145,10 +146,10 @@ pub(crate) fn notice(store: &Store, then: NoticeFn) -> NoticeFn {
 
 fn noticed(notice: &Notice) -> Vec<AuditRecord> {
     let record = |plugin: &str, decision: String, hook: Option<&str>, detail: Option<&str>| {
-        let hook = hook.and_then(outrigger_kernel::hooks::point);
+        let hook = hook.and_then(HookPoint::parse);
         AuditRecord {
             plugin_id: Some(PluginId(plugin.to_owned())),
-            hook_name: hook.map(|point| point.name.to_owned()),
+            hook_name: hook.map(|point| point.name().to_owned()),
             detail: detail.map(str::to_owned),
             errored: true,
             ..AuditRecord::new(AuditKind::LifeCycle, now(), decision)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use outrigger_bridge::{Call, Hands, Refusal};
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::event::Event;
@@ -116,7 +117,7 @@ impl Hands for Executor {
         Box::pin(self.run(call, cancel))
     }
 
-    fn tell(&self, point: &'static str, input: Value, output: Value) {
+    fn tell(&self, point: HookPoint, input: Value, output: Value) {
         let connection = input["connection"].as_u64().unwrap_or_default();
         let about = About::Connection(connection);
         self.inner.notify_hook(point, input, output, about);
@@ -170,14 +171,10 @@ fn elsewhere<T>() -> Result<T, ToolError> {
 }
 
 impl ToolHost for Host {
-    fn hooks<'a>(
-        &'a self,
-        point: &'static str,
-        payload: HookPayload,
-    ) -> BoxFuture<'a, HookVerdict> {
+    fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
             let mut output = payload.output;
-            if point == "execute.before_shell"
+            if point == HookPoint::ExecuteBeforeShell
                 && let Some(Value::Object(variables)) = output.get_mut("env")
             {
                 variables.extend(without_git_programs());

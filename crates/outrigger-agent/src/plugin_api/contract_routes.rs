@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::id::{CallId, SessionId};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_tools::Stage;
@@ -64,7 +65,7 @@ fn notify(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage
                 lock(bound).insert(key(), about.clone());
             }
             let whose = About::Session(call.session_id.clone());
-            inner.notify_hook("runtime.route.after_select", about, json!({}), whose);
+            inner.notify_hook(HookPoint::RuntimeRouteAfterSelect, about, json!({}), whose);
         }
         Stage::Ended { outcome } => {
             if let Some(mut about) = lock(bound).remove(&key())
@@ -72,7 +73,7 @@ fn notify(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage
             {
                 about["code"] = json!(outcome);
                 let whose = About::Session(call.session_id.clone());
-                inner.notify_hook("runtime.route.on_error", about, json!({}), whose);
+                inner.notify_hook(HookPoint::RuntimeRouteOnError, about, json!({}), whose);
             }
         }
         _ => {}

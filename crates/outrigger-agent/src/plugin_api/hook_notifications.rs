@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
@@ -68,7 +69,7 @@ impl Inner {
     /// Notifies plugins of a point, beside whatever happens next, and after what was to be notified about the same before.
     pub(crate) fn notify_hook(
         self: &Arc<Self>,
-        point: &'static str,
+        point: HookPoint,
         input: Value,
         output: Value,
         about: About,

@@ -1,5 +1,6 @@
 //! From a prompt to the beginning of its turn.
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::Object;
 use outrigger_protocol::compaction::AutoCompact;
@@ -89,7 +90,11 @@ impl Agent {
             stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
-            asks_before_stop: self.inner.plugins.pipeline().has("agent_end.before_stop"),
+            asks_before_stop: self
+                .inner
+                .plugins
+                .pipeline()
+                .has(HookPoint::AgentEndBeforeStop),
             unaskable: facts.unaskable,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
             compact: None,

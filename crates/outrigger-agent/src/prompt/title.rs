@@ -1,6 +1,7 @@
 //! Titles, made by the small model beside the turn.
 
 use futures_util::StreamExt as _;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, ModelRef, PartKind};
 use outrigger_protocol::model::{ChatMessage, Content, StreamEvent};
@@ -71,16 +72,20 @@ impl Inner {
         let prompt = agent.prompt.clone().unwrap_or_default();
         let system = json!({ "sessionID": session_id, "model": info });
         for (point, input, output) in [
-            ("llm.before_system", system, json!({ "system": [prompt] })),
             (
-                "llm.before_params",
+                HookPoint::LlmBeforeSystem,
+                system,
+                json!({ "system": [prompt] }),
+            ),
+            (
+                HookPoint::LlmBeforeParams,
                 about.clone(),
                 json!(tool_catalog::parameters(
                     &agent, &resolved, session_id, true
                 )),
             ),
             (
-                "llm.before_headers",
+                HookPoint::LlmBeforeHeaders,
                 about.clone(),
                 json!({ "headers": {} }),
             ),
@@ -150,7 +155,7 @@ impl Inner {
         let payload = HookPayload::new(json!({ "provider": provider }), json!({}));
         let result = self
             .run_hooks(
-                "runtime.route.small_model",
+                HookPoint::RuntimeRouteSmallModel,
                 vec![payload],
                 Some(session_id),
                 None,

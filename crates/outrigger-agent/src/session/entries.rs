@@ -1,5 +1,6 @@
 //! `session.after_append_entry` (C1): what a session has got, whoever stored it.
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::MessageInfo;
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::state::Inner;
 use crate::state::notifications::About;
 
-const POINT: &str = "session.after_append_entry";
+const POINT: HookPoint = HookPoint::SessionAfterAppendEntry;
 
 /// The user's messages are complete when they are stored, those of the model later.
 fn is_complete(info: &MessageInfo) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{IdMaker, MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts};
@@ -37,7 +38,7 @@ impl Agent {
         if let (Some(until), Some(fields)) = (until, about.as_object_mut()) {
             fields.insert("messageID".into(), json!(until));
         }
-        self.tell_before("session.before_fork", about).await;
+        self.tell_before(HookPoint::SessionBeforeFork, about).await;
         let mut messages = self.inner.store.messages(id)?;
         if let Some(end) = messages
             .iter()

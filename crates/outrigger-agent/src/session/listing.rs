@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::access::startup::RunsLater;
 use outrigger_permissions::access::{Operation, PathRules};
 use outrigger_protocol::message::ModelRef;
@@ -40,7 +41,13 @@ impl Agent {
         let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
         let items = own.iter().map(|spec| definition(spec, describe(spec)));
         let result = inner
-            .run_hooks("llm.tool_definition", items.collect(), None, None, None)
+            .run_hooks(
+                HookPoint::LlmToolDefinition,
+                items.collect(),
+                None,
+                None,
+                None,
+            )
             .await;
         let mut offers: Vec<ToolOffer> = mcp.iter().map(crate::tools::mcp::offer).collect();
         for (spec, output) in own.iter().zip(&result.outputs) {

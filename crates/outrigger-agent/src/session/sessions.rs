@@ -1,5 +1,6 @@
 //! Making, changing and listing sessions.
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Object;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
@@ -48,7 +49,8 @@ impl Agent {
     /// Those of the store.
     pub async fn create_session(&self, new: NewSession) -> Result<Session, AgentError> {
         let about = json!({ "parentID": new.parent, "title": new.title });
-        self.tell_before("session.before_create", about).await;
+        self.tell_before(HookPoint::SessionBeforeCreate, about)
+            .await;
         let at = now();
         let stamp = jiff::Timestamp::from_millisecond(i64::try_from(at).unwrap_or(0))
             .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
@@ -137,7 +139,7 @@ impl Agent {
     }
 
     /// Tells plugins of what is about to happen; they cannot change it.
-    pub(crate) async fn tell_before(&self, point: &'static str, input: Value) {
+    pub(crate) async fn tell_before(&self, point: HookPoint, input: Value) {
         if self.inner.plugins.pipeline().has(point) {
             let payload = HookPayload::new(input, json!({}));
             self.inner

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::message::{
@@ -264,7 +265,13 @@ impl Agent {
         );
         let result = self
             .inner
-            .run_hooks("execute.before_shell", vec![payload], Some(id), None, None)
+            .run_hooks(
+                HookPoint::ExecuteBeforeShell,
+                vec![payload],
+                Some(id),
+                None,
+                None,
+            )
             .await;
         if let Some(block) = result.block {
             return Err(block.message);

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Mutex;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_workspace::sync::lock;
@@ -65,7 +66,7 @@ impl fmt::Display for About {
 
 /// A point of which plugins are to be notified.
 pub(crate) struct Notification {
-    pub(crate) point: &'static str,
+    pub(crate) point: HookPoint,
     pub(crate) payload: HookPayload,
     pub(crate) about: About,
 }

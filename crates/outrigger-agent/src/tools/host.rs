@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::access::{Operation, hosts};
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
@@ -126,10 +127,10 @@ impl CallHost {
     }
 
     /// What plugins changed at a point in front of the call.
-    fn note_changes(&self, point: &str, records: &[HookRecord]) {
+    fn note_changes(&self, point: HookPoint, records: &[HookRecord]) {
         let what = match point {
-            "tool.before_call" => None,
-            "execute.before_shell" => Some("variables".to_owned()),
+            HookPoint::ToolBeforeCall => None,
+            HookPoint::ExecuteBeforeShell => Some("variables".to_owned()),
             _ => return,
         };
         let changed = records.iter();
@@ -139,9 +140,9 @@ impl CallHost {
     }
 
     /// What is asked at a point, with who caused it where that is not the user and the model alone.
-    fn with_causes(&self, point: &str, mut payload: HookPayload) -> HookPayload {
+    fn with_causes(&self, point: HookPoint, mut payload: HookPayload) -> HookPayload {
         let causes = self.causes();
-        if let (false, "tool.before_call", Value::Object(fields)) =
+        if let (false, HookPoint::ToolBeforeCall, Value::Object(fields)) =
             (causes.is_plain(), point, &mut payload.input)
         {
             fields.insert("provenance".to_owned(), serde_json::json!(causes));
@@ -239,17 +240,13 @@ impl Drop for CallHost {
 }
 
 impl ToolHost for CallHost {
-    fn hooks<'a>(
-        &'a self,
-        point: &'static str,
-        payload: HookPayload,
-    ) -> BoxFuture<'a, HookVerdict> {
+    fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
-            if point == "tool.after_result" {
+            if point == HookPoint::ToolAfterResult {
                 self.after_the_model().await;
             }
             // Nobody waits for plugins in a turn that was stopped.
-            if point == "tool.on_error" && self.cancel.is_cancelled() {
+            if point == HookPoint::ToolOnError && self.cancel.is_cancelled() {
                 let about = About::Turn(self.session_id.clone(), self.turn.clone());
                 let output = payload.output.clone();
                 self.inner.notify_hook(point, payload.input, output, about);
@@ -276,7 +273,7 @@ impl ToolHost for CallHost {
             }
             let output = result.outputs.into_iter().next();
             let insists = match (point, &output) {
-                ("tool.before_call", Some(output)) => {
+                (HookPoint::ToolBeforeCall, Some(output)) => {
                     let model = (!self.users).then_some(self.model.provider_id.as_str());
                     self.inner
                         .insistence(&self.call, model, &result.records, &fallback, output)
@@ -287,9 +284,10 @@ impl ToolHost for CallHost {
             let verdict = HookVerdict {
                 output: output.unwrap_or(fallback),
                 block: result.block,
-                insists: insists.is_some() || (point == "tool.before_call" && self.is_prompted()),
+                insists: insists.is_some()
+                    || (point == HookPoint::ToolBeforeCall && self.is_prompted()),
             };
-            if point == "tool.before_call" {
+            if point == HookPoint::ToolBeforeCall {
                 *lock(&self.insists) = insists;
             }
             verdict

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Object;
 use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_protocol::turn::HookPayload;
@@ -107,7 +108,13 @@ impl Agent {
         let payload = HookPayload::new(json!({ "cwd": cwd }), json!({ "env": {} }));
         let result = self
             .inner
-            .run_hooks("execute.before_shell", vec![payload], None, None, None)
+            .run_hooks(
+                HookPoint::ExecuteBeforeShell,
+                vec![payload],
+                None,
+                None,
+                None,
+            )
             .await;
         if let Some(block) = result.block {
             return Err(PtyError::Blocked(block.message));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outrigger_config::Origin;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::permission::{is_disabled, is_wanted};
 use outrigger_models::Resolved;
 use outrigger_permissions::agents::AgentInfo;
@@ -25,13 +26,13 @@ use crate::state::notifications::About;
 use crate::tools::mcp::is_mcp;
 
 /// Told of every handler that failed at another point.
-const HOOK_ERROR: &str = "hook.on_error";
+const HOOK_ERROR: HookPoint = HookPoint::HookOnError;
 
 impl Inner {
     /// Runs a chain and writes down what every handler did.
     pub(crate) async fn run_hooks(
         &self,
-        point: &'static str,
+        point: HookPoint,
         items: Vec<HookPayload>,
         session: Option<&SessionId>,
         turn: Option<&TurnId>,
@@ -69,7 +70,7 @@ impl Inner {
         turn: Option<&TurnId>,
         cancel: Option<CancelFlag>,
     ) -> Result<(), NamedError> {
-        const POINT: &str = "llm.before_request";
+        const POINT: HookPoint = HookPoint::LlmBeforeRequest;
         if !self.plugins.pipeline().has(POINT) {
             return Ok(());
         }
@@ -79,7 +80,7 @@ impl Inner {
             .await;
         match result.block {
             None => Ok(()),
-            Some(block) => Err(block.into_error(POINT)),
+            Some(block) => Err(block.into_error(POINT.name())),
         }
     }
 
@@ -200,7 +201,7 @@ impl Inner {
             .collect();
         let result = self
             .run_hooks(
-                "llm.tool_definition",
+                HookPoint::LlmToolDefinition,
                 items,
                 Some(session),
                 Some(turn),

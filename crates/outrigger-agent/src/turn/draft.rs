@@ -1,5 +1,6 @@
 //! A model request while it is made: what the hooks are shown of it, and what they leave.
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
 use outrigger_protocol::history::History;
@@ -45,7 +46,7 @@ impl Draft {
     /// Takes what a chain left. The output comes back from points whose result is not part of the request.
     pub(crate) fn take(
         &mut self,
-        point: &str,
+        point: HookPoint,
         mut output: Value,
         history: Option<History>,
     ) -> Option<Value> {
@@ -54,17 +55,17 @@ impl Draft {
             _ => Vec::new(),
         };
         match point {
-            "llm.before_messages" => {
+            HookPoint::LlmBeforeMessages => {
                 self.history = message_decode::history(&history.unwrap_or_default())
             }
-            "llm.before_system" => {
+            HookPoint::LlmBeforeSystem => {
                 let texts = list("system")
                     .into_iter()
                     .filter_map(|text| text.as_str().map(str::to_owned));
                 self.system = texts.filter(|text| !text.is_empty()).collect();
             }
-            "llm.before_params" => self.params = tool_catalog::read_parameters(&output),
-            "llm.before_headers" => {
+            HookPoint::LlmBeforeParams => self.params = tool_catalog::read_parameters(&output),
+            HookPoint::LlmBeforeHeaders => {
                 let pairs = output
                     .get("headers")
                     .and_then(Value::as_object)
@@ -85,7 +86,7 @@ impl Draft {
         inner: &Inner,
         session_id: &SessionId,
         state: &Turn,
-        point: &str,
+        point: HookPoint,
     ) -> Result<HookPayload, AgentError> {
         match state.compaction() {
             Some(compaction) => {
@@ -153,12 +154,12 @@ fn payload(
     inner: &Inner,
     session_id: &SessionId,
     state: &Turn,
-    point: &str,
+    point: HookPoint,
 ) -> Result<HookPayload, AgentError> {
     let begin = state.begin();
     let agent = inner.agents.get(&begin.agent).cloned().unwrap_or_default();
     Ok(match point {
-        "llm.before_messages" => {
+        HookPoint::LlmBeforeMessages => {
             let current = state.message().map(|m| m.id.clone());
             let mut history = inner.store.messages(session_id)?;
             history.retain(|m| Some(m.info.id()) != current.as_ref());
@@ -168,7 +169,7 @@ fn payload(
             let history = Active::of(history).into_messages();
             HookPayload::with_history(json!({}), history.into_iter().collect())
         }
-        "llm.before_system" => {
+        HookPoint::LlmBeforeSystem => {
             let resolved = inner.models.resolve(&begin.model)?;
             let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
             let own = inner.store.session(session_id)?.and_then(|s| s.permission);
@@ -187,13 +188,13 @@ fn payload(
                 json!({ "system": [text] }),
             )
         }
-        "llm.before_params" | "llm.before_headers" => {
+        HookPoint::LlmBeforeParams | HookPoint::LlmBeforeHeaders => {
             let resolved = inner.models.resolve(&begin.model)?;
             let input = json!({
                 "sessionID": session_id, "agent": begin.agent, "model": resolved.model,
                 "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(state.user().clone()),
             });
-            let output = if point == "llm.before_headers" {
+            let output = if point == HookPoint::LlmBeforeHeaders {
                 json!({ "headers": {} })
             } else {
                 json!(tool_catalog::parameters(

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use outrigger_kernel::turn::Effect;
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
@@ -13,7 +14,7 @@ use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
-use outrigger_protocol::turn::{Effect, Input, TurnOutcome};
+use outrigger_protocol::turn::{Input, TurnOutcome};
 use outrigger_tools::CancelFlag;
 use outrigger_workspace::file_changes::Changes;
 use tokio::sync::{mpsc, watch};

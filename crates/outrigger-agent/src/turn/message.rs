@@ -1,5 +1,6 @@
 //! What comes to the loop of a turn: reports of its effects, and requests of others.
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::model::ToolOffer;
@@ -19,7 +20,7 @@ pub(crate) enum Msg {
     /// A chain whose output the request is made from.
     Hooked {
         effect: EffectId,
-        point: &'static str,
+        point: HookPoint,
         result: outrigger_plugins::PipelineResult,
     },
     /// The tools of a step.

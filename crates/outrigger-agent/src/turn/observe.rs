@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::message::{AssistantMessage, MessageInfo};
-use outrigger_protocol::turn::{Begin, Effect, Input, ModelSignal, TurnOutcome};
+use outrigger_protocol::turn::{Begin, Input, ModelSignal, TurnOutcome};
 use serde_json::{Value, json};
 
 use crate::state::Inner;
 use crate::state::notifications::About;
 
-const COMPLETED: &str = "session.after_complete_message";
+const COMPLETED: HookPoint = HookPoint::SessionAfterCompleteMessage;
 
 /// Whom a turn's observations are about.
 pub(crate) struct Observer<'a> {
@@ -34,7 +36,7 @@ impl Observer<'_> {
             let about = json!({
                 "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "reason": reason, "usage": usage,
             });
-            self.tell("llm.after_response", about, json!({}));
+            self.tell(HookPoint::LlmAfterResponse, about, json!({}));
         }
     }
 
@@ -55,14 +57,14 @@ impl Observer<'_> {
                     event: Event::SessionError { error, .. },
                 } => {
                     let about = json!({ "sessionID": self.session_id, "error": error });
-                    self.tell("session.on_error", about, json!({}));
+                    self.tell(HookPoint::SessionOnError, about, json!({}));
                 }
                 Effect::PrepareTools { step, .. } => self.step_begins(*step),
                 Effect::Finish {
                     outcome: TurnOutcome::Failed { error },
                 } => {
                     self.tell(
-                        "run.on_error",
+                        HookPoint::RunOnError,
                         json!({ "sessionID": self.session_id, "error": error }),
                         json!({}),
                     );
@@ -79,12 +81,12 @@ impl Observer<'_> {
             if let Some(fields) = about.as_object_mut() {
                 fields.insert("messageID".into(), json!(self.user));
             }
-            self.tell("run.after_start", about, json!({}));
+            self.tell(HookPoint::RunAfterStart, about, json!({}));
         }
         if let Some(fields) = about.as_object_mut() {
             fields.insert("step".into(), json!(step));
         }
-        self.tell("execute.before_step", about, json!({}));
+        self.tell(HookPoint::ExecuteBeforeStep, about, json!({}));
     }
 
     /// The machine completes a message once, with every part of it in its final state (A4).
@@ -98,9 +100,9 @@ impl Observer<'_> {
             if let Some(fields) = about.as_object_mut() {
                 fields.insert("error".into(), json!(error));
             }
-            self.tell("execute.on_error", about, json!({}));
+            self.tell(HookPoint::ExecuteOnError, about, json!({}));
         }
-        self.tell("execute.after_step", step, json!({}));
+        self.tell(HookPoint::ExecuteAfterStep, step, json!({}));
         if !self.inner.plugins.pipeline().has(COMPLETED) {
             return;
         }
@@ -118,7 +120,7 @@ impl Observer<'_> {
         self.tell(COMPLETED, about, output);
     }
 
-    fn tell(&self, point: &'static str, input: Value, output: Value) {
+    fn tell(&self, point: HookPoint, input: Value, output: Value) {
         let about = About::Turn(self.session_id.clone(), self.turn.clone());
         self.inner.notify_hook(point, input, output, about);
     }

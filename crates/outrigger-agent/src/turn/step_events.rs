@@ -1,10 +1,11 @@
 //! The bus events of a step.
 
+use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::session::{Session, SessionModel};
-use outrigger_protocol::turn::{Effect, SessionPatch};
+use outrigger_protocol::turn::SessionPatch;
 use outrigger_workspace::file_changes::Changes;
 
 use crate::error::AgentError;

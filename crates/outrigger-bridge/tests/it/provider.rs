@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_bridge::Remote;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
@@ -25,11 +26,7 @@ use crate::support::*;
 struct Host;
 
 impl ToolHost for Host {
-    fn hooks<'a>(
-        &'a self,
-        _point: &'static str,
-        payload: HookPayload,
-    ) -> BoxFuture<'a, HookVerdict> {
+    fn hooks<'a>(&'a self, _point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async {
             HookVerdict {
                 output: payload.output,

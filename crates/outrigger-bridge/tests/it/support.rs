@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{SinkExt as _, StreamExt as _};
 use outrigger_bridge::{Bridge, Call, Commands, Gate, Hands, Options, Refusal};
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_tools::CancelFlag;
@@ -80,7 +81,7 @@ impl Hands for Noting {
             })
         })
     }
-    fn tell(&self, point: &'static str, input: Value, output: Value) {
+    fn tell(&self, point: HookPoint, input: Value, output: Value) {
         self.note(format!("{point} {input} {output}"));
     }
     fn audit(&self, record: AuditRecord) {

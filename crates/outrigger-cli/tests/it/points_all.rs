@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outrigger_kernel::hooks::{ALIASES, POINTS};
+use outrigger_kernel::hooks::{ALIASES, HookPoint};
 use serde_json::{Value, json};
 
 use crate::bridge::{Brain, bridge};
@@ -50,7 +50,7 @@ async fn every_point_fires_from_its_place() {
         "command": { "greet": { "template": "hi $ARGUMENTS" } },
     }));
     // All names on one object: none is passed over.
-    let points = POINTS.iter().map(|it| (it.hook, it.name));
+    let points = HookPoint::ALL.iter().map(|it| (it.hook(), it.name()));
     let aliases = ALIASES.iter().map(|(alias, _)| (*alias, *alias));
     let names: Vec<_> = points.chain(aliases).collect();
     world.plugin("all", &noting(&names));
@@ -73,7 +73,7 @@ async fn every_point_fires_from_its_place() {
     running.end();
 
     let seen: BTreeSet<String> = world.lines("points.log").into_iter().collect();
-    let all = POINTS.iter().map(|point| point.name);
+    let all = HookPoint::ALL.iter().map(|point| point.name());
     let all = all.chain(ALIASES.iter().map(|(alias, _)| *alias));
     let missing: Vec<&str> = all
         .filter(|name| !BROWSER_ONLY.contains(name) && !seen.contains(*name))

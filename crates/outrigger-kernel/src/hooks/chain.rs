@@ -15,8 +15,9 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
 use super::fold::{apply_to, pointer, take_history};
-use super::points::{Failure, Field, Kind, Phase, Point};
+use super::points::HookPoint;
 use super::rights::Rights;
+use super::spec::{Failure, Field, Kind, Phase};
 use crate::guard::{self, Kept, Rule};
 
 /// Said of a point where a handler has no right of its plugin's manifest.
@@ -35,7 +36,7 @@ pub struct Handler {
     pub priority: i32,
     /// Load order, which decides between equal priorities.
     pub order: u32,
-    /// Security-critical: a throw or timeout refuses (C5), where [`Point::fails_closed`]. Such a one may refuse by its
+    /// Security-critical: a throw or timeout refuses (C5), where [`HookPoint::fails_closed`]. Such a one may refuse by its
     /// answer, too.
     pub fail_closed: bool,
     /// What its plugin may do there.
@@ -122,7 +123,7 @@ impl core::fmt::Debug for OutputCheck {
 /// A chain under way.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    point: &'static Point,
+    point: HookPoint,
     handlers: Vec<Handler>,
     items: Vec<HookPayload>,
     /// How many handlers have ended.
@@ -140,7 +141,7 @@ impl Chain {
     /// nothing changes what they let pass; then priority descending, then load order, then the plugin's own order of exports
     /// (A6, C4).
     #[must_use]
-    pub fn new(point: &'static Point, mut handlers: Vec<Handler>, items: Vec<HookPayload>) -> Self {
+    pub fn new(point: HookPoint, mut handlers: Vec<Handler>, items: Vec<HookPayload>) -> Self {
         handlers.sort_by(|a, b| {
             a.fail_closed
                 .cmp(&b.fail_closed)
@@ -179,7 +180,7 @@ impl Chain {
 
     /// The point.
     #[must_use]
-    pub fn point(&self) -> &'static Point {
+    pub fn point(&self) -> HookPoint {
         self.point
     }
 
@@ -261,7 +262,7 @@ impl Chain {
         };
         let fail_closed = *fail_closed && self.point.fails_closed();
         let rights = *rights;
-        let may_block = fail_closed || (self.point.block && rights.block);
+        let may_block = fail_closed || (self.point.spec().block && rights.block);
         self.reached += 1;
         let label = outcome.label();
         let mut run = HandlerRun {
@@ -286,16 +287,16 @@ impl Chain {
             HandlerOutcome::Blocked(block) => {
                 run.decision = Decision::Refused;
                 run.refused = Some(Rule::Rights);
-                let why = match self.point.block {
-                    true => format!("{}, which {UNNAMED}, was to be refused", self.point.name),
-                    false => format!("{} does not allow a refusal", self.point.name),
+                let why = match self.point.spec().block {
+                    true => format!("{}, which {UNNAMED}, was to be refused", self.point),
+                    false => format!("{} does not allow a refusal", self.point),
                 };
                 run.message = Some(format!("{why}: {}", block.told()));
             }
             HandlerOutcome::Threw { message } => {
                 let code = if fail_closed {
                     "hook.failed_closed"
-                } else if self.point.failure == Failure::ThrowBlocks && may_block {
+                } else if self.point.spec().failure == Failure::ThrowBlocks && may_block {
                     "hook.threw"
                 } else {
                     ""
@@ -369,10 +370,10 @@ impl Chain {
     ) {
         let mut refused = Vec::new();
         let changes = rearranged.is_some() || answers.iter().any(|it| !it.is_empty());
-        if changes && !rights.patch && !self.point.patch.is_empty() {
+        if changes && !rights.patch && !self.point.spec().patch.is_empty() {
             run.decision = Decision::Refused;
             run.refused = Some(Rule::Rights);
-            let name = self.point.name;
+            let name = self.point;
             run.message = Some(match rights.missing {
                 Some(grant) => format!(
                     "{name} was to be changed, and the plugin may not (`{grant} = true` for it under [plugins.NAME] in your own outrigger.toml grants that)"
@@ -386,7 +387,7 @@ impl Chain {
             rearranged = None;
             refused.push((
                 Rule::Rights,
-                format!("/{MESSAGES} may not be changed at {}", self.point.name),
+                format!("/{MESSAGES} may not be changed at {}", self.point),
             ));
         }
         let many = self.items.len() > 1;
@@ -409,7 +410,7 @@ impl Chain {
             for change in &changes {
                 let place = pointer(&change.path);
                 if let Some(place) = forbidden(self.point, &item.output, change) {
-                    let message = format!("{place} may not be changed at {}", self.point.name);
+                    let message = format!("{place} may not be changed at {}", self.point);
                     refused.push((Rule::Rights, message));
                 } else if let Err(why) = apply_to(item, change) {
                     refused.push((Rule::Shape, why.to_string()));
@@ -427,7 +428,7 @@ impl Chain {
                 let fields = || before.get(key) != item.output.get(key);
                 (replaced && key == MESSAGES) || fields()
             };
-            let wrong = broken_field(self.point.patch, touched, &item.output);
+            let wrong = broken_field(self.point.spec().patch, touched, &item.output);
             if let Some(wrong) = wrong.or_else(|| fits(&item.output)) {
                 refused.push((Rule::Shape, wrong));
                 (item.output, item.history) = (before, messages);
@@ -458,13 +459,14 @@ impl Chain {
 }
 
 /// Whether a field of the output may be changed.
-fn open(point: &Point, name: &str) -> bool {
-    let mut fields = point.patch.iter();
-    point.phase != Phase::Observe && fields.any(|field| field.key == name || field.key == "*")
+fn open(point: HookPoint, name: &str) -> bool {
+    let mut fields = point.spec().patch.iter();
+    point.spec().phase != Phase::Observe
+        && fields.any(|field| field.key == name || field.key == "*")
 }
 
 /// The place that a change touches and may not, if there is one.
-fn forbidden(point: &Point, output: &Value, change: &Change) -> Option<String> {
+fn forbidden(point: HookPoint, output: &Value, change: &Change) -> Option<String> {
     let open = |name: &str| open(point, name);
     match change.path.first() {
         Some(Key::Name(name)) if open(name) => None,

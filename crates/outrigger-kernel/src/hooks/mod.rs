@@ -2,13 +2,12 @@
 
 mod chain;
 mod fold;
-mod points;
+pub mod points;
 mod rights;
+mod spec;
 
 pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next, OutputCheck};
 pub use fold::{ApplyError, apply, apply_to, pointer};
-pub use points::{
-    ALIASES, Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_hook, canonical_hook,
-    is_alias, point,
-};
+pub use points::{ALIASES, HookPoint, is_alias};
 pub use rights::Rights;
+pub use spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};

@@ -1,6 +1,7 @@
 //! What a plugin may do at a point, within what the point allows (C3).
 
-use super::points::{Phase, Point};
+use super::points::HookPoint;
+use super::spec::Phase;
 
 /// What a handler may do besides looking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +16,15 @@ pub struct Rights {
 
 /// C3's list for plugins with a manifest, as the points of today: the chains that make a request are views of
 /// `llm.before_request`. What it lets be blocked is for policy plugins only, and those name it in their manifest.
-const PATCHED: &[&str] = &[
-    "llm.tool_definition",
-    "llm.before_messages",
-    "llm.before_system",
-    "llm.before_params",
-    "llm.before_headers",
-    "llm.before_request",
-    "tool.after_result",
-    "execute.after_step",
+const PATCHED: &[HookPoint] = &[
+    HookPoint::LlmToolDefinition,
+    HookPoint::LlmBeforeMessages,
+    HookPoint::LlmBeforeSystem,
+    HookPoint::LlmBeforeParams,
+    HookPoint::LlmBeforeHeaders,
+    HookPoint::LlmBeforeRequest,
+    HookPoint::ToolAfterResult,
+    HookPoint::ExecuteAfterStep,
 ];
 
 impl Rights {
@@ -36,9 +37,9 @@ impl Rights {
 
     /// Of a plugin whose manifest names no hooks. In the error phase everybody may add context (C4).
     #[must_use]
-    pub fn unnamed(point: &Point) -> Self {
+    pub fn unnamed(point: HookPoint) -> Self {
         Self {
-            patch: PATCHED.contains(&point.name) || point.phase == Phase::Error,
+            patch: PATCHED.contains(&point) || point.spec().phase == Phase::Error,
             block: false,
             missing: None,
         }

@@ -8,6 +8,8 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::effect::Effect;
+use crate::hooks::HookPoint;
 use outrigger_protocol::compaction::{CompactRequest, CompactionPlan, Replay};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{
@@ -15,7 +17,7 @@ use outrigger_protocol::message::{
     UserMessage,
 };
 use outrigger_protocol::session::SessionStatus;
-use outrigger_protocol::turn::{Effect, EffectId, HookPayload, SessionPatch};
+use outrigger_protocol::turn::{EffectId, HookPayload, SessionPatch};
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
@@ -322,7 +324,7 @@ impl Turn {
             return;
         }
         if hooked {
-            self.hooks("llm.before_messages", None, out);
+            self.hooks(HookPoint::LlmBeforeMessages, None, out);
         } else {
             // What the user says stands where hooks say more.
             let (mut about, mut context) = (
@@ -334,7 +336,7 @@ impl Turn {
                 fields.insert("instructions".to_string(), json!(text));
             }
             let payload = HookPayload::new(about, json!({ "context": context }));
-            self.hooks("compaction.before_start", Some(payload), out);
+            self.hooks(HookPoint::CompactionBeforeStart, Some(payload), out);
         }
     }
 
@@ -468,7 +470,7 @@ impl Turn {
                 self.replay(at, *replay, out);
                 self.compaction_done(at, true, out);
             }
-            None if compacting.auto => self.hooks("compaction.after_finish", None, out),
+            None if compacting.auto => self.hooks(HookPoint::CompactionAfterFinish, None, out),
             _ => self.compaction_done(at, false, out),
         }
     }

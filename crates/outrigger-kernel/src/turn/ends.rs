@@ -1,5 +1,7 @@
 //! How a step and a turn end.
 
+use super::effect::Effect;
+use crate::hooks::HookPoint;
 use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
@@ -8,7 +10,7 @@ use outrigger_protocol::message::{
 };
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
-use outrigger_protocol::turn::{Effect, SessionPatch, TurnOutcome};
+use outrigger_protocol::turn::{SessionPatch, TurnOutcome};
 
 use super::Turn;
 
@@ -72,7 +74,7 @@ impl Turn {
     /// Nothing is left to be done, unless a handler knows of something.
     pub(super) fn stop(&mut self, at: Millis, out: &mut Vec<Effect>) {
         if self.begin.asks_before_stop {
-            self.hooks("agent_end.before_stop", None, out);
+            self.hooks(HookPoint::AgentEndBeforeStop, None, out);
         } else {
             self.end(at, out);
         }

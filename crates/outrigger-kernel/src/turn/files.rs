@@ -7,11 +7,12 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::effect::Effect;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::PartId;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::tool::ToolCall;
-use outrigger_protocol::turn::{Effect, EffectId};
+use outrigger_protocol::turn::EffectId;
 use serde_json::{Value, json};
 
 use super::{Open, Turn};

@@ -3,10 +3,11 @@
 
 use alloc::vec::Vec;
 
+use super::effect::Effect;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::{CallId, MessageId};
 use outrigger_protocol::message::PartKind;
-use outrigger_protocol::turn::{Begin, Effect};
+use outrigger_protocol::turn::Begin;
 
 use super::Turn;
 

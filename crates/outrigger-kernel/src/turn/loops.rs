@@ -6,11 +6,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::effect::Effect;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::PartId;
 use outrigger_protocol::message::{NamedError, PartKind, ToolState};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{Effect, EffectId};
+use outrigger_protocol::turn::EffectId;
 
 use super::{Open, Turn};
 use crate::digest::fnv1a;

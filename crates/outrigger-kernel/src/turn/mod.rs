@@ -9,6 +9,7 @@
 
 mod answer;
 pub mod compact;
+mod effect;
 mod ends;
 mod files;
 mod join;
@@ -20,6 +21,7 @@ mod resume;
 mod subtask;
 mod tools;
 
+pub use effect::Effect;
 pub use resume::INTERRUPTED;
 
 use alloc::boxed::Box;
@@ -40,15 +42,17 @@ use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{
-    Begin, CommandCall, Effect, EffectId, HookPayload, Input, KnownTool, SessionPatch,
+    Begin, CommandCall, EffectId, HookPayload, Input, KnownTool, SessionPatch,
 };
 use serde_json::{Value, json};
+
+use crate::hooks::HookPoint;
 
 /// An effect that has been asked for and has not reported yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Open {
-    /// A chain at the named point.
-    Hooks(&'static str),
+    /// A chain at that point.
+    Hooks(HookPoint),
     /// The text of a part is with the hooks.
     Text(PartId),
     /// The list of tools.
@@ -267,11 +271,11 @@ impl Turn {
         id
     }
 
-    fn hooks(&mut self, point: &'static str, payload: Option<HookPayload>, out: &mut Vec<Effect>) {
+    fn hooks(&mut self, point: HookPoint, payload: Option<HookPayload>, out: &mut Vec<Effect>) {
         let effect = self.open(Open::Hooks(point));
         out.push(Effect::Hooks {
             effect,
-            point: point.to_string(),
+            point,
             payload,
         });
     }
@@ -353,12 +357,12 @@ impl Turn {
     fn after_hooks(
         &mut self,
         at: Millis,
-        point: &'static str,
+        point: HookPoint,
         output: Option<Value>,
         out: &mut Vec<Effect>,
     ) {
         match point {
-            "run.before_command" => {
+            HookPoint::RunBeforeCommand => {
                 let drafts = output
                     .as_ref()
                     .and_then(|o| o.get("parts"))
@@ -366,14 +370,14 @@ impl Turn {
                     .unwrap_or_else(|| self.begin.parts.clone());
                 self.offer_user_message(drafts, out);
             }
-            "run.before_start" => self.store_user_message(at, output, out),
-            "compaction.before_start" => {
+            HookPoint::RunBeforeStart => self.store_user_message(at, output, out),
+            HookPoint::CompactionBeforeStart => {
                 self.take_compaction_hooks(output.as_ref());
-                self.hooks("llm.before_messages", None, out);
+                self.hooks(HookPoint::LlmBeforeMessages, None, out);
             }
-            "agent_end.before_stop" => self.after_before_stop(at, out),
-            "compaction.after_finish" => self.after_compaction(at, output.as_ref(), out),
-            "llm.before_messages" => {
+            HookPoint::AgentEndBeforeStop => self.after_before_stop(at, out),
+            HookPoint::CompactionAfterFinish => self.after_compaction(at, output.as_ref(), out),
+            HookPoint::LlmBeforeMessages => {
                 if self.compacting.is_some() {
                     self.open_summary(at, out);
                 } else if self.step == 1 {
@@ -387,11 +391,11 @@ impl Turn {
                     out.push(self.publish_user());
                 }
                 out.push(self.status(SessionStatus::Busy));
-                self.hooks("llm.before_system", None, out);
+                self.hooks(HookPoint::LlmBeforeSystem, None, out);
             }
-            "llm.before_system" => self.hooks("llm.before_params", None, out),
-            "llm.before_params" => self.hooks("llm.before_headers", None, out),
-            "llm.before_headers" => {
+            HookPoint::LlmBeforeSystem => self.hooks(HookPoint::LlmBeforeParams, None, out),
+            HookPoint::LlmBeforeParams => self.hooks(HookPoint::LlmBeforeHeaders, None, out),
+            HookPoint::LlmBeforeHeaders => {
                 let effect = self.open(Open::Model);
                 let message_id = self.message_id();
                 out.push(Effect::CallModel {
@@ -429,7 +433,7 @@ impl Turn {
                     self.open.remove(&effect);
                     self.tools = tools;
                     if !self.stopping() {
-                        self.hooks("llm.before_messages", None, out);
+                        self.hooks(HookPoint::LlmBeforeMessages, None, out);
                     }
                 }
             }
@@ -505,15 +509,15 @@ impl Turn {
                 let point = *point;
                 self.open.remove(&effect);
                 if let Some(block) = block {
-                    let error = block.into_error(point);
+                    let error = block.into_error(point.name());
                     match point {
-                        "compaction.before_start" if !self.stopping() => {
+                        HookPoint::CompactionBeforeStart if !self.stopping() => {
                             self.compaction_blocked(at, error, out);
                         }
                         // Final: nothing repeats a refused request (C2).
                         _ => self.failed = Some(error),
                     }
-                } else if !self.stopping() || point == "run.before_start" {
+                } else if !self.stopping() || point == HookPoint::RunBeforeStart {
                     // What the user typed is kept, even when the turn is cancelled before it begins.
                     self.after_hooks(at, point, output, out);
                 }
@@ -525,7 +529,7 @@ impl Turn {
                     // Only a security-critical handler that failed can refuse here (C5): nobody has looked at the text, so
                     // it is not stored.
                     self.failed
-                        .get_or_insert_with(|| block.into_error("llm.after_text"));
+                        .get_or_insert_with(|| block.into_error(HookPoint::LlmAfterText.name()));
                     if !self.open.is_empty() {
                         out.push(Effect::Abort);
                     }

@@ -2,9 +2,10 @@
 
 use alloc::vec::Vec;
 
+use super::effect::Effect;
 use outrigger_protocol::Millis;
 use outrigger_protocol::message::PartKind;
-use outrigger_protocol::turn::{Effect, EffectId, ModelSignal};
+use outrigger_protocol::turn::{EffectId, ModelSignal};
 
 use super::{Open, Turn};
 

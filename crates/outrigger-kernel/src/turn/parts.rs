@@ -4,11 +4,13 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::effect::Effect;
+use crate::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::PartId;
 use outrigger_protocol::message::{Part, PartKind, PartTime, ReasoningPart, TextPart, ToolState};
-use outrigger_protocol::turn::{Effect, HookPayload};
+use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
 use super::{Open, OpenBlock, Turn};
@@ -102,7 +104,7 @@ impl Turn {
         );
         out.push(Effect::Hooks {
             effect,
-            point: "llm.after_text".to_string(),
+            point: HookPoint::LlmAfterText,
             payload: Some(payload),
         });
     }

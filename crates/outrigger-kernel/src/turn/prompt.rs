@@ -3,9 +3,11 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use super::effect::Effect;
+use crate::hooks::HookPoint;
 use outrigger_protocol::message::{MessageInfo, Part, PartKind, UserMessage};
 use outrigger_protocol::session::{PartInput, SessionStatus};
-use outrigger_protocol::turn::{Effect, HookPayload, SessionPatch, TurnOutcome};
+use outrigger_protocol::turn::{HookPayload, SessionPatch, TurnOutcome};
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
@@ -24,7 +26,7 @@ impl Turn {
                 json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
                 json!({ "parts": self.begin.parts }),
             );
-            self.hooks("run.before_command", Some(payload), out);
+            self.hooks(HookPoint::RunBeforeCommand, Some(payload), out);
         } else {
             self.offer_user_message(self.begin.parts.clone(), out);
         }
@@ -53,7 +55,7 @@ impl Turn {
             json!({ "message": MessageInfo::User(self.user.clone()), "parts": parts }),
         );
         self.offered = parts;
-        self.hooks("run.before_start", Some(payload), out);
+        self.hooks(HookPoint::RunBeforeStart, Some(payload), out);
     }
 
     pub(super) fn store_user_message(

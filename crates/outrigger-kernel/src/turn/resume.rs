@@ -10,12 +10,14 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use super::effect::Effect;
+use crate::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{PartKind, ToolPart, ToolState};
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{Effect, EffectId};
+use outrigger_protocol::turn::EffectId;
 
 use serde_json::Value;
 
@@ -35,12 +37,17 @@ impl Turn {
             .collect();
         for (effect, what) in open {
             match what {
-                Open::Hooks(point) if point.starts_with("llm.before_") => {
+                Open::Hooks(
+                    HookPoint::LlmBeforeMessages
+                    | HookPoint::LlmBeforeSystem
+                    | HookPoint::LlmBeforeParams
+                    | HookPoint::LlmBeforeHeaders,
+                ) => {
                     self.open.remove(&effect);
                     self.ask_again(out);
                 }
                 // What it summarises was in the memory of the process that is gone.
-                Open::Hooks("compaction.before_start") => {
+                Open::Hooks(HookPoint::CompactionBeforeStart) => {
                     self.open.remove(&effect);
                     self.take_compaction_hooks(None);
                     self.ask_again(out);

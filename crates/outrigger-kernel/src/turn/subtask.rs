@@ -5,13 +5,14 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::effect::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{
     AssistantMessage, MessageInfo, MessageTime, ModelRef, Part, PartKind, PartTime, TextPart,
     ToolPart, ToolState, UserMessage,
 };
 use outrigger_protocol::tool::ToolCall;
-use outrigger_protocol::turn::{Effect, EffectId};
+use outrigger_protocol::turn::EffectId;
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 

@@ -4,12 +4,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::effect::Effect;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::CallId;
 use outrigger_protocol::message::{PartKind, PartTime, ToolPart, ToolState};
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{Effect, EffectId};
+use outrigger_protocol::turn::EffectId;
 use serde_json::{Value, json};
 
 use super::{OpenCall, Turn};

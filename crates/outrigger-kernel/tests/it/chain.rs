@@ -1,13 +1,13 @@
 //! How failures, refusals and outcomes out of turn fold (C2, C5).
 
-use outrigger_kernel::hooks::{Chain, Folded, Handler, Next, POINTS, Point, Rights, point};
+use outrigger_kernel::hooks::{Chain, Folded, Handler, HookPoint, Next, Rights};
 use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-pub(crate) fn at(name: &str) -> &'static Point {
-    point(name).unwrap()
+pub(crate) fn at(name: &str) -> HookPoint {
+    HookPoint::parse(name).unwrap()
 }
 
 pub(crate) fn handler(n: u32, process: u64) -> Handler {
@@ -325,9 +325,9 @@ fn neighbours_in_one_process_are_one_call_and_asking_again_changes_nothing() {
 
 #[test]
 fn a_chain_without_handlers_gives_back_what_came_in() {
-    for point in POINTS {
+    for point in HookPoint::ALL {
         let chain = Chain::new(
-            point,
+            *point,
             vec![],
             vec![payload(json!({"x": 1})), payload(json!([]))],
         );

@@ -1,10 +1,11 @@
 //! Compaction in the turn machine: when it begins, in which order, and how it ends.
 
 use insta::assert_snapshot;
+use outrigger_kernel::turn::Effect;
 use outrigger_protocol::compaction::{AutoCompact, CompactRequest, CompactionPlan, Replay};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{MessageInfo, ModelRef, NamedError, PartKind};
-use outrigger_protocol::turn::{Begin, Effect, Input, ModelSignal};
+use outrigger_protocol::turn::{Begin, Input, ModelSignal};
 use serde_json::{Value, json};
 
 use crate::drive::{Drive, begin, text_input};
@@ -679,7 +680,9 @@ fn a_killed_compaction_is_made_again_in_the_same_message() {
         .effects
         .iter()
         .filter_map(|effect| match effect {
-            Effect::Hooks { point, .. } if point.starts_with("compaction.") => Some(point.as_str()),
+            Effect::Hooks { point, .. } if point.name().starts_with("compaction.") => {
+                Some(point.name())
+            }
             _ => None,
         })
         .collect();

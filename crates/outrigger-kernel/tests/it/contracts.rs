@@ -1,6 +1,6 @@
 //! Behaviour contracts (C14), layer unit. docs/contracts.md has the mapping.
 
-use outrigger_kernel::hooks::{Chain, Failure, Next, POINTS, Phase};
+use outrigger_kernel::hooks::{Chain, Failure, HookPoint, Next, Phase};
 use outrigger_protocol::hook::{Block, Decision, HandlerOutcome};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::chain::{at, change, folded, handler, payload};
 /// changes the next is given; a refusal ends the chain where the point has one; every run is told, in order.
 #[test]
 fn bhv_agent_hook_lifecycle() {
-    for point in POINTS {
+    for point in HookPoint::ALL.iter().copied() {
         let handlers = [(0, 0), (1, 5), (2, 5), (3, -1)].map(|(n, priority)| {
             let mut handler = handler(n, u64::from(n));
             handler.priority = priority;
@@ -26,14 +26,14 @@ fn bhv_agent_hook_lifecycle() {
                 chain.feed(index, HandlerOutcome::TimedOut { ms: 1 }, 1.0);
             }
         }
-        assert_eq!(called, ["p1", "p2", "p0", "p3"], "{}", point.name);
+        assert_eq!(called, ["p1", "p2", "p0", "p3"], "{}", point.name());
         let end = folded(&chain);
         assert!(
             end.runs
                 .iter()
                 .all(|run| run.decision == Decision::Continue),
             "{}",
-            point.name
+            point.name()
         );
         assert_eq!(
             end.runs.iter().map(|run| run.handler).collect::<Vec<_>>(),
@@ -49,14 +49,18 @@ fn bhv_agent_hook_lifecycle() {
         chain.feed(0, HandlerOutcome::Blocked(block), 1.0);
         assert_eq!(
             matches!(chain.next(), Next::Done(_)),
-            point.block,
+            point.spec().block,
             "{}",
-            point.name
+            point.name()
         );
         // In the error phase nothing is swallowed: context may be added, and neither a change nor a refusal is open.
-        if point.phase == Phase::Error {
-            let adds = point.patch.iter().all(|field| field.key == "context");
-            assert!(adds && !point.block, "{}", point.name);
+        if point.spec().phase == Phase::Error {
+            let adds = point
+                .spec()
+                .patch
+                .iter()
+                .all(|field| field.key == "context");
+            assert!(adds && !point.spec().block, "{}", point.name());
         }
     }
     let mut chain = Chain::new(
@@ -99,7 +103,7 @@ fn bhv_plugin_failure_isolation() {
             reason: "breaker".into(),
         },
     ];
-    for point in POINTS {
+    for point in HookPoint::ALL.iter().copied() {
         for failure in &failures {
             let start = json!({"kept": true});
             let mut chain = Chain::new(
@@ -109,26 +113,26 @@ fn bhv_plugin_failure_isolation() {
             );
             chain.feed(0, failure.clone(), 1.0);
             let throw = matches!(failure, HandlerOutcome::Threw { .. });
-            if throw && point.failure == Failure::ThrowBlocks {
+            if throw && point.spec().failure == Failure::ThrowBlocks {
                 assert_eq!(
                     folded(&chain).block.map(|block| block.code),
                     Some("hook.threw".into()),
                     "{}",
-                    point.name
+                    point.name()
                 );
                 continue;
             }
             let Next::Call(call) = chain.next() else {
-                panic!("{} {failure:?}: the chain is over", point.name)
+                panic!("{} {failure:?}: the chain is over", point.name())
             };
-            assert_eq!(call.items[0].output, start, "{} {failure:?}", point.name);
+            assert_eq!(call.items[0].output, start, "{} {failure:?}", point.name());
             chain.feed(1, HandlerOutcome::unchanged(), 1.0);
             let end = folded(&chain);
             assert_eq!(
                 (end.block, &end.outputs[0]),
                 (None, &start),
                 "{} {failure:?}",
-                point.name
+                point.name()
             );
 
             let mut critical = handler(0, 1);
@@ -142,7 +146,7 @@ fn bhv_plugin_failure_isolation() {
                 code.as_deref(),
                 point.fails_closed().then_some("hook.failed_closed"),
                 "{} {failure:?}",
-                point.name
+                point.name()
             );
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use outrigger_kernel::turn::Effect;
 use outrigger_kernel::turn::{Turn, step};
 use outrigger_protocol::compaction::CompactionPlan;
 use outrigger_protocol::hook::Block;
@@ -11,7 +12,7 @@ use outrigger_protocol::message::{
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::PartInput;
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput};
-use outrigger_protocol::turn::{Begin, Effect, EffectId, Input, KnownTool, ModelSignal};
+use outrigger_protocol::turn::{Begin, EffectId, Input, KnownTool, ModelSignal};
 use serde_json::{Value, json};
 
 use crate::lines::{input_line, line};
@@ -261,7 +262,7 @@ impl Drive {
     /// The chain that is waited for is at this point.
     pub(crate) fn prepare_until(&mut self, point: &str) {
         let at_point =
-            |effect: &Effect| matches!(effect, Effect::Hooks { point: p, .. } if p == point);
+            |effect: &Effect| matches!(effect, Effect::Hooks { point: p, .. } if p.name() == point);
         while self.find(at_point).is_none() && (self.hook() || self.tools()) {}
         assert!(self.find(at_point).is_some(), "{point} is never reached");
     }

@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
-use outrigger_kernel::hooks::point;
+use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{MessageInfo, PartKind};
 use outrigger_protocol::tool::ToolOutcome;
-use outrigger_protocol::turn::{Begin, CommandCall, Effect, Input, ModelSignal};
+use outrigger_protocol::turn::{Begin, CommandCall, Input, ModelSignal};
 use serde_json::{Value, json};
 
 use crate::drive::{Drive, begin};
@@ -116,7 +116,7 @@ fn ours(effect: &Effect) -> Vec<String> {
         }
         Effect::PatchSession { .. } => vec!["session.updated".into()],
         Effect::Hooks { point: name, .. } => {
-            vec![format!("hook {}", point(name).unwrap().hook)]
+            vec![format!("hook {}", name.hook())]
         }
         Effect::PrepareTools { .. } => vec!["hook tool.definition".into()],
         Effect::Publish { event } => vec![match event {

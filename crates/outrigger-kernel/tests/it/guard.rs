@@ -1,6 +1,6 @@
 //! What a handler may change where (C3): anything else is refused, recorded, and has no effect.
 
-use outrigger_kernel::hooks::{Chain, POINTS, Phase};
+use outrigger_kernel::hooks::{Chain, HookPoint, Phase};
 use outrigger_protocol::hook::{Change, Decision, HandlerOutcome};
 use serde_json::{Value, json};
 
@@ -392,19 +392,24 @@ fn items_of_a_batch_are_guarded_one_by_one() {
 /// The table of points itself: what observes opens nothing, and every open field can be told apart.
 #[test]
 fn the_table_of_points_is_sound() {
-    for point in POINTS {
-        if point.phase == Phase::Observe {
-            assert!(point.patch.is_empty() && !point.block, "{}", point.name);
+    for point in HookPoint::ALL.iter().copied() {
+        if point.spec().phase == Phase::Observe {
+            assert!(
+                point.spec().patch.is_empty() && !point.spec().block,
+                "{}",
+                point.name()
+            );
         }
-        for (i, field) in point.patch.iter().enumerate() {
+        for (i, field) in point.spec().patch.iter().enumerate() {
             assert!(
                 point
+                    .spec()
                     .patch
                     .iter()
                     .skip(i + 1)
                     .all(|other| other.key != field.key),
                 "{}",
-                point.name
+                point.name()
             );
         }
     }

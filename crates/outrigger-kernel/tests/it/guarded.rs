@@ -3,7 +3,7 @@
 
 use outrigger_kernel::guard::{PLACES, Place, Rule, runs_other_code};
 use outrigger_kernel::hooks::{
-    Chain, Deadline, Failure, Field, Handler, Kind, POINTS, Phase, Point, Rights,
+    Chain, Deadline, Failure, Field, Handler, HookPoint, Kind, Phase, PointSpec, Rights,
 };
 use outrigger_protocol::history::{History, HistoryMessage};
 use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
@@ -50,8 +50,8 @@ fn of_another_kind(kind: Kind) -> Option<Value> {
 }
 
 /// An output of the point with every field that may be changed, and one that may not.
-fn output(point: &Point) -> Value {
-    let named = point.patch.iter().filter(|field| field.key != "*");
+fn output(point: HookPoint) -> Value {
+    let named = point.spec().patch.iter().filter(|field| field.key != "*");
     let mut fields: Map<String, Value> = named
         .map(|field| (field.key.to_owned(), of_kind(field.kind, false)))
         .collect();
@@ -59,12 +59,12 @@ fn output(point: &Point) -> Value {
     Value::Object(fields)
 }
 
-fn open_to_all(point: &Point) -> bool {
-    point.patch.iter().any(|field| field.key == "*")
+fn open_to_all(point: HookPoint) -> bool {
+    point.spec().patch.iter().any(|field| field.key == "*")
 }
 
-fn try_field(point: &Point, before: &Value, field: &Field) {
-    let name = point.name;
+fn try_field(point: HookPoint, before: &Value, field: &Field) {
+    let name = point.name();
     let set = |value| vec![change(&[field.key], value)];
     let new = of_kind(field.kind, true);
     let (after, decision, refused) = answer(name, before, set(Some(new.clone())));
@@ -103,9 +103,9 @@ fn try_field(point: &Point, before: &Value, field: &Field) {
 
 #[test]
 fn every_point_and_field_takes_what_it_allows_and_nothing_else() {
-    for point in POINTS {
-        let (name, before) = (point.name, output(point));
-        for field in point.patch.iter().filter(|field| field.key != "*") {
+    for point in HookPoint::ALL.iter().copied() {
+        let (name, before) = (point.name(), output(point));
+        for field in point.spec().patch.iter().filter(|field| field.key != "*") {
             try_field(point, &before, field);
         }
         let closed = [
@@ -125,8 +125,8 @@ fn every_point_and_field_takes_what_it_allows_and_nothing_else() {
                 );
             }
         }
-        if point.phase == Phase::Observe {
-            assert!(point.patch.is_empty(), "{name}");
+        if point.spec().phase == Phase::Observe {
+            assert!(point.spec().patch.is_empty(), "{name}");
         }
         // A refusal counts where the table opens it, and nowhere else.
         let mut chain = Chain::new(
@@ -140,7 +140,7 @@ fn every_point_and_field_takes_what_it_allows_and_nothing_else() {
             details: Value::Null,
         };
         chain.feed(0, HandlerOutcome::Blocked(block.clone()), 1.0);
-        if point.block {
+        if point.spec().block {
             let end = folded(&chain);
             assert_eq!(end.block, Some(block), "{name}");
             continue;
@@ -183,10 +183,10 @@ fn guarded(place: &Place) -> Value {
         _ => json!("mine"),
     };
     let mut whole = match place.point {
-        "run.before_start" => {
+        HookPoint::RunBeforeStart => {
             json!({"message": {"id": "m", "sessionID": "s", "role": "user", "text": "t"}, "parts": []})
         }
-        "tool.after_result" => json!({"title": "t", "output": "o", "metadata": {"x": 1}}),
+        HookPoint::ToolAfterResult => json!({"title": "t", "output": "o", "metadata": {"x": 1}}),
         _ => json!({}),
     };
     merge(&mut whole, nested(place.path, value));
@@ -223,14 +223,14 @@ fn every_guarded_place_stays_by_every_way() {
                 ways.push(vec![change(&place.path[..depth], None)]);
             }
             for way in ways {
-                let (after, _, refused) = answer(place.point, &before, way.clone());
+                let (after, _, refused) = answer(place.point.name(), &before, way.clone());
                 assert_eq!(after.pointer(&pointer), Some(&kept), "{pointer} {way:?}");
                 assert!(refused.is_some(), "{pointer} {way:?}");
             }
         }
         // By the way itself the rule is named.
         let (after, decision, refused) = answer(
-            place.point,
+            place.point.name(),
             &before,
             vec![change(place.path, Some(json!("other")))],
         );
@@ -471,10 +471,10 @@ fn any_handler() -> impl Strategy<Value = Handler> {
 }
 
 /// Points that plugins declare: one that may be refused at, and one that may not.
-const OWN: [Point; 2] = [own(true), own(false)];
+static DECLARED: [PointSpec; 2] = [own(true), own(false)];
 
-const fn own(block: bool) -> Point {
-    Point {
+const fn own(block: bool) -> PointSpec {
+    PointSpec {
         name: "acme/deploy.before",
         hook: "acme/deploy.before",
         phase: Phase::Before,
@@ -495,9 +495,9 @@ const fn own(block: bool) -> Point {
     }
 }
 
-fn any_point() -> impl Strategy<Value = &'static Point> {
-    static DECLARED: [Point; 2] = OWN;
-    let all: Vec<&'static Point> = POINTS.iter().chain(&DECLARED).collect();
+fn any_point() -> impl Strategy<Value = HookPoint> {
+    let declared = DECLARED.iter().map(HookPoint::Declared);
+    let all: Vec<HookPoint> = HookPoint::ALL.iter().copied().chain(declared).collect();
     prop::sample::select(all)
 }
 
@@ -511,12 +511,12 @@ proptest! {
         which in 0..=PLACES.len(),
         answers in prop::collection::vec((any_handler(), any_outcome()), 1..6),
     ) {
-        let (name, before, pointer) = match PLACES.get(which) {
+        let (point, before, pointer) = match PLACES.get(which) {
             Some(place) => (place.point, guarded(place), Some(format!("/{}", place.path.join("/")))),
-            None => ("execute.before_shell", json!({"env": {"PATH": "/bin"}}), None),
+            None => (HookPoint::ExecuteBeforeShell, json!({"env": {"PATH": "/bin"}}), None),
         };
         let (handlers, outcomes) = in_order(answers);
-        let mut chain = Chain::new(at(name), handlers, vec![payload(before.clone())]);
+        let mut chain = Chain::new(point, handlers, vec![payload(before.clone())]);
         for (n, outcome) in outcomes.into_iter().enumerate() {
             chain.feed(n, outcome, 1.0);
         }
@@ -537,7 +537,7 @@ proptest! {
         answers in prop::collection::vec((any_handler(), any_outcome()), 1..6),
     ) {
         let (handlers, outcomes) = in_order(answers);
-        let open = |key: &str| point.phase != Phase::Observe && point.patch.iter().any(|field| field.key == key || field.key == "*");
+        let open = |key: &str| point.spec().phase != Phase::Observe && point.spec().patch.iter().any(|field| field.key == key || field.key == "*");
         let before = output(point);
         let mut item = payload(before.clone());
         item.history = Some(conversation(json!({"id": "mine"})));
@@ -546,17 +546,17 @@ proptest! {
             chain.feed(n, outcome.clone(), 1.0);
         }
         let end = chain.finish();
-        let told_only = matches!(point.phase, Phase::Observe | Phase::Error);
+        let told_only = matches!(point.spec().phase, Phase::Observe | Phase::Error);
         for run in &end.runs {
             let (handler, outcome) = (&handlers[run.handler], &outcomes[run.handler]);
             if run.decision == Decision::Patch {
-                prop_assert!(handler.rights.patch, "{}", point.name);
+                prop_assert!(handler.rights.patch, "{}", point.name());
             }
             if matches!(run.decision, Decision::Block | Decision::FailedClosed) {
                 // A point of a plugin's own: as it allows, whatever is said about the handler.
-                prop_assert!(!point.name.contains('/') || point.block, "{}", point.name);
-                prop_assert!(!told_only && point.name != "runtime.configure", "{}", point.name);
-                prop_assert!(handler.fail_closed || (point.block && handler.rights.block), "{}", point.name);
+                prop_assert!(!point.is_declared() || point.spec().block, "{}", point.name());
+                prop_assert!(!told_only && point != HookPoint::RuntimeConfigure, "{}", point.name());
+                prop_assert!(handler.fail_closed || (point.spec().block && handler.rights.block), "{}", point.name());
             }
             if let (HandlerOutcome::Blocked(block), Decision::Block) = (outcome, run.decision) {
                 prop_assert_eq!(end.block.as_ref(), Some(block));
@@ -567,11 +567,11 @@ proptest! {
         }
         let refused = |run: &outrigger_kernel::hooks::HandlerRun| matches!(run.decision, Decision::Block | Decision::FailedClosed);
         prop_assert_eq!(end.block.is_some(), end.runs.last().is_some_and(refused));
-        prop_assert!(end.runs.iter().rev().skip(1).all(|run| !refused(run)), "{}", point.name);
+        prop_assert!(end.runs.iter().rev().skip(1).all(|run| !refused(run)), "{}", point.name());
         let patched = end.runs.iter().any(|run| run.decision == Decision::Patch);
         for (key, value) in before.as_object().unwrap() {
             if !open(key) || !patched {
-                prop_assert_eq!(end.outputs[0].get(key), Some(value), "{} {}", point.name, key);
+                prop_assert_eq!(end.outputs[0].get(key), Some(value), "{} {}", point.name(), key);
             }
         }
         if !open("messages") {

@@ -1,6 +1,6 @@
 //! A conversation that is shared is, for handlers and for what comes of them, a list like any other (A14).
 
-use outrigger_kernel::hooks::{Chain, Folded, Handler, Rights, point};
+use outrigger_kernel::hooks::{Chain, Folded, Handler, HookPoint, Rights};
 use outrigger_protocol::hook::{Change, HandlerOutcome};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
@@ -17,7 +17,7 @@ fn fold(item: HookPayload, answers: Vec<HandlerOutcome>) -> (Value, Folded) {
         fail_closed: false,
         rights: Rights::ALL,
     });
-    let point = point("llm.before_messages").unwrap();
+    let point = HookPoint::LlmBeforeMessages;
     let mut chain = Chain::new(point, handlers.collect(), vec![item]);
     for (handler, answer) in answers.into_iter().enumerate() {
         chain.feed(handler, answer, 0.0);

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use outrigger_kernel::digest;
+use outrigger_kernel::turn::Effect;
 use outrigger_kernel::turn::step;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{MessageInfo, NamedError, PartKind};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
-use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal, TurnOutcome};
+use outrigger_protocol::turn::{EffectId, Input, ModelSignal, TurnOutcome};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -1,9 +1,10 @@
 //! One line for everything that a machine is told or wants, for snapshots.
 
+use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{MessageInfo, Part, PartKind, ToolState};
 use outrigger_protocol::tool::ToolOutcome;
-use outrigger_protocol::turn::{Effect, Input, TurnOutcome};
+use outrigger_protocol::turn::{Input, TurnOutcome};
 
 fn call_id(id: &str) -> &str {
     // Identifiers that the machine made are not the test's business.

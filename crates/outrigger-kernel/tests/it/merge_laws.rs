@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use outrigger_kernel::merge::{Conversation, Limits, Merger, bundled, merge_all, merger};
+use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::merged::ConversationMessage;
-use outrigger_protocol::turn::Effect;
 use proptest::prelude::*;
 use serde_json::json;
 

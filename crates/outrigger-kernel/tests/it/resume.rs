@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::turn::Effect;
 use outrigger_kernel::turn::INTERRUPTED;
 use outrigger_protocol::id::CallId;
 use outrigger_protocol::message::NamedError;
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal};
+use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
 use proptest::prelude::*;
 
 use crate::drive::known_tools;
@@ -102,9 +104,10 @@ fn interrupt(world: &mut World) {
                 }
             }
             Effect::Hooks { point, .. }
-                if point.starts_with("run.")
-                    || point.starts_with("compaction.")
-                    || (point == "llm.after_text" && (called || aborted || model.is_none())) =>
+                if point.name().starts_with("run.")
+                    || point.name().starts_with("compaction.")
+                    || (point == HookPoint::LlmAfterText
+                        && (called || aborted || model.is_none())) =>
             {
                 Input::HookDone {
                     effect: effect_id,

@@ -1,6 +1,6 @@
 //! A hosted plugin never gets more than its host has, nor more than it asks for (C8).
 
-use outrigger_kernel::hooks::by_hook;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::subset::hosted;
 use outrigger_protocol::manifest::{Manifest, Permissions, SubpluginDecl};
 use proptest::collection::vec;
@@ -104,7 +104,7 @@ fn routed(routes: Option<&Vec<String>>, method: &str, path: &str) -> bool {
 }
 
 fn hooked(hooks: Option<&Vec<String>>, hook: &str) -> bool {
-    let point = |name: &str| by_hook(name).map(|point| point.name);
+    let point = |name: &str| HookPoint::parse(name);
     hooks.is_none_or(|hooks| {
         hooks
             .iter()

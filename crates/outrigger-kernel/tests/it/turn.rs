@@ -445,7 +445,7 @@ fn a_user_message_that_hooks_made_unreadable_is_as_it_was() {
     for spoil in ["/parts/0/text", "/parts/0/type", "/parts", "/message/time"] {
         let mut drive = Drive::new(begin());
         let mut output = drive.effects.iter().find_map(|effect| match effect {
-            outrigger_protocol::turn::Effect::Hooks { payload, .. } => {
+            outrigger_kernel::turn::Effect::Hooks { payload, .. } => {
                 payload.as_ref().map(|p| p.output.clone())
             }
             _ => None,

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use outrigger_kernel::digest;
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::turn::Effect;
 use outrigger_kernel::turn::compact::OVERFLOW;
 use outrigger_kernel::turn::{Turn, step};
 use outrigger_protocol::compaction::{CompactionPlan, Replay};
@@ -13,7 +15,7 @@ use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::{MessageId, PartId};
 use outrigger_protocol::message::{MessageInfo, NamedError, Part};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
-use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal};
+use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
 use serde_json::{Value, json};
 
 use crate::drive::{failed, known_tools, text_input, usage};
@@ -133,15 +135,18 @@ impl World {
                 point,
                 payload,
             } => {
-                let times = self.reached.entry(point.clone()).or_default();
-                let block = self.script.block.filter(|(p, n)| p == point && n == times);
+                let times = self.reached.entry(point.name().to_owned()).or_default();
+                let block = self
+                    .script
+                    .block
+                    .filter(|(p, n)| *p == point.name() && n == times);
                 *times += 1;
                 let block = block.map(|_| Block {
                     code: "policy.no".into(),
                     message: "no".into(),
                     details: Value::Null,
                 });
-                let output = payload.as_ref().map(|p| hooked(point, p.output.clone()));
+                let output = payload.as_ref().map(|p| hooked(*point, p.output.clone()));
                 vec![Input::HookDone {
                     effect: *effect,
                     output,
@@ -362,21 +367,21 @@ impl World {
 }
 
 /// Hooks change what they are given, in a way that shows how often they did.
-fn hooked(point: &str, mut output: Value) -> Value {
+fn hooked(point: HookPoint, mut output: Value) -> Value {
     match point {
-        "llm.after_text" => {
+        HookPoint::LlmAfterText => {
             let text = output["text"].as_str().unwrap().to_owned();
             output["text"] = json!(format!("<{text}>"));
         }
-        "compaction.before_start" => output["context"]
+        HookPoint::CompactionBeforeStart => output["context"]
             .as_array_mut()
             .unwrap()
             .push(json!("from a hook")),
-        "run.before_command" => output["parts"]
+        HookPoint::RunBeforeCommand => output["parts"]
             .as_array_mut()
             .unwrap()
             .push(json!({"type": "text", "text": "from a command"})),
-        "run.before_start" => output["parts"]
+        HookPoint::RunBeforeStart => output["parts"]
             .as_array_mut()
             .unwrap()
             .push(json!({"type": "text", "text": "from a hook"})),

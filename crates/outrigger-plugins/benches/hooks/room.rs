@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_js::{HostHandler, JsRuntime, Lookup, SdkAnswer};
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{LoadOptions, PipelineContext, PluginSettings, Plugins, SERVER_URL};
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
@@ -118,7 +119,7 @@ impl Room {
         })
         .await;
         assert!(
-            plugins.pipeline().has("chat.params"),
+            plugins.pipeline().has(HookPoint::LlmBeforeParams),
             "the plugin is not there: {:?}",
             plugins.list()
         );
@@ -139,12 +140,14 @@ impl Room {
         let item = HookPayload::new(json!({"fault": fault}), json!({"system": []}));
         let context = PipelineContext::default();
         let pipeline = self.plugins.pipeline();
-        let result = pipeline.run("llm.before_system", vec![item], context).await;
+        let result = pipeline
+            .run(HookPoint::LlmBeforeSystem, vec![item], context)
+            .await;
         let records = result.records.into_iter();
         records.map(|record| record.outcome.to_string()).collect()
     }
 
-    async fn run(&self, point: &str, item: HookPayload) -> Value {
+    async fn run(&self, point: HookPoint, item: HookPayload) -> Value {
         let context = PipelineContext {
             session: Some(SessionId("ses_00000000000000000000000000".into())),
             ..PipelineContext::default()
@@ -163,26 +166,32 @@ impl Room {
     }
 
     pub(crate) async fn empty(&self) {
-        self.run("chat.params", HookPayload::new(json!({}), json!({})))
-            .await;
+        self.run(
+            HookPoint::LlmBeforeParams,
+            HookPayload::new(json!({}), json!({})),
+        )
+        .await;
     }
 
     /// From now on `messages.transform` takes this much longer, and walks through memory meanwhile.
     pub(crate) async fn works(&self, time: Duration) {
         let input = json!({"works": time.as_secs_f64() * 1e3});
-        self.run("chat.params", HookPayload::new(input, json!({})))
-            .await;
+        self.run(
+            HookPoint::LlmBeforeParams,
+            HookPayload::new(input, json!({})),
+        )
+        .await;
     }
 
     pub(crate) async fn transform(&self, messages: History) {
         let item = HookPayload::with_history(json!({}), messages);
-        self.run("experimental.chat.messages.transform", item).await;
+        self.run(HookPoint::LlmBeforeMessages, item).await;
     }
 
     /// CPU time of the plugin process so far, in milliseconds, as it says itself.
     pub(crate) async fn js_cpu(&self) -> f64 {
         let item = HookPayload::new(json!({}), json!({"headers": {}}));
-        let told = self.run("chat.headers", item).await;
+        let told = self.run(HookPoint::LlmBeforeHeaders, item).await;
         let micros: f64 = told["headers"]["cpu"].as_str().unwrap().parse().unwrap();
         micros / 1000.0
     }

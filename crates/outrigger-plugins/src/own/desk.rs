@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use outrigger_js::Refused;
-use outrigger_kernel::hooks;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
@@ -112,7 +112,7 @@ impl Desk {
             by: link.by,
         };
         let items = vec![HookPayload::new(call.input, call.output)];
-        let result = Pipeline(inner).run(point.point.name, items, context).await;
+        let result = Pipeline(inner).run(point.point, items, context).await;
         let answer = match result.block {
             Some(block) => Err(Refused::by_handler("point.refused", block)),
             None => Ok(PointCalled {
@@ -135,10 +135,10 @@ impl Desk {
             .point(&call.point)
             .ok_or(("undeclared", String::new()))?;
         let path = || {
-            let names = link.path.iter().copied().chain([point.point.name]);
+            let names = link.path.iter().copied().chain([point.point.name()]);
             names.collect::<Vec<_>>().join(" -> ")
         };
-        if link.path.contains(&point.point.name) {
+        if link.path.contains(&point.point.name()) {
             return Err(("cycle", format!("it calls itself: {}", path())));
         }
         if link.deep() >= DEPTH {
@@ -264,7 +264,7 @@ impl Desk {
                 format!("the {what} {name} is declared by {owner}, and no other plugin reaches it"),
             ));
         }
-        if hooks::point(name).is_some() {
+        if HookPoint::parse(name).is_some() {
             return Err((
                 "owner",
                 format!("{name} is a point of the program, and no plugin reaches it"),

@@ -1,6 +1,6 @@
 //! What can be subscribed to, and who does: `outrigger plugin points`.
 
-use outrigger_kernel::hooks::{POINTS, Phase, Point};
+use outrigger_kernel::hooks::{HookPoint, Phase};
 use outrigger_protocol::manifest::{EventExample, PointExample};
 use serde::Serialize;
 use serde_json::Value;
@@ -58,20 +58,26 @@ impl Plugins {
     #[must_use]
     pub fn points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
         let registry = &self.0.registry;
-        let row = |point: &'static Point| PointRow {
-            name: point.name.to_owned(),
-            hook: point.hook.to_owned(),
+        let row = |point: HookPoint| PointRow {
+            name: point.name().to_owned(),
+            hook: point.hook().to_owned(),
             declared_by: None,
-            description: point.about.to_owned(),
+            description: point.spec().about.to_owned(),
             allows: allows(point),
-            deadline_ms: u64::try_from(self.0.settings.deadlines.of(point.deadline).as_millis())
-                .unwrap_or(u64::MAX),
+            deadline_ms: u64::try_from(
+                self.0
+                    .settings
+                    .deadlines
+                    .of(point.spec().deadline)
+                    .as_millis(),
+            )
+            .unwrap_or(u64::MAX),
             input: None,
             output: None,
             examples: Vec::new(),
-            subscribers: subscribers(registry.bound(point.name).as_deref()),
+            subscribers: subscribers(registry.bound(point).as_deref()),
         };
-        let mut points: Vec<PointRow> = POINTS.iter().map(row).collect();
+        let mut points: Vec<PointRow> = HookPoint::ALL.iter().copied().map(row).collect();
         let mut events = Vec::new();
         for (plugin, own) in registry.all_own() {
             points.extend(own.points.iter().map(|own| PointRow {
@@ -103,12 +109,12 @@ fn subscribers(bound: Option<&[crate::registry::Bound]>) -> Vec<String> {
     names
 }
 
-fn allows(point: &Point) -> Vec<&'static str> {
+fn allows(point: HookPoint) -> Vec<&'static str> {
     let mut allows = vec!["observe"];
-    if !point.patch.is_empty() && point.phase != Phase::Observe {
+    if !point.spec().patch.is_empty() && point.spec().phase != Phase::Observe {
         allows.push("patch");
     }
-    if point.block {
+    if point.spec().block {
         allows.push("block");
     }
     allows

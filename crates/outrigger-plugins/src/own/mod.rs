@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::Validator;
-use outrigger_kernel::hooks::{Deadline, Failure, Field, Kind, OutputCheck, Phase, Point};
+use outrigger_kernel::hooks::{
+    Deadline, Failure, Field, HookPoint, Kind, OutputCheck, Phase, PointSpec,
+};
 use outrigger_protocol::manifest::{Allow, DeadlineClass, EventDecl, Manifest, PointDecl};
 use serde_json::Value;
 
@@ -28,7 +30,7 @@ const MOST_POINTS: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct OwnPoint {
     /// As the kernel has it.
-    pub(crate) point: &'static Point,
+    pub(crate) point: HookPoint,
     /// As the manifest has it.
     pub(crate) decl: PointDecl,
     input: Option<Schema>,
@@ -91,7 +93,9 @@ impl Own {
             let input = schema(decl.input.as_ref(), "points", &decl.name)?;
             let output = schema(decl.output.as_ref(), "points", &decl.name)?;
             Ok(OwnPoint {
-                point: interned(decl).map_err(|why| ("points", why))?,
+                point: interned(decl)
+                    .map(HookPoint::Declared)
+                    .map_err(|why| ("points", why))?,
                 decl: decl.clone(),
                 input,
                 output,
@@ -167,8 +171,8 @@ impl OwnPoint {
 
 /// The kernel's points live as long as the program. The same declaration is the same point, so that a plugin that is loaded
 /// again and again, or in many projects, costs one.
-fn interned(decl: &PointDecl) -> Result<&'static Point, String> {
-    static POINTS: Mutex<BTreeMap<String, &'static Point>> = Mutex::new(BTreeMap::new());
+fn interned(decl: &PointDecl) -> Result<&'static PointSpec, String> {
+    static POINTS: Mutex<BTreeMap<String, &'static PointSpec>> = Mutex::new(BTreeMap::new());
     let key = serde_json::to_string(decl).unwrap_or_default();
     let mut points = POINTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(point) = points.get(&key) {
@@ -179,12 +183,12 @@ fn interned(decl: &PointDecl) -> Result<&'static Point, String> {
             "more than {MOST_POINTS} points have been declared since the start"
         ));
     }
-    let point: &'static Point = Box::leak(Box::new(made(decl)));
+    let point: &'static PointSpec = Box::leak(Box::new(made(decl)));
     points.insert(key, point);
     Ok(point)
 }
 
-fn made(decl: &PointDecl) -> Point {
+fn made(decl: &PointDecl) -> PointSpec {
     let name: &'static str = decl.name.clone().leak();
     let may = |what: Allow| decl.allows.contains(&what);
     let patch = match may(Allow::Patch) {
@@ -192,7 +196,7 @@ fn made(decl: &PointDecl) -> Point {
         false => Vec::new(),
     };
     let block = may(Allow::Block);
-    Point {
+    PointSpec {
         name,
         hook: name,
         // Asked, not told: its plugin waits for the answer.
@@ -271,7 +275,7 @@ mod tests {
         let output = json!({"type": "object", "properties": {"steps": {"type": "array"}}, "required": ["steps"], "additionalProperties": false});
         let manifest = declared(&[Allow::Patch, Allow::Block], output.clone());
         let own = Own::of(&manifest).unwrap();
-        let point = own.points[0].point;
+        let point = own.points[0].point.spec();
         assert_eq!(
             (
                 point.name,
@@ -297,10 +301,10 @@ mod tests {
             }]
         );
         let again = Own::of(&manifest).unwrap();
-        assert!(std::ptr::eq(point, again.points[0].point));
+        assert!(std::ptr::eq(point, again.points[0].point.spec()));
         let observed = Own::of(&declared(&[Allow::Observe], output)).unwrap();
-        assert!(observed.points[0].point.patch.is_empty());
-        assert!(!observed.points[0].point.block);
+        assert!(observed.points[0].point.spec().patch.is_empty());
+        assert!(!observed.points[0].point.spec().block);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What guards read of who caused the call that they look at: they run last, so what plugins before them changed is part of it.
 //! Where nobody but the user and the model had a hand in it, they read nothing of it.
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
@@ -11,15 +12,15 @@ use super::Drive;
 use crate::registry::Bound;
 
 /// Where a call, or a question about one, is looked at, and what a changed output is there.
-const POINTS: [(&str, Deed); 2] = [
-    ("tool.before_call", Deed::Changed),
-    ("tool.before_permission", Deed::Answered),
+const POINTS: [(HookPoint, Deed); 2] = [
+    (HookPoint::ToolBeforeCall, Deed::Changed),
+    (HookPoint::ToolBeforePermission, Deed::Answered),
 ];
 
 impl Drive<'_> {
     /// The items with `provenance` in their input, for a guard or a command hook; `None` where the handler gets them as they are.
     pub(super) fn with_causes(&self, bound: &Bound) -> Option<Vec<HookPayload>> {
-        let (_, did) = POINTS.iter().find(|(name, _)| *name == self.point.name)?;
+        let (_, did) = POINTS.iter().find(|(point, _)| *point == self.point)?;
         if !bound.fail_closed && bound.group != crate::registry::COMMAND_GROUP {
             return None;
         }

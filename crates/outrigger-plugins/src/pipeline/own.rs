@@ -13,8 +13,8 @@ impl Drive<'_> {
             return None;
         }
         let mut path = self.context.path.clone();
-        if self.point.name.contains('/') {
-            path.push(self.point.name);
+        if self.point.is_declared() {
+            path.push(self.point.name());
         }
         Some(self.inner.links.open(Link {
             plugin: bound.plugin,

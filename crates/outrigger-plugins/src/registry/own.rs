@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outrigger_kernel::hooks::{OutputCheck, Point};
+use outrigger_kernel::hooks::{HookPoint, OutputCheck};
 use outrigger_protocol::rpc::Instance;
 
 use super::{Inner, Plugin, Registry};
@@ -41,10 +41,10 @@ impl Plugin {
 
 impl Inner {
     /// Points of plugins by name.
-    pub(super) fn declared(&self) -> HashMap<&'static str, &'static Point> {
+    pub(super) fn declared(&self) -> HashMap<&'static str, HookPoint> {
         let own = self.plugins.iter().filter_map(Plugin::own);
         let points = own.flat_map(|own| own.points.iter().map(|own| own.point));
-        points.map(|point| (point.name, point)).collect()
+        points.map(|point| (point.name(), point)).collect()
     }
 }
 
@@ -74,11 +74,14 @@ impl Registry {
         inner.plugins.iter().filter_map(own).collect()
     }
 
-    /// A point of a plugin, with what its outputs have to be.
-    pub(crate) fn own_point(&self, name: &str) -> Option<(&'static Point, Option<OutputCheck>)> {
+    /// What the outputs at a point of a plugin have to be, where its declaration says so.
+    pub(crate) fn output_check(&self, point: HookPoint) -> Option<OutputCheck> {
+        if !point.is_declared() {
+            return None;
+        }
         let inner = self.read();
         let mut own = inner.plugins.iter().filter_map(Plugin::own);
-        own.find_map(|own| own.point(name).map(|own| (own.point, own.check())))
+        own.find_map(|own| own.point(point.name()))?.check()
     }
 
     /// Whether a plugin has points or events of its own.

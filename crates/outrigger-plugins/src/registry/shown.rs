@@ -1,6 +1,6 @@
 //! A plugin as it is listed.
 
-use outrigger_kernel::hooks;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::rpc::Problem;
 
 use super::Plugin;
@@ -11,7 +11,7 @@ impl Plugin {
     pub(super) fn status(&self) -> PluginStatus {
         let hooks = self.instances.iter().flat_map(|i| i.hooks.iter());
         // Of a point that a plugin declares, the name says so.
-        let hooks = hooks.filter(|name| hooks::by_hook(name).is_some() || name.contains('/'));
+        let hooks = hooks.filter(|name| HookPoint::parse(name).is_some() || name.contains('/'));
         let tools = self.instances.iter().flat_map(|i| i.tools.iter());
         PluginStatus {
             id: self.id.clone(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outrigger_kernel::hooks::{self, Point};
+use outrigger_kernel::hooks::{HookPoint, is_alias};
 
 use super::{Bound, Inner, Plugin};
 use crate::critical;
@@ -27,23 +27,21 @@ impl Inner {
             for (number, instance) in plugin.instances.iter().enumerate() {
                 for hook in &instance.hooks {
                     let own = || declared.get(hook.as_str()).copied();
-                    let Some(point) = hooks::by_hook(hook).or_else(own) else {
+                    let Some(point) = HookPoint::parse(hook).or_else(own) else {
                         continue;
                     };
                     // A4: the option moves the plugin's `chat.message` to the completed messages of the assistant.
-                    let point = match (point.hook, plugin.rules.completed_messages) {
-                        ("chat.message", true) => {
-                            hooks::by_hook("message.completed").unwrap_or(point)
-                        }
+                    let point = match (point, plugin.rules.completed_messages) {
+                        (HookPoint::RunBeforeStart, true) => HookPoint::SessionAfterCompleteMessage,
                         _ => point,
                     };
                     // Both spellings on one object are one handler, under the reference's name. Names of the Browser
                     // Brain Loop are none of them: who brings several is called under each.
-                    let spelling = hook != point.hook && !hooks::is_alias(hook);
-                    if spelling && instance.hooks.iter().any(|other| other == point.hook) {
+                    let spelling = hook != point.hook() && !is_alias(hook);
+                    if spelling && instance.hooks.iter().any(|other| other == point.hook()) {
                         continue;
                     }
-                    table.entry(point.name).or_default().push(Bound {
+                    table.entry(point.name()).or_default().push(Bound {
                         plugin: index,
                         order,
                         id: plugin.id.clone(),
@@ -102,8 +100,8 @@ impl Inner {
                 && other.id == bound.id
                 && (this.local || !other.local)
                 && other.stage == Stage::Active
-                && critical::points(&other.rules).any(|critical| critical.name == *point)
-                && hooks.any(|hook| hooks::by_hook(hook).is_some_and(|it| it.name == *point))
+                && critical::points(&other.rules).any(|critical| critical.name() == *point)
+                && hooks.any(|hook| HookPoint::parse(hook).is_some_and(|it| it.name() == *point))
         })
     }
 }
@@ -112,7 +110,7 @@ impl Plugin {
     /// What is refused while it is not there, where it has ended.
     pub(super) fn guards(&self) -> Vec<String> {
         let points = critical::points(&self.rules).filter(|_| self.has_ended());
-        points.map(|point| point.hook.to_owned()).collect()
+        points.map(|point| point.hook().to_owned()).collect()
     }
 
     /// Where it was to guard and cannot: it is not there, or does not bring what a policy requires of it. One that was left out
@@ -121,27 +119,27 @@ impl Plugin {
         &'a self,
         index: usize,
         order: u32,
-        declared: &'a HashMap<&'static str, &'static Point>,
+        declared: &'a HashMap<&'static str, HookPoint>,
     ) -> impl Iterator<Item = (&'static str, Bound)> + 'a {
         let why = match (&self.cause, self.stage) {
             (_, Stage::Suspended) => Some("it can be resumed".to_owned()),
             (Some(cause), _) if self.has_ended() => Some(cause.message.clone()),
             _ => None,
         };
-        let bound = move |(point, why): (&'static Point, String)| {
+        let bound = move |(point, why): (HookPoint, String)| {
             let bound = Bound {
                 plugin: index,
                 order,
                 id: self.id.clone(),
                 instance: 0,
-                hook: point.hook.to_owned(),
+                hook: point.hook().to_owned(),
                 group: 0,
                 rules: self.rules.clone(),
                 fail_closed: true,
                 rights: self.rules.rights(point),
                 absent: Some(format!("{} is {}: {why}", self.id, self.stage)),
             };
-            (point.name, bound)
+            (point.name(), bound)
         };
         let own = self.rules.fail_closed.iter();
         let own = own.filter_map(|name| declared.get(name.as_str()).copied());
@@ -156,15 +154,15 @@ impl Plugin {
     }
 
     /// What a policy requires of it and it does not bring, once it is there.
-    fn lacks(&self, point: &Point) -> Option<String> {
+    fn lacks(&self, point: HookPoint) -> Option<String> {
         let named = |names: &[String]| {
             let mut names = names.iter();
-            names.any(|name| hooks::point(name).is_some_and(|it| it.name == point.name))
+            names.any(|name| HookPoint::parse(name) == Some(point))
         };
         let there = matches!(self.stage, Stage::Active | Stage::Initialised);
         let mut hooks = self.instances.iter().flat_map(|it| &it.hooks);
-        let brings = hooks.any(|hook| hooks::by_hook(hook).is_some_and(|it| it.name == point.name));
+        let brings = hooks.any(|hook| HookPoint::parse(hook) == Some(point));
         (there && !brings && named(&self.rules.required))
-            .then(|| format!("it brings no {}, which the policy requires", point.hook))
+            .then(|| format!("it brings no {}, which the policy requires", point.hook()))
     }
 }

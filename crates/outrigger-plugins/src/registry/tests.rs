@@ -37,7 +37,7 @@ fn loaded(hooks: &[&[&str]]) -> LoadedPlugin {
 }
 
 fn order(registry: &Registry, point: &str) -> String {
-    let bound = registry.bound(point);
+    let bound = registry.bound(HookPoint::parse(point).unwrap());
     let names: Vec<String> = bound
         .iter()
         .flat_map(|b| b.iter())

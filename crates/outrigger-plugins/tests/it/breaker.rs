@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outrigger_kernel::breaker::Rules;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{BreakerState, Notice, PipelineContext, PluginRules, Restarts, Stage};
 use outrigger_protocol::hook::Decision;
 use outrigger_protocol::turn::HookPayload;
@@ -163,7 +164,10 @@ async fn one_that_timed_out_at_two_points_sits_out_the_turn() {
             turn: Some(turn.into()),
             ..PipelineContext::default()
         };
-        let result = plugins.pipeline().run(point, vec![item], context).await;
+        let result = plugins
+            .pipeline()
+            .run(HookPoint::parse(point).unwrap(), vec![item], context)
+            .await;
         let record = &result.records[0];
         match &record.message {
             Some(message) => format!("{}: {message}", record.outcome),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{
     CommandFile, CommandHooks, CommandHost, Notice, PipelineContext, PipelineResult, Plugins,
     SessionAbout,
@@ -117,7 +118,10 @@ async fn at(plugins: &Plugins, point: &str, input: &Value, output: &Value) -> Pi
         ..PipelineContext::default()
     };
     let item = HookPayload::new(input.clone(), output.clone());
-    plugins.pipeline().run(point, vec![item], context).await
+    plugins
+        .pipeline()
+        .run(HookPoint::parse(point).unwrap(), vec![item], context)
+        .await
 }
 
 /// Where each event is called from, as the agent calls it: point, input, output.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{
     CommandFile, CommandHooks, CommandHost, PipelineContext, PipelineResult, Plugins, SessionAbout,
     Stage,
@@ -111,7 +112,10 @@ async fn in_turn(plugins: &Plugins, point: &str, turn: Option<&str>) -> Pipeline
         turn: turn.map(|turn| TurnId(turn.into())),
         ..PipelineContext::default()
     };
-    plugins.pipeline().run(point, vec![item], context).await
+    plugins
+        .pipeline()
+        .run(HookPoint::parse(point).unwrap(), vec![item], context)
+        .await
 }
 
 #[tokio::test]

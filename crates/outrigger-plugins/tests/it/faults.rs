@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use outrigger_config::settings::Isolation;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{PluginRules, Restarts, Stage};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::hook::Decision;
@@ -326,7 +327,11 @@ async fn what_goes_on_after_it_was_cancelled_costs_its_process() {
     };
     let chain = {
         let pipeline = plugins.pipeline();
-        tokio::spawn(async move { pipeline.run("llm.before_system", vec![item], context).await })
+        tokio::spawn(async move {
+            pipeline
+                .run(HookPoint::LlmBeforeSystem, vec![item], context)
+                .await
+        })
     };
     tokio::time::sleep(Duration::from_millis(300)).await;
     sender.send_replace(true);

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use outrigger_config::settings::Isolation;
+use outrigger_kernel::hooks::{HookPoint, PointSpec};
 use outrigger_plugins::{PipelineContext, PluginRules, Plugins};
 use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
 use outrigger_protocol::hook::Decision;
@@ -91,12 +92,12 @@ async fn spellings_without_experimental_are_called_once_and_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_handlers_nothing_is_started_and_outputs_come_back_as_they_went() {
     let plugins = Plugins::none();
-    assert!(!plugins.pipeline().has("chat.params"));
+    assert!(!plugins.pipeline().has(HookPoint::LlmBeforeParams));
     let item = |n: i32| HookPayload::new(json!({}), json!({ "n": n }));
     let result = plugins
         .pipeline()
         .run(
-            "tool.definition",
+            HookPoint::LlmToolDefinition,
             vec![item(1), item(2)],
             PipelineContext::default(),
         )
@@ -105,9 +106,14 @@ async fn without_handlers_nothing_is_started_and_outputs_come_back_as_they_went(
         (result.outputs, result.records.len()),
         (vec![json!({"n": 1}), json!({"n": 2})], 0)
     );
+    let nobodys = PointSpec {
+        name: "acme/deploy.before",
+        ..*HookPoint::LlmToolDefinition.spec()
+    };
+    let nobodys = HookPoint::Declared(Box::leak(Box::new(nobodys)));
     let result = plugins
         .pipeline()
-        .run("no.such_point", vec![item(3)], PipelineContext::default())
+        .run(nobodys, vec![item(3)], PipelineContext::default())
         .await;
     assert_eq!(result.outputs, [json!({"n": 3})]);
     assert!(plugins.list().is_empty());
@@ -175,7 +181,11 @@ async fn a_list_of_items_is_one_request_and_a_throw_elsewhere_is_passed_over() {
     let items = vec![item("bash"), item("read")];
     let result = plugins
         .pipeline()
-        .run("tool.definition", items, PipelineContext::default())
+        .run(
+            HookPoint::LlmToolDefinition,
+            items,
+            PipelineContext::default(),
+        )
         .await;
     let texts: Vec<_> = result
         .outputs
@@ -256,8 +266,11 @@ async fn a_cancelled_chain_ends_at_once_and_the_process_stays() {
     };
     let item = HookPayload::new(json!({}), json!({"system": []}));
     let pipeline = plugins.pipeline();
-    let chain =
-        tokio::spawn(async move { pipeline.run("llm.before_system", vec![item], context).await });
+    let chain = tokio::spawn(async move {
+        pipeline
+            .run(HookPoint::LlmBeforeSystem, vec![item], context)
+            .await
+    });
     tokio::time::sleep(Duration::from_millis(300)).await;
     sender.send(true).unwrap();
     assert_eq!(told(&chain.await.unwrap()), " | slow skipped, next skipped");

@@ -1,5 +1,6 @@
 //! The message mirror and the file channel give what sending everything inline gives (A10, A14, A15).
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{PipelineContext, Plugins};
 use outrigger_protocol::history::HistoryMessage;
 use outrigger_protocol::id::SessionId;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::Project;
 
-const POINT: &str = "experimental.chat.messages.transform";
+const POINT: HookPoint = HookPoint::LlmBeforeMessages;
 
 /// Does what the last message tells it to do: `{script: {NAME: [[operation, place, value]..]}}`.
 const SCRIPTED: &str = r#"let held = [];

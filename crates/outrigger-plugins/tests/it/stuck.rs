@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use outrigger_config::settings::Isolation;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{Notice, PipelineContext, Plugins, Stage};
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::turn::HookPayload;
@@ -112,7 +113,7 @@ async fn slow(plugins: &Plugins, session: &str, context: PipelineContext) -> Str
     let item = HookPayload::new(json!({ "session": session }), json!({"system": []}));
     let result = plugins
         .pipeline()
-        .run("llm.before_system", vec![item], context)
+        .run(HookPoint::LlmBeforeSystem, vec![item], context)
         .await;
     result.records[0].outcome.clone()
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup, Refused, SdkAnswer};
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{
     ConsentFn, LoadOptions, Notice, PipelineContext, PipelineResult, PluginRules, PluginSettings,
     PluginStatus, Plugins, Progress, SERVER_URL, Stage,
@@ -242,7 +243,7 @@ pub(crate) async fn run(
     plugins
         .pipeline()
         .run(
-            point,
+            HookPoint::parse(point).unwrap(),
             vec![HookPayload::new(input, output)],
             PipelineContext::default(),
         )

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::absent::SUFFIX;
@@ -146,7 +147,7 @@ impl Bash {
         let verdict = ctx
             .host
             .hooks(
-                "execute.before_shell",
+                HookPoint::ExecuteBeforeShell,
                 HookPayload::new(json!({"cwd": cwd, "sessionID": ctx.call.session_id, "callID": ctx.call.call_id}), json!({"env": {}})),
             )
             .await;

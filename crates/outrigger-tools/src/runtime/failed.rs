@@ -1,6 +1,7 @@
 //! What is told of a failure: that of a call, with what hooks add to it (C4), and that of a command, which stays told whatever a
 //! hook makes of its output (issue 5, item 6: failure to success).
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ pub(super) async fn explained(
         }
     }
     let payload = HookPayload::new(about, json!({ "context": [] }));
-    let verdict = ctx.host.hooks("tool.on_error", payload).await;
+    let verdict = ctx.host.hooks(HookPoint::ToolOnError, payload).await;
     with_context(message, &verdict.output)
 }
 

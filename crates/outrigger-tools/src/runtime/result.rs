@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_protocol::turn::HookPayload;
@@ -103,7 +104,7 @@ pub(super) async fn after(
     let verdict = ctx
         .host
         .hooks(
-            "tool.after_result",
+            HookPoint::ToolAfterResult,
             HookPayload::new(identity, before.clone()),
         )
         .await;

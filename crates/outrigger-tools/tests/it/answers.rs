@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ async fn hooks_get_the_answer_in_the_tools_own_form_and_may_change_it() {
         room.host.lines()
     );
 
-    room.host.hook("tool.after_result", |mut answer| {
+    room.host.hook(HookPoint::ToolAfterResult, |mut answer| {
         answer["content"] = json!("changed");
         Ok(answer)
     });
@@ -80,7 +81,8 @@ async fn hooks_get_the_answer_in_the_tools_own_form_and_may_change_it() {
 
     // What cannot be read leaves the output as it was.
     for left in [json!({"content": 5}), json!(null), json!("text")] {
-        room.host.hook("tool.after_result", move |_| Ok(left));
+        room.host
+            .hook(HookPoint::ToolAfterResult, move |_| Ok(left));
         assert_eq!(room.output("own", json!({"n": 2})).await.output, "n is 2");
     }
 }
@@ -89,7 +91,7 @@ async fn hooks_get_the_answer_in_the_tools_own_form_and_may_change_it() {
 async fn a_hook_does_not_get_around_the_limits_in_that_form() {
     let room = Room::new();
     Own::add_to(&room);
-    room.host.hook("tool.after_result", |_| {
+    room.host.hook(HookPoint::ToolAfterResult, |_| {
         Ok(json!({"content": "x\n".repeat(500_000)}))
     });
     let output = room.output("own", json!({"n": 1})).await;

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::tool::ToolOutcome;
 use serde_json::{Value, json};
 
@@ -324,7 +325,7 @@ async fn a_refusal_and_a_hook_that_rewrites_count() {
         .await;
     assert_eq!(room.text("a.txt"), "a\n");
     *room.host.refuse.lock().unwrap() = None;
-    room.host.hook("tool.before_call", |mut output| {
+    room.host.hook(HookPoint::ToolBeforeCall, |mut output| {
         output["args"] = patch("*** Add File: other.txt\n+x");
         Ok(output)
     });

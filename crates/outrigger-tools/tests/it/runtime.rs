@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::descriptor::{Constraints, Declared};
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput, ToolSpec};
 use outrigger_tools::{
@@ -52,11 +53,11 @@ async fn a_call_goes_through_every_stage_in_order() {
         answer(&format!("n is {}", input["n"]))
     });
     add(&room, tool.asks(ask));
-    room.host.hook("tool.before_call", |mut o| {
+    room.host.hook(HookPoint::ToolBeforeCall, |mut o| {
         o["args"]["n"] = json!(2);
         Ok(o)
     });
-    room.host.hook("tool.after_result", |mut o| {
+    room.host.hook(HookPoint::ToolAfterResult, |mut o| {
         o["output"] = json!(format!("{} [seen]", o["output"].as_str().unwrap()));
         o["metadata"]["mark"] = json!(true);
         Ok(o)
@@ -160,8 +161,9 @@ async fn arguments_that_a_hook_changed_are_checked_again() {
                 async { answer("ran") }
             }),
         );
-        room.host
-            .hook("tool.before_call", move |_| Ok(json!({"args": args})));
+        room.host.hook(HookPoint::ToolBeforeCall, move |_| {
+            Ok(json!({"args": args}))
+        });
         let (got, message) = room.failure("demo", json!({"n": 1})).await;
         assert_eq!(got, code);
         assert!(
@@ -177,7 +179,7 @@ async fn arguments_that_a_hook_changed_are_checked_again() {
 #[tokio::test]
 async fn permission_is_asked_for_the_rewritten_command() {
     let room = Room::new();
-    room.host.hook("tool.before_call", |_| {
+    room.host.hook(HookPoint::ToolBeforeCall, |_| {
         Ok(json!({"args": {"command": "echo rewritten"}}))
     });
     let output = room
@@ -190,7 +192,7 @@ async fn permission_is_asked_for_the_rewritten_command() {
 #[tokio::test]
 async fn hooks_that_throw_become_the_error_text() {
     let room = Room::new();
-    room.host.hook("tool.before_call", |_| {
+    room.host.hook(HookPoint::ToolBeforeCall, |_| {
         Err("blocked by recorder: bash".into())
     });
     let got = room
@@ -202,8 +204,9 @@ async fn hooks_that_throw_become_the_error_text() {
     );
     assert!(!room.project().join("ran.txt").exists());
 
-    room.host
-        .hook("execute.before_shell", |_| Err("no env for you".into()));
+    room.host.hook(HookPoint::ExecuteBeforeShell, |_| {
+        Err("no env for you".into())
+    });
     let got = room
         .failure("bash", json!({"command": "echo x > ran.txt"}))
         .await;
@@ -211,7 +214,7 @@ async fn hooks_that_throw_become_the_error_text() {
     assert!(!room.project().join("ran.txt").exists());
 
     room.host
-        .hook("tool.after_result", |_| Err("after threw".into()));
+        .hook(HookPoint::ToolAfterResult, |_| Err("after threw".into()));
     let got = room.failure("bash", json!({"command": "echo x"})).await;
     assert_eq!(got, ("tool.blocked".into(), "after threw".into()));
 }
@@ -289,7 +292,7 @@ async fn neither_a_tool_nor_a_hook_gets_around_the_limits() {
     );
     let output = room.output("liar", json!({"n": 1})).await;
     assert!(output.output.len() < 128 * 1024);
-    room.host.hook("tool.after_result", move |mut o| {
+    room.host.hook(HookPoint::ToolAfterResult, move |mut o| {
         o["output"] = json!(flood);
         Ok(o)
     });
@@ -323,7 +326,7 @@ async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
     );
     let long = json!({"command": "seq 100000"});
     let path = |output: &ToolOutput| output.metadata["outputPath"].as_str().unwrap().to_owned();
-    room.host.hook("tool.after_result", |mut left| {
+    room.host.hook(HookPoint::ToolAfterResult, |mut left| {
         left["output"] = json!(format!("{} and more", left["output"].as_str().unwrap()));
         Ok(left)
     });
@@ -331,7 +334,7 @@ async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
     assert!(std::path::Path::new(&path(&noted)).exists());
     let (told, seen) = std::sync::mpsc::channel();
     let told = std::sync::Mutex::new(told);
-    room.host.hook("tool.after_result", move |left| {
+    room.host.hook(HookPoint::ToolAfterResult, move |left| {
         let path = left["metadata"]["outputPath"].as_str().unwrap().to_owned();
         told.lock().unwrap().send(path).unwrap();
         Ok(json!({"output": "?", "metadata": {"exit": 0, "truncated": true}}))
@@ -366,7 +369,8 @@ async fn what_hooks_leave_is_read_tolerantly() {
         (json!("gone"), ("t", "out")),
         (json!({}), ("t", "out")),
     ] {
-        room.host.hook("tool.after_result", move |_| Ok(left));
+        room.host
+            .hook(HookPoint::ToolAfterResult, move |_| Ok(left));
         let output = room.output("demo", json!({"n": 1})).await;
         assert_eq!((output.title.as_str(), output.output.as_str()), want);
         assert_eq!(output.metadata, json!({"truncated": false}));

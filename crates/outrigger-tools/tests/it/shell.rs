@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_tools::CancelFlag;
 use serde_json::{Value, json};
 
@@ -69,7 +70,7 @@ async fn folder_and_environment() {
         message,
         "There is no directory ROOM/project/nope to run the command in"
     );
-    room.host.hook("execute.before_shell", |mut o| {
+    room.host.hook(HookPoint::ExecuteBeforeShell, |mut o| {
         o["env"] = json!({"RECORDER_ENV": "from-plugin", "N": 5, "GONE": null, "LD_PRELOAD": "/evil.so", "A=B": "x"});
         Ok(o)
     });

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::message::ModelRef;
@@ -27,7 +28,7 @@ pub(crate) struct Host {
     pub(crate) log: Mutex<Vec<String>>,
     pub(crate) asks: Mutex<Vec<PermissionAsk>>,
     pub(crate) progress: Mutex<Vec<Value>>,
-    pub(crate) hooks: Mutex<VecDeque<(&'static str, Answer)>>,
+    pub(crate) hooks: Mutex<VecDeque<(HookPoint, Answer)>>,
     /// A permission that is refused.
     pub(crate) refuse: Mutex<Option<&'static str>>,
     /// A link that leads elsewhere as soon as a question was answered.
@@ -46,7 +47,7 @@ impl Host {
     }
     pub(crate) fn hook(
         &self,
-        point: &'static str,
+        point: HookPoint,
         answer: impl FnOnce(Value) -> Result<Value, String> + Send + 'static,
     ) {
         self.hooks
@@ -57,11 +58,7 @@ impl Host {
 }
 
 impl ToolHost for Host {
-    fn hooks<'a>(
-        &'a self,
-        point: &'static str,
-        payload: HookPayload,
-    ) -> BoxFuture<'a, HookVerdict> {
+    fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
         self.note(format!(
             "hooks {point} {} -> {}",
             payload.input, payload.output

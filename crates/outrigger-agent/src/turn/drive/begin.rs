@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::turn::Effect;
 use outrigger_protocol::id::MessageId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::NamedError;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, ModelSignal};
+use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
 use outrigger_tools::ToolContext;
 use serde_json::{Value, json};
 
@@ -31,7 +33,7 @@ impl Driver {
                 effect,
                 point,
                 payload,
-            } => self.begin_hooks(effect, &point, payload),
+            } => self.begin_hooks(effect, point, payload),
             Effect::PrepareTools { effect, .. } => self.begin_tools(effect),
             Effect::PrepareCompaction {
                 effect,
@@ -56,15 +58,7 @@ impl Driver {
 
     // ---- hooks ----
 
-    fn begin_hooks(&mut self, effect: EffectId, point: &str, payload: Option<HookPayload>) {
-        let Some(point) = outrigger_kernel::hooks::point(point).map(|p| p.name) else {
-            let _ = self.sender.send(Msg::Input(Input::HookDone {
-                effect,
-                output: None,
-                block: None,
-            }));
-            return;
-        };
+    fn begin_hooks(&mut self, effect: EffectId, point: HookPoint, payload: Option<HookPayload>) {
         let payload = match payload {
             Some(payload) => payload,
             None => match self.payload(point) {
@@ -114,7 +108,7 @@ impl Driver {
     }
 
     /// The payload of a point whose contents the agent holds.
-    fn payload(&mut self, point: &str) -> Result<HookPayload, AgentError> {
+    fn payload(&mut self, point: HookPoint) -> Result<HookPayload, AgentError> {
         match &self.state {
             Some(state) if point == crate::turn::queue::continuation::POINT => Ok(self
                 .continuation
@@ -343,7 +337,12 @@ impl Driver {
                     "message": message, "began": false,
                 });
                 let about = About::Turn(about.0, about.1);
-                inner.notify_hook("tool.on_error", input, json!({ "context": [] }), about);
+                inner.notify_hook(
+                    HookPoint::ToolOnError,
+                    input,
+                    json!({ "context": [] }),
+                    about,
+                );
             }
             answered(refusal)
         });

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_models::StreamItem;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, NamedError};
@@ -118,7 +119,7 @@ impl ModelTask {
     /// The error of a request that has failed for good, and behind its message what the hooks of `llm.on_error` add (C4):
     /// whoever reads the error reads that too. Nobody waits for plugins in a turn that was stopped.
     async fn explained(&self, mut error: NamedError) -> NamedError {
-        const POINT: &str = "llm.on_error";
+        const POINT: HookPoint = HookPoint::LlmOnError;
         if !self.inner.plugins.pipeline().has(POINT) {
             return error;
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
 use outrigger_plugins::PipelineResult;
 use outrigger_protocol::event::Event;
@@ -21,7 +22,7 @@ use crate::state::{Agent, Inner};
 use crate::turn::queue::steering::{prompt_of, stored};
 
 /// Our name of the point.
-pub(crate) const POINT: &str = "agent_end.before_stop";
+pub(crate) const POINT: HookPoint = HookPoint::AgentEndBeforeStop;
 /// How often in a row, when `agent.max_continuations` says nothing.
 const MAX_CONTINUATIONS: u64 = 10;
 

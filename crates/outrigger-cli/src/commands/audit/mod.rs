@@ -4,6 +4,7 @@ mod otlp;
 
 use std::fmt::Write as _;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::AuditKind;
 use outrigger_store::{AuditQuery, Store, StoredAudit, hex};
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ fn query(filter: &AuditFilter) -> Result<AuditQuery, Failure> {
         hook: filter
             .hook
             .as_deref()
-            .map(|hook| outrigger_kernel::hooks::point(hook).map_or(hook, |point| point.name))
+            .map(|hook| HookPoint::parse(hook).map_or(hook, |point| point.name()))
             .map(str::to_owned),
         plugin: filter.plugin.clone(),
         sub_plugin: filter.sub_plugin.clone(),

@@ -1,0 +1,3 @@
+//! Points of `agent_end`.
+
+pub mod before_stop;

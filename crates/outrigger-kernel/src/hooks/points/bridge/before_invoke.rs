@@ -1,0 +1,16 @@
+//! `bridge.before_invoke`.
+
+use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
+
+/// Its row of the table.
+pub const SPEC: PointSpec = PointSpec {
+    name: "bridge.before_invoke",
+    hook: "bridge.before_invoke",
+    phase: Phase::Observe,
+    patch: &[],
+    block: false,
+    deadline: Deadline::Normal,
+    failure: Failure::Open,
+    input: "callID, connection, sessionID?, tool, path",
+    about: "A brain elsewhere asks the bridge to execute something (C17). Authentication, limits and guards are nobody's to change.",
+};

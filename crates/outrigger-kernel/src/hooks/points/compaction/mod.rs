@@ -1,0 +1,4 @@
+//! Points of `compaction`.
+
+pub mod after_finish;
+pub mod before_start;

@@ -1,0 +1,3 @@
+//! Points of `hook`.
+
+pub mod on_error;

@@ -1,0 +1,16 @@
+//! `llm.on_error`.
+
+use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
+
+/// Its row of the table.
+pub const SPEC: PointSpec = PointSpec {
+    name: "llm.on_error",
+    hook: "llm.on_error",
+    phase: Phase::Error,
+    patch: &[Field::required("context", Kind::Array)],
+    block: false,
+    deadline: Deadline::Normal,
+    failure: Failure::Open,
+    input: "sessionID, agent, model, messageID, step, error",
+    about: "A request has failed for good. Texts in context are read behind its message, which stays, in the session and by whoever is told of the error. Nothing waits where the turn was stopped.",
+};

@@ -1,0 +1,133 @@
+//! What the table of hook points says of each: its names, when it is reached, and what handlers may do there.
+
+/// When a point is reached, relative to what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Before it happens.
+    Before,
+    /// After it has happened.
+    After,
+    /// After it has failed.
+    Error,
+    /// Told, not asked: nothing waits for the answer.
+    Observe,
+}
+
+/// How long a handler may take (C5). The milliseconds are the defaults; settings may change them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// Pure policy: 500 ms.
+    Fast,
+    /// Hooks of JS plugins: 5 s.
+    Normal,
+    /// Loading: 10 s.
+    Load,
+    /// Authentication: 30 s.
+    Slow,
+}
+
+impl Deadline {
+    /// The default in milliseconds.
+    #[must_use]
+    pub const fn default_ms(self) -> u64 {
+        match self {
+            Self::Fast => 500,
+            Self::Normal => 5_000,
+            Self::Load => 10_000,
+            Self::Slow => 30_000,
+        }
+    }
+}
+
+/// What a throw means at a point (C5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Reported; the chain goes on with the output from before the handler.
+    Open,
+    /// Refusal: the text becomes the tool's error, as in the reference. A timeout is still `Open`.
+    ThrowBlocks,
+}
+
+/// JSON type of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names of JSON's types")]
+pub enum Kind {
+    Any,
+    String,
+    Number,
+    Bool,
+    Array,
+    Object,
+}
+
+impl Kind {
+    /// As JavaScript names it (`typeof`, or `array`); `any` for all.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Bool => "boolean",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
+    }
+}
+
+/// A field of `output` that a handler may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its key; `*` for any.
+    pub key: &'static str,
+    /// What it must be afterwards.
+    pub kind: Kind,
+    /// It must still be there afterwards.
+    pub required: bool,
+}
+
+impl Field {
+    /// A field that must still be there afterwards.
+    #[must_use]
+    pub const fn required(key: &'static str, kind: Kind) -> Self {
+        Self {
+            key,
+            kind,
+            required: true,
+        }
+    }
+
+    /// A field that may be absent.
+    #[must_use]
+    pub const fn optional(key: &'static str, kind: Kind) -> Self {
+        Self {
+            key,
+            kind,
+            required: false,
+        }
+    }
+}
+
+/// What is known of a hook point: its row in the table of `docs/hooks.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PointSpec {
+    /// Our name, `domain.phase_name`.
+    pub name: &'static str,
+    /// The key under which plugins bring a handler: OpenCode's name where it has one, else a name of ours. A plugin may
+    /// also use the point's own name.
+    pub hook: &'static str,
+    /// When it is reached.
+    pub phase: Phase,
+    /// What may be changed. Empty: observe only.
+    pub patch: &'static [Field],
+    /// A handler may refuse.
+    pub block: bool,
+    /// How long a handler may take.
+    pub deadline: Deadline,
+    /// What a throw means.
+    pub failure: Failure,
+    /// Keys of `input`, for the docs.
+    pub input: &'static str,
+    /// What it is for, for the docs.
+    pub about: &'static str,
+}
