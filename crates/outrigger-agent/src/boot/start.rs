@@ -23,8 +23,6 @@ use crate::bus::Bus;
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::plugin_api::host_bridge::Bridge;
-use crate::prompt::command::BUNDLED;
-use crate::prompt::command_info::CommandInfo;
 use crate::state::deferred_events::DeferredEvents;
 use crate::state::logins::WaitingLogins;
 use crate::state::message_changes::MessageChanges;
@@ -35,6 +33,8 @@ use crate::state::turns::Turns;
 use crate::state::waiting::WaitingPrompts;
 use crate::state::{Agent, Inner};
 use crate::tools::mcp::skill_servers::{GRACE, SkillServers};
+use outrigger_prompt::command::CommandInfo;
+use outrigger_prompt::template::BUNDLED;
 
 impl Agent {
     /// Starts an agent. Plugins that fail are listed with their cause and cost nothing else.

@@ -1,5 +1,7 @@
 //! A compaction on demand: by a client, by `/compact`, or by a plugin in the middle of a turn.
 
+use outrigger_prompt::compaction::plan::has_text;
+use outrigger_prompt::history::active::Active;
 use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, UserMessage};
@@ -7,8 +9,6 @@ use outrigger_protocol::session::{PromptInput, Session};
 use outrigger_protocol::turn::{Begin, TurnOutcome};
 use tokio::sync::oneshot;
 
-use super::history::Active;
-use super::plan::has_text;
 use crate::error::AgentError;
 use crate::state::Agent;
 use crate::turn::message::{CompactionAsk, Msg};

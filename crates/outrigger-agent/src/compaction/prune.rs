@@ -1,26 +1,15 @@
 //! Pruning: the output of old tool calls is taken out of later requests (`compaction.prune`, off unless it is set).
 
-use outrigger_protocol::Millis;
+use outrigger_prompt::compaction::prune::old_output;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, ToolState};
 
-use super::select::estimate;
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::state::Inner;
 
-/// Tokens of the latest tool output that stay (the reference's number).
-const PROTECTED: u64 = 40_000;
-/// Less than this is not worth a changed request, which the provider has no cache of (the reference's number).
-const LEAST: u64 = 20_000;
-/// User messages, counted from the last one, whose answers stay.
-const TURNS: usize = 2;
-/// Tools whose output stays: what a skill says holds for the whole session.
-const KEPT: [&str; 1] = ["skill"];
-
 impl Inner {
-    /// Marks old tool output of a session, when the configuration wants it. Done behind every turn.
+    /// Marks old tool output of a session, when the configuration wants it. Done after every turn.
     pub(crate) async fn prune(&self, id: &SessionId) -> Result<(), AgentError> {
         if self.config.config.compaction.prune != Some(true) {
             return Ok(());
@@ -41,150 +30,5 @@ impl Inner {
         };
         self.commit(Vec::new(), parts.into_iter().map(event).collect())
             .await
-    }
-}
-
-/// The calls whose output goes, marked; empty when it is not worth it.
-fn old_output(history: Vec<MessageWithParts>, at: Millis) -> Vec<Part> {
-    let (mut seen, mut users, mut gain) = (0, 0, 0);
-    let mut old = Vec::new();
-    'all: for message in history.into_iter().rev() {
-        match &message.info {
-            MessageInfo::User(_) => users += 1,
-            MessageInfo::Assistant(info) if info.summary == Some(true) && users >= TURNS => break,
-            MessageInfo::Assistant(_) => {}
-        }
-        if users < TURNS {
-            continue;
-        }
-        for mut part in message.parts.into_iter().rev() {
-            let PartKind::Tool(call) = &mut part.kind else {
-                continue;
-            };
-            let ToolState::Completed { output, time, .. } = &mut call.state else {
-                continue;
-            };
-            if KEPT.contains(&call.tool.as_str()) {
-                continue;
-            }
-            // What stands before it went at an earlier time.
-            if time.compacted.is_some() {
-                break 'all;
-            }
-            let size = estimate(output);
-            seen += size;
-            if seen > PROTECTED {
-                gain += size;
-                time.compacted = Some(at);
-                old.push(part);
-            }
-        }
-    }
-    if gain > LEAST { old } else { Vec::new() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::*;
-    use super::*;
-    use serde_json::{Value, json};
-
-    /// A turn with one call of that many tokens.
-    fn turn(n: usize, tool: &str, tokens: usize, compacted: bool) -> Vec<MessageWithParts> {
-        let (user_id, id) = (format!("u{n}"), format!("a{n}"));
-        let mut time = json!({ "start": 1, "end": 2 });
-        if compacted {
-            time["compacted"] = json!(3);
-        }
-        let state: Value = json!({ "status": "completed", "input": {}, "output": "x".repeat(tokens * 4), "title": "", "metadata": {}, "time": time });
-        let part = json!({ "type": "tool", "callID": "c", "tool": tool, "state": state });
-        vec![
-            user(&user_id, "go"),
-            answer_parts(&id, &user_id, json!({ "finish": "stop" }), json!([part])),
-        ]
-    }
-
-    #[test]
-    fn old_output_by_table() {
-        let turns = |list: &[(&str, usize, bool)]| {
-            let mut all = Vec::new();
-            for (n, (tool, tokens, compacted)) in list.iter().enumerate() {
-                all.extend(turn(n, tool, *tokens, *compacted));
-            }
-            all
-        };
-        let r = "read";
-        let table: [(&str, Vec<MessageWithParts>, &[&str]); 7] = [
-            (
-                "little",
-                turns(&[(r, 10, false), (r, 10, false), (r, 10, false)]),
-                &[],
-            ),
-            (
-                "the last two turns are not looked at",
-                turns(&[(r, 39_000, false), (r, 90_000, false), (r, 90_000, false)]),
-                &[],
-            ),
-            (
-                "old",
-                turns(&[
-                    (r, 25_000, false),
-                    (r, 39_000, false),
-                    (r, 1, false),
-                    (r, 1, false),
-                ]),
-                &["a0"],
-            ),
-            (
-                "not worth it",
-                turns(&[
-                    (r, 20_000, false),
-                    (r, 40_000, false),
-                    (r, 1, false),
-                    (r, 1, false),
-                ]),
-                &[],
-            ),
-            (
-                "skills stay",
-                turns(&[
-                    ("skill", 25_000, false),
-                    (r, 39_000, false),
-                    (r, 1, false),
-                    (r, 1, false),
-                ]),
-                &[],
-            ),
-            (
-                "went before",
-                turns(&[
-                    (r, 90_000, false),
-                    (r, 10, true),
-                    (r, 39_000, false),
-                    (r, 1, false),
-                    (r, 1, false),
-                ]),
-                &[],
-            ),
-            (
-                "a summary ends it",
-                [
-                    turns(&[(r, 90_000, false)]),
-                    vec![compaction("u7", None), summary("a7", "u7", "sum")],
-                    turn(8, r, 39_000, false),
-                    turn(9, r, 1, false),
-                    turn(10, r, 1, false),
-                ]
-                .concat(),
-                &[],
-            ),
-        ];
-        for (name, history, want) in table {
-            let got: Vec<String> = old_output(history, 9)
-                .into_iter()
-                .map(|part| part.message_id.0)
-                .collect();
-            assert_eq!(got, want, "{name}");
-        }
     }
 }

@@ -3,6 +3,9 @@
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
+use outrigger_prompt::compaction::plan::{Planned, has_text, is_prompt, take_replay};
+use outrigger_prompt::compaction::select;
+use outrigger_prompt::history::active::Active;
 use outrigger_protocol::compaction::{AutoCompact, CompactionPlan};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, NamedError};
@@ -10,9 +13,6 @@ use outrigger_protocol::model::ModelInfo;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input};
 use serde_json::json;
 
-use super::history::Active;
-use super::plan::{Planned, has_text, is_prompt, take_replay};
-use super::select;
 use crate::error::AgentError;
 use crate::state::Inner;
 use crate::tools::tool_catalog;

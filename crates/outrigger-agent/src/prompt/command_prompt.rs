@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::prompt::attachment::text;
-use crate::prompt::command;
-use crate::prompt::command_info::CommandInfo;
 use crate::state::Agent;
 use crate::turn::start::Prompt;
+use outrigger_prompt::command::CommandInfo;
+use outrigger_prompt::template;
 
 /// Stands for the output of a shell command until the arguments are filled in; a character that no text uses.
 const STAND_IN: char = '\u{F8FF}';
@@ -93,14 +93,14 @@ impl Agent {
         prompt: &PromptInput,
     ) -> Filled {
         let places: Vec<(Range<usize>, String)> = match info.source.is_own() {
-            true => command::shell_places(&info.template),
+            true => template::shell_places(&info.template),
             false => Vec::new(),
         };
         let mut template = info.template.clone();
         for (i, (place, _)) in places.iter().enumerate().rev() {
             template.replace_range(place.clone(), &stand_in(i));
         }
-        let named = command::expand(&template, &arguments.replace(STAND_IN, ""));
+        let named = template::expand(&template, &arguments.replace(STAND_IN, ""));
         let mut text = named.clone();
         for (i, (_, line)) in places.iter().enumerate() {
             let line = (info.name.as_str(), line.as_str());

@@ -1,9 +1,10 @@
-//! Files that a command's text names with `@path`: they go with the prompt, as in the reference.
+//! Files that a command's text names with `@path`: they go with the prompt, as in OpenCode.
 
 use std::path::Path;
 
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
+use outrigger_prompt::mentions::names;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PartInput;
@@ -13,26 +14,6 @@ use outrigger_tools::PermissionAsk;
 use crate::permission::ask::{Asker, Refusal};
 use crate::prompt::attachment::text;
 use crate::state::Agent;
-
-/// Names behind an `@` that stands neither in a word nor in a code span, each once.
-pub(crate) fn names(text: &str) -> Vec<&str> {
-    let mut found: Vec<&str> = Vec::new();
-    for (at, _) in text.match_indices('@') {
-        let before = text.get(..at).and_then(|before| before.chars().next_back());
-        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '`')) {
-            continue;
-        }
-        let rest = text.get(at + 1..).unwrap_or_default();
-        let end = rest
-            .find(|c: char| c.is_whitespace() || matches!(c, '`' | ','))
-            .unwrap_or(rest.len());
-        let name = rest.get(..end).unwrap_or_default().trim_end_matches('.');
-        if !name.is_empty() && !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
-}
 
 impl Agent {
     /// The parts of the files that a text names. What is no file of the project is text like any other; a file that a rule
@@ -95,26 +76,5 @@ impl Agent {
             );
         }
         parts
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found() {
-        for (text, want) in [
-            (
-                "look at @src/a.rs, @b. And @./c",
-                &["src/a.rs", "b", "./c"][..],
-            ),
-            ("mail me@x.y or `@code`", &[]),
-            ("(@a) @a @", &["a)", "a"]),
-            ("@first", &["first"]),
-            ("@a, @b and @.env", &["a", "b", ".env"]),
-        ] {
-            assert_eq!(names(text), want, "{text}");
-        }
     }
 }

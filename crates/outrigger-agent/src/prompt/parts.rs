@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use outrigger_kernel::permission::evaluate;
 use outrigger_permissions::access::Operation;
 use outrigger_permissions::agents::AgentInfo;
+use outrigger_prompt::mentions::names;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
@@ -13,7 +14,6 @@ use outrigger_sandbox::paths::{Roots, resolve};
 use serde_json::{Value, json};
 
 use crate::prompt::attachment::text_part;
-use crate::prompt::mentions::names;
 use crate::state::Agent;
 use crate::turn::request::{Origin, TurnInput, TurnRequest};
 

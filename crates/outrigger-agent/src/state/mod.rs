@@ -45,8 +45,8 @@ use crate::error::AgentError;
 use crate::ids::now;
 use crate::permission::answering::Answering;
 use crate::plugin_api::sdk_service::SdkService;
-use crate::prompt::command_info::CommandInfo;
 use crate::tools::mcp::skill_servers::SkillServers;
+use outrigger_prompt::command::CommandInfo;
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use outrigger_config::{Loaded, OpenCodeConfig};
 use outrigger_sandbox::OwnBoxes;
 use outrigger_workspace::Folders;
 
-use crate::prompt::command_info::{CommandInfo, CommandSource};
+use outrigger_prompt::command::{CommandInfo, CommandSource};
 
 mod fetch;
 

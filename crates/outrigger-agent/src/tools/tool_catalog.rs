@@ -20,10 +20,10 @@ use outrigger_tools::builtin::optional;
 use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::{Value, json};
 
-use crate::prompt::system::{SystemPrompt, instructions};
 use crate::state::Inner;
 use crate::state::notifications::About;
 use crate::tools::mcp::is_mcp;
+use outrigger_prompt::system::{SystemPrompt, instructions};
 
 /// Told of every handler that failed at another point.
 const HOOK_ERROR: HookPoint = HookPoint::HookOnError;

@@ -10,13 +10,13 @@ use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolChoi
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-use crate::compaction::history::Active;
 use crate::error::AgentError;
-use crate::prompt::message_decode;
-use crate::prompt::request;
 use crate::state::Inner;
 use crate::tools::tool_catalog;
 use crate::turn::effects::structured;
+use outrigger_prompt::history::active::Active;
+use outrigger_prompt::history::decode;
+use outrigger_prompt::history::request;
 
 /// What the model reads in the last step that its limit leaves it.
 const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not \
@@ -35,7 +35,7 @@ pub(crate) struct Draft {
     /// Messages that stand in front of the history (the title request has one).
     pub(crate) opening: Vec<ChatMessage>,
     /// What a request for a summary is made from.
-    pub(crate) planned: Option<crate::compaction::plan::Planned>,
+    pub(crate) planned: Option<outrigger_prompt::compaction::plan::Planned>,
     history: History,
     system: Vec<String>,
     params: ModelParams,
@@ -56,7 +56,7 @@ impl Draft {
         };
         match point {
             HookPoint::LlmBeforeMessages => {
-                self.history = message_decode::history(&history.unwrap_or_default())
+                self.history = decode::history(&history.unwrap_or_default())
             }
             HookPoint::LlmBeforeSystem => {
                 let texts = list("system")
@@ -120,7 +120,7 @@ impl Draft {
     fn into_compaction(mut self, compaction: &Compaction) -> ModelRequest {
         let previous = self.planned.take().and_then(|planned| planned.previous);
         let history = std::mem::take(&mut self.history);
-        self.opening = vec![crate::compaction::plan::question(
+        self.opening = vec![outrigger_prompt::compaction::plan::question(
             compaction,
             stored(&history),
             previous.as_deref(),
@@ -165,7 +165,7 @@ fn payload(
             history.retain(|m| Some(m.info.id()) != current.as_ref());
             let waiting = inner.waiting.messages(session_id);
             let history =
-                crate::turn::queue::history_order::in_order(history, &waiting, &state.user().id);
+                outrigger_prompt::history::order::in_order(history, &waiting, &state.user().id);
             let history = Active::of(history).into_messages();
             HookPayload::with_history(json!({}), history.into_iter().collect())
         }

@@ -8,8 +8,8 @@ use outrigger_protocol::turn::{Begin, EffectId, Input, KnownTool, TurnOutcome};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::compaction::plan::Planned;
 use crate::turn::request::Compact;
+use outrigger_prompt::compaction::plan::Planned;
 
 /// What the running effects report.
 pub(crate) enum Msg {

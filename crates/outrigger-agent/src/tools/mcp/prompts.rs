@@ -8,8 +8,8 @@ use outrigger_protocol::permission::Rule;
 use serde_json::{Map, Value, json};
 
 use crate::error::AgentError;
-use crate::prompt::command_info::{CommandInfo, CommandSource};
 use crate::state::{Agent, Inner};
+use outrigger_prompt::command::{CommandInfo, CommandSource};
 
 /// A prompt of a server, as a command.
 #[derive(Clone, Debug, PartialEq)]

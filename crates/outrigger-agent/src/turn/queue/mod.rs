@@ -1,6 +1,5 @@
 //! Prompts that come while a turn runs: they wait, or the turn goes on with them.
 
 pub(crate) mod continuation;
-pub(crate) mod history_order;
 pub(crate) mod steering;
 pub(crate) mod waiting_prompts;

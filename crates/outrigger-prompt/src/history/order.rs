@@ -7,7 +7,8 @@ use outrigger_protocol::message::{MessageInfo, MessageWithParts};
 
 /// The history as a turn reads it: without messages that wait, and in the order in which they were answered. What a turn
 /// said after a later prompt was stored stands before that prompt.
-pub(crate) fn in_order(
+#[must_use]
+pub fn in_order(
     mut history: Vec<MessageWithParts>,
     waiting: &BTreeSet<MessageId>,
     own: &MessageId,

@@ -1,5 +1,5 @@
 //! Messages as plugins left them. A model reads roles, texts and calls; what else a plugin leaves out of a message that it
-//! made costs nothing, as in the reference.
+//! made costs nothing, as in OpenCode.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part};
 use serde_json::{Map, Value, json};
 
 /// The conversation with nothing but messages in it.
-pub(crate) fn history(left: &History) -> History {
+#[must_use]
+pub fn history(left: &History) -> History {
     let mut history = History::default();
     for item in left.iter() {
         if item.stored().is_some() {

@@ -5,14 +5,12 @@ use outrigger_protocol::model::{ChatMessage, Content};
 use serde_json::Value;
 
 /// What the model reads in place of a tool's answer that was taken out to save room.
-pub(crate) const CLEARED: &str = "[Old tool result content cleared]";
+pub const CLEARED: &str = "[Old tool result content cleared]";
 
 /// The messages of a request, without the system's. A message with nothing to say is left out, since providers refuse
 /// empty ones.
 #[must_use]
-pub(crate) fn messages<'a>(
-    history: impl IntoIterator<Item = &'a MessageWithParts>,
-) -> Vec<ChatMessage> {
+pub fn messages<'a>(history: impl IntoIterator<Item = &'a MessageWithParts>) -> Vec<ChatMessage> {
     let mut out = Vec::new();
     for message in history {
         match &message.info {

@@ -3,9 +3,9 @@
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, ToolState};
 use serde_json::Value;
 
-use crate::prompt::request::CLEARED;
+use crate::history::request::CLEARED;
 
-/// Characters of a tool's answer that a summary is made from (the reference's number).
+/// Characters of a tool's answer that a summary is made from (OpenCode's number).
 const MAX_OUTPUT: usize = 2_000;
 
 /// What the summary has to be like.
@@ -42,7 +42,7 @@ conversation is right. What was under way and is finished now belongs under what
 
 /// The messages as text; empty ones are left out.
 #[must_use]
-pub(crate) fn transcript<'a>(messages: impl IntoIterator<Item = &'a MessageWithParts>) -> String {
+pub fn transcript<'a>(messages: impl IntoIterator<Item = &'a MessageWithParts>) -> String {
     let texts: Vec<String> = messages
         .into_iter()
         .map(message)
@@ -119,7 +119,7 @@ fn answer(part: &Part, lines: &mut Vec<String>) {
 
 /// Stands for a file, whose contents no summary is made from.
 #[must_use]
-pub(crate) fn attached(file: &outrigger_protocol::Object) -> String {
+pub fn attached(file: &outrigger_protocol::Object) -> String {
     let text = |key: &str| file.get(key).and_then(Value::as_str);
     format!(
         "[Attached {}: {}]",
@@ -138,7 +138,7 @@ fn cut(text: &str) -> String {
 
 /// The prompt of the request. `context` is what hooks add to it, `instead` what a hook puts in its place (B6).
 #[must_use]
-pub(crate) fn prompt(
+pub fn prompt(
     conversation: &str,
     previous: Option<&str>,
     context: &[String],
@@ -163,8 +163,8 @@ pub(crate) fn prompt(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::*;
     use super::*;
+    use crate::testing::*;
     use serde_json::json;
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
             merged.contains("<earlier-summary>\nbefore\n</earlier-summary>"),
             "{merged}"
         );
-        // As in the reference, what replaces the prompt replaces what was added to it.
+        // As in OpenCode, what replaces the prompt replaces what was added to it.
         assert_eq!(
             prompt("talk", Some("before"), &more, Some("Do as I say.")),
             "Do as I say.\n\nThe conversation so far:\n\ntalk"

@@ -3,11 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use outrigger_sandbox::paths::open_resolved;
 use outrigger_workspace::Place;
-use outrigger_workspace::sync::lock;
-
-use crate::state::Inner;
 
 /// What every primary agent without a prompt of its own is told.
 const BASE: &str = "\
@@ -29,18 +25,18 @@ const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 
 /// Text that an instruction file brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Instruction {
+pub struct Instruction {
     /// Where it stands.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// What it says.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Finds instruction files: the project's, from the working folder up to its root, the user's own, and those that the
 /// configuration lists (paths relative to the working folder; patterns with `*`). `read` says what a file says; where it is
 /// nothing, the file is passed over.
 #[must_use]
-pub(crate) fn instructions(
+pub fn instructions(
     place: &Place,
     home: &Path,
     config_home: &Path,
@@ -80,39 +76,6 @@ pub(crate) fn instructions(
         .collect()
 }
 
-impl Inner {
-    /// What an instruction file says. Whoever may make such a file could make a link in its place, and what our process may read
-    /// is not theirs to have told: what lies in the project has to be there really, and nothing that is kept from processes is
-    /// read. One that is left out is told of once.
-    pub(crate) fn instruction(&self, path: &Path) -> Option<String> {
-        let real = path.canonicalize().ok()?;
-        let project = &self.place.worktree;
-        let led_out = path.starts_with(&self.place.worktree) && !real.starts_with(project);
-        if led_out || self.is_kept_from_processes(path, &real) {
-            if lock(&self.left_out).insert(path.to_owned()) {
-                tracing::warn!(
-                    "[instructions] {} is left out: it leads out of the project, or to what is kept from processes",
-                    path.display()
-                );
-            }
-            return None;
-        }
-        // What was looked at is what is read: no link is followed any more.
-        let file = open_resolved(&real, false, false);
-        match file
-            .and_then(|file| outrigger_files::read_open_to_string(file, outrigger_files::SETTINGS))
-        {
-            Ok(text) => Some(text),
-            Err(error) => {
-                if lock(&self.left_out).insert(path.to_owned()) {
-                    tracing::warn!("[instructions] {} is left out: {error}", path.display());
-                }
-                None
-            }
-        }
-    }
-}
-
 fn listed_files(place: &Place, home: &Path, entry: &str) -> Vec<PathBuf> {
     // Addresses need the network; they are a matter of the session's start, not of every request.
     if entry.starts_with("http://") || entry.starts_with("https://") {
@@ -150,29 +113,29 @@ fn listed_files(place: &Place, home: &Path, entry: &str) -> Vec<PathBuf> {
 }
 
 /// What the system prompt is made from.
-pub(crate) struct SystemPrompt<'a> {
+pub struct SystemPrompt<'a> {
     /// The agent's own prompt, in place of the general one.
-    pub(crate) agent_prompt: Option<&'a str>,
+    pub agent_prompt: Option<&'a str>,
     /// Model, as the provider knows it.
-    pub(crate) model: &'a str,
+    pub model: &'a str,
     /// Provider and model.
-    pub(crate) model_ref: &'a str,
+    pub model_ref: &'a str,
     /// Where the agent works.
-    pub(crate) place: &'a Place,
+    pub place: &'a Place,
     /// The day, as people write it.
-    pub(crate) today: &'a str,
+    pub today: &'a str,
     /// Instruction files.
-    pub(crate) instructions: &'a [Instruction],
+    pub instructions: &'a [Instruction],
     /// Skills as `(name, description)`, if the agent may use them.
-    pub(crate) skills: &'a [(String, String)],
+    pub skills: &'a [(String, String)],
     /// Text for this prompt alone.
-    pub(crate) extra: &'a [&'a str],
+    pub extra: &'a [&'a str],
 }
 
 impl SystemPrompt<'_> {
     /// The whole prompt as one text, as hooks get it.
     #[must_use]
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut out = self.agent_prompt.unwrap_or(BASE).trim().to_owned();
         let place = self.place;
         let _ = write!(

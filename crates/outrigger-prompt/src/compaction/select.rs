@@ -6,17 +6,17 @@ use outrigger_protocol::id::MessageId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts};
 use outrigger_protocol::model::ModelInfo;
 
-use super::history::is_compaction;
-use crate::prompt::request;
+use crate::history::active::is_compaction;
+use crate::history::request;
 
-/// Tokens that are kept free where the model has a limit for its input (the reference's number).
+/// Tokens that are kept free where the model has a limit for its input (OpenCode's number).
 const RESERVED: u64 = 20_000;
-/// Least and most tokens of recent messages that stay where nothing is configured (the reference's numbers).
+/// Least and most tokens of recent messages that stay where nothing is configured (OpenCode's numbers).
 const RECENT: (u64, u64) = (2_000, 15_000);
 
-/// Tokens of a text, guessed as the reference does: a quarter of its characters.
+/// Tokens of a text, guessed as OpenCode does: a quarter of its characters.
 #[must_use]
-pub(crate) fn estimate(text: &str) -> u64 {
+pub fn estimate(text: &str) -> u64 {
     let characters = text.chars().count() as u64;
     (characters + 2) / 4
 }
@@ -28,9 +28,9 @@ fn weight(messages: &[MessageWithParts]) -> u64 {
 }
 
 /// Tokens of a request with its answer from which on the history is full; `None` when the model's limits are not known or
-/// leave no room at all. The rule is the reference's.
+/// leave no room at all. The rule is OpenCode's.
 #[must_use]
-pub(crate) fn usable(config: &Compaction, model: &ModelInfo) -> Option<u64> {
+pub fn usable(config: &Compaction, model: &ModelInfo) -> Option<u64> {
     if model.limit.context == 0 {
         return None;
     }
@@ -43,9 +43,9 @@ pub(crate) fn usable(config: &Compaction, model: &ModelInfo) -> Option<u64> {
 }
 
 /// The first message that stays, if any does; it is never the first of all. Whole turns stay as long as they fit, from the
-/// last one backwards; of the first that does not fit, as many messages as still do. The rule is the reference's.
+/// last one backwards; of the first that does not fit, as many messages as still do. The rule is OpenCode's.
 #[must_use]
-pub(crate) fn tail(
+pub fn tail(
     config: &Compaction,
     model: &ModelInfo,
     messages: &[MessageWithParts],
@@ -86,8 +86,8 @@ pub(crate) fn tail(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::*;
     use super::*;
+    use crate::testing::*;
     use outrigger_protocol::model::Limit;
 
     fn model(context: u64, input: Option<u64>, output: u64) -> ModelInfo {

@@ -7,22 +7,23 @@ use outrigger_protocol::model::{ChatMessage, Content};
 use outrigger_protocol::session::PartInput;
 use serde_json::Value;
 
-use super::history::is_compaction;
 use super::text;
+use crate::history::active::is_compaction;
 
 /// What a compaction works with.
 #[derive(Debug)]
-pub(crate) struct Planned {
-    pub(crate) plan: CompactionPlan,
+pub struct Planned {
+    /// What the kernel hears of it.
+    pub plan: CompactionPlan,
     /// The messages that are summarised.
-    pub(crate) head: Vec<MessageWithParts>,
+    pub head: Vec<MessageWithParts>,
     /// The summary of what was before them.
-    pub(crate) previous: Option<String>,
+    pub previous: Option<String>,
 }
 
 /// The one message of a request for a summary, from the messages as the hooks left them.
 #[must_use]
-pub(crate) fn question<'a>(
+pub fn question<'a>(
     compaction: &Compaction,
     head: impl IntoIterator<Item = &'a MessageWithParts>,
     previous: Option<&str>,
@@ -38,18 +39,21 @@ pub(crate) fn question<'a>(
     }
 }
 
-pub(super) fn is_prompt(message: &MessageWithParts) -> bool {
+/// A message of the user that is no compaction.
+#[must_use]
+pub fn is_prompt(message: &MessageWithParts) -> bool {
     matches!(message.info, MessageInfo::User(_)) && !is_compaction(message)
 }
 
 /// There is something to summarise.
-pub(super) fn has_text(messages: &[MessageWithParts]) -> bool {
+#[must_use]
+pub fn has_text(messages: &[MessageWithParts]) -> bool {
     !text::transcript(messages).is_empty()
 }
 
 /// Takes the last prompt out of a history that did not fit, to be asked again behind the summary; what was done for it
 /// stays and is summarised. The first prompt of all is not taken: nothing would be left.
-pub(super) fn take_replay(head: &mut Vec<MessageWithParts>) -> Option<Replay> {
+pub fn take_replay(head: &mut Vec<MessageWithParts>) -> Option<Replay> {
     let at = head.iter().rposition(is_prompt)?;
     if !head.iter().take(at).any(is_prompt) {
         return None;
@@ -85,8 +89,8 @@ fn is_media(file: &outrigger_protocol::Object) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::*;
     use super::*;
+    use crate::testing::*;
 
     #[test]
     fn the_last_prompt_is_asked_again_without_its_images() {

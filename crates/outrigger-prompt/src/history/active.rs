@@ -10,20 +10,21 @@ use serde_json::Value;
 
 /// A history after its last compaction.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Active {
+pub struct Active {
     /// The last compaction: the message that stands for it, and its summary.
-    pub(crate) compaction: Vec<MessageWithParts>,
+    pub compaction: Vec<MessageWithParts>,
     /// What was pinned in the messages that the summary took the place of.
-    pub(crate) pinned: Vec<MessageWithParts>,
+    pub pinned: Vec<MessageWithParts>,
     /// What stays as it is.
-    pub(crate) rest: Vec<MessageWithParts>,
+    pub rest: Vec<MessageWithParts>,
 }
 
 impl Active {
-    /// Takes a whole history apart. The rule is the reference's: the summary stands first, then the messages from
+    /// Takes a whole history apart. The rule is OpenCode's: the summary stands first, then the messages from
     /// `tail_start_id` to the compaction, then those behind the summary. A compaction that failed is left out, and what is
     /// pinned stands behind the summary (both are ours).
-    pub(crate) fn of(all: Vec<MessageWithParts>) -> Self {
+    #[must_use]
+    pub fn of(all: Vec<MessageWithParts>) -> Self {
         let done: BTreeSet<MessageId> = all.iter().filter_map(summary_of).cloned().collect();
         let last = all
             .iter()
@@ -54,19 +55,22 @@ impl Active {
     }
 
     /// The messages in the order in which the model reads them.
-    pub(crate) fn into_messages(self) -> Vec<MessageWithParts> {
+    #[must_use]
+    pub fn into_messages(self) -> Vec<MessageWithParts> {
         [self.compaction, self.pinned, self.rest].concat()
     }
 
     /// The text of the last summary.
-    pub(crate) fn summary(&self) -> Option<String> {
+    #[must_use]
+    pub fn summary(&self) -> Option<String> {
         let summary = self.compaction.iter().find(|m| summary_of(m).is_some())?;
         let texts: Vec<&str> = summary.parts.iter().filter_map(text).collect();
         Some(texts.join("\n\n")).filter(|text| !text.is_empty())
     }
 
     /// Tokens of the last finished step; 0 when it was the summary.
-    pub(crate) fn used(&self) -> u64 {
+    #[must_use]
+    pub fn used(&self) -> u64 {
         let finished = |m: &&MessageWithParts| answer(m).is_some_and(|info| info.finish.is_some());
         let Some(info) = self.rest.iter().rev().find(finished).and_then(answer) else {
             return 0;
@@ -99,7 +103,8 @@ fn summary_of(message: &MessageWithParts) -> Option<&MessageId> {
 }
 
 /// A message that stands for a compaction.
-pub(crate) fn is_compaction(message: &MessageWithParts) -> bool {
+#[must_use]
+pub fn is_compaction(message: &MessageWithParts) -> bool {
     matches!(message.info, MessageInfo::User(_))
         && message
             .parts
@@ -136,8 +141,8 @@ fn pinned(mut message: MessageWithParts) -> Option<MessageWithParts> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::*;
     use super::*;
+    use crate::testing::*;
 
     fn ids(messages: Vec<MessageWithParts>) -> Vec<String> {
         messages

@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-/// Fills a template as the reference does: `$1` … are single words (quotes keep words together), the highest numbered one
+/// Fills a template as OpenCode does: `$1` … are single words (quotes keep words together), the highest numbered one
 /// takes the rest; `$ARGUMENTS` is everything; a template with neither gets the arguments behind an empty line.
 #[must_use]
-pub(crate) fn expand(template: &str, arguments: &str) -> String {
+pub fn expand(template: &str, arguments: &str) -> String {
     let words = words(arguments);
     let highest = placeholders(template).map(|(_, _, n)| n).max().unwrap_or(0);
     let mut text = String::with_capacity(template.len() + arguments.len());
@@ -32,7 +32,7 @@ pub(crate) fn expand(template: &str, arguments: &str) -> String {
 
 /// The shell commands of a template: what stands in `` !`…` ``, with the bytes of the whole place.
 #[must_use]
-pub(crate) fn shell_places(text: &str) -> Vec<(std::ops::Range<usize>, String)> {
+pub fn shell_places(text: &str) -> Vec<(std::ops::Range<usize>, String)> {
     let mut places = Vec::new();
     let mut from = 0;
     while let Some(start) = text
@@ -87,8 +87,8 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// The bundled commands: name, description, template.
-pub(crate) static BUNDLED: LazyLock<Vec<(&'static str, &'static str, &'static str)>> =
-    LazyLock::new(|| {
+pub static BUNDLED: LazyLock<Vec<(&'static str, &'static str, &'static str)>> = LazyLock::new(
+    || {
         vec![
             (
                 "init",
@@ -104,7 +104,8 @@ pub(crate) static BUNDLED: LazyLock<Vec<(&'static str, &'static str, &'static st
              (git diff, git status). Report defects with file and line and say how sure you are; do not change anything. $ARGUMENTS",
             ),
         ]
-    });
+    },
+);
 
 #[cfg(test)]
 mod tests {

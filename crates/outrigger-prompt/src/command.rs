@@ -45,7 +45,8 @@ impl CommandSource {
     }
 
     /// What its template names may be run and read: whoever wrote it is trusted as the configuration is.
-    pub(crate) fn is_own(self) -> bool {
+    #[must_use]
+    pub fn is_own(self) -> bool {
         matches!(self, Self::Command | Self::Skill)
     }
 }

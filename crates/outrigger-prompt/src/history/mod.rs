@@ -1,0 +1,6 @@
+//! The stored messages of a session, as the model reads them.
+
+pub mod active;
+pub mod decode;
+pub mod order;
+pub mod request;
