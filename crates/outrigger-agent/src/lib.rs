@@ -27,6 +27,10 @@ pub use error::AgentError;
 pub use ids::now;
 pub use outrigger_config::TRUST_PROJECT;
 pub use outrigger_js::{SdkAnswer, SdkBody};
+pub use outrigger_mcp::{
+    AuthStart, AuthState, McpError, State as McpState, Status as McpStatus, TokenStore,
+};
+pub use outrigger_mcp_tools::{AllowedServers, McpPrompt, servers_of_skills};
 pub use outrigger_permissions::agents::{self, AgentInfo};
 pub use outrigger_permissions::folder_trust::{FolderQuestion, FolderTrustFn};
 pub use outrigger_permissions::workspace_trust::Rewritten;
@@ -49,9 +53,6 @@ pub use session::sessions::{NewSession, delete_session};
 pub use session::shell::ShellInput;
 pub use state::Agent;
 pub use tools::lsp::LspStatus;
-pub use tools::mcp::{
-    AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
-    servers_of_skills, tokens as mcp_tokens,
-};
+pub use tools::mcp::tokens as mcp_tokens;
 pub use turn::replay::{Replayed, replay};
 pub use turn::request::{Compact, Origin, TurnInput, TurnRequest};

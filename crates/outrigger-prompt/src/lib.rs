@@ -5,6 +5,7 @@ pub mod command;
 pub mod compaction;
 pub mod history;
 pub mod mentions;
+pub mod parts;
 pub mod system;
 pub mod template;
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use outrigger_mcp_tools::skill_servers::GRACE;
 use outrigger_protocol::log::LogRecord;
 use outrigger_workspace::sync::lock;
 
 use crate::state::Agent;
-use crate::tools::mcp::skill_servers::GRACE;
 
 impl Agent {
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::{Install, Sandbox};
+use outrigger_mcp_tools::SkillServers;
+use outrigger_mcp_tools::skill_servers::GRACE;
 use outrigger_models::Models;
 use outrigger_permissions::agents;
 use outrigger_permissions::deny_policy::Forbidden;
@@ -32,7 +34,6 @@ use crate::state::session_locks::SessionLocks;
 use crate::state::turns::Turns;
 use crate::state::waiting::WaitingPrompts;
 use crate::state::{Agent, Inner};
-use crate::tools::mcp::skill_servers::{GRACE, SkillServers};
 use outrigger_prompt::command::CommandInfo;
 use outrigger_prompt::template::BUNDLED;
 
@@ -144,7 +145,7 @@ impl Agent {
             user_rules.hold(&mut config.config);
             crate::plugin_api::plugin_admission::hold(&admitted, &mut config);
         }
-        let (servers, mcp_waiting) = crate::tools::mcp::with_claude(&config, &boot.folders);
+        let (servers, mcp_waiting) = outrigger_mcp_tools::with_claude(&config, &boot.folders);
         mcp.limit_calls(crate::tools::mcp::call_timeout(&config));
         mcp.configure(&servers);
         // One line says what is left out of a folder that is not trusted.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use outrigger_permissions::access::{Access, Operation, PathRules};
 use outrigger_permissions::deny_policy::{Forbidden, is_forbidden};
+use outrigger_prompt::parts::text_part;
 use outrigger_protocol::Object;
-use outrigger_protocol::message::{PartKind, TextPart};
+use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::open_resolved;
@@ -216,18 +217,6 @@ fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
     }
 }
 
-/// A text of a prompt; a synthetic one was not written by the user.
-pub(crate) fn text_part(text: String, synthetic: bool) -> PartInput {
-    PartInput {
-        id: None,
-        kind: PartKind::Text(TextPart {
-            text,
-            synthetic: synthetic.then_some(true),
-            ..TextPart::default()
-        }),
-    }
-}
-
 fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {
     vec![
         text_part(
@@ -246,10 +235,4 @@ fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {
         ),
         file_part(path, mime, &format!("file://{}", path.display())),
     ]
-}
-
-/// Text of a prompt as parts.
-#[must_use]
-pub(crate) fn text(text: &str) -> PartInput {
-    text_part(text.to_owned(), false)
 }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use outrigger_mcp_tools::start_skill_servers;
 use outrigger_permissions::agents::AgentInfo;
+use outrigger_prompt::parts::text;
 use outrigger_protocol::Object;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{ModelRef, PartKind};
@@ -11,8 +13,8 @@ use outrigger_protocol::turn::CommandCall;
 use serde_json::{Value, json};
 
 use crate::error::AgentError;
-use crate::prompt::attachment::text;
 use crate::state::Agent;
+use crate::tools::mcp::host;
 use crate::turn::start::Prompt;
 use outrigger_prompt::command::CommandInfo;
 use outrigger_prompt::template;
@@ -48,7 +50,7 @@ impl Agent {
         let info = match self.inner.commands.get(name) {
             Some(info) => info.clone(),
             None => {
-                let info = self.mcp_command(name).await?;
+                let info = outrigger_mcp_tools::prompts::command(&self.inner.mcp, name).await?;
                 info.ok_or_else(|| self.no_command(name))?
             }
         };
@@ -125,7 +127,7 @@ impl Agent {
         } = filled;
         if info.source.word() == "skill"
             && let Some(skill) = self.inner.skills.iter().find(|it| it.name == info.name)
-            && let Some(servers) = self.inner.start_skill_servers(session_id, skill).await
+            && let Some(servers) = start_skill_servers(&host(&self.inner), session_id, skill).await
         {
             filled.push_str("\n\n");
             filled.push_str(&servers);

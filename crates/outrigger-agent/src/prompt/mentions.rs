@@ -5,6 +5,7 @@ use std::path::Path;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
 use outrigger_prompt::mentions::names;
+use outrigger_prompt::parts::text;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PartInput;
@@ -12,7 +13,6 @@ use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
 
 use crate::permission::ask::{Asker, Refusal};
-use crate::prompt::attachment::text;
 use crate::state::Agent;
 
 impl Agent {

@@ -6,6 +6,7 @@ use outrigger_kernel::permission::evaluate;
 use outrigger_permissions::access::Operation;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_prompt::mentions::names;
+use outrigger_prompt::parts::text_part;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
@@ -13,7 +14,6 @@ use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use serde_json::{Value, json};
 
-use crate::prompt::attachment::text_part;
 use crate::state::Agent;
 use crate::turn::request::{Origin, TurnInput, TurnRequest};
 
@@ -40,7 +40,7 @@ impl Agent {
             let parts = std::mem::take(&mut prompt.parts).into_iter();
             prompt.parts = parts.flat_map(|part| self.resolve(part, &agent)).collect();
         }
-        self.read_resources(prompt).await;
+        outrigger_mcp_tools::attach::read_resources(&self.inner.mcp, prompt).await;
     }
 
     fn resolve(&self, part: PartInput, agent: &AgentInfo) -> Vec<PartInput> {

@@ -16,7 +16,6 @@ use serde_json::Value;
 
 use crate::error::AgentError;
 use crate::state::Agent;
-use crate::tools::mcp::is_mcp;
 use crate::tools::tool_catalog::definition;
 
 impl Agent {
@@ -37,7 +36,7 @@ impl Agent {
             .into_iter()
             .filter(|spec| inner.skill_servers.offers(None, spec))
             .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
-            .partition(is_mcp);
+            .partition(outrigger_mcp_tools::is_mcp);
         let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
         let items = own.iter().map(|spec| definition(spec, describe(spec)));
         let result = inner
@@ -49,7 +48,7 @@ impl Agent {
                 None,
             )
             .await;
-        let mut offers: Vec<ToolOffer> = mcp.iter().map(crate::tools::mcp::offer).collect();
+        let mut offers: Vec<ToolOffer> = mcp.iter().map(outrigger_mcp_tools::offer).collect();
         for (spec, output) in own.iter().zip(&result.outputs) {
             let schema = output
                 .get("jsonSchema")

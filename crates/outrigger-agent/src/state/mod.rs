@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 
 use outrigger_config::Loaded;
+use outrigger_mcp_tools::SkillServers;
 use outrigger_models::Models;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
@@ -45,7 +46,6 @@ use crate::error::AgentError;
 use crate::ids::now;
 use crate::permission::answering::Answering;
 use crate::plugin_api::sdk_service::SdkService;
-use crate::tools::mcp::skill_servers::SkillServers;
 use outrigger_prompt::command::CommandInfo;
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_mcp_tools::start_skill_servers;
 use outrigger_permissions::access::{Operation, hosts};
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
@@ -36,6 +37,7 @@ use crate::permission::ask::{Asker, Refusal};
 use crate::session::sessions::NewSession;
 use crate::state::notifications::About;
 use crate::state::{Agent, Inner};
+use crate::tools::mcp::host;
 use crate::turn::message::Msg;
 use crate::turn::request::TurnRequest;
 
@@ -460,9 +462,7 @@ impl ToolHost for CallHost {
     fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let skill = self.inner.skills.iter().find(|skill| skill.name == name)?;
-            self.inner
-                .start_skill_servers(&self.session_id, skill)
-                .await
+            start_skill_servers(&host(&self.inner), &self.session_id, skill).await
         })
     }
 

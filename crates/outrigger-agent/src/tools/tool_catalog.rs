@@ -5,6 +5,7 @@ use std::time::Duration;
 use outrigger_config::Origin;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::permission::{is_disabled, is_wanted};
+use outrigger_mcp_tools::is_mcp;
 use outrigger_models::Resolved;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{PipelineContext, PipelineResult};
@@ -22,7 +23,6 @@ use serde_json::{Value, json};
 
 use crate::state::Inner;
 use crate::state::notifications::About;
-use crate::tools::mcp::is_mcp;
 use outrigger_prompt::system::{SystemPrompt, instructions};
 
 /// Told of every handler that failed at another point.
@@ -211,7 +211,7 @@ impl Inner {
         let mut offers: Vec<ToolOffer> = specs
             .iter()
             .filter(|spec| is_mcp(spec))
-            .map(crate::tools::mcp::offer)
+            .map(outrigger_mcp_tools::offer)
             .collect();
         for (spec, output) in specs
             .iter()

@@ -173,7 +173,10 @@ fn payload(
             let resolved = inner.models.resolve(&begin.model)?;
             let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
             let own = inner.store.session(session_id)?.and_then(|s| s.permission);
-            let mcp = inner.mcp_instructions(&[&agent.permission, &own.unwrap_or_default()]);
+            let mcp = outrigger_mcp_tools::prompts::instructions(
+                &inner.mcp,
+                &[&agent.permission, &own.unwrap_or_default()],
+            );
             let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
             if structured::wanted(state).is_some() {
                 extra.push(outrigger_tools::answer::INSTRUCTION);

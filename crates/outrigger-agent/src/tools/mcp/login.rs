@@ -1,10 +1,9 @@
 //! Servers as clients switch them, and logins at them.
 
-use outrigger_mcp::{AuthStart, AuthState};
+use outrigger_mcp::{AuthStart, AuthState, Status};
 use outrigger_protocol::event::{CustomEvent, Event};
 use serde_json::{Value, json};
 
-use super::McpStatus;
 use crate::error::AgentError;
 use crate::state::Agent;
 use crate::state::logins::LoginAt;
@@ -14,7 +13,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::Mcp`] for an entry that is none.
-    pub async fn mcp_add(&self, name: &str, entry: &Value) -> Result<McpStatus, AgentError> {
+    pub async fn mcp_add(&self, name: &str, entry: &Value) -> Result<Status, AgentError> {
         Ok(self.inner.mcp.add(name, entry).await?)
     }
 
@@ -22,7 +21,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::Mcp`] for a name that no server has.
-    pub async fn mcp_switch(&self, name: &str, on: bool) -> Result<McpStatus, AgentError> {
+    pub async fn mcp_switch(&self, name: &str, on: bool) -> Result<Status, AgentError> {
         Ok(self.inner.mcp.switch(name, on).await?)
     }
 
@@ -40,7 +39,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::Mcp`].
-    pub async fn mcp_finish_auth(&self, name: &str, code: &str) -> Result<McpStatus, AgentError> {
+    pub async fn mcp_finish_auth(&self, name: &str, code: &str) -> Result<Status, AgentError> {
         let status = self.inner.mcp.finish_auth(name, code).await?;
         self.inner.waiting_logins.end(LoginAt::McpServer, name);
         Ok(status)
@@ -55,7 +54,7 @@ impl Agent {
         &self,
         name: &str,
         told: impl FnOnce(&str),
-    ) -> Result<McpStatus, AgentError> {
+    ) -> Result<Status, AgentError> {
         let status = self
             .inner
             .mcp
@@ -81,7 +80,7 @@ impl Agent {
         self.inner.mcp.auth_state(name)
     }
 
-    /// The resources of all MCP servers, by the reference's keys, `SERVER:URI`.
+    /// The resources of all MCP servers, by OpenCode's keys, `SERVER:URI`.
     pub async fn mcp_resources(&self) -> Value {
         let listed = self.inner.mcp.resources(None).await;
         let entries = listed.into_iter().filter_map(|listed| {

@@ -4,12 +4,12 @@ use base64::Engine as _;
 use outrigger_mcp::content::KINDS;
 use serde_json::Value;
 
-/// The largest such file, in bytes (the reference's).
+/// The largest such file, in bytes (OpenCode's).
 const MAX_BYTES: usize = 10 * 1024 * 1024;
 
 /// One content of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// A text.
     Text {
         uri: String,
@@ -27,7 +27,7 @@ pub(super) enum Piece {
 }
 
 /// The contents of an answer to `resources/read`, in order. `asked` stands for the URI of those that name none.
-pub(super) fn pieces(answer: &Value, asked: &str) -> Vec<Piece> {
+pub(crate) fn pieces(answer: &Value, asked: &str) -> Vec<Piece> {
     let one = std::slice::from_ref(&answer["contents"]);
     let list = answer["contents"].as_array().map_or(one, Vec::as_slice);
     list.iter()

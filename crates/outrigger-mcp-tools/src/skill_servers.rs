@@ -13,13 +13,13 @@ use outrigger_workspace::sync::lock;
 use serde_json::{Map, Value};
 
 /// What tools of skills' servers come from.
-pub(super) const SOURCE: &str = "skill-mcp:";
+pub(crate) const SOURCE: &str = "skill-mcp:";
 /// How long servers may take to end by themselves.
-pub(crate) const GRACE: Duration = Duration::from_millis(500);
+pub const GRACE: Duration = Duration::from_millis(500);
 
 /// The servers of all sessions.
 #[derive(Default)]
-pub(crate) struct SkillServers {
+pub struct SkillServers {
     sessions: Mutex<HashMap<SessionId, Arc<Held>>>,
 }
 
@@ -27,12 +27,12 @@ pub(crate) struct SkillServers {
 #[derive(Default)]
 pub(crate) struct Held {
     /// What the skills that it has loaded want, by name of the server.
-    pub(super) entries: Mutex<Map<String, Value>>,
+    pub(crate) entries: Mutex<Map<String, Value>>,
     /// Server and tool behind each name that the model knows. They stay while the processes are away.
-    pub(super) tools: Mutex<BTreeMap<String, (String, String)>>,
+    pub(crate) tools: Mutex<BTreeMap<String, (String, String)>>,
     /// The processes, while there are any.
-    pub(super) live: tokio::sync::Mutex<Option<McpServers>>,
-    pub(super) used: Mutex<Option<Instant>>,
+    pub(crate) live: tokio::sync::Mutex<Option<McpServers>>,
+    pub(crate) used: Mutex<Option<Instant>>,
     calls: AtomicUsize,
 }
 
@@ -54,22 +54,23 @@ impl Drop for Calling<'_> {
 }
 
 /// Whether a tool is one of a skill's server.
-pub(super) fn is_of_skill(spec: &ToolSpec) -> bool {
+pub(crate) fn is_of_skill(spec: &ToolSpec) -> bool {
     spec.source.starts_with(SOURCE)
 }
 
 impl SkillServers {
-    pub(super) fn held(&self, session: &SessionId) -> Option<Arc<Held>> {
+    pub(crate) fn held(&self, session: &SessionId) -> Option<Arc<Held>> {
         lock(&self.sessions).get(session).cloned()
     }
 
     /// Those of a session that loads a skill.
-    pub(super) fn entry(&self, session: &SessionId) -> Arc<Held> {
+    pub(crate) fn entry(&self, session: &SessionId) -> Arc<Held> {
         Arc::clone(lock(&self.sessions).entry(session.clone()).or_default())
     }
 
     /// A session may be offered this tool: it is none of a skill, or the session has loaded its skill.
-    pub(crate) fn offers(&self, session: Option<&SessionId>, spec: &ToolSpec) -> bool {
+    #[must_use]
+    pub fn offers(&self, session: Option<&SessionId>, spec: &ToolSpec) -> bool {
         if !is_of_skill(spec) {
             return true;
         }
@@ -78,14 +79,14 @@ impl SkillServers {
     }
 
     /// Ends the processes of a session that a next call starts again.
-    pub(crate) async fn release(&self, session: &SessionId) {
+    pub async fn release(&self, session: &SessionId) {
         if let Some(held) = self.held(session) {
             held.release().await;
         }
     }
 
     /// Ends and forgets the servers of a session that is gone.
-    pub(crate) async fn forget(&self, session: &SessionId) {
+    pub async fn forget(&self, session: &SessionId) {
         let held = lock(&self.sessions).remove(session);
         if let Some(held) = held {
             held.release().await;
@@ -93,7 +94,7 @@ impl SkillServers {
     }
 
     /// Ends all of them.
-    pub(crate) async fn shutdown(&self) {
+    pub async fn shutdown(&self) {
         let all: Vec<Arc<Held>> = lock(&self.sessions).drain().map(|(_, held)| held).collect();
         join_all(all.iter().map(|held| held.release())).await;
     }
@@ -108,7 +109,7 @@ impl Held {
 
     /// Ends the processes once nobody has used them for `idle`. Answers how long it is until then at least, or `None`
     /// when there is nothing to watch over any more.
-    pub(super) async fn rest(&self, idle: Duration) -> Option<Duration> {
+    pub(crate) async fn rest(&self, idle: Duration) -> Option<Duration> {
         let mut live = self.live.lock().await;
         live.as_ref()?;
         let used = *lock(&self.used);

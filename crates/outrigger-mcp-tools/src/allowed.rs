@@ -75,7 +75,8 @@ impl AllowedServers {
 
 /// The servers to start: those of the configuration, and those of `.mcp.json` that are allowed. The others are listed as
 /// switched off; the second says by name what to do about each.
-pub(crate) fn with_claude(
+#[must_use]
+pub fn with_claude(
     config: &Loaded,
     folders: &Folders,
 ) -> (Map<String, Value>, BTreeMap<String, String>) {

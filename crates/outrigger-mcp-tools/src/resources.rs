@@ -1,5 +1,5 @@
 //! The three tools for resources of MCP servers, offered while a connected server has any (names, parameters and output are
-//! the reference's).
+//! OpenCode's).
 
 use std::sync::{Arc, Weak};
 
@@ -9,12 +9,12 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
-use super::SOURCE;
-use super::contents::{Piece, pieces};
-use crate::state::Inner;
+use crate::contents::{Piece, pieces};
+use crate::host::McpHost;
+use crate::tool::SOURCE;
 
 /// Where the tools come from; no server has this name, since its tools' source has a colon.
-pub(super) const RESOURCES: &str = "mcp";
+pub(crate) const RESOURCES: &str = "mcp";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -74,20 +74,20 @@ impl Kind {
 struct ResourceTool {
     kind: Kind,
     spec: ToolSpec,
-    // What is wrong with arguments is said in the reference's words, so no schema says it first.
+    // What is wrong with arguments is said in OpenCode's words, so no schema says it first.
     arguments: Value,
-    owner: Weak<Inner>,
+    owner: Weak<dyn McpHost>,
 }
 
 /// Registers the tools while there is a use for them, else removes them.
-pub(super) fn register(inner: &Arc<Inner>) {
-    let wanted = !inner.mcp.resource_servers().is_empty();
-    let there = inner.runtime.spec(Kind::List.name()).is_some();
+pub(crate) fn register(host: &Arc<dyn McpHost>) {
+    let wanted = !host.mcp().resource_servers().is_empty();
+    let there = host.runtime().spec(Kind::List.name()).is_some();
     if wanted == there {
         return;
     }
     if !wanted {
-        inner.runtime.remove_source(RESOURCES);
+        host.runtime().remove_source(RESOURCES);
         return;
     }
     for kind in Kind::ALL {
@@ -102,9 +102,9 @@ pub(super) fn register(inner: &Arc<Inner>) {
                 source: RESOURCES.to_owned(),
             },
             arguments: json!({"type": "object"}),
-            owner: Arc::downgrade(inner),
+            owner: Arc::downgrade(host),
         };
-        if let Err(error) = inner.runtime.register(Arc::new(tool)) {
+        if let Err(error) = host.runtime().register(Arc::new(tool)) {
             tracing::warn!("[mcp] {error}");
         }
     }
@@ -137,22 +137,22 @@ fn servers(mcp: &McpServers, asked: Option<&str>) -> Result<Vec<String>, ToolErr
 }
 
 impl ResourceTool {
-    fn inner(&self) -> Result<Arc<Inner>, ToolError> {
+    fn host(&self) -> Result<Arc<dyn McpHost>, ToolError> {
         self.owner.upgrade().ok_or(ToolError::Cancelled)
     }
 
-    async fn list(&self, inner: &Inner, input: &Value) -> Result<ToolOutput, ToolError> {
+    async fn list(&self, host: &dyn McpHost, input: &Value) -> Result<ToolOutput, ToolError> {
         let server = text(input, "server")?;
-        let all = servers(&inner.mcp, server)?;
+        let all = servers(host.mcp(), server)?;
         let (mut list, key, sort, title) = match self.kind {
             Kind::Templates => (
-                inner.mcp.resource_templates(server).await,
+                host.mcp().resource_templates(server).await,
                 "resourceTemplates",
                 "uriTemplate",
                 "MCP resource templates",
             ),
             _ => (
-                inner.mcp.resources(server).await,
+                host.mcp().resources(server).await,
                 "resources",
                 "uri",
                 "MCP resources",
@@ -180,10 +180,10 @@ impl ResourceTool {
         })
     }
 
-    async fn read_one(&self, inner: &Inner, input: &Value) -> Result<ToolOutput, ToolError> {
+    async fn read_one(&self, host: &dyn McpHost, input: &Value) -> Result<ToolOutput, ToolError> {
         let (server, uri) = (required(input, "server")?, required(input, "uri")?);
-        let answer = inner
-            .mcp
+        let answer = host
+            .mcp()
             .read_resource(server, uri)
             .await
             .map_err(|error| {
@@ -241,10 +241,10 @@ impl Tool for ResourceTool {
     }
 
     fn declares(&self) -> outrigger_protocol::descriptor::Declared {
-        super::declared()
+        crate::tool::declared()
     }
 
-    /// A server that is not there is no matter for hooks, as in the reference.
+    /// A server that is not there is no matter for hooks, as in OpenCode.
     fn precheck(&self, input: &Value) -> Result<(), ToolError> {
         self.asks(input).map(|_| ())
     }
@@ -263,10 +263,10 @@ impl Tool for ResourceTool {
         _ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let inner = self.inner()?;
+            let host = self.host()?;
             match self.kind {
-                Kind::Read => self.read_one(&inner, &input).await,
-                Kind::List | Kind::Templates => self.list(&inner, &input).await,
+                Kind::Read => self.read_one(&*host, &input).await,
+                Kind::List | Kind::Templates => self.list(&*host, &input).await,
             }
         })
     }
@@ -275,10 +275,10 @@ impl Tool for ResourceTool {
 impl ResourceTool {
     /// What has to be allowed; fails where no server could answer.
     fn asks(&self, input: &Value) -> Result<Vec<PermissionAsk>, ToolError> {
-        let inner = self.inner()?;
+        let host = self.host()?;
         let (patterns, always, metadata) = if self.kind == Kind::Read {
             let (server, uri) = (required(input, "server")?, required(input, "uri")?);
-            match inner.mcp.has_resources(server) {
+            match host.mcp().has_resources(server) {
                 None => {
                     return Err(ToolError::failed(format!(
                         "MCP server \"{server}\" is not connected"
@@ -298,7 +298,7 @@ impl ResourceTool {
             )
         } else {
             let server = text(input, "server")?;
-            let all = servers(&inner.mcp, server)?;
+            let all = servers(host.mcp(), server)?;
             let of = |name: &str| format!("{SOURCE}{name}:*");
             let patterns: Vec<String> = match server {
                 Some(server) => vec![of(server)],

@@ -1,0 +1,200 @@
+//! MCP servers of an agent: started with it, their tools kept up with, and logins at them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_config::Loaded;
+use outrigger_mcp::{McpServers, State, Status, TokenStore};
+use outrigger_mcp_tools::{McpHost, McpPrompt, SkillServers, register, with_claude};
+use outrigger_prompt::command::CommandInfo;
+use outrigger_protocol::event::{CustomEvent, Event};
+use outrigger_sandbox::Spawner;
+use outrigger_tools::ToolRuntime;
+use outrigger_workspace::{Folders, Place};
+use serde_json::Value;
+
+mod login;
+
+use crate::boot::options::Boot;
+use crate::error::AgentError;
+use crate::plugin_api::capability_grants::narrow_one;
+use crate::state::{Agent, Inner};
+
+impl McpHost for Inner {
+    fn mcp(&self) -> &McpServers {
+        &self.mcp
+    }
+
+    fn skill_servers(&self) -> &SkillServers {
+        &self.skill_servers
+    }
+
+    fn runtime(&self) -> &ToolRuntime {
+        &self.runtime
+    }
+
+    fn config(&self) -> &Loaded {
+        &self.config
+    }
+
+    fn folders(&self) -> &Folders {
+        &self.folders
+    }
+
+    fn options(&self) -> outrigger_mcp::Options {
+        let boxed = outrigger_permissions::sandbox_policy::spawner(
+            &self.spawner,
+            &self.config,
+            &self.place,
+            &self.folders,
+            self.settled.as_ref(),
+        );
+        options(
+            self.config.env(),
+            &self.config,
+            &self.place,
+            &boxed,
+            &self.folders,
+        )
+    }
+
+    fn registered(&self, tool: &str) {
+        narrow_one(self, tool);
+    }
+}
+
+/// The agent as the crate of MCP tools knows it.
+pub(crate) fn host(inner: &Arc<Inner>) -> Arc<dyn McpHost> {
+    Arc::clone(inner) as Arc<dyn McpHost>
+}
+
+impl Agent {
+    /// The MCP servers and how each is.
+    #[must_use]
+    pub fn mcp(&self) -> Vec<Status> {
+        let mut all = self.inner.mcp.status();
+        for status in &mut all {
+            if let Some(why) = self.inner.mcp_waiting.get(&status.name)
+                && status.state == State::Disabled
+            {
+                status.code = Some("mcp.not_allowed");
+                status.hint = Some(why.clone());
+            }
+        }
+        all
+    }
+}
+
+/// Starts the configured servers in the background, while plugins load.
+pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, boxed: &Spawner) -> McpServers {
+    let options = options(&boot.env, config, place, boxed, &boot.folders);
+    McpServers::start(&with_claude(config, &boot.folders).0, options)
+}
+
+fn options(
+    env: &BTreeMap<String, String>,
+    config: &Loaded,
+    place: &Place,
+    boxed: &Spawner,
+    folders: &Folders,
+) -> outrigger_mcp::Options {
+    let env = env
+        .iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    outrigger_mcp::Options {
+        spawner: boxed.clone(),
+        directory: place.directory.clone(),
+        env: outrigger_sandbox::env::allow_list_of(env, &[]),
+        call_timeout: call_timeout(config),
+        tokens: tokens(folders),
+    }
+}
+
+/// `experimental.mcp_timeout`, in force for servers that set none.
+pub(crate) fn call_timeout(config: &Loaded) -> Option<Duration> {
+    let timeout = config.config.experimental.get("mcp_timeout");
+    timeout.and_then(Value::as_u64).map(Duration::from_millis)
+}
+
+/// What is kept of logins at MCP servers, with OpenCode's name in our folder.
+#[must_use]
+pub fn tokens(folders: &Folders) -> TokenStore {
+    TokenStore::new(folders.data.join("mcp-auth.json"))
+}
+
+/// Waits for the servers, registers their tools behind those that there are, and follows changes: a server that came up
+/// late, a list of tools that the server changed.
+pub(crate) async fn bind(inner: &Arc<Inner>) {
+    inner.mcp.ready().await;
+    let (owner, mut changes) = (Arc::downgrade(inner), inner.mcp.changes());
+    register(&host(inner));
+    let mut before = offered(inner);
+    tokio::spawn(async move {
+        while changes.changed().await.is_ok() {
+            let Some(inner) = owner.upgrade() else { return };
+            register(&host(&inner));
+            let after = offered(&inner);
+            publish_changes(&inner, &before, &after).await;
+            before = after;
+        }
+    });
+}
+
+/// The tools of the servers that are connected, and of those that have ended.
+type Offered = BTreeMap<String, (State, Vec<String>)>;
+
+fn offered(inner: &Inner) -> Offered {
+    let status = inner.mcp.status().into_iter();
+    status
+        .filter(|status| matches!(status.state, State::Connected | State::Failed))
+        .map(|status| (status.name, (status.state, status.tools)))
+        .collect()
+}
+
+/// `mcp.tools.changed`, as in OpenCode: for servers that were connected and have other tools now, or have ended.
+async fn publish_changes(inner: &Inner, before: &Offered, after: &Offered) {
+    let changed = before
+        .iter()
+        .filter(|(_, (state, _))| *state == State::Connected)
+        .filter(|(name, was)| after.get(*name).is_some_and(|is| is != *was));
+    for (server, _) in changed {
+        let mut properties = outrigger_protocol::Object::new();
+        properties.insert("server".to_owned(), server.as_str().into());
+        let event = Event::Custom(CustomEvent {
+            depth: 0,
+            kind: "mcp.tools.changed".to_owned(),
+            properties,
+        });
+        if let Err(error) = inner.commit(Vec::new(), vec![event]).await {
+            tracing::warn!("[mcp] {error}");
+        }
+    }
+}
+
+impl Agent {
+    /// The prompts of all MCP servers, by the names under which they are commands.
+    pub async fn mcp_prompts(&self) -> Vec<McpPrompt> {
+        outrigger_mcp_tools::prompts::prompts(&self.inner.mcp).await
+    }
+
+    /// The command of that name: configured, or a prompt of an MCP server, whose text is not fetched yet.
+    ///
+    /// # Errors
+    /// [`AgentError::NoCommand`].
+    pub async fn find_command(&self, name: &str) -> Result<CommandInfo, AgentError> {
+        if let Some(info) = self.inner.commands.get(name) {
+            return Ok(info.clone());
+        }
+        let found = outrigger_mcp_tools::prompts::describe(&self.inner.mcp, name).await;
+        found.ok_or_else(|| self.no_command(name))
+    }
+
+    pub(crate) fn no_command(&self, name: &str) -> AgentError {
+        AgentError::NoCommand {
+            name: name.to_owned(),
+            known: self.inner.commands.keys().cloned().collect(),
+        }
+    }
+}

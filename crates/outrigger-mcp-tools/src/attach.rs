@@ -1,0 +1,70 @@
+//! Resources of MCP servers that go with a prompt: file parts whose `source` is a resource.
+
+use outrigger_mcp::McpServers;
+use outrigger_prompt::parts::text_part;
+use outrigger_protocol::message::PartKind;
+use outrigger_protocol::session::{PartInput, PromptInput};
+use serde_json::{Value, json};
+
+use crate::contents::{Piece, pieces};
+
+/// Puts what the resources of a prompt say in their place. One that cannot be read is said so (OpenCode's rule).
+pub async fn read_resources(servers: &McpServers, prompt: &mut PromptInput) {
+    if !prompt.parts.iter().any(|part| resource(part).is_some()) {
+        return;
+    }
+    let mut parts = Vec::with_capacity(prompt.parts.len());
+    for part in std::mem::take(&mut prompt.parts) {
+        match resource(&part) {
+            Some((server, uri, name)) => {
+                parts.extend(attached(servers, &server, &uri, &name).await)
+            }
+            None => parts.push(part),
+        }
+    }
+    prompt.parts = parts;
+}
+
+async fn attached(servers: &McpServers, server: &str, uri: &str, name: &str) -> Vec<PartInput> {
+    let told = |text| text_part(text, true);
+    let mut parts = vec![told(format!("Reading MCP resource: {name} ({uri})"))];
+    let answer = match servers.read_resource(server, uri).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            parts.push(told(format!("Failed to read MCP resource {name}: {error}")));
+            return parts;
+        }
+    };
+    for piece in pieces(&answer, uri) {
+        match piece {
+            Piece::Text { text, .. } => parts.push(told(text)),
+            Piece::Left(note) => parts.push(told(note)),
+            Piece::File { uri, mime, url } => {
+                parts.push(told(format!(
+                    "[Binary MCP resource attached: {uri} ({mime})]"
+                )));
+                let file = json!({"mime": mime, "filename": uri, "url": url});
+                parts.push(PartInput {
+                    id: None,
+                    kind: PartKind::File(file.as_object().cloned().unwrap_or_default()),
+                });
+            }
+        }
+    }
+    parts
+}
+
+/// Server, URI and name of a part that stands for a resource.
+fn resource(part: &PartInput) -> Option<(String, String, String)> {
+    let PartKind::File(file) = &part.kind else {
+        return None;
+    };
+    let source = file.get("source")?;
+    let text = |key: &str| source.get(key).and_then(Value::as_str).map(str::to_owned);
+    if text("type")? != "resource" {
+        return None;
+    }
+    let uri = text("uri")?;
+    let name = file.get("filename").and_then(Value::as_str).unwrap_or(&uri);
+    Some((text("clientName")?, uri.clone(), name.to_owned()))
+}

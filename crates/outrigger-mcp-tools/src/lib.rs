@@ -1,0 +1,20 @@
+//! MCP servers in the tool runtime: their tools, resources and prompts, those of skills, and which servers of a project the
+//! user has allowed. The connection to a server is `outrigger-mcp`'s.
+
+mod allowed;
+pub mod attach;
+mod contents;
+mod host;
+pub mod prompts;
+mod register;
+mod resources;
+pub mod skill_servers;
+mod skills;
+mod tool;
+
+pub use allowed::{AllowedServers, with_claude};
+pub use host::McpHost;
+pub use prompts::McpPrompt;
+pub use register::{is_mcp, offer, register};
+pub use skill_servers::SkillServers;
+pub use skills::{servers_of_skills, start_skill_servers};

@@ -1,0 +1,87 @@
+//! The tools of all servers in the runtime, beside all others.
+
+use std::sync::Arc;
+
+use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::tool::ToolSpec;
+use outrigger_tools::ToolError;
+
+use crate::host::McpHost;
+use crate::tool::{McpTool, SOURCE};
+use crate::{resources, skill_servers};
+
+/// Whether a tool is one of an MCP server.
+#[must_use]
+pub fn is_mcp(spec: &ToolSpec) -> bool {
+    spec.source.starts_with(SOURCE)
+        || spec.source == resources::RESOURCES
+        || skill_servers::is_of_skill(spec)
+}
+
+/// What the model reads: no hook is asked about these tools, as in OpenCode.
+#[must_use]
+pub fn offer(spec: &ToolSpec) -> ToolOffer {
+    ToolOffer {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.input_schema.clone(),
+    }
+}
+
+/// Registers the tools of the servers as they are now, and takes out those that are gone.
+pub fn register(host: &Arc<dyn McpHost>) {
+    resources::register(host);
+    let tools: Vec<McpTool> = host.mcp().tools().into_iter().map(McpTool::new).collect();
+    let of_servers = |spec: &&ToolSpec| spec.source.starts_with(SOURCE);
+    for old in host.runtime().specs().iter().filter(of_servers) {
+        if !tools
+            .iter()
+            .any(|tool| tool.spec.name == old.name && tool.spec.source == old.source)
+        {
+            host.runtime().remove_source(&old.source);
+        }
+    }
+    for tool in tools {
+        let source = host.runtime().spec(&tool.spec.name).map(|spec| spec.source);
+        if let Some(other) = source.filter(|source| *source != tool.spec.source) {
+            tracing::warn!(
+                "[{}] its tool {} takes the place of that of {other}",
+                tool.spec.source,
+                tool.spec.name
+            );
+        }
+        register_one(&**host, tool);
+    }
+}
+
+/// Registers a tool with what of its schemas can be used.
+fn register_one(host: &dyn McpHost, tool: McpTool) {
+    let unshaped = McpTool {
+        output: None,
+        ..tool.clone()
+    };
+    let lax = unshaped.lax();
+    let is_checked = tool.output.is_some();
+    let mut ways = vec![(tool, "")];
+    if is_checked {
+        ways.push((unshaped, "its answers are not checked"));
+    }
+    ways.push((lax, "its arguments are not checked"));
+    let mut failed: Option<ToolError> = None;
+    for (tool, without) in ways {
+        let (name, source) = (tool.spec.name.clone(), tool.spec.source.clone());
+        match host.runtime().register(Arc::new(tool)) {
+            Ok(()) => {
+                if let Some(error) = failed {
+                    tracing::warn!("[{source}] {error}; {without}");
+                }
+                host.registered(&name);
+                return;
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    if let Some(error) = failed {
+        tracing::warn!("[mcp] {error}");
+    }
+}

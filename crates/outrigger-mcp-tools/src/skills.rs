@@ -1,0 +1,377 @@
+//! MCP servers that skills bring (requirement B13): started when a session loads the skill, for that session alone, and
+//! ended with it, or when it has not used them for a while. Who wrote the skill chose what they run, so those of a project
+//! and fetched ones wait for the user's leave, as those of `.mcp.json` do.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use futures_util::future::{BoxFuture, join_all};
+use outrigger_config::Loaded;
+use outrigger_config::claude::ClaudeServer;
+use outrigger_config::skills::Skill;
+use outrigger_mcp::{McpError, McpServers, ServerTool, tool_name};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
+use outrigger_workspace::Folders;
+use outrigger_workspace::sync::lock;
+use serde_json::{Map, Value};
+
+use crate::allowed::AllowedServers;
+use crate::host::McpHost;
+use crate::skill_servers::{Calling, Held, SOURCE, is_of_skill};
+use crate::tool::{McpTool, answered_as, call, declared};
+
+/// Longest wait for a server's start within a call, beside the call's own.
+const START: Duration = Duration::from_secs(30);
+
+/// The servers of skills that have to be allowed, by `SKILL:SERVER`.
+#[must_use]
+pub fn servers_of_skills(
+    skills: &[Skill],
+    config: &Loaded,
+    folders: &Folders,
+) -> Vec<(String, ClaudeServer)> {
+    let foreign = skills.iter().filter(|skill| wants_leave(skill, folders));
+    foreign
+        .flat_map(|skill| {
+            let (servers, _) = config.skill_servers(skill);
+            let named = |server: ClaudeServer| (format!("{}:{}", skill.name, server.name), server);
+            servers.into_iter().map(named)
+        })
+        .collect()
+}
+
+/// Whether the user has not written a skill, so that its servers have to be allowed.
+fn wants_leave(skill: &Skill, folders: &Folders) -> bool {
+    let home = &folders.home;
+    let own = [
+        home.join(".claude"),
+        home.join(".agents"),
+        home.join(".opencode"),
+        folders.config.join("opencode"),
+    ];
+    !own.iter().any(|dir| skill.dir.starts_with(dir))
+}
+
+/// Starts the servers of a skill that a session has loaded, and says what came of it; `None` for a skill without any.
+pub async fn start_skill_servers(
+    host: &Arc<dyn McpHost>,
+    session: &SessionId,
+    skill: &Skill,
+) -> Option<String> {
+    let (servers, problems) = host.config().skill_servers(skill);
+    if servers.is_empty() && problems.is_empty() {
+        return None;
+    }
+    let held = host.skill_servers().entry(session);
+    let mut told: Vec<(String, String)> = Vec::new();
+    for problem in problems {
+        tracing::warn!("[mcp] {problem}");
+        told.push((skill.name.clone(), problem.to_string()));
+    }
+    let mut wanted = Vec::new();
+    for server in servers {
+        match may_start(&**host, skill, &server, &held) {
+            Ok(entry) => wanted.push((server.name, entry)),
+            Err(why) => {
+                tracing::warn!("[mcp:{}] of the skill {}: {why}", server.name, skill.name);
+                told.push((server.name, why));
+            }
+        }
+    }
+    let _calling = Calling::begin(&held);
+    let up = start_wanted(host, session, &held, wanted).await;
+    Some(text(&up, &told))
+}
+
+/// The entry to start a server with, or why it is not started.
+fn may_start(
+    host: &dyn McpHost,
+    skill: &Skill,
+    server: &ClaudeServer,
+    held: &Held,
+) -> Result<Value, String> {
+    let file = server.file.display();
+    let entry = server
+        .entry
+        .clone()
+        .map_err(|wrong| format!("{file}: {wrong}"))?;
+    if host
+        .mcp()
+        .status()
+        .iter()
+        .any(|known| known.name == server.name)
+    {
+        return Err("a server of that name is configured; its tools count".to_owned());
+    }
+    if lock(&held.entries)
+        .get(&server.name)
+        .is_some_and(|other| *other != entry)
+    {
+        return Err("another skill of this session has a server of that name".to_owned());
+    }
+    let allowed = AllowedServers::new(host.folders());
+    if wants_leave(skill, host.folders())
+        && !allowed.holds(server)
+        && !host.config().lets_server(server)
+    {
+        return Err(format!(
+            "{file} wants it; the user has to look at it and allow it with `outrigger mcp allow {}:{}`",
+            skill.name, server.name
+        ));
+    }
+    Ok(entry)
+}
+
+/// Starts these servers, registers their tools, and answers of each its tools or why it is not up.
+async fn start_wanted(
+    host: &Arc<dyn McpHost>,
+    session: &SessionId,
+    held: &Arc<Held>,
+    wanted: Vec<(String, Value)>,
+) -> Vec<(String, Result<Vec<ToolSpec>, String>)> {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    lock(&held.entries).extend(wanted.iter().cloned());
+    let mut live = held.live.lock().await;
+    let fresh = live.is_none();
+    let servers = live.get_or_insert_with(|| McpServers::start(&Map::new(), host.options()));
+    let known = servers.status();
+    let start = wanted.iter().map(|(name, entry)| {
+        let there = known.iter().find(|status| status.name == *name).cloned();
+        let up = there.filter(|status| status.error.is_none());
+        let servers = &*servers;
+        async move {
+            match up {
+                Some(status) => Ok(status),
+                None => servers.add(name, entry).await,
+            }
+        }
+    });
+    let statuses = join_all(start).await;
+    let tools = servers.tools();
+    drop(live);
+    if fresh {
+        watch_idle(&**host, session, held);
+    }
+    let mut all = Vec::new();
+    for ((name, _), status) in wanted.into_iter().zip(statuses) {
+        let result = match status {
+            Ok(status) => match status.error {
+                Some(error) => Err(error),
+                None => Ok(register_skill_tools(host, held, &name, &tools)),
+            },
+            Err(error) => Err(error.to_string()),
+        };
+        all.push((name, result));
+    }
+    all
+}
+
+fn register_skill_tools(
+    host: &Arc<dyn McpHost>,
+    held: &Held,
+    server: &str,
+    tools: &[ServerTool],
+) -> Vec<ToolSpec> {
+    let mut specs = Vec::new();
+    for tool in tools.iter().filter(|tool| tool.server == server) {
+        let tool = SkillTool::new(tool, Arc::downgrade(host));
+        let name = tool.mcp.spec.name.clone();
+        // What others call by that name, they go on calling.
+        let taken = host.runtime().spec(&name).filter(|spec| !is_of_skill(spec));
+        if let Some(other) = taken {
+            tracing::warn!(
+                "[mcp:{server}] its tool {name} is left out: {} has one of that name",
+                other.source
+            );
+            continue;
+        }
+        lock(&held.tools).insert(name, (server.to_owned(), tool.name.clone()));
+        specs.push(tool.mcp.spec.clone());
+        let lax = tool.lax();
+        if let Err(error) = host.runtime().register(Arc::new(tool)) {
+            tracing::warn!("[mcp:{server}] {error}; its arguments are not checked");
+            if let Err(error) = host.runtime().register(Arc::new(lax)) {
+                tracing::warn!("[mcp:{server}] {error}");
+            }
+        }
+    }
+    specs
+}
+
+/// Ends the processes of a session that has not used them for a while.
+fn watch_idle(host: &dyn McpHost, session: &SessionId, held: &Arc<Held>) {
+    let idle = Duration::from_millis(host.config().settings.tools.skill_server_idle_ms);
+    let (held, session) = (Arc::downgrade(held), session.clone());
+    tokio::spawn(async move {
+        let mut pause = idle;
+        loop {
+            tokio::time::sleep(pause).await;
+            let Some(held) = held.upgrade() else { return };
+            match held.rest(idle).await {
+                Some(left) => pause = left,
+                None => {
+                    tracing::debug!("[mcp] the servers of the skills of {session} are at rest");
+                    return;
+                }
+            }
+        }
+    });
+}
+
+/// The tool behind a name in a session, its server started anew where it was at rest.
+async fn skill_tool(
+    host: &dyn McpHost,
+    session: &SessionId,
+    name: &str,
+) -> Result<(Arc<Held>, ServerTool), ToolError> {
+    let gone = || ToolError::failed("The skill that has this tool is not loaded in this session.");
+    let held = host.skill_servers().held(session).ok_or_else(gone)?;
+    let (server, tool) = lock(&held.tools).get(name).cloned().ok_or_else(gone)?;
+    *lock(&held.used) = Some(Instant::now());
+    let mut live = held.live.lock().await;
+    if live.is_none() {
+        let entries = lock(&held.entries).clone();
+        let servers = McpServers::start(&entries, host.options());
+        servers.ready().await;
+        *live = Some(servers);
+        watch_idle(host, session, &held);
+    }
+    let servers = live.as_ref().ok_or_else(gone)?;
+    let found = servers
+        .tools()
+        .into_iter()
+        .find(|known| known.server == server && known.name == tool);
+    let why = || {
+        let status = servers
+            .status()
+            .into_iter()
+            .find(|status| status.name == server);
+        let error = status.and_then(|status| status.error);
+        ToolError::failed(
+            error.unwrap_or_else(|| format!("The MCP server {server} has no tool {tool} now.")),
+        )
+    };
+    let found = found.ok_or_else(why)?;
+    drop(live);
+    Ok((held, found))
+}
+
+/// What the model reads of the servers, behind the text of the skill.
+fn text(up: &[(String, Result<Vec<ToolSpec>, String>)], told: &[(String, String)]) -> String {
+    let mut out = String::from("<skill_mcp_servers>");
+    for (name, result) in up {
+        match result {
+            Ok(specs) => {
+                let _ = write!(out, "\n  <server name=\"{name}\">");
+                for spec in specs {
+                    let first = spec.description.lines().next().unwrap_or_default();
+                    let _ = write!(out, "\n    {}: {first}", spec.name);
+                }
+                out.push_str("\n  </server>");
+            }
+            Err(why) => {
+                let _ = write!(
+                    out,
+                    "\n  <server name=\"{name}\">not started: {why}</server>"
+                );
+            }
+        }
+    }
+    for (name, why) in told {
+        let _ = write!(
+            out,
+            "\n  <server name=\"{name}\">not started: {why}</server>"
+        );
+    }
+    out.push_str("\n</skill_mcp_servers>");
+    out
+}
+
+/// A tool of a skill's server, whichever session calls it.
+#[derive(Clone)]
+struct SkillTool {
+    mcp: McpTool,
+    /// Name at its server.
+    name: String,
+    host: Weak<dyn McpHost>,
+}
+
+impl SkillTool {
+    fn new(tool: &ServerTool, host: Weak<dyn McpHost>) -> Self {
+        let mut mcp = McpTool::new(tool.clone());
+        mcp.spec.source = format!("{SOURCE}{}", tool.server);
+        debug_assert_eq!(mcp.spec.name, tool_name(&tool.server, &tool.name));
+        Self {
+            mcp,
+            name: tool.name.clone(),
+            host,
+        }
+    }
+
+    fn lax(&self) -> Self {
+        Self {
+            mcp: self.mcp.lax(),
+            ..self.clone()
+        }
+    }
+}
+
+impl Tool for SkillTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.mcp.spec
+    }
+
+    fn argument_schema(&self) -> &Value {
+        self.mcp.argument_schema()
+    }
+
+    fn declares(&self) -> outrigger_protocol::descriptor::Declared {
+        declared()
+    }
+
+    fn is_undeclared(&self) -> bool {
+        self.mcp.is_undeclared()
+    }
+
+    fn permissions(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        self.mcp.permissions(input, ctx)
+    }
+
+    fn deadline(&self, input: &Value) -> Option<Duration> {
+        Some(self.mcp.deadline(input)?.saturating_add(START))
+    }
+
+    fn read(&self, answer: &Value) -> Option<ToolOutput> {
+        answered_as(answer)
+    }
+
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let closed = || McpError::Closed {
+                server: self.mcp.tool.server.clone(),
+                cause: "was stopped".to_owned(),
+            };
+            let host = self
+                .host
+                .upgrade()
+                .ok_or_else(|| ToolError::failed(closed().to_string()))?;
+            let name = &self.mcp.spec.name;
+            let (held, tool) = skill_tool(&*host, &ctx.call.session_id, name).await?;
+            let _calling = Calling::begin(&held);
+            call(&tool, name, &input, ctx).await
+        })
+    }
+}
