@@ -1,6 +1,7 @@
 //! What a command's end means: its exit code and what it printed, in Claude Code's form.
 
 use outrigger_config::claude_hooks::HookEvent;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_sandbox::Output;
 use serde_json::{Map, Value};
 
@@ -62,13 +63,13 @@ impl Answer {
     }
 
     /// The next event of the point, or the next file of its call, need not be looked at any more.
-    pub(crate) fn ends(&self, point: &str, next: HookEvent) -> bool {
+    pub(crate) fn ends(&self, point: HookPoint, next: HookEvent) -> bool {
         // A question that is answered is reported to nobody; allowed is one only when all of its files are.
         let allowed = self.permission == Some(Permission::Allow) && next == HookEvent::Notification;
         let answered = allowed || self.permission == Some(Permission::Deny);
         self.stop.is_some()
-            || (point == "tool.before_permission" && answered)
-            || (point == "tool.before_call" && self.refuses)
+            || (point == HookPoint::ToolBeforePermission && answered)
+            || (point == HookPoint::ToolBeforeCall && self.refuses)
     }
 
     fn deny(&mut self, why: String) {

@@ -1,6 +1,7 @@
 //! What commands' answers do at a point.
 
 use outrigger_config::claude_hooks::HookEvent;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::hook::{Block, Change, HandlerOutcome, Key};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
@@ -24,14 +25,14 @@ pub struct Effect {
 #[must_use]
 pub fn effect(
     commands: &Commands,
-    point: &str,
+    point: HookPoint,
     answer: &Answer,
     item: &HookPayload,
     fail_closed: bool,
 ) -> Effect {
     let refusal = refusal(point, answer);
     let stop = answer.stop.clone();
-    if point == "tool.before_call" {
+    if point == HookPoint::ToolBeforeCall {
         remark(commands, answer, item);
     }
     if let Some(block) = refusal {
@@ -54,10 +55,10 @@ pub fn effect(
     Effect { outcome, stop }
 }
 
-fn refusal(point: &str, answer: &Answer) -> Option<Block> {
+fn refusal(point: HookPoint, answer: &Answer) -> Option<Block> {
     if !matches!(
         point,
-        "tool.before_call" | "run.before_start" | "compaction.before_start"
+        HookPoint::ToolBeforeCall | HookPoint::RunBeforeStart | HookPoint::CompactionBeforeStart
     ) {
         return None;
     }
@@ -73,14 +74,19 @@ fn refusal(point: &str, answer: &Answer) -> Option<Block> {
     })
 }
 
-fn changes(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload) -> Vec<Change> {
+fn changes(
+    commands: &Commands,
+    point: HookPoint,
+    answer: &Answer,
+    item: &HookPayload,
+) -> Vec<Change> {
     match point {
-        "tool.before_call" => before_call(commands, answer, item),
-        "tool.before_permission" => permission(commands, answer, item),
-        "tool.after_result" => after_result(commands, answer, item),
-        "tool.on_error" => on_error(commands, answer, item),
-        "run.before_start" => prompt(commands, answer, item),
-        "agent_end.before_stop" => before_stop(commands, answer, item),
+        HookPoint::ToolBeforeCall => before_call(commands, answer, item),
+        HookPoint::ToolBeforePermission => permission(commands, answer, item),
+        HookPoint::ToolAfterResult => after_result(commands, answer, item),
+        HookPoint::ToolOnError => on_error(commands, answer, item),
+        HookPoint::RunBeforeStart => prompt(commands, answer, item),
+        HookPoint::AgentEndBeforeStop => before_stop(commands, answer, item),
         _ => Vec::new(),
     }
 }
@@ -107,7 +113,7 @@ fn remark(commands: &Commands, answer: &Answer, item: &HookPayload) {
 
 /// What the model reads behind a result or an error: what was said before the call, what async commands say,
 /// and what is said of the result itself.
-fn said(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload) -> Vec<String> {
+fn said(commands: &Commands, point: HookPoint, answer: &Answer, item: &HookPayload) -> Vec<String> {
     let event = result_of(point, item).map_or("", HookEvent::name);
     let reason = answer.reason.iter().filter(|_| answer.refuses);
     let behind = reason
@@ -131,7 +137,7 @@ fn late(commands: &Commands, item: &HookPayload) -> Vec<String> {
 /// A failure stays one; what is said of it is read behind its message.
 fn on_error(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let before = item.output.get("context").and_then(Value::as_array);
-    let texts = said(commands, "tool.on_error", answer, item).into_iter();
+    let texts = said(commands, HookPoint::ToolOnError, answer, item).into_iter();
     let texts = texts.zip(before.map_or(0, Vec::len)..);
     texts
         .map(|(text, at)| set(vec![named("context"), Key::Index(at)], json!(text)))
@@ -199,7 +205,7 @@ fn after_result(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec
             changes.push(set(vec![Key::Name(key)], value));
         }
     }
-    let said = said(commands, "tool.after_result", answer, item);
+    let said = said(commands, HookPoint::ToolAfterResult, answer, item);
     if said.is_empty() {
         return changes;
     }
@@ -265,10 +271,10 @@ fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
 
 impl Commands {
     /// The call of a tool hook is over, or begins: what was allowed for one of its name before does not count.
-    pub fn call_changes(&self, point: &str, item: &HookPayload) {
+    pub fn call_changes(&self, point: HookPoint, item: &HookPayload) {
         if matches!(
             point,
-            "tool.before_call" | "tool.after_result" | "tool.on_error"
+            HookPoint::ToolBeforeCall | HookPoint::ToolAfterResult | HookPoint::ToolOnError
         ) && let Some(call) = call_of(&item.input)
         {
             self.forget(&call);

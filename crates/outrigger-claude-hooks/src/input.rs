@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outrigger_config::claude_hooks::HookEvent;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Map, Value, json};
@@ -36,7 +37,7 @@ impl Commands {
     /// The events of a point, one after the other.
     pub(crate) async fn rounds(
         &self,
-        point: &str,
+        point: HookPoint,
         session: Option<&str>,
         item: &HookPayload,
     ) -> Vec<Round> {
@@ -46,9 +47,9 @@ impl Commands {
         };
         let event = result_of(point, item);
         // Bound for what was said before the call, it may have nothing to run, and the events of tools are many.
-        let event = event.or((point == "tool.before_call").then_some(HookEvent::PreToolUse));
+        let event = event.or((point == HookPoint::ToolBeforeCall).then_some(HookEvent::PreToolUse));
         // A failure of a call that never began is no event, and nobody's to read a session for.
-        if event.map_or(point == "tool.on_error", |event| !self.runs(event)) {
+        if event.map_or(point == HookPoint::ToolOnError, |event| !self.runs(event)) {
             return Vec::new();
         }
         let (host, id) = (Arc::clone(&self.with.host), session.to_owned());
@@ -59,16 +60,16 @@ impl Commands {
             about: &about,
         };
         match point {
-            "tool.before_call" => self.tool(HookEvent::PreToolUse, of, item),
-            "tool.after_result" | "tool.on_error" => {
+            HookPoint::ToolBeforeCall => self.tool(HookEvent::PreToolUse, of, item),
+            HookPoint::ToolAfterResult | HookPoint::ToolOnError => {
                 event.map_or_else(Vec::new, |event| self.tool(event, of, item))
             }
-            "run.before_start" => self.prompt(of, item),
-            "tool.before_permission" => self.question(of, item),
-            "compaction.before_start" => vec![self.compaction(of, item)],
-            "agent_end.before_stop" => vec![self.stop(of, item)],
-            "run.on_error" => vec![self.failure(of, item)],
-            "runtime.dispose" => vec![self.round(
+            HookPoint::RunBeforeStart => self.prompt(of, item),
+            HookPoint::ToolBeforePermission => self.question(of, item),
+            HookPoint::CompactionBeforeStart => vec![self.compaction(of, item)],
+            HookPoint::AgentEndBeforeStop => vec![self.stop(of, item)],
+            HookPoint::RunOnError => vec![self.failure(of, item)],
+            HookPoint::RuntimeDispose => vec![self.round(
                 HookEvent::SessionEnd,
                 vec!["other".to_owned()],
                 of,
@@ -314,13 +315,13 @@ fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Valu
 
 /// Which of the two events a result is. What never began is none: it was refused, and by whom is known. A command that ended
 /// with a code of its own has failed there, although the tool has not.
-pub(crate) fn result_of(point: &str, item: &HookPayload) -> Option<HookEvent> {
+pub(crate) fn result_of(point: HookPoint, item: &HookPayload) -> Option<HookEvent> {
     match point {
-        "tool.after_result" if failed_command(&item.input, &item.output).is_some() => {
+        HookPoint::ToolAfterResult if failed_command(&item.input, &item.output).is_some() => {
             Some(HookEvent::PostToolUseFailure)
         }
-        "tool.after_result" => Some(HookEvent::PostToolUse),
-        "tool.on_error" => {
+        HookPoint::ToolAfterResult => Some(HookEvent::PostToolUse),
+        HookPoint::ToolOnError => {
             let began = item.input.get("began") == Some(&Value::Bool(true));
             began.then_some(HookEvent::PostToolUseFailure)
         }

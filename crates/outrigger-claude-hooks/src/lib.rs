@@ -28,6 +28,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
@@ -212,57 +213,59 @@ impl Handler {
         self.hooks.iter().any(|matched| matched.hook.event == event)
     }
 
-    /// The hooks, under OpenCode's names, that its commands are bound to.
+    /// The points that its commands are bound to.
     #[must_use]
-    pub fn points(&self) -> Vec<String> {
+    pub fn points(&self) -> Vec<HookPoint> {
         use HookEvent::{
             Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact,
             PreToolUse, SessionEnd, SessionStart, Stop, StopFailure, SubagentStart, SubagentStop,
             UserPromptSubmit,
         };
-        let table: [(&str, &[HookEvent]); 9] = [
+        let table: [(HookPoint, &[HookEvent]); 9] = [
             // A session's end is reported for those that were seen to begin.
             (
-                "chat.message",
+                HookPoint::RunBeforeStart,
                 &[UserPromptSubmit, SessionStart, SubagentStart, SessionEnd],
             ),
-            ("tool.execute.before", &[PreToolUse]),
+            (HookPoint::ToolBeforeCall, &[PreToolUse]),
             // What is allowed before a call is answered when it is asked about.
             (
-                "permission.ask",
+                HookPoint::ToolBeforePermission,
                 &[PermissionRequest, Notification, PreToolUse],
             ),
             // What is said before a call is read behind its result, whichever that is; and a command that ended with a
             // code of its own has failed, although the tool has not.
             (
-                "tool.execute.after",
+                HookPoint::ToolAfterResult,
                 &[PostToolUse, PostToolUseFailure, PreToolUse],
             ),
             (
-                "tool.on_error",
+                HookPoint::ToolOnError,
                 &[PostToolUseFailure, PreToolUse, PermissionRequest],
             ),
             (
-                "experimental.session.compacting",
+                HookPoint::CompactionBeforeStart,
                 &[PreCompact, SessionStart],
             ),
-            ("agent_end.before_stop", &[Stop, SubagentStop]),
-            ("run.on_error", &[StopFailure]),
-            ("dispose", &[SessionEnd]),
+            (HookPoint::AgentEndBeforeStop, &[Stop, SubagentStop]),
+            (HookPoint::RunOnError, &[StopFailure]),
+            (HookPoint::RuntimeDispose, &[SessionEnd]),
         ];
         // What an async command says is read at the next of these.
         let asynchronous = self.hooks.iter().any(|matched| matched.hook.runs_async);
         let wakes = self.hooks.iter().any(|matched| matched.hook.wakes);
-        let bound = table.iter().filter(|(hook, events)| {
+        let bound = table.iter().filter(|(point, events)| {
             events.iter().any(|event| self.has(*event))
                 || (asynchronous
                     && matches!(
-                        *hook,
-                        "chat.message" | "tool.execute.after" | "tool.on_error"
+                        *point,
+                        HookPoint::RunBeforeStart
+                            | HookPoint::ToolAfterResult
+                            | HookPoint::ToolOnError
                     ))
-                || (wakes && *hook == "agent_end.before_stop")
+                || (wakes && *point == HookPoint::AgentEndBeforeStop)
         });
-        bound.map(|(hook, _)| (*hook).to_owned()).collect()
+        bound.map(|(point, _)| *point).collect()
     }
 }
 
@@ -344,7 +347,7 @@ mod tests {
         let (handler, wrong) = Handler::new(&file, "/d".as_ref());
         assert_eq!(wrong.len(), 1);
         assert!(wrong[0].starts_with("the matcher \"a(\" of PreToolUse is no regular expression"));
-        assert_eq!(handler.points(), ["agent_end.before_stop"]);
+        assert_eq!(handler.points(), [HookPoint::AgentEndBeforeStop]);
     }
 
     #[test]
@@ -385,13 +388,8 @@ mod tests {
             (HookEvent::SessionEnd, vec!["chat.message", "dispose"]),
         ] {
             let (handler, _) = Handler::new(&file(&[("", event)]), "/d".as_ref());
-            assert_eq!(handler.points(), points, "{}", event.name());
-            for hook in handler.points() {
-                assert!(
-                    outrigger_kernel::hooks::HookPoint::parse(&hook).is_some(),
-                    "{hook}"
-                );
-            }
+            let found: Vec<&str> = handler.points().into_iter().map(HookPoint::hook).collect();
+            assert_eq!(found, points, "{}", event.name());
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent};
 use outrigger_kernel::breaker::Ended;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_status::Notice;
 use outrigger_protocol::id::TurnId;
 use outrigger_protocol::turn::HookPayload;
@@ -21,8 +22,8 @@ use crate::{Handler, Matched};
 
 /// What is called: these plugins, at a point.
 pub struct Calls<'a> {
-    /// Name of the point.
-    pub point: &'a str,
+    /// The point.
+    pub point: HookPoint,
     /// The files whose commands are run.
     pub plugins: &'a [Callee<'a>],
     /// The session that it is about.

@@ -46,7 +46,11 @@ pub(crate) fn bind(
         } else {
             let instance = Instance {
                 export: "hooks".to_owned(),
-                hooks: handler.points(),
+                hooks: handler
+                    .points()
+                    .into_iter()
+                    .map(|point| point.hook().to_owned())
+                    .collect(),
                 ..Instance::default()
             };
             registry.adopt_commands(index, instance);

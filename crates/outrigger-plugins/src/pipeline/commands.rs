@@ -17,7 +17,7 @@ impl Drive<'_> {
         let informed = informed.and_then(|bound| self.with_causes(bound));
         let items = informed.as_deref().unwrap_or_else(|| self.items());
         let item = items.first().cloned().unwrap_or_default();
-        commands.call_changes(self.point.name(), &item);
+        commands.call_changes(self.point, &item);
         // Each command has a breaker of its own; a file has none, so that one command of it never costs another.
         let all = self.bound;
         let plugins: Vec<Callee<'_>> = handlers
@@ -38,18 +38,14 @@ impl Drive<'_> {
             biased;
             () = cancelled(self.context.cancel.clone()) => None,
             called = commands.call(Calls {
-                point: self.point.name(),
+                point: self.point,
                 plugins: &plugins,
                 session,
                 turn: turn.as_ref(),
                 item: &item,
             }) => Some(called),
         };
-        tracing::trace!(
-            "commands at {} took {:?}",
-            self.point.name(),
-            began.elapsed()
-        );
+        tracing::trace!("commands at {} took {:?}", self.point, began.elapsed());
         let Some(called) = called else {
             return self.skip(handlers, "cancelled");
         };
@@ -72,13 +68,7 @@ impl Drive<'_> {
         }
         let answer = &called.answer;
         let item = self.items().first().cloned().unwrap_or_default();
-        let effect = effect(
-            commands,
-            self.point.name(),
-            answer,
-            &item,
-            bound.fail_closed,
-        );
+        let effect = effect(commands, self.point, answer, &item, bound.fail_closed);
         for message in &answer.messages {
             tracing::info!("[plugin:{}] {message}", bound.id);
             commands.tell(&bound.id, session, message.clone());
