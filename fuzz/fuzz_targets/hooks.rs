@@ -1,14 +1,16 @@
 //! Answers of hooks, folded by the kernel's chain: whatever plugins answer, nothing that a point does not allow comes out,
 //! and the guarded places are as they were.
 //!
-//! The input: one byte picks the point, then lines: the output's JSON, and an outcome's JSON for each handler.
+//! The input: one byte picks the point, then lines: the output's JSON, and for each handler the frame of its result, or nothing
+//! for one that is late.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use outrigger_kernel::guard;
-use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Next};
-use outrigger_protocol::hook::HandlerOutcome;
+use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Next, Rights};
+use outrigger_protocol::hook::{HookFailure, HookOutcome};
 use outrigger_protocol::id::PluginId;
+use outrigger_protocol::rpc::HookResult;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
@@ -21,9 +23,12 @@ fuzz_target!(|data: &[u8]| {
     let Some(Ok(output)) = lines.next().map(serde_json::from_slice::<Value>) else {
         return;
     };
-    let outcomes: Vec<HandlerOutcome> = lines
+    let outcomes: Vec<HookOutcome> = lines
         .take(6)
-        .filter_map(|line| serde_json::from_slice(line).ok())
+        .filter_map(|line| match line {
+            [] => Some(HookFailure::TimedOut { ms: 1 }.into()),
+            line => serde_json::from_slice::<HookResult>(line).ok().map(|result| result.outcome),
+        })
         .collect();
     let handlers = (0..).zip(&outcomes).map(|(order, _)| Handler {
         plugin: PluginId(format!("p{order}")),
@@ -32,6 +37,7 @@ fuzz_target!(|data: &[u8]| {
         priority: 0,
         order,
         fail_closed: order == 1,
+        rights: Rights::ALL,
     });
     let item = HookPayload::new(Value::Null, output.clone());
     let mut chain = Chain::new(point, handlers.collect(), vec![item]);

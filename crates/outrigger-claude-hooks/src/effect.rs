@@ -2,7 +2,7 @@
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_protocol::hook::{Block, Change, HandlerOutcome, Key};
+use outrigger_protocol::hook::{Block, Change, HookFailure, HookOutcome, Key};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::state::{Commands, call_of};
 /// What becomes of a handler's call.
 pub struct Effect {
     /// What the chain is fed.
-    pub outcome: HandlerOutcome,
+    pub outcome: HookOutcome,
     /// The turn is to end behind this, and why.
     pub stop: Option<String>,
 }
@@ -37,20 +37,19 @@ pub fn effect(
     }
     if let Some(block) = refusal {
         return Effect {
-            outcome: HandlerOutcome::Blocked(block),
+            outcome: HookOutcome::Block(block),
             stop,
         };
     }
     let changes = changes(commands, point, answer, item);
     let failed = !answer.failures.is_empty() && (changes.is_empty() || fail_closed);
     let outcome = match (failed, answer.timed_out) {
-        (true, Some(ms)) => HandlerOutcome::TimedOut { ms },
-        (true, None) => HandlerOutcome::Lost {
+        (true, Some(ms)) => HookFailure::TimedOut { ms }.into(),
+        (true, None) => HookFailure::Lost {
             message: answer.failures.join("; "),
-        },
-        (false, _) => HandlerOutcome::Answered {
-            items: vec![changes],
-        },
+        }
+        .into(),
+        (false, _) => HookOutcome::patch(vec![changes]),
     };
     Effect { outcome, stop }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outrigger_protocol::history::History;
+use outrigger_protocol::hook::{HookFailure, HookOutcome, Patch};
 use outrigger_protocol::rpc::{
     HandlerRef, HookResult, HookRun, MAX_FRAME, NEED_WHOLE, OpenField, host,
 };
@@ -216,7 +217,7 @@ impl JsProcess {
     }
 
     /// As [`JsProcess::hook_run`], over payloads that stay the caller's; `sent` is filled in before the first answer. A
-    /// result may carry an [`HookResult::order`] where the messages were mirrored.
+    /// patch may carry an [`Patch::order`] where the messages were mirrored.
     ///
     /// # Errors
     /// [`JsError::CallTimeout`] names the handler that did not answer; the results of those before it have been given
@@ -454,7 +455,7 @@ impl JsProcess {
     /// code wrote to it, or kept the host script from doing so.
     async fn read(&self, answered: Answered) -> HookResult {
         let Answered { mut result, file } = answered;
-        let Some(file) = file else {
+        let Some(file) = file.filter(|_| result.outcome == HookOutcome::Continue) else {
             return result;
         };
         let token = file.token().to_owned();
@@ -465,14 +466,15 @@ impl JsProcess {
         let answer = read.await.map_err(io::Error::other).flatten();
         let wrong = match answer {
             Ok(answer) if answer.token == token => {
-                result.items = answer.items;
-                result.order = answer.order;
+                let (items, order) = (answer.items, answer.order);
+                result.outcome = HookOutcome::Patch(Patch { items, order });
                 return result;
             }
             Ok(_) => "it has another token".to_owned(),
             Err(error) => error.to_string(),
         };
-        result.error = Some(format!("the file of its answer cannot be used: {wrong}"));
+        let message = format!("the file of its answer cannot be used: {wrong}");
+        result.outcome = HookFailure::Threw { message }.into();
         result
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_protocol::event::CustomEvent;
-use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::TurnId;
 use serde::Serialize;
 use serde_json::Value;
@@ -76,14 +76,14 @@ impl Costs {
         let sums = self.of(record.plugin.as_str());
         let hook = &record.hook;
         sums.cost.cpu_ms += record.cpu_ms.unwrap_or_default();
-        match record.outcome.as_str() {
-            "skipped" => {
+        match record.outcome {
+            OutcomeKind::Skipped => {
                 sums.cost.skipped += 1;
                 return;
             }
-            "timeout" => *sums.cost.timeouts.entry(hook.clone()).or_default() += 1,
-            "lost" => sums.cost.lost += 1,
-            "error" => sums.cost.errors += 1,
+            OutcomeKind::Timeout => *sums.cost.timeouts.entry(hook.clone()).or_default() += 1,
+            OutcomeKind::Lost => sums.cost.lost += 1,
+            OutcomeKind::Error => sums.cost.errors += 1,
             _ => {}
         }
         sums.cost.calls += 1;
@@ -158,14 +158,20 @@ mod tests {
 
     use super::*;
 
-    fn record(plugin: &str, hook: &str, turn: Option<&str>, outcome: &str, ms: f64) -> HookRecord {
+    fn record(
+        plugin: &str,
+        hook: &str,
+        turn: Option<&str>,
+        outcome: OutcomeKind,
+        ms: f64,
+    ) -> HookRecord {
         HookRecord {
             point: hook.to_owned(),
             hook: hook.to_owned(),
             plugin: plugin.into(),
             session: None,
             turn: turn.map(Into::into),
-            outcome: outcome.to_owned(),
+            outcome,
             decision: Decision::Continue,
             payload_bytes: 0,
             carried: None,
@@ -191,16 +197,16 @@ mod tests {
         let mut costs = Costs::default();
         let spun = HookRecord {
             cpu_ms: Some(450.0),
-            ..record("b", "chat.params", Some("t1"), "timeout", 500.0)
+            ..record("b", "chat.params", Some("t1"), OutcomeKind::Timeout, 500.0)
         };
         for record in [
-            record("a", "chat.params", Some("t1"), "ok", 10.0),
-            record("a", "chat.message", Some("t1"), "error", 20.0),
-            record("a", "chat.params", Some("t2"), "ok", 50.0),
-            record("a", "config", None, "ok", 5.0),
+            record("a", "chat.params", Some("t1"), OutcomeKind::Ok, 10.0),
+            record("a", "chat.message", Some("t1"), OutcomeKind::Error, 20.0),
+            record("a", "chat.params", Some("t2"), OutcomeKind::Ok, 50.0),
+            record("a", "config", None, OutcomeKind::Ok, 5.0),
             spun,
-            record("b", "chat.params", Some("t2"), "skipped", 0.0),
-            record("b", "event", None, "lost", 0.0),
+            record("b", "chat.params", Some("t2"), OutcomeKind::Skipped, 0.0),
+            record("b", "event", None, OutcomeKind::Lost, 0.0),
         ] {
             costs.add(&record);
         }

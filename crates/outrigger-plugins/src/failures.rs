@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::HookAudit;
-use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::HookFailed;
 use outrigger_protocol::tally::Tally;
@@ -59,7 +59,7 @@ impl Failures {
             plugin: PluginId(failed.plugin),
             session: failed.session,
             turn: None,
-            outcome: "error".to_owned(),
+            outcome: OutcomeKind::Error,
             decision: Decision::FailedOpen,
             payload_bytes: 0,
             carried: None,
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!((records.len(), full), (MOST as usize, 1));
         let first = &records[0];
         assert_eq!(
-            (first.point.as_str(), first.outcome.as_str(), first.at),
+            (first.point.as_str(), first.outcome.name(), first.at),
             ("session.on_event", "error", 7)
         );
         assert_eq!(first.message.as_ref().map(String::len), Some(MOST_TEXT));

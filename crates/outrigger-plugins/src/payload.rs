@@ -1,9 +1,8 @@
 //! What goes to a process with a call of hooks, and what its answer says.
 
 use outrigger_kernel::hooks::{Field, HookPoint, Phase, Rights};
-use outrigger_protocol::hook::{Block, HandlerOutcome};
-use outrigger_protocol::rpc::{Enter, HookResult, OpenField};
-use outrigger_protocol::turn::HookPayload;
+use outrigger_protocol::hook::{Block, HookOutcome};
+use outrigger_protocol::rpc::{Enter, OpenField};
 use serde_json::Value;
 
 /// Whose code is entered: `a (event)`, `a (tool:x) or b (event)`.
@@ -63,37 +62,17 @@ fn refusal(block: &Block) -> Block {
     }
 }
 
-/// What became of a handler that has answered; `before` is what it was given.
-pub(crate) fn outcome(result: &HookResult, before: &[HookPayload]) -> HandlerOutcome {
-    if let Some(block) = &result.block {
-        return HandlerOutcome::Blocked(refusal(block));
-    }
-    if let Some(message) = &result.error {
-        return HandlerOutcome::Threw {
-            message: message.clone(),
-        };
-    }
-    let Some(order) = &result.order else {
-        return HandlerOutcome::Answered {
-            items: result.items.clone(),
-        };
-    };
-    let history = before.first().and_then(|item| item.history.as_ref());
-    match history.and_then(|history| history.arranged(order)) {
-        Some(history) => HandlerOutcome::Rearranged {
-            history,
-            changes: result.items.first().cloned().unwrap_or_default(),
-        },
-        None => HandlerOutcome::Lost {
-            message: "its answer names messages that there are not".to_owned(),
-        },
+/// What a process says that a handler answered, as it is taken: a refusal within its bounds.
+pub(crate) fn taken(outcome: &HookOutcome) -> HookOutcome {
+    match outcome {
+        HookOutcome::Block(block) => HookOutcome::Block(refusal(block)),
+        outcome => outcome.clone(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outrigger_protocol::hook::{Change, Key};
     use serde_json::json;
 
     #[test]
@@ -140,40 +119,5 @@ mod tests {
         ];
         assert_eq!(named(&entered), "a (chat.message) or b (event)");
         assert!(named(&[]).contains("a timer"));
-    }
-
-    #[test]
-    fn an_order_is_told_by_the_messages_before() {
-        let history = ["a", "b", "c"].map(|text| json!(text));
-        let before = [HookPayload::with_history(
-            json!({}),
-            history.into_iter().collect(),
-        )];
-        let lost = "its answer names messages that there are not";
-        for (order, told) in [
-            (json!([[1, 2], [0, 1]]), Ok(json!(["b", "c", "a"]))),
-            (json!([{"value": 1}, [2, 1]]), Ok(json!([1, "c"]))),
-            (json!([]), Ok(json!([]))),
-            (json!([[2, 2]]), Err(lost)),
-            (json!([[0, 2], [0, 2]]), Err(lost)),
-            (json!([[usize::MAX, 1]]), Err(lost)),
-        ] {
-            let result = HookResult {
-                order: Some(serde_json::from_value(order.clone()).unwrap()),
-                items: vec![vec![Change {
-                    path: vec![Key::Name("messages".into()), Key::Index(0)],
-                    value: Some(json!("z")),
-                }]],
-                ..HookResult::default()
-            };
-            match (outcome(&result, &before), told) {
-                (HandlerOutcome::Rearranged { history, changes }, Ok(told)) => {
-                    assert_eq!(json!(history), told, "{order}");
-                    assert_eq!(changes.len(), 1);
-                }
-                (HandlerOutcome::Lost { message }, Err(told)) => assert_eq!(message, told),
-                (outcome, told) => panic!("{order}: {outcome:?}, not {told:?}"),
-            }
-        }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use serde::{Deserialize, Serialize};
 
 /// Buckets for each doubling.
@@ -122,17 +122,20 @@ impl Perf {
     /// Adds a call.
     pub fn add(&mut self, record: &HookRecord) {
         // Nothing was called: what the plugin asked for was refused.
-        if record.outcome == "refused" {
+        if record.outcome == OutcomeKind::Refused {
             return;
         }
         let key = (record.plugin.to_string(), record.hook.clone());
         let figures = self.0.entry(key).or_default();
-        if record.outcome == "skipped" {
+        if record.outcome == OutcomeKind::Skipped {
             figures.skipped += 1;
             return;
         }
         figures.times.add(record.duration_ms);
-        *figures.outcomes.entry(record.outcome.clone()).or_default() += 1;
+        *figures
+            .outcomes
+            .entry(record.outcome.name().to_owned())
+            .or_default() += 1;
         figures.max_bytes = figures.max_bytes.max(record.payload_bytes);
     }
 
@@ -178,14 +181,14 @@ mod tests {
 
     use super::*;
 
-    fn record(plugin: &str, hook: &str, outcome: &str, ms: f64, bytes: u64) -> HookRecord {
+    fn record(plugin: &str, hook: &str, outcome: OutcomeKind, ms: f64, bytes: u64) -> HookRecord {
         HookRecord {
             point: hook.to_owned(),
             hook: hook.to_owned(),
             plugin: plugin.into(),
             session: None,
             turn: None,
-            outcome: outcome.to_owned(),
+            outcome,
             decision: Decision::Continue,
             payload_bytes: bytes,
             carried: None,
@@ -232,10 +235,10 @@ mod tests {
     #[test]
     fn skipped_calls_cost_nothing_and_the_costliest_comes_first() {
         let records = [
-            record("a", "chat.params", "ok", 1.0, 10),
-            record("b", "chat.params", "timeout", 5000.0, 20),
-            record("b", "chat.params", "skipped", 0.0, 0),
-            record("a", "chat.params", "error", 2.0, 30),
+            record("a", "chat.params", OutcomeKind::Ok, 1.0, 10),
+            record("b", "chat.params", OutcomeKind::Timeout, 5000.0, 20),
+            record("b", "chat.params", OutcomeKind::Skipped, 0.0, 0),
+            record("a", "chat.params", OutcomeKind::Error, 2.0, 30),
         ];
         let rows = Perf::from_iter(&records).rows();
         let told: Vec<String> = rows

@@ -14,7 +14,7 @@ use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Gate;
 use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_protocol::history::History;
-use outrigger_protocol::hook::{Block, Carried, HandlerOutcome, HookRecord};
+use outrigger_protocol::hook::{Block, Carried, HookFailure, HookOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::rpc::{HandlerRef, HookResult};
 use outrigger_protocol::turn::HookPayload;
@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::group::{Counts, Fault, Live};
-use crate::payload::{open, outcome};
+use crate::payload::{open, taken};
 use crate::pipeline::cpu::carried;
 use crate::plugins::Inner;
 use crate::reconfigure::{self, Configured};
@@ -333,11 +333,10 @@ impl Drive<'_> {
             if let Some(handler) = handlers.get(result.handler) {
                 answered = result.handler + 1;
                 self.settle(*handler, Ended::Answered);
-                self.keep(*handler, &result);
-                let outcome = outcome(&result, self.items());
-                self.feed(*handler, outcome, result.ms);
+                self.keep(*handler, &result.outcome);
+                self.feed(*handler, taken(&result.outcome), result.ms);
                 let run = self.chain.as_ref().and_then(|chain| chain.runs().last());
-                self.trail.answered(*handler, &result, run);
+                self.trail.answered(*handler, &result.outcome, run);
             }
         }
         // What those before it took is not the time of the one that gave no answer.
@@ -367,8 +366,13 @@ impl Drive<'_> {
     }
 
     /// A `config` hook is called again, with the same, when its process has to be started again.
-    fn keep(&self, handler: usize, result: &HookResult) {
-        if self.point != reconfigure::POINT || result.error.is_some() {
+    fn keep(&self, handler: usize, outcome: &HookOutcome) {
+        let changes = match outcome {
+            HookOutcome::Failed(_) => return,
+            HookOutcome::Patch(patch) => patch.items.first(),
+            HookOutcome::Continue | HookOutcome::Block(_) => None,
+        };
+        if self.point != reconfigure::POINT {
             return;
         }
         let (Some(bound), Some(item)) = (self.bound.get(handler), self.items().first()) else {
@@ -378,7 +382,7 @@ impl Drive<'_> {
             instance: bound.instance,
             hook: bound.hook.clone(),
             before: item.output.clone(),
-            changes: result.items.first().cloned().unwrap_or_default(),
+            changes: changes.cloned().unwrap_or_default(),
         };
         self.inner.registry.configured(bound.plugin, configured);
     }
@@ -387,7 +391,7 @@ impl Drive<'_> {
         self.chain.as_ref().map(Chain::items).unwrap_or_default()
     }
 
-    fn feed(&mut self, handler: usize, outcome: HandlerOutcome, ms: f64) {
+    fn feed(&mut self, handler: usize, outcome: HookOutcome, ms: f64) {
         if let Some(chain) = &mut self.chain {
             chain.feed(handler, outcome, ms);
         }
@@ -462,9 +466,10 @@ impl Drive<'_> {
         for handler in handlers {
             self.feed(
                 *handler,
-                HandlerOutcome::Skipped {
+                HookFailure::Skipped {
                     reason: reason.to_owned(),
-                },
+                }
+                .into(),
                 0.0,
             );
         }
@@ -510,7 +515,7 @@ impl Drive<'_> {
                 plugin: PluginId(bound.id.clone()),
                 session: self.context.session.clone(),
                 turn: self.context.turn.clone(),
-                outcome: run.outcome.to_owned(),
+                outcome: run.outcome,
                 decision: run.decision,
                 payload_bytes: sent.bytes,
                 carried: sent.carried,

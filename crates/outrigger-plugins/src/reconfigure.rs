@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use outrigger_js::{HookCall, JsError, JsProcess, Sent};
 use outrigger_kernel::hooks::{HookPoint, pointer};
-use outrigger_protocol::hook::Change;
-use outrigger_protocol::rpc::{HandlerRef, HookResult, LoadedPlugin};
+use outrigger_protocol::hook::{Change, HookOutcome};
+use outrigger_protocol::rpc::{HandlerRef, LoadedPlugin};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
@@ -146,10 +146,10 @@ async fn again(
         session: None,
         chain: None,
     };
-    let mut answer: Option<HookResult> = None;
+    let mut answer: Option<HookOutcome> = None;
     let ended = process
         .hook_call(&call, deadline, &mut Sent::default(), |result| {
-            answer = Some(result);
+            answer = Some(result.outcome);
         })
         .await;
     match (answer, ended) {
@@ -161,22 +161,27 @@ async fn again(
 
 /// What is worth telling of an answer, and what the hook does from now on. Of one that failed that is what it did: the
 /// configuration has it.
-fn taken(first: &Configured, answer: HookResult) -> (Option<String>, Vec<Change>) {
+fn taken(first: &Configured, answer: HookOutcome) -> (Option<String>, Vec<Change>) {
     let told = compared(first, &answer);
-    let changes = match answer.error {
-        Some(_) => first.changes.clone(),
-        None => answer.items.into_iter().next().unwrap_or_default(),
+    let changes = match answer {
+        HookOutcome::Failed(_) => first.changes.clone(),
+        HookOutcome::Patch(patch) => patch.items.into_iter().next().unwrap_or_default(),
+        HookOutcome::Continue | HookOutcome::Block(_) => Vec::new(),
     };
     (told, changes)
 }
 
-fn compared(first: &Configured, answer: &HookResult) -> Option<String> {
-    if let Some(error) = &answer.error {
+fn compared(first: &Configured, answer: &HookOutcome) -> Option<String> {
+    if let HookOutcome::Failed(error) = answer {
         return Some(format!(
             "its `config` hook failed when its process was started again: {error}; the configuration stays as it was"
         ));
     }
-    let now = places(answer.items.first().map(Vec::as_slice).unwrap_or_default());
+    let changes = match answer {
+        HookOutcome::Patch(patch) => patch.items.first(),
+        _ => None,
+    };
+    let now = places(changes.map(Vec::as_slice).unwrap_or_default());
     let then = places(&first.changes);
     let differing: Vec<&str> = now
         .iter()
@@ -227,6 +232,7 @@ fn failed(plugin: String, error: &JsError, deadline: Duration) -> PluginError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::hook::HookFailure;
     use serde_json::json;
 
     fn changes(list: Value) -> Vec<Change> {
@@ -243,10 +249,12 @@ mod tests {
                 json!([{"path": ["a"], "value": 1}, {"path": ["b"], "value": {"x": 1, "y": 2}}]),
             ),
         };
-        let answer = |items: Value, error: Option<&str>| HookResult {
-            items: vec![changes(items)],
-            error: error.map(str::to_owned),
-            ..HookResult::default()
+        let answer = |items: Value, error: Option<&str>| match error {
+            Some(message) => HookFailure::Threw {
+                message: message.to_owned(),
+            }
+            .into(),
+            None => HookOutcome::patch(vec![changes(items)]),
         };
         let same = json!([{"path": ["b"], "value": {"y": 2, "x": 1}}, {"path": ["a"], "value": 1}]);
         let other = json!([{"path": ["a"], "value": 2}, {"path": ["c"], "value": 1}]);
@@ -260,9 +268,9 @@ mod tests {
             ),
         ];
         for (answer, expected) in rows {
-            let given = match answer.error {
-                Some(_) => first.changes.clone(),
-                None => answer.items[0].clone(),
+            let given = match &answer {
+                HookOutcome::Patch(patch) => patch.items[0].clone(),
+                _ => first.changes.clone(),
             };
             let (told, changes) = taken(&first, answer);
             assert_eq!(changes, given);

@@ -3,8 +3,7 @@
 
 use outrigger_kernel::hooks::HandlerRun;
 use outrigger_protocol::audit::HookAudit;
-use outrigger_protocol::hook::{Decision, HookRecord};
-use outrigger_protocol::rpc::HookResult;
+use outrigger_protocol::hook::{Decision, HookOutcome, HookRecord, OutcomeKind};
 use outrigger_protocol::turn::HookPayload;
 
 use crate::digest::{hash, hash_after, hash_items};
@@ -52,22 +51,21 @@ impl Trail {
     pub(crate) fn answered(
         &mut self,
         handler: usize,
-        result: &HookResult,
+        outcome: &HookOutcome,
         run: Option<&HandlerRun>,
     ) {
         self.reached(handler);
         let Some(audit) = self.handlers.get_mut(handler) else {
             return;
         };
-        if let Some(block) = &result.block {
-            audit.output_hash = Some(hash(block));
-            return;
-        }
-        let changes = result.items.iter().any(|item| !item.is_empty()) || result.order.is_some();
-        if !changes {
-            return;
-        }
-        let answer = hash(&(&result.items, &result.order));
+        let answer = match outcome {
+            HookOutcome::Block(block) => {
+                audit.output_hash = Some(hash(block));
+                return;
+            }
+            HookOutcome::Patch(patch) if !patch.is_empty() => hash(&(&patch.items, &patch.order)),
+            _ => return,
+        };
         if let Some(given) = &mut self.given
             && run.is_some_and(|run| run.decision == Decision::Patch)
         {
@@ -122,9 +120,9 @@ pub(crate) fn log(record: &HookRecord) {
         let session = record.session.as_ref();
         let session = session.map_or_else(String::new, |id| format!(" in session {}", id.0));
         // It answered well, and what it answered was not taken.
-        let what = match (record.decision, record.outcome.as_str()) {
-            (Decision::Refused, "ok") => "its answer was refused",
-            (_, outcome) => outcome,
+        let what = match (record.decision, record.outcome) {
+            (Decision::Refused, OutcomeKind::Ok) => "its answer was refused",
+            (_, outcome) => outcome.name(),
         };
         tracing::warn!(
             "plugin {}: {what} at {}{session}: {message}",

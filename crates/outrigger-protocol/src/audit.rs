@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;
-use crate::hook::{Decision, HookRecord};
+use crate::hook::{Decision, HookRecord, OutcomeKind};
 use crate::id::{PluginId, SessionId};
 use crate::log::{ClientRecord, LogRecord, ToolRecord};
 use crate::provenance::Provenance;
@@ -188,8 +188,8 @@ impl AuditRecord {
             input_hash: input_hash.clone(),
             output_hash: output_hash.clone(),
             duration_ms: hook.duration_ms,
-            timeout: hook.outcome == "timeout",
-            errored: matches!(hook.outcome.as_str(), "error" | "timeout" | "lost"),
+            timeout: hook.outcome == OutcomeKind::Timeout,
+            errored: hook.outcome.is_failure(),
             policy_check_result: match refused {
                 Some(rule) => format!("refused: {rule}"),
                 None => POLICY_PASSED.to_owned(),
@@ -346,7 +346,7 @@ mod tests {
             plugin: "guard".into(),
             session: Some("ses_1".into()),
             turn: Some("trn_1".into()),
-            outcome: "timeout".into(),
+            outcome: OutcomeKind::Timeout,
             decision: Decision::FailedClosed,
             payload_bytes: 10,
             carried: None,

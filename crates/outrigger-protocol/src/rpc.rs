@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::Object;
 use crate::event::{BusEvent, Event};
-use crate::hook::{Block, Change};
+use crate::hook::{Block, Change, HookFailure, HookOutcome, Patch};
 use crate::id::SessionId;
 use crate::transfer::Piece;
 use crate::turn::HookPayload;
@@ -363,7 +363,8 @@ pub struct HandlerRef {
 }
 
 /// One handler of a [`HookRun`] has ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "HookResultFrame")]
 pub struct HookResult {
     /// Id of the `hook.run` request.
     pub call: u64,
@@ -371,22 +372,51 @@ pub struct HookResult {
     pub handler: usize,
     /// Milliseconds in the plugin's code.
     pub ms: f64,
-    /// Per item what changed; left out when nothing did.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub items: Vec<Vec<Change>>,
-    /// `hook.mirror` only: `messages` got another length or order. The list, told by the one from before the handler;
-    /// `items` counts in this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order: Option<Vec<Piece>>,
-    /// `items` and `order` are in the file with this token ([`crate::transfer::FileOpened`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What it answered, or that it threw.
+    pub outcome: HookOutcome,
+    /// What it changed is in the file with this token ([`crate::transfer::FileOpened`]).
     pub file: Option<String>,
+}
+
+/// [`HookResult`] as it is sent: the kind of outcome is told by the field that is there.
+#[derive(Deserialize)]
+struct HookResultFrame {
+    call: u64,
+    handler: usize,
+    ms: f64,
+    /// Per item what changed; left out when nothing did.
+    #[serde(default)]
+    items: Vec<Vec<Change>>,
+    /// `hook.mirror` only: `messages` got another length or order.
+    #[serde(default)]
+    order: Option<Vec<Piece>>,
+    #[serde(default)]
+    file: Option<String>,
     /// It threw.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
     /// It refused: it threw an error called `HookBlock` (C2).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub block: Option<Block>,
+    #[serde(default)]
+    block: Option<Block>,
+}
+
+impl From<HookResultFrame> for HookResult {
+    fn from(frame: HookResultFrame) -> Self {
+        let HookResultFrame { items, order, .. } = frame;
+        let outcome = match (frame.block, frame.error) {
+            (Some(block), _) => HookOutcome::Block(block),
+            (None, Some(message)) => HookFailure::Threw { message }.into(),
+            (None, None) if items.is_empty() && order.is_none() => HookOutcome::Continue,
+            (None, None) => HookOutcome::Patch(Patch { items, order }),
+        };
+        Self {
+            call: frame.call,
+            handler: frame.handler,
+            ms: frame.ms,
+            outcome,
+            file: frame.file,
+        }
+    }
 }
 
 /// A plugin's code is about to be entered.

@@ -48,9 +48,9 @@ pub struct FileOpened {
 pub struct FileAnswer {
     /// From [`FileOpened::token`].
     pub token: String,
-    /// As [`crate::rpc::HookResult::items`].
+    /// As [`crate::hook::Patch::items`].
     pub items: Vec<Vec<Change>>,
-    /// As [`crate::rpc::HookResult::order`].
+    /// As [`crate::hook::Patch::order`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<Piece>>,
 }

@@ -118,12 +118,12 @@ impl Inner {
             return;
         }
         // An answer against a rule is an error of its plugin as well (C3).
-        let failed = records.iter().filter(|r| {
-            matches!(r.outcome.as_str(), "error" | "timeout" | "lost") || r.audit.refused.is_some()
-        });
+        let failed = records
+            .iter()
+            .filter(|r| r.outcome.is_failure() || r.audit.refused.is_some());
         for record in failed {
             let input = json!({
-                "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": if record.audit.refused.is_some() { "refused" } else { record.outcome.as_str() },
+                "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": if record.audit.refused.is_some() { "refused" } else { record.outcome.name() },
                 "message": record.message, "sessionID": session,
             });
             if let Some(inner) = self.this.upgrade() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::TurnId;
 use outrigger_store::Scope;
 
@@ -41,7 +41,7 @@ fn line(records: &[HookRecord]) -> String {
             hook = &record.hook;
         }
         sequence.push_str(record.plugin.as_str());
-        if record.outcome != "ok" {
+        if record.outcome != OutcomeKind::Ok {
             let _ = write!(sequence, ":{}", record.outcome);
         }
     }
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn calls_in_order_with_neighbours_joined() {
-        let record = |hook: &str, plugin: &str, outcome: &str| HookRecord {
+        let record = |hook: &str, plugin: &str, outcome: OutcomeKind| HookRecord {
             point: hook.to_owned(),
             hook: hook.to_owned(),
             plugin: plugin.into(),
             session: None,
             turn: None,
-            outcome: outcome.to_owned(),
+            outcome,
             decision: Decision::Continue,
             payload_bytes: 0,
             carried: None,
@@ -81,10 +81,10 @@ mod tests {
             audit: Default::default(),
         };
         let records = [
-            record("chat.message", "a", "ok"),
-            record("chat.message", "b", "ok"),
-            record("chat.params", "a", "timeout"),
-            record("chat.message", "a", "ok"),
+            record("chat.message", "a", OutcomeKind::Ok),
+            record("chat.message", "b", OutcomeKind::Ok),
+            record("chat.params", "a", OutcomeKind::Timeout),
+            record("chat.message", "a", OutcomeKind::Ok),
         ];
         assert_eq!(
             line(&records),

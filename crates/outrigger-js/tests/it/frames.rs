@@ -5,7 +5,7 @@ use outrigger_sandbox::{Spawner, Spec};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{LONG, Room, hook, run, runtimes, show, tool_run};
+use crate::support::{LONG, Room, hook, items, run, runtimes, show, tool_run};
 
 #[tokio::test]
 async fn the_largest_frames_go_both_ways() {
@@ -22,7 +22,7 @@ async fn the_largest_frames_go_both_ways() {
         let results = hook(&process, &run("size", &["p"], json!({"text": text}))).await;
         assert_eq!(show(&results[0]), format!("size={size} last=\"z\""));
         let results = hook(&process, &run("grow", &["p"], json!({"size": size}))).await;
-        let grown = results[0].items[0][0].value.as_ref().unwrap();
+        let grown = items(&results[0])[0][0].value.as_ref().unwrap();
         assert_eq!(grown.as_str().unwrap().len(), size);
     }
 }

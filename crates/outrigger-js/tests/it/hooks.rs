@@ -5,7 +5,7 @@ use outrigger_protocol::rpc::{EventBatch, HookRun, OpenField};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-use crate::support::{LONG, Room, anything, handler, hook, run, runtimes, show};
+use crate::support::{LONG, Room, anything, handler, hook, items, run, runtimes, show};
 
 #[tokio::test]
 async fn what_a_handler_does_to_its_output() {
@@ -182,7 +182,7 @@ async fn frames_of_every_size_go_both_ways() {
             );
             let results = hook(&process, &run("grow", &["p"], json!({"size": size}))).await;
             assert_eq!(
-                results[0].items[0][0].value,
+                items(&results[0])[0][0].value,
                 Some(Value::from("y".repeat(size)))
             );
         }
@@ -191,7 +191,7 @@ async fn frames_of_every_size_go_both_ways() {
         let grow = run("grow", &["p"], text);
         let all = futures_util::future::join_all((0..8).map(|_| hook(&process, &grow))).await;
         assert!(all.iter().all(|results| {
-            results[0].items[0][0]
+            items(&results[0])[0][0]
                 .value
                 .as_ref()
                 .unwrap()

@@ -11,7 +11,7 @@ use outrigger_js::{
     HostHandler, JsError, JsProcess, JsRuntime, Lookup, OutputLog, RuntimeKind, SdkAnswer,
     StartOptions, Transfer, default_policy,
 };
-use outrigger_protocol::hook::Change;
+use outrigger_protocol::hook::{Change, HookOutcome};
 use outrigger_protocol::rpc::{
     HandlerRef, HookFailed, HookResult, HookRun, Initialize, Initialized, Log, OpenField,
     PluginEntry, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata, ToolRun,
@@ -320,20 +320,24 @@ pub(crate) async fn hook(process: &JsProcess, run: &HookRun) -> Vec<HookResult> 
     results
 }
 
+/// What it changed.
+pub(crate) fn items(result: &HookResult) -> &[Vec<Change>] {
+    match &result.outcome {
+        HookOutcome::Patch(patch) => &patch.items,
+        _ => &[],
+    }
+}
+
 /// `path=value` for each change, `path=-` for a deletion; or the error.
 pub(crate) fn show(result: &HookResult) -> String {
-    if let Some(error) = &result.error {
-        return format!("! {error}");
-    }
-    let items: Vec<String> = result
-        .items
-        .iter()
-        .map(|changes| show_changes(changes))
-        .collect();
-    if items.is_empty() {
-        "unchanged".to_owned()
-    } else {
-        items.join(" | ")
+    match &result.outcome {
+        HookOutcome::Continue => "unchanged".to_owned(),
+        HookOutcome::Patch(patch) => {
+            let items: Vec<String> = patch.items.iter().map(|it| show_changes(it)).collect();
+            items.join(" | ")
+        }
+        HookOutcome::Failed(failure) => format!("! {failure}"),
+        HookOutcome::Block(block) => format!("! {}", block.told()),
     }
 }
 

@@ -9,15 +9,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use outrigger_protocol::history::{History, MESSAGES};
-use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
+use outrigger_protocol::hook::{
+    Block, Change, Decision, HookFailure, HookOutcome, OutcomeKind, Patch,
+};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
+use super::fields::{broken_field, forbidden, open};
 use super::fold::{apply_to, pointer, take_history};
 use super::points::HookPoint;
 use super::rights::Rights;
-use super::spec::{Failure, Field, Kind, Phase};
+use super::spec::Failure;
 use crate::guard::{self, Kept, Rule};
 
 /// Said of a point where a handler has no right of its plugin's manifest.
@@ -79,8 +82,8 @@ pub struct Folded {
 pub struct HandlerRun {
     /// Index into [`Chain::handlers`].
     pub handler: usize,
-    /// `ok`, `blocked`, `error`, `timeout`, `lost`, `skipped`.
-    pub outcome: &'static str,
+    /// What its call came to.
+    pub outcome: OutcomeKind,
     /// What was done with the answer.
     pub decision: Decision,
     /// Places that changed, as JSON pointers.
@@ -248,7 +251,7 @@ impl Chain {
 
     /// Tells how the next handler ended. Outcomes come in the order of the handlers; one for any other handler is
     /// ignored, so that a process that answers twice or out of turn changes nothing.
-    pub fn feed(&mut self, handler: usize, outcome: HandlerOutcome, ms: f64) {
+    pub fn feed(&mut self, handler: usize, outcome: HookOutcome, ms: f64) {
         if handler != self.reached || self.block.is_some() {
             return;
         }
@@ -264,10 +267,9 @@ impl Chain {
         let rights = *rights;
         let may_block = fail_closed || (self.point.spec().block && rights.block);
         self.reached += 1;
-        let label = outcome.label();
         let mut run = HandlerRun {
             handler,
-            outcome: label,
+            outcome: outcome.kind(),
             decision: Decision::Continue,
             changed: Vec::new(),
             message: None,
@@ -275,90 +277,83 @@ impl Chain {
             ms,
         };
         match outcome {
-            HandlerOutcome::Answered { items } => self.fold(items, None, rights, &mut run),
-            HandlerOutcome::Rearranged { history, changes } => {
-                self.fold(alloc::vec![changes], Some(history), rights, &mut run);
-            }
-            HandlerOutcome::Blocked(block) if may_block => {
-                run.decision = Decision::Block;
-                run.message = Some(block.told());
-                self.block = Some(block);
-            }
-            HandlerOutcome::Blocked(block) => {
-                run.decision = Decision::Refused;
-                run.refused = Some(Rule::Rights);
-                let why = match self.point.spec().block {
-                    true => format!("{}, which {UNNAMED}, was to be refused", self.point),
-                    false => format!("{} does not allow a refusal", self.point),
-                };
-                run.message = Some(format!("{why}: {}", block.told()));
-            }
-            HandlerOutcome::Threw { message } => {
-                let code = if fail_closed {
-                    "hook.failed_closed"
-                } else if self.point.spec().failure == Failure::ThrowBlocks && may_block {
-                    "hook.threw"
-                } else {
-                    ""
-                };
-                self.fail(&mut run, code, message);
-            }
-            HandlerOutcome::TimedOut { ms } => {
-                let message = format!("no answer within {ms} ms");
-                self.fail(
-                    &mut run,
-                    if fail_closed {
-                        "hook.failed_closed"
-                    } else {
-                        ""
-                    },
-                    message,
-                );
-            }
-            HandlerOutcome::Lost { message } => {
-                self.fail(
-                    &mut run,
-                    if fail_closed {
-                        "hook.failed_closed"
-                    } else {
-                        ""
-                    },
-                    message,
-                );
-            }
-            HandlerOutcome::Skipped { reason } if fail_closed => {
-                self.fail(
-                    &mut run,
-                    "hook.failed_closed",
-                    format!("not called: {reason}"),
-                );
-            }
-            HandlerOutcome::Skipped { reason } => {
-                run.decision = Decision::Skipped;
-                run.message = Some(reason);
-            }
+            HookOutcome::Continue => {}
+            HookOutcome::Patch(patch) => match self.arranged(&patch) {
+                Ok(None) => self.fold(patch.items, None, rights, &mut run),
+                // There is one conversation, so one item.
+                Ok(history) => {
+                    let changes = patch.items.into_iter().next().unwrap_or_default();
+                    self.fold(alloc::vec![changes], history, rights, &mut run);
+                }
+                Err(failure) => self.fail(failure, (fail_closed, may_block), &mut run),
+            },
+            HookOutcome::Block(block) => self.refuse(block, may_block, &mut run),
+            HookOutcome::Failed(failure) => self.fail(failure, (fail_closed, may_block), &mut run),
         }
         self.runs.push(run);
     }
 
-    fn fail(&mut self, run: &mut HandlerRun, block_code: &str, message: String) {
-        run.message = Some(message.clone());
-        if block_code.is_empty() {
-            run.decision = Decision::FailedOpen;
+    fn refuse(&mut self, block: Block, may_block: bool, run: &mut HandlerRun) {
+        if may_block {
+            run.decision = Decision::Block;
+            run.message = Some(block.told());
+            self.block = Some(block);
             return;
         }
-        // A throw that the reference turns into the tool's error text is an answer like any other; a failure of a
-        // security-critical handler is a failure.
-        run.decision = if block_code == "hook.threw" {
-            Decision::Block
-        } else {
-            Decision::FailedClosed
+        run.decision = Decision::Refused;
+        run.refused = Some(Rule::Rights);
+        let why = match self.point.spec().block {
+            true => format!("{}, which {UNNAMED}, was to be refused", self.point),
+            false => format!("{} does not allow a refusal", self.point),
         };
+        run.message = Some(format!("{why}: {}", block.told()));
+    }
+
+    fn fail(
+        &mut self,
+        failure: HookFailure,
+        (fail_closed, may_block): (bool, bool),
+        run: &mut HandlerRun,
+    ) {
+        run.outcome = failure.kind();
+        let threw = matches!(failure, HookFailure::Threw { .. });
+        let throw_blocks = self.point.spec().failure == Failure::ThrowBlocks && may_block;
+        let (code, decision) = if fail_closed {
+            ("hook.failed_closed", Decision::FailedClosed)
+        } else if threw && throw_blocks {
+            // A throw that OpenCode turns into the tool's error text is an answer like any other.
+            ("hook.threw", Decision::Block)
+        } else if let HookFailure::Skipped { reason } = failure {
+            run.decision = Decision::Skipped;
+            run.message = Some(reason);
+            return;
+        } else {
+            run.decision = Decision::FailedOpen;
+            run.message = Some(failure.to_string());
+            return;
+        };
+        let message = failure.to_string();
+        run.decision = decision;
+        run.message = Some(message.clone());
         self.block = Some(Block {
-            code: block_code.to_string(),
+            code: code.to_string(),
             message,
             details: Value::Null,
         });
+    }
+
+    /// The conversation as a patch arranges it, where it does.
+    fn arranged(&self, patch: &Patch) -> Result<Option<History>, HookFailure> {
+        let Some(order) = &patch.order else {
+            return Ok(None);
+        };
+        let history = self.items.first().and_then(|item| item.history.as_ref());
+        match history.and_then(|history| history.arranged(order)) {
+            Some(history) => Ok(Some(history)),
+            None => Err(HookFailure::Lost {
+                message: "its answer names messages that there are not".to_string(),
+            }),
+        }
     }
 
     fn fold(
@@ -455,74 +450,5 @@ impl Chain {
             let texts: Vec<String> = refused.into_iter().map(|(_, text)| text).collect();
             run.message = Some(texts.join("; "));
         }
-    }
-}
-
-/// Whether a field of the output may be changed.
-fn open(point: HookPoint, name: &str) -> bool {
-    let mut fields = point.spec().patch.iter();
-    point.spec().phase != Phase::Observe
-        && fields.any(|field| field.key == name || field.key == "*")
-}
-
-/// The place that a change touches and may not, if there is one.
-fn forbidden(point: HookPoint, output: &Value, change: &Change) -> Option<String> {
-    let open = |name: &str| open(point, name);
-    match change.path.first() {
-        Some(Key::Name(name)) if open(name) => None,
-        Some(_) => Some(pointer(&change.path)),
-        // Replacing the whole output is replacing every field that is different afterwards; the types are checked later.
-        None => {
-            let (Value::Object(before), Some(Value::Object(after))) = (output, &change.value)
-            else {
-                return Some("the whole output".to_string());
-            };
-            let mut names = before.keys().chain(after.keys());
-            let name = names.find(|name| before.get(*name) != after.get(*name) && !open(name))?;
-            Some(pointer(&[Key::Name(name.clone())]))
-        }
-    }
-}
-
-// A handler that turns a list into a text or deletes what the host needs would break whatever reads it next. Only what
-// it changed is held against it: a field that was absent or of another type may stay so.
-fn broken_field(patch: &[Field], touched: impl Fn(&str) -> bool, after: &Value) -> Option<String> {
-    let Value::Object(fields) = after else {
-        return Some(format!(
-            "the output is no longer an object but {}",
-            type_name(after)
-        ));
-    };
-    patch
-        .iter()
-        .filter(|field| field.key != "*" && touched(field.key))
-        .find_map(|field| match fields.get(field.key) {
-            None => field.required.then(|| format!("{} is gone", field.key)),
-            Some(value) if has_kind(value, field.kind) => None,
-            // An optional field may be switched off with null.
-            Some(Value::Null) if !field.required => None,
-            Some(value) => Some(format!("{} is {} now", field.key, type_name(value))),
-        })
-}
-
-fn has_kind(value: &Value, kind: Kind) -> bool {
-    match kind {
-        Kind::Any => true,
-        Kind::String => value.is_string(),
-        Kind::Number => value.is_number(),
-        Kind::Bool => value.is_boolean(),
-        Kind::Array => value.is_array(),
-        Kind::Object => value.is_object(),
-    }
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }

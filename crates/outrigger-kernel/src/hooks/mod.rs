@@ -1,6 +1,7 @@
 //! Hook points and chains (invariant 3): the one table of points, and the one way to run a chain.
 
 mod chain;
+mod fields;
 mod fold;
 pub mod points;
 mod rights;

@@ -1,7 +1,7 @@
 //! How failures, refusals and outcomes out of turn fold (C2, C5).
 
 use outrigger_kernel::hooks::{Chain, Folded, Handler, HookPoint, Next, Rights};
-use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
+use outrigger_protocol::hook::{Block, Change, Decision, HookFailure, HookOutcome, Key};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
@@ -36,10 +36,8 @@ pub(crate) fn change(path: &[&str], value: Option<Value>) -> Change {
     }
 }
 
-fn answered(changes: Vec<Change>) -> HandlerOutcome {
-    HandlerOutcome::Answered {
-        items: vec![changes],
-    }
+fn answered(changes: Vec<Change>) -> HookOutcome {
+    HookOutcome::patch(vec![changes])
 }
 
 pub(crate) fn folded(chain: &Chain) -> Folded {
@@ -62,18 +60,24 @@ fn three(point: &str, fail_closed: bool) -> Chain {
 /// The middle one of three neighbours in one process ends so: what the third sees, and what is recorded.
 #[test]
 fn failures_by_table() {
-    let threw = || HandlerOutcome::Threw {
-        message: "boom".into(),
+    let threw = || {
+        HookOutcome::Failed(HookFailure::Threw {
+            message: "boom".into(),
+        })
     };
-    let late = || HandlerOutcome::TimedOut { ms: 5000 };
-    let lost = || HandlerOutcome::Lost {
-        message: "process ended".into(),
+    let late = || HookOutcome::Failed(HookFailure::TimedOut { ms: 5000 });
+    let lost = || {
+        HookOutcome::Failed(HookFailure::Lost {
+            message: "process ended".into(),
+        })
     };
-    let skipped = || HandlerOutcome::Skipped {
-        reason: "breaker open".into(),
+    let skipped = || {
+        HookOutcome::Failed(HookFailure::Skipped {
+            reason: "breaker open".into(),
+        })
     };
     let refused = || {
-        HandlerOutcome::Blocked(Block {
+        HookOutcome::Block(Block {
             code: "policy.no".into(),
             message: "no".into(),
             details: json!({"a": 1}),
@@ -208,7 +212,7 @@ fn failures_by_table() {
         // A security-critical one is called behind all others.
         let culprit = if fail_closed { 2 } else { 1 };
         for handler in 0..culprit {
-            chain.feed(handler, HandlerOutcome::unchanged(), 1.0);
+            chain.feed(handler, HookOutcome::Continue, 1.0);
         }
         chain.feed(culprit, outcome.clone(), 2.0);
         assert_eq!(folded_or_next(&chain), code.is_some(), "{label}");
@@ -223,7 +227,7 @@ fn failures_by_table() {
                 json!({"args": {"n": 0}, "options": {}}),
                 "{label}"
             );
-            chain.feed(2, HandlerOutcome::unchanged(), 3.0);
+            chain.feed(2, HookOutcome::Continue, 3.0);
         }
         let end = folded(&chain);
         assert_eq!(end.block.as_ref().map(|b| b.code.as_str()), code, "{label}");
@@ -235,7 +239,7 @@ fn failures_by_table() {
         let run = &end.runs[culprit];
         assert_eq!(
             (run.handler, run.outcome, run.decision, run.ms),
-            (culprit, outcome.label(), decision, 2.0),
+            (culprit, outcome.kind(), decision, 2.0),
             "{label}"
         );
         assert!(
@@ -262,7 +266,7 @@ fn a_refusal_keeps_what_was_changed_before_it_and_its_details() {
         message: "no".into(),
         details: json!({"rule": 7}),
     };
-    chain.feed(1, HandlerOutcome::Blocked(block.clone()), 1.0);
+    chain.feed(1, HookOutcome::Block(block.clone()), 1.0);
     chain.feed(
         2,
         answered(vec![change(&["args", "n"], Some(json!(3)))]),
@@ -284,9 +288,9 @@ fn outcomes_out_of_turn_change_nothing() {
     chain.feed(0, set(9), 1.0);
     chain.feed(
         2,
-        HandlerOutcome::Threw {
+        HookOutcome::Failed(HookFailure::Threw {
             message: "too early".into(),
-        },
+        }),
         1.0,
     );
     chain.feed(1, set(2), 1.0);
@@ -317,7 +321,7 @@ fn neighbours_in_one_process_are_one_call_and_asking_again_changes_nothing() {
         assert_eq!(chain.next(), Next::Call(call.clone()));
         calls.push(call.handlers.clone());
         for index in call.handlers {
-            chain.feed(index, HandlerOutcome::unchanged(), 0.0);
+            chain.feed(index, HookOutcome::Continue, 0.0);
         }
     }
     assert_eq!(calls, [vec![0, 1], vec![2], vec![3]]);

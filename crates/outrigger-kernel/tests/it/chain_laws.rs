@@ -1,7 +1,7 @@
 //! Laws of a chain: its order, and the folding of answers (A6, C4).
 
 use outrigger_kernel::hooks::{Chain, Folded, Handler, HandlerRun, Next, Rights};
-use outrigger_protocol::hook::{Change, Decision, HandlerOutcome, Key};
+use outrigger_protocol::hook::{Change, Decision, HookFailure, HookOutcome, Key};
 use outrigger_protocol::id::PluginId;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::chain::{at, change, payload};
 
 /// Runs a chain with a plugin made of code: `act` sees the handler and the items as its process would have them.
-fn run(mut chain: Chain, mut act: impl FnMut(&Handler, &[Value]) -> HandlerOutcome) -> Folded {
+fn run(mut chain: Chain, mut act: impl FnMut(&Handler, &[Value]) -> HookOutcome) -> Folded {
     loop {
         let call = match chain.next() {
             Next::Done(folded) => return folded,
@@ -19,8 +19,8 @@ fn run(mut chain: Chain, mut act: impl FnMut(&Handler, &[Value]) -> HandlerOutco
         let mut items: Vec<Value> = call.items.into_iter().map(|item| item.output).collect();
         for index in call.handlers {
             let outcome = act(&chain.handlers()[index], &items);
-            if let HandlerOutcome::Answered { items: answers } = &outcome {
-                for (item, changes) in items.iter_mut().zip(answers) {
+            if let HookOutcome::Patch(patch) = &outcome {
+                for (item, changes) in items.iter_mut().zip(&patch.items) {
                     for change in changes {
                         let _ = outrigger_kernel::hooks::apply(item, change);
                     }
@@ -95,7 +95,7 @@ proptest! {
 // ---- folding ----
 
 /// What a simulated plugin does, from what it sees: deterministic, and sensitive to every change before it.
-fn behave(seed: u64, handler: &Handler, items: &[Value]) -> HandlerOutcome {
+fn behave(seed: u64, handler: &Handler, items: &[Value]) -> HookOutcome {
     let seen = serde_json::to_string(items).unwrap();
     let mut hash =
         outrigger_kernel::digest::fnv1a(format!("{seed} {} {seen}", handler.plugin).as_bytes());
@@ -107,16 +107,16 @@ fn behave(seed: u64, handler: &Handler, items: &[Value]) -> HandlerOutcome {
     };
     match pick(10) {
         0 => {
-            return HandlerOutcome::Threw {
+            return HookOutcome::Failed(HookFailure::Threw {
                 message: format!("{} threw", handler.plugin),
-            };
+            });
         }
         1 => {
-            return HandlerOutcome::Skipped {
+            return HookOutcome::Failed(HookFailure::Skipped {
                 reason: "breaker open".into(),
-            };
+            });
         }
-        2 => return HandlerOutcome::TimedOut { ms: 5000 },
+        2 => return HookOutcome::Failed(HookFailure::TimedOut { ms: 5000 }),
         _ => {}
     }
     let answers = items.iter().map(|item| {
@@ -144,28 +144,27 @@ fn behave(seed: u64, handler: &Handler, items: &[Value]) -> HandlerOutcome {
         }
         changes
     });
-    HandlerOutcome::Answered {
-        items: answers.collect(),
-    }
+    HookOutcome::patch(answers.collect())
 }
 
 /// Handlers in one process see each other's changes as the process applied them; those in another see what the chain made
 /// of them. The two are the same only when every answer is allowed, so the law is stated for plugins that obey.
-fn obey(seed: u64, handler: &Handler, items: &[Value]) -> HandlerOutcome {
+fn obey(seed: u64, handler: &Handler, items: &[Value]) -> HookOutcome {
     match behave(seed, handler, items) {
-        HandlerOutcome::Answered { items: answers } => {
+        HookOutcome::Patch(patch) => {
             let allowed = |c: &Change| {
                 let top = c.path.first() == Some(&Key::Name("options".into()));
                 let number = c.value.as_ref().is_none_or(Value::is_number);
                 (top && c.path.len() == 2)
                     || (!top && number && c.path.first() != Some(&Key::Name("forbidden".into())))
             };
-            HandlerOutcome::Answered {
-                items: answers
+            HookOutcome::patch(
+                patch
+                    .items
                     .into_iter()
                     .map(|a| a.into_iter().filter(allowed).collect())
                     .collect(),
-            }
+            )
         }
         other => other,
     }

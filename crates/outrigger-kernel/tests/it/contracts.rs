@@ -1,7 +1,7 @@
 //! Behaviour contracts (C14), layer unit. docs/contracts.md has the mapping.
 
 use outrigger_kernel::hooks::{Chain, Failure, HookPoint, Next, Phase};
-use outrigger_protocol::hook::{Block, Decision, HandlerOutcome};
+use outrigger_protocol::hook::{Block, Decision, HookFailure, HookOutcome};
 use serde_json::{Value, json};
 
 use crate::chain::{at, change, folded, handler, payload};
@@ -21,9 +21,13 @@ fn bhv_agent_hook_lifecycle() {
         while let Next::Call(call) = chain.next() {
             for index in call.handlers {
                 called.push(chain.handlers()[index].plugin.to_string());
-                chain.feed(index, HandlerOutcome::unchanged(), 1.0);
+                chain.feed(index, HookOutcome::Continue, 1.0);
                 // A process that answers twice changes nothing.
-                chain.feed(index, HandlerOutcome::TimedOut { ms: 1 }, 1.0);
+                chain.feed(
+                    index,
+                    HookOutcome::Failed(HookFailure::TimedOut { ms: 1 }),
+                    1.0,
+                );
             }
         }
         assert_eq!(called, ["p1", "p2", "p0", "p3"], "{}", point.name());
@@ -46,7 +50,7 @@ fn bhv_agent_hook_lifecycle() {
             message: "no".into(),
             details: Value::Null,
         };
-        chain.feed(0, HandlerOutcome::Blocked(block), 1.0);
+        chain.feed(0, HookOutcome::Block(block), 1.0);
         assert_eq!(
             matches!(chain.next(), Next::Done(_)),
             point.spec().block,
@@ -75,13 +79,7 @@ fn bhv_agent_hook_lifecycle() {
         let mut list = call.items[0].output["system"].as_array().unwrap().clone();
         list.push(json!(word));
         let changes = vec![change(&["system"], Some(list.into()))];
-        chain.feed(
-            call.handlers[0],
-            HandlerOutcome::Answered {
-                items: vec![changes],
-            },
-            1.0,
-        );
+        chain.feed(call.handlers[0], HookOutcome::patch(vec![changes]), 1.0);
     }
     assert_eq!(folded(&chain).outputs, [json!({"system": ["a", "b"]})]);
 }
@@ -92,16 +90,16 @@ fn bhv_agent_hook_lifecycle() {
 #[test]
 fn bhv_plugin_failure_isolation() {
     let failures = [
-        HandlerOutcome::Threw {
+        HookOutcome::Failed(HookFailure::Threw {
             message: "t".into(),
-        },
-        HandlerOutcome::TimedOut { ms: 5 },
-        HandlerOutcome::Lost {
+        }),
+        HookOutcome::Failed(HookFailure::TimedOut { ms: 5 }),
+        HookOutcome::Failed(HookFailure::Lost {
             message: "l".into(),
-        },
-        HandlerOutcome::Skipped {
+        }),
+        HookOutcome::Failed(HookFailure::Skipped {
             reason: "breaker".into(),
-        },
+        }),
     ];
     for point in HookPoint::ALL.iter().copied() {
         for failure in &failures {
@@ -112,7 +110,7 @@ fn bhv_plugin_failure_isolation() {
                 vec![payload(start.clone())],
             );
             chain.feed(0, failure.clone(), 1.0);
-            let throw = matches!(failure, HandlerOutcome::Threw { .. });
+            let throw = matches!(failure, HookOutcome::Failed(HookFailure::Threw { .. }));
             if throw && point.spec().failure == Failure::ThrowBlocks {
                 assert_eq!(
                     folded(&chain).block.map(|block| block.code),
@@ -126,7 +124,7 @@ fn bhv_plugin_failure_isolation() {
                 panic!("{} {failure:?}: the chain is over", point.name())
             };
             assert_eq!(call.items[0].output, start, "{} {failure:?}", point.name());
-            chain.feed(1, HandlerOutcome::unchanged(), 1.0);
+            chain.feed(1, HookOutcome::Continue, 1.0);
             let end = folded(&chain);
             assert_eq!(
                 (end.block, &end.outputs[0]),
@@ -139,7 +137,7 @@ fn bhv_plugin_failure_isolation() {
             critical.fail_closed = true;
             let mut chain = Chain::new(point, vec![critical, handler(1, 2)], vec![payload(start)]);
             // It is called behind the other one.
-            chain.feed(0, HandlerOutcome::unchanged(), 1.0);
+            chain.feed(0, HookOutcome::Continue, 1.0);
             chain.feed(1, failure.clone(), 1.0);
             let code = folded(&chain).block.map(|block| block.code);
             assert_eq!(

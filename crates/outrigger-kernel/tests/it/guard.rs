@@ -1,7 +1,7 @@
 //! What a handler may change where (C3): anything else is refused, recorded, and has no effect.
 
 use outrigger_kernel::hooks::{Chain, HookPoint, Phase};
-use outrigger_protocol::hook::{Change, Decision, HandlerOutcome};
+use outrigger_protocol::hook::{Change, Decision, HookOutcome};
 use serde_json::{Value, json};
 
 use crate::chain::{at, folded, handler, payload};
@@ -18,13 +18,7 @@ fn answer(
         vec![handler(0, 1)],
         vec![payload(before.clone())],
     );
-    chain.feed(
-        0,
-        HandlerOutcome::Answered {
-            items: vec![changes],
-        },
-        1.0,
-    );
+    chain.feed(0, HookOutcome::patch(vec![changes]), 1.0);
     let mut end = folded(&chain);
     assert_eq!(end.block, None);
     let run = end.runs.remove(0);
@@ -369,9 +363,7 @@ fn items_of_a_batch_are_guarded_one_by_one() {
     let answers = json!([[{"path":["description"],"value":7}], [{"path":["description"],"value":"B"}], [{"path":["x"],"value":1}]]);
     chain.feed(
         0,
-        HandlerOutcome::Answered {
-            items: serde_json::from_value(answers).unwrap(),
-        },
+        HookOutcome::patch(serde_json::from_value(answers).unwrap()),
         1.0,
     );
     let end = folded(&chain);

@@ -6,7 +6,8 @@ use outrigger_kernel::hooks::{
     Chain, Deadline, Failure, Field, Handler, HookPoint, Kind, Phase, PointSpec, Rights,
 };
 use outrigger_protocol::history::{History, HistoryMessage};
-use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
+use outrigger_protocol::hook::{Block, Change, Decision, HookFailure, HookOutcome, Key, Patch};
+use outrigger_protocol::transfer::Piece;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -18,13 +19,7 @@ fn answer(point: &str, before: &Value, changes: Vec<Change>) -> (Value, Decision
         vec![handler(0, 1)],
         vec![payload(before.clone())],
     );
-    chain.feed(
-        0,
-        HandlerOutcome::Answered {
-            items: vec![changes],
-        },
-        1.0,
-    );
+    chain.feed(0, HookOutcome::patch(vec![changes]), 1.0);
     let mut end = folded(&chain);
     let run = end.runs.remove(0);
     (end.outputs.remove(0), run.decision, run.refused)
@@ -139,13 +134,13 @@ fn every_point_and_field_takes_what_it_allows_and_nothing_else() {
             message: "no".into(),
             details: Value::Null,
         };
-        chain.feed(0, HandlerOutcome::Blocked(block.clone()), 1.0);
+        chain.feed(0, HookOutcome::Block(block.clone()), 1.0);
         if point.spec().block {
             let end = folded(&chain);
             assert_eq!(end.block, Some(block), "{name}");
             continue;
         }
-        chain.feed(1, HandlerOutcome::unchanged(), 1.0);
+        chain.feed(1, HookOutcome::Continue, 1.0);
         let end = folded(&chain);
         assert_eq!((end.block, &end.outputs[0]), (None, &before), "{name}");
         assert_eq!(
@@ -290,9 +285,7 @@ fn a_failure_may_be_told_and_not_taken_back() {
         );
         for value in [&bad, &good] {
             let index = chain.runs().len();
-            let answer = HandlerOutcome::Answered {
-                items: vec![vec![change(&path, Some(value.clone()))]],
-            };
+            let answer = HookOutcome::patch(vec![vec![change(&path, Some(value.clone()))]]);
             chain.feed(index, answer, 1.0);
         }
         let end = folded(&chain);
@@ -425,12 +418,15 @@ fn any_changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(change, 0..5)
 }
 
-fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
-    let answered = prop::collection::vec(any_changes(), 0..3)
-        .prop_map(|items| HandlerOutcome::Answered { items });
-    let rearranged = any_changes().prop_map(|changes| HandlerOutcome::Rearranged {
-        history: conversation(json!({"id": "theirs"})),
-        changes,
+fn any_outcome() -> impl Strategy<Value = HookOutcome> {
+    let answered = prop::collection::vec(any_changes(), 0..3).prop_map(HookOutcome::patch);
+    let rearranged = any_changes().prop_map(|changes| {
+        HookOutcome::Patch(Patch {
+            items: vec![changes],
+            order: Some(vec![Piece::New {
+                value: json!({"id": "theirs"}),
+            }]),
+        })
     });
     let block = Block {
         code: "theirs".into(),
@@ -440,11 +436,11 @@ fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
     prop_oneof![
         8 => answered,
         1 => rearranged,
-        1 => Just(HandlerOutcome::Blocked(block)),
-        1 => Just(HandlerOutcome::Threw { message: "t".into() }),
-        1 => Just(HandlerOutcome::TimedOut { ms: 1 }),
-        1 => Just(HandlerOutcome::Skipped { reason: "s".into() }),
-        1 => Just(HandlerOutcome::Lost { message: "l".into() }),
+        1 => Just(HookOutcome::Block(block)),
+        1 => Just(HookOutcome::Failed(HookFailure::Threw { message: "t".into() })),
+        1 => Just(HookOutcome::Failed(HookFailure::TimedOut { ms: 1 })),
+        1 => Just(HookOutcome::Failed(HookFailure::Skipped { reason: "s".into() })),
+        1 => Just(HookOutcome::Failed(HookFailure::Lost { message: "l".into() })),
     ]
 }
 
@@ -453,7 +449,7 @@ fn conversation(message: Value) -> History {
 }
 
 /// Handlers and how they end, in the order in which a chain calls them: security-critical ones last.
-fn in_order(mut answers: Vec<(Handler, HandlerOutcome)>) -> (Vec<Handler>, Vec<HandlerOutcome>) {
+fn in_order(mut answers: Vec<(Handler, HookOutcome)>) -> (Vec<Handler>, Vec<HookOutcome>) {
     answers.sort_by_key(|(handler, _)| handler.fail_closed);
     answers.into_iter().unzip()
 }
@@ -558,10 +554,10 @@ proptest! {
                 prop_assert!(!told_only && point != HookPoint::RuntimeConfigure, "{}", point.name());
                 prop_assert!(handler.fail_closed || (point.spec().block && handler.rights.block), "{}", point.name());
             }
-            if let (HandlerOutcome::Blocked(block), Decision::Block) = (outcome, run.decision) {
+            if let (HookOutcome::Block(block), Decision::Block) = (outcome, run.decision) {
                 prop_assert_eq!(end.block.as_ref(), Some(block));
             }
-            if matches!(outcome, HandlerOutcome::Blocked(_)) && run.decision != Decision::Block {
+            if matches!(outcome, HookOutcome::Block(_)) && run.decision != Decision::Block {
                 prop_assert_eq!((run.decision, run.refused), (Decision::Refused, Some(Rule::Rights)));
             }
         }

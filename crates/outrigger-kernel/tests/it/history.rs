@@ -1,13 +1,13 @@
 //! A conversation that is shared is, for handlers and for what comes of them, a list like any other (A14).
 
 use outrigger_kernel::hooks::{Chain, Folded, Handler, HookPoint, Rights};
-use outrigger_protocol::hook::{Change, HandlerOutcome};
+use outrigger_protocol::hook::{Change, HookOutcome, Key, OutcomeKind, Patch};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn fold(item: HookPayload, answers: Vec<HandlerOutcome>) -> (Value, Folded) {
+fn fold(item: HookPayload, answers: Vec<HookOutcome>) -> (Value, Folded) {
     let handlers = (0..answers.len()).map(|order| Handler {
         plugin: PluginId(format!("p{order}")),
         instance: 0,
@@ -79,7 +79,7 @@ proptest! {
     ) {
         let answers: Vec<_> = answers
             .into_iter()
-            .map(|changes| HandlerOutcome::Answered { items: vec![changes] })
+            .map(|changes| HookOutcome::patch(vec![changes]))
             .collect();
         let plain = HookPayload::new(json!({}), json!({ "messages": messages() }));
         let shared = HookPayload::with_history(json!({}), messages().into_iter().collect());
@@ -88,5 +88,45 @@ proptest! {
         let (same, shared) = fold(shared, answers);
         prop_assert_eq!(&output, &same);
         prop_assert_eq!(plain.runs, shared.runs, "{:?}", output);
+    }
+}
+
+#[test]
+fn an_order_is_told_by_the_messages_before() {
+    let lost = "its answer names messages that there are not";
+    let z = || {
+        vec![vec![Change {
+            path: vec![Key::Name("messages".into()), Key::Index(0)],
+            value: Some(json!("z")),
+        }]]
+    };
+    for (order, items, left) in [
+        (json!([[1, 2], [0, 1]]), z(), Ok(json!(["z", "c", "a"]))),
+        (json!([{"value": 1}, [2, 1]]), z(), Ok(json!(["z", "c"]))),
+        (json!([[1, 2]]), Vec::new(), Ok(json!(["b", "c"]))),
+        (json!([]), z(), Ok(json!(["z"]))),
+        (json!([[2, 2]]), z(), Err(lost)),
+        (json!([[0, 2], [0, 2]]), z(), Err(lost)),
+        (json!([[usize::MAX, 1]]), z(), Err(lost)),
+    ] {
+        let history = ["a", "b", "c"].map(|text| json!(text));
+        let item = HookPayload::with_history(json!({}), history.into_iter().collect());
+        let patch = Patch {
+            order: Some(serde_json::from_value(order.clone()).unwrap()),
+            items,
+        };
+        let (output, folded) = fold(item, vec![HookOutcome::Patch(patch)]);
+        let run = &folded.runs[0];
+        match left {
+            Ok(left) => {
+                assert_eq!(output["messages"], left, "{order}");
+                assert_eq!(run.outcome, OutcomeKind::Ok, "{order}");
+            }
+            Err(lost) => {
+                assert_eq!(output["messages"], json!(["a", "b", "c"]), "{order}");
+                assert_eq!(run.outcome, OutcomeKind::Lost, "{order}");
+                assert_eq!(run.message.as_deref(), Some(lost), "{order}");
+            }
+        }
     }
 }

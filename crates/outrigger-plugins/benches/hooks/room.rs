@@ -158,7 +158,10 @@ impl Room {
             .run(point, vec![item], context)
             .await;
         assert!(
-            result.records.iter().all(|record| record.outcome == "ok"),
+            result
+                .records
+                .iter()
+                .all(|record| record.outcome.name() == "ok"),
             "{:?}",
             result.records
         );

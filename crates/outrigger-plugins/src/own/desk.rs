@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use outrigger_js::Refused;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::HookAudit;
-use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::tally::Tally;
@@ -331,7 +331,7 @@ impl Desk {
             plugin: PluginId(self.id.clone()),
             session: link.session.clone(),
             turn: link.turn.clone(),
-            outcome: "refused".to_owned(),
+            outcome: OutcomeKind::Refused,
             decision: Decision::Refused,
             payload_bytes: 0,
             carried: None,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use outrigger_protocol::hook::HandlerOutcome;
+use outrigger_protocol::hook::{HookFailure, HookOutcome};
 
 use super::{Drive, Sent, cancelled};
 use outrigger_claude_hooks::{Called, Callee, Calls, effect};
@@ -80,7 +80,7 @@ impl Drive<'_> {
         // What the chain is told is logged with its record.
         let told = matches!(
             effect.outcome,
-            HandlerOutcome::Lost { .. } | HandlerOutcome::TimedOut { .. }
+            HookOutcome::Failed(HookFailure::Lost { .. } | HookFailure::TimedOut { .. })
         );
         for failure in &answer.failures {
             if !told {

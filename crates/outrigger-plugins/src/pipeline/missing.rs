@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_js::JsError;
-use outrigger_protocol::hook::HandlerOutcome;
+use outrigger_protocol::hook::HookFailure;
 use outrigger_protocol::rpc::Enter;
 
 use super::{Drive, End};
@@ -34,16 +34,16 @@ impl Drive<'_> {
         };
         let reached = entered.iter().any(mine);
         let mut ended = Ended::Unclear;
-        let outcome = match end {
+        let failure = match end {
             End::Cancelled => {
                 if let Some(enter) = entered.into_iter().rev().find(mine) {
                     group.end_unless_left(live.generation, enter);
                 }
-                HandlerOutcome::Skipped {
+                HookFailure::Skipped {
                     reason: "cancelled".into(),
                 }
             }
-            End::Answered => HandlerOutcome::Lost {
+            End::Answered => HookFailure::Lost {
                 message: "its process gave no answer for it".into(),
             },
             // Several calls that hang at once are as many timeouts and one restart (A8): whoever was as good as late is. One that
@@ -58,11 +58,11 @@ impl Drive<'_> {
                     } =>
             {
                 ended = Ended::TimedOut;
-                HandlerOutcome::TimedOut {
+                HookFailure::TimedOut {
                     ms: u64::try_from(self.deadline(bound).as_millis()).unwrap_or(u64::MAX),
                 }
             }
-            End::Gone(fault) => HandlerOutcome::Lost {
+            End::Gone(fault) => HookFailure::Lost {
                 message: fault.cause,
             },
             End::Failed(JsError::CallTimeout { ms, .. }) => {
@@ -86,9 +86,9 @@ impl Drive<'_> {
                     ended = Ended::TimedOut;
                 }
                 if mine {
-                    HandlerOutcome::TimedOut { ms }
+                    HookFailure::TimedOut { ms }
                 } else {
-                    HandlerOutcome::Lost {
+                    HookFailure::Lost {
                         message: format!("its process was held up by {who}"),
                     }
                 }
@@ -112,21 +112,21 @@ impl Drive<'_> {
                     };
                     group.give_up(live.generation, fault);
                 }
-                HandlerOutcome::Lost {
+                HookFailure::Lost {
                     message: error.to_string(),
                 }
             }
         };
         // A handler whose code was never entered has done nothing, so calling it is no repetition (A7). Once is enough:
         // a process that dies twice under a chain is not waited for.
-        let lost = matches!(outcome, HandlerOutcome::Lost { .. }) && self.inner.settings.self_heal;
+        let lost = matches!(failure, HookFailure::Lost { .. }) && self.inner.settings.self_heal;
         if lost && !reached && self.repeated != Some(handler) {
             self.repeated = Some(handler);
             return;
         }
         self.settle(handler, ended);
         self.trail.reached(handler);
-        self.feed(handler, outcome, ms);
+        self.feed(handler, failure.into(), ms);
     }
 }
 

@@ -174,7 +174,7 @@ async fn ends_of_a_command() {
             panic!("{command}: {:?}", result.records);
         };
         assert_eq!(record.plugin.0, "claude:user");
-        assert_eq!(record.outcome, outcome, "{command}");
+        assert_eq!(record.outcome.name(), outcome, "{command}");
         assert_eq!(record.decision, decision, "{command}");
         let message = record.message.clone().unwrap_or_default();
         assert!(message.contains(says), "{command}: {message}");
@@ -192,7 +192,7 @@ async fn one_that_hangs_costs_a_call_and_leaves_nothing() {
     let project = project(vec![slow]);
     let plugins = project.load(Vec::new()).await;
     let result = before_call(&plugins).await;
-    assert_eq!(result.records[0].outcome, "timeout");
+    assert_eq!(result.records[0].outcome.name(), "timeout");
     assert!(result.block.is_none());
     for name in ["project/pid", "project/child"] {
         let pid = std::fs::read_to_string(project.path(name)).unwrap();

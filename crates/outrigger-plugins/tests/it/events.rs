@@ -36,12 +36,17 @@ fn delta(part: &str, text: &str) -> BusEvent {
 async fn fault(plugins: &Plugins, fault: &str) -> String {
     let input = json!({ "fault": fault });
     let result = run(plugins, "llm.before_system", input, json!({"system": []})).await;
-    result.records[0].outcome.clone()
+    result.records[0].outcome.to_string()
 }
 
 async fn heard(plugins: &Plugins) -> String {
     let result = system(plugins).await;
-    assert_eq!(result.records[0].outcome, "ok", "{:?}", result.records);
+    assert_eq!(
+        result.records[0].outcome.name(),
+        "ok",
+        "{:?}",
+        result.records
+    );
     let texts = result.outputs[0]["system"].as_array().unwrap();
     let texts: Vec<&str> = texts.iter().map(|text| text.as_str().unwrap()).collect();
     texts.join(" ")

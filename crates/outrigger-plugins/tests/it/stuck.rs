@@ -57,7 +57,7 @@ async fn an_event_hook_that_blocks_is_found_without_a_call() {
     );
     plugins.events(&[idle(3)]);
     let heard = system(&plugins).await;
-    assert_eq!(heard.records[0].outcome, "ok");
+    assert_eq!(heard.records[0].outcome.name(), "ok");
     let heard = heard.outputs[0]["system"].to_string();
     assert!(heard.contains("e3"), "{heard}");
 }
@@ -101,7 +101,7 @@ async fn a_start_that_fails_once_is_tried_again() {
         status.stage == Stage::Active && status.generation >= 3
     })
     .await;
-    assert_eq!(system(&plugins).await.records[0].outcome, "ok");
+    assert_eq!(system(&plugins).await.records[0].outcome.name(), "ok");
     let told = project.told.lock().unwrap();
     let said = told.iter().any(|notice| {
         matches!(notice, Notice::Restart { cause, .. } if cause.contains("said nothing within"))
@@ -115,7 +115,7 @@ async fn slow(plugins: &Plugins, session: &str, context: PipelineContext) -> Str
         .pipeline()
         .run(HookPoint::LlmBeforeSystem, vec![item], context)
         .await;
-    result.records[0].outcome.clone()
+    result.records[0].outcome.to_string()
 }
 
 /// A is cancelled while B waits in the same hook of the same plugin, for longer than a cancelled call is given: B's call is
@@ -162,7 +162,7 @@ async fn where_the_others_stay_together_the_first_one_leaves() {
         },
     );
     let plugins = project.load(specs).await;
-    assert_eq!(system(&plugins).await.records[0].outcome, "lost");
+    assert_eq!(system(&plugins).await.records[0].outcome.name(), "lost");
     wait_for("it was split", || !apart(&project).is_empty()).await;
     let apart = apart(&project);
     assert!(apart[0].starts_with("timed: "), "{apart:?}");

@@ -17,7 +17,7 @@ fn hook(session: &str, turn: &str, point: &str) -> LogRecord {
         plugin: "p".into(),
         session: Some(session.into()),
         turn: Some(turn.into()),
-        outcome: "ok".into(),
+        outcome: outrigger_protocol::hook::OutcomeKind::Ok,
         decision: Decision::Continue,
         payload_bytes: 1,
         carried: None,

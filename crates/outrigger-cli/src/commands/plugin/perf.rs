@@ -304,6 +304,7 @@ fn notes(plugin: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::hook::OutcomeKind;
 
     /// The request for a title is a turn of its own, beside the one that it is for.
     #[test]
@@ -314,7 +315,7 @@ mod tests {
             plugin: "p".into(),
             session: None,
             turn: turn.map(Into::into),
-            outcome: "ok".to_owned(),
+            outcome: OutcomeKind::Ok,
             decision: Decision::Continue,
             payload_bytes: 0,
             carried: None,

@@ -116,7 +116,7 @@ impl Row {
 
     fn records(&mut self, records: &[HookRecord]) {
         for record in records {
-            if matches!(record.outcome.as_str(), "error" | "timeout") && record.message.is_some() {
+            if matches!(record.outcome.name(), "error" | "timeout") && record.message.is_some() {
                 self.blames(record.plugin.as_str(), "record");
             }
         }
@@ -296,10 +296,10 @@ async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
     let headers = || run(&plugins, "chat.headers", json!({}), json!({"headers": {}}));
     let mut result = headers().await;
     // An answer that was made up beforehand meets whoever calls next, once: its process is ended for it.
-    if fault == "answers_early" && result.records.iter().any(|it| it.outcome == "lost") {
+    if fault == "answers_early" && result.records.iter().any(|it| it.outcome.name() == "lost") {
         result = headers().await;
     }
-    let answers: Vec<&str> = result.records.iter().map(|r| r.outcome.as_str()).collect();
+    let answers: Vec<&str> = result.records.iter().map(|r| r.outcome.name()).collect();
     assert_eq!(answers, ["ok"], "{fault} at {place}: {:?}", plugins.list());
     assert!(
         after.elapsed() < RESTART * TIMES,

@@ -1,13 +1,15 @@
-//! Hook calls, their answers and their records.
+//! Hook calls, their answers ([`HookOutcome`]) and their records.
+
+mod outcome;
+
+pub use outcome::{Block, HookFailure, HookOutcome, OutcomeKind, Patch};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Millis;
 use crate::audit::HookAudit;
-use crate::history::History;
 use crate::id::{PluginId, SessionId, TurnId};
-use crate::message::NamedError;
 
 /// One step into a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,109 +46,6 @@ mod present {
         deserializer: D,
     ) -> Result<Option<Value>, D::Error> {
         Value::deserialize(deserializer).map(Some)
-    }
-}
-
-/// A refusal: the thing that was about to happen does not (C2).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Block {
-    /// Stable code: the plugin's own, or one of ours (`hook.threw` for an OpenCode hook that threw).
-    pub code: String,
-    /// For the model and for people.
-    pub message: String,
-    /// Anything else.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub details: Value,
-}
-
-impl Block {
-    /// For records: the text, with the code where it is a plugin's own (ours begin with `hook.`), and the details.
-    #[must_use]
-    pub fn told(&self) -> String {
-        let mut text = match self.code.starts_with("hook.") {
-            true => self.message.clone(),
-            false => format!("{}: {}", self.code, self.message),
-        };
-        if !self.details.is_null() {
-            text.push(' ');
-            text.push_str(&self.details.to_string());
-        }
-        text
-    }
-
-    /// As clients are told of it, where it fails what it refuses.
-    #[must_use]
-    pub fn into_error(self, point: &str) -> NamedError {
-        let mut data = json!({ "message": self.message, "code": self.code, "point": point });
-        if let (false, Some(fields)) = (self.details.is_null(), data.as_object_mut()) {
-            fields.insert("details".to_owned(), self.details);
-        }
-        NamedError {
-            name: "HookBlockedError".to_owned(),
-            data,
-        }
-    }
-}
-
-/// How a handler's call ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum HandlerOutcome {
-    /// It left `output` as it was, or changed these places. One list of changes for each item of the call.
-    Answered {
-        /// Per item: what changed; empty for unchanged.
-        items: Vec<Vec<Change>>,
-    },
-    /// It took messages out of the conversation, put others in, or brought them into another order; and then it changed
-    /// these places. Of the process that keeps the conversation only, and never stored.
-    #[serde(skip)]
-    Rearranged {
-        /// The conversation.
-        history: History,
-        /// As for [`Self::Answered`], of the one item there is.
-        changes: Vec<Change>,
-    },
-    /// It refused.
-    Blocked(Block),
-    /// It threw.
-    Threw {
-        /// What it said.
-        message: String,
-    },
-    /// It did not answer in time.
-    TimedOut {
-        /// Its deadline.
-        ms: u64,
-    },
-    /// Its process ended or broke the protocol.
-    Lost {
-        /// What is known of it.
-        message: String,
-    },
-    /// It was not called.
-    Skipped {
-        /// Why: breaker open, plugin failed, cancelled.
-        reason: String,
-    },
-}
-
-impl HandlerOutcome {
-    /// An answer that changes nothing.
-    #[must_use]
-    pub fn unchanged() -> Self {
-        Self::Answered { items: Vec::new() }
-    }
-    /// The name used in logs and figures (A1).
-    #[must_use]
-    pub fn label(&self) -> &'static str {
-        match self {
-            Self::Answered { .. } | Self::Rearranged { .. } => "ok",
-            Self::Blocked(_) => "blocked",
-            Self::Threw { .. } => "error",
-            Self::TimedOut { .. } => "timeout",
-            Self::Lost { .. } => "lost",
-            Self::Skipped { .. } => "skipped",
-        }
     }
 }
 
@@ -218,8 +117,8 @@ pub struct HookRecord {
     /// Turn, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// `ok`, `blocked`, `error`, `timeout`, `lost`, `skipped`.
-    pub outcome: String,
+    /// What its call came to.
+    pub outcome: OutcomeKind,
     /// What became of the answer.
     pub decision: Decision,
     /// Size of what was sent, in bytes.
@@ -249,6 +148,7 @@ pub struct HookRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_deleted_key_and_a_null_are_told_apart() {
