@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
-use outrigger_protected_paths::{self as protected_paths, git_files};
+use outrigger_protected_paths::{self as protected_paths, Process, git_files};
 use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
 use outrigger_sandbox::{Calls, Loopback, Policy, SandboxError, which};
 use outrigger_workspace::Folders;
@@ -160,7 +160,7 @@ impl Around<'_> {
     /// and the runtimes.
     fn keep(&self, policy: &mut Policy, files: &HomeFiles) -> Result<(), SandboxError> {
         let (folder, worktree) = (&self.place.directory, &self.place.worktree);
-        protected_paths::keep(policy, [folder, worktree], &[])?;
+        protected_paths::keep(policy, [folder, worktree], &[], Process::Command)?;
         let mut all = files.startup.clone();
         for store in git_policy::stores(worktree) {
             all.extend(git_files::of_repository(&store));

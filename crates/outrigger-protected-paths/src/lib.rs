@@ -6,6 +6,7 @@
 mod git_config;
 pub mod git_files;
 mod nested_git;
+mod nested_startup;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,6 +24,18 @@ use crate::nested_git::NestedGit;
 /// What of a repository may hold very many files, and no repository of a submodule.
 const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 
+/// Start-up files in folders below that are kept one by one.
+const MAX_NESTED: usize = 100;
+
+/// What the sandbox is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// A command of the model. It may move and remove folders, and what it leaves is looked at when it has ended.
+    Command,
+    /// Of a plugin, which runs as long as this program.
+    Plugin,
+}
+
 /// What is there of all that, from the folder up to the root of the working tree, but for what the user grants: by naming it,
 /// or a folder in it that it lies in. Folders above it that the process could move away, so as to put others in their place, are
 /// held where they are. What the process may write to is known by now. Walks what git keeps of submodules: blocking.
@@ -33,6 +46,7 @@ pub fn keep(
     policy: &mut Policy,
     [folder, root]: [&Path; 2],
     granted: &[PathBuf],
+    process: Process,
 ) -> Result<(), SandboxError> {
     let mut found = Vec::new();
     let below = folder.ancestors().take_while(|it| it.starts_with(root));
@@ -46,10 +60,7 @@ pub fn keep(
             found.push(git.clone());
         }
         submodules(&git.join("modules"), &mut found)?;
-        let is_granted = |path: &Path| {
-            let mut granted = granted.iter();
-            granted.any(|it| path.starts_with(it) && it.starts_with(folder) && it != folder)
-        };
+        let is_granted = |path: &Path| is_granted(path, folder, granted);
         let startup = STARTUP.iter().map(|it| it.path);
         let startup = startup.filter(|it| !waits_for_approval(it));
         for name in SETTINGS.into_iter().chain(startup) {
@@ -69,7 +80,14 @@ pub fn keep(
         }
     }
     if root.parent().is_some() {
-        let nested = NestedGit::before(root);
+        let mut nested = NestedGit::before(root);
+        match process {
+            Process::Command => nested = nested.for_command(),
+            Process::Plugin => {
+                let startup = nested.startup().take(MAX_NESTED);
+                found.extend(startup.filter(|it| !is_granted(it, root, granted)));
+            }
+        }
         let (there, not) = nested.kept();
         found.extend(there);
         policy.absent.extend(not);
@@ -77,6 +95,12 @@ pub fn keep(
     }
     hold(policy, found);
     Ok(())
+}
+
+/// Whether the user grants it: by naming it, or a folder below this one that it lies in.
+fn is_granted(path: &Path, folder: &Path, granted: &[PathBuf]) -> bool {
+    let mut granted = granted.iter();
+    granted.any(|it| path.starts_with(it) && it.starts_with(folder) && it != folder)
 }
 
 /// Keeps these from being changed, or moved away with a folder that they lie in.
@@ -179,7 +203,7 @@ mod tests {
         ] {
             let granted: Vec<PathBuf> = granted.iter().map(|name| root.join(name)).collect();
             let mut policy = Policy::default();
-            keep(&mut policy, [root, root], &granted).unwrap();
+            keep(&mut policy, [root, root], &granted, Process::Plugin).unwrap();
             let want: Vec<PathBuf> = want.iter().map(|name| root.join(name)).collect();
             assert_eq!(policy.read_only, want, "{granted:?}");
         }
@@ -221,7 +245,13 @@ mod tests {
             ("side", "side", vec!["side/.git"]),
         ] {
             let mut policy = Policy::default();
-            keep(&mut policy, [&root.join(folder), &root.join(worktree)], &[]).unwrap();
+            keep(
+                &mut policy,
+                [&root.join(folder), &root.join(worktree)],
+                &[],
+                Process::Plugin,
+            )
+            .unwrap();
             policy.read_only.sort();
             assert_eq!(policy.read_only, sorted(root, &want), "{folder}");
         }
@@ -264,6 +294,7 @@ mod tests {
                 &mut policy,
                 [&root.join("main/sub"), &root.join("main")],
                 &[],
+                Process::Plugin,
             )
             .unwrap();
             assert_eq!(policy.held, want, "{:?}", policy.write);
@@ -280,7 +311,12 @@ mod tests {
                 &[&format!("{number}/HEAD"), &format!("{number}/config")],
             );
         }
-        let kept = keep(&mut Policy::default(), [root.path(), root.path()], &[]);
+        let kept = keep(
+            &mut Policy::default(),
+            [root.path(), root.path()],
+            &[],
+            Process::Plugin,
+        );
         assert_eq!(kept.unwrap_err().code(), "spawn.too_many");
     }
 }

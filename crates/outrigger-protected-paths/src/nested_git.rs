@@ -15,6 +15,7 @@ use outrigger_sandbox::absent::{Place, SUFFIX};
 
 use crate::git_config::{self, Setting};
 use crate::git_files::is_repository;
+use crate::nested_startup::{NestedStartup, is_candidate};
 
 /// How deep below the project's root repositories are looked for that the index does not name.
 const DEPTH: usize = 3;
@@ -48,6 +49,15 @@ pub(crate) struct NestedGit {
     began: i64,
     /// There before the process, by the user's git.
     locked: bool,
+    startup: NestedStartup,
+    is_command: bool,
+}
+
+/// What lies not far below the root.
+struct Walked {
+    repositories: Vec<Repository>,
+    /// Files and folders of names that make something run later, by path from the root.
+    startup: Vec<PathBuf>,
 }
 
 /// A repository below the project.
@@ -65,8 +75,12 @@ impl NestedGit {
     pub(crate) fn before(worktree: &Path) -> Self {
         let began = SystemTime::now() - BEHIND;
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let worktree = worktree.canonicalize().unwrap_or_else(|_| worktree.into());
+        let walked = walk(&worktree);
         let mut nested = Self {
-            worktree: worktree.canonicalize().unwrap_or_else(|_| worktree.into()),
+            startup: NestedStartup::before(&worktree, &walked.startup),
+            is_command: false,
+            worktree,
             before: HashMap::new(),
             others: HashMap::new(),
             stores: BTreeSet::new(),
@@ -77,12 +91,24 @@ impl NestedGit {
         let linked = nested.linked();
         let stamped = linked.iter().map(|it| (it.folder.clone(), it.stamps()));
         nested.before = stamped.collect();
-        let mut others = nested.walk();
+        let mut others = walked.repositories;
         others.retain(|it| !nested.before.contains_key(&it.folder));
         nested.stores = others.iter().flat_map(|it| it.stores.clone()).collect();
         let others = others.into_iter();
         nested.others = others.map(|it| (it.folder.clone(), it.stamps())).collect();
         nested
+    }
+
+    /// For a command, which ends while the user works: what it leaves of start-up files goes when it has. A plugin's process runs as
+    /// long as this program, and nobody could tell the user's files from its own.
+    pub(crate) fn for_command(mut self) -> Self {
+        self.is_command = true;
+        self
+    }
+
+    /// The start-up files that were there below the root.
+    pub(crate) fn startup(&self) -> impl Iterator<Item = PathBuf> {
+        self.startup.there()
     }
 
     /// What of the repositories that were there says what they run: to be kept as it is, and names that are not to come.
@@ -105,8 +131,12 @@ impl NestedGit {
         let mut all = self.linked();
         if has_ended {
             let known: BTreeSet<PathBuf> = all.iter().map(|it| it.folder.clone()).collect();
-            let others = self.appeared().into_iter();
+            let walked = walk(&self.worktree);
+            let others = self.appeared(walked.repositories).into_iter();
             all.extend(others.filter(|it| !known.contains(&it.folder)));
+            if self.is_command {
+                told.extend(self.startup.clear(&walked.startup));
+            }
         }
         for repository in all {
             if !self.is_the_users(&repository) {
@@ -160,7 +190,7 @@ impl NestedGit {
                     continue;
                 }
                 let folder = folder.join(link);
-                let Some(repository) = self.repository(folder.clone()) else {
+                let Some(repository) = repository_in(&self.worktree, folder.clone()) else {
                     continue;
                 };
                 let own = store(&repository.entry);
@@ -172,44 +202,8 @@ impl NestedGit {
     }
 
     /// Those that came into folders not far below the root since the process began.
-    fn appeared(&self) -> Vec<Repository> {
-        let mut found = self.walk();
+    fn appeared(&self, mut found: Vec<Repository>) -> Vec<Repository> {
         found.retain(|it| !self.others.contains_key(&it.folder) && self.is_new(it));
-        found
-    }
-
-    /// Those in folders not far below the root.
-    fn walk(&self) -> Vec<Repository> {
-        let mut found = Vec::new();
-        let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
-        let mut large = VecDeque::new();
-        let mut seen = 0;
-        while let Some((folder, depth)) = waiting.pop_front().or_else(|| large.pop_front()) {
-            let entries = fs::read_dir(self.worktree.join(&folder)).into_iter();
-            for entry in entries.flatten().flatten() {
-                seen += 1;
-                if seen > MAX_ENTRIES {
-                    return found;
-                }
-                let name = entry.file_name();
-                let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
-                if !is_folder || name == ".git" {
-                    continue;
-                }
-                let is_large = LARGE.iter().any(|it| name == *it);
-                let folder = folder.join(name);
-                let repository = self.repository(folder.clone());
-                let is_bare = repository.as_ref().is_some_and(Repository::is_bare);
-                found.extend(repository);
-                // Anybody can make the marks of a repository: what lies in one is looked at as well, but last.
-                if is_large {
-                    large.push_back((folder, DEPTH));
-                } else if depth + 1 < DEPTH {
-                    let list = if is_bare { &mut large } else { &mut waiting };
-                    list.push_back((folder, depth + 1));
-                }
-            }
-        }
         found
     }
 
@@ -219,43 +213,9 @@ impl NestedGit {
         times.any(|changed| changed >= self.began)
     }
 
-    fn repository(&self, folder: PathBuf) -> Option<Repository> {
-        let whole = self.worktree.join(&folder);
-        let mut entry = whole.join(".git");
-        // The project's own folder is looked at elsewhere.
-        let is_bare = folder.components().next().is_some() && is_repository(&whole);
-        if fs::symlink_metadata(&entry).is_err() {
-            if !is_bare {
-                return None;
-            }
-            entry.clone_from(&whole);
-        }
-        // git does not follow links on the way to a repository either.
-        if whole.canonicalize().ok()? != whole {
-            return None;
-        }
-        let mut stores = BTreeSet::new();
-        if let Some(own) = store(&entry) {
-            let common = outrigger_files::read_to_string(&own.join("commondir"), 4096);
-            let common = common
-                .ok()
-                .and_then(|it| own.join(it.trim()).canonicalize().ok());
-            stores.extend(common);
-            stores.insert(own);
-        }
-        if is_bare {
-            stores.insert(whole);
-        }
-        Some(Repository {
-            folder,
-            entry,
-            stores,
-        })
-    }
-
     fn clear_one(&self, repository: &Repository, told: &mut Vec<String>) {
         let folder = repository.folder.display();
-        let project = self.repository(PathBuf::new());
+        let project = repository_in(&self.worktree, PathBuf::new());
         let project = project.map(|it| it.stores).unwrap_or_default();
         for git in &repository.stores {
             // The project's own settings no process in a sandbox changes, and a new work tree of a repository of the user's has
@@ -298,6 +258,82 @@ impl NestedGit {
             }
         }
     }
+}
+
+/// What lies in folders not far below the root.
+fn walk(worktree: &Path) -> Walked {
+    let mut found = Walked {
+        repositories: Vec::new(),
+        startup: Vec::new(),
+    };
+    let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
+    let mut large = VecDeque::new();
+    let mut seen = 0;
+    while let Some((folder, depth)) = waiting.pop_front().or_else(|| large.pop_front()) {
+        let entries = fs::read_dir(worktree.join(&folder)).into_iter();
+        for entry in entries.flatten().flatten() {
+            seen += 1;
+            if seen > MAX_ENTRIES {
+                return found;
+            }
+            let name = entry.file_name();
+            // The root's own are looked at elsewhere.
+            if depth > 0 && is_candidate(&name) {
+                found.startup.push(folder.join(&name));
+            }
+            let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
+            if !is_folder || name == ".git" {
+                continue;
+            }
+            let is_large = LARGE.iter().any(|it| name == *it);
+            let folder = folder.join(name);
+            let repository = repository_in(worktree, folder.clone());
+            let is_bare = repository.as_ref().is_some_and(Repository::is_bare);
+            found.repositories.extend(repository);
+            // Anybody can make the marks of a repository: what lies in one is looked at as well, but last.
+            if is_large {
+                large.push_back((folder, DEPTH));
+            } else if depth + 1 < DEPTH {
+                let list = if is_bare { &mut large } else { &mut waiting };
+                list.push_back((folder, depth + 1));
+            }
+        }
+    }
+    found
+}
+
+fn repository_in(worktree: &Path, folder: PathBuf) -> Option<Repository> {
+    let whole = worktree.join(&folder);
+    let mut entry = whole.join(".git");
+    // The project's own folder is looked at elsewhere.
+    let is_bare = folder.components().next().is_some() && is_repository(&whole);
+    if fs::symlink_metadata(&entry).is_err() {
+        if !is_bare {
+            return None;
+        }
+        entry.clone_from(&whole);
+    }
+    // git does not follow links on the way to a repository either.
+    if whole.canonicalize().ok()? != whole {
+        return None;
+    }
+    let mut stores = BTreeSet::new();
+    if let Some(own) = store(&entry) {
+        let common = outrigger_files::read_to_string(&own.join("commondir"), 4096);
+        let common = common
+            .ok()
+            .and_then(|it| own.join(it.trim()).canonicalize().ok());
+        stores.extend(common);
+        stores.insert(own);
+    }
+    if is_bare {
+        stores.insert(whole);
+    }
+    Some(Repository {
+        folder,
+        entry,
+        stores,
+    })
 }
 
 impl Repository {
@@ -374,7 +410,7 @@ fn clear_settings(base: &Path, path: &Path) -> Vec<String> {
     if place.put_aside().is_none() {
         tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
     }
-    if let Err(error) = place.write_new(&git_config::write(&kept), meta.mode()) {
+    if let Err(error) = place.write_new(git_config::write(&kept), meta.mode()) {
         tracing::warn!("[sandbox] {} is not written anew: {error}", path.display());
     }
     match is_read {

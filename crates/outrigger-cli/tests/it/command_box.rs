@@ -156,7 +156,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Each would be run by somebody else later. `G` is `.git`.
-const PLANTS: [&str; 53] = [
+const PLANTS: [&str; 57] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -210,6 +210,10 @@ const PLANTS: [&str; 53] = [
     "mkdir -p .cursor && echo '{}' > .cursor/mcp.json",
     "mkdir -p .husky && echo x > .husky/pre-commit",
     "echo '[hooks]' > mise.toml",
+    "mkdir -p packages/app/.claude && echo '{}' > packages/app/.claude/settings.json",
+    "mkdir -p packages/app/.vscode && ln -s ../../old/x packages/app/.vscode/tasks.json",
+    "echo '{}' > packages/old/.claude/settings.json",
+    "mv packages/old/.claude packages/old/c; mkdir packages/old/.claude; echo '{}' > packages/old/.claude/settings.json; rm -rf packages/old/c",
 ];
 
 /// All files below a folder with what they hold, but for what is put aside, made for commands, or the store's own.
@@ -258,6 +262,7 @@ fn commands_change_nothing_that_runs_the_next_time() {
     home_file(&world, ".gitconfig", "[user]\nname=me\n");
     home_file(&world, ".cache/pip/x", "");
     world.file(".opencode/command/x.md", "hello");
+    world.file("packages/old/.claude/settings.json", "mine");
     world.file("evil", "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\n");
     let marker = world.path("ran");
     make_executable(&world.path("evil"));
@@ -285,6 +290,7 @@ fn commands_change_nothing_that_runs_the_next_time() {
     assert_eq!(world.read("opencode.json"), settings);
     assert_eq!(fs::read_to_string(user).unwrap(), of_user);
     assert_eq!(world.read(".opencode/command/x.md"), "hello");
+    assert_eq!(world.read("packages/old/.claude/settings.json"), "mine");
     for name in [
         "HEAD",
         ".git/commondir",
@@ -301,6 +307,8 @@ fn commands_change_nothing_that_runs_the_next_time() {
         ".cursor",
         ".husky",
         "mise.toml",
+        "packages/app/.claude/settings.json",
+        "packages/app/.vscode/tasks.json",
     ] {
         assert!(
             fs::symlink_metadata(world.path(name)).is_err(),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use outrigger_js::default_policy;
+use outrigger_protected_paths::Process;
 use outrigger_sandbox::proxy::Pass;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
@@ -65,7 +66,8 @@ impl Launch {
         });
         let (directory, worktree) = (self.directory.clone(), self.worktree.clone());
         let kept = tokio::task::spawn_blocking(move || {
-            outrigger_protected_paths::keep(&mut policy, [&directory, &worktree], &write)
+            let folders = [directory.as_path(), worktree.as_path()];
+            outrigger_protected_paths::keep(&mut policy, folders, &write, Process::Plugin)
                 .map(|()| policy)
         });
         kept.await.map_err(|_| SandboxError::Stopped)?

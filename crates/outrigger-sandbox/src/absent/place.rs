@@ -110,11 +110,11 @@ impl Place {
     ///
     /// # Errors
     /// The system's.
-    pub fn write_new(&self, text: &str, mode: u32) -> io::Result<()> {
+    pub fn write_new(&self, bytes: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode & 0o777);
         let file = openat(&self.folder, &self.name, flags, mode)?;
-        File::from(file).write_all(text.as_bytes())
+        File::from(file).write_all(bytes.as_ref())
     }
 
     /// Removes it, if it is no folder with something in it.

@@ -1,5 +1,6 @@
 //! Services of this machine: a process reaches those that it or another of its session began, and no other. A development server, a
-//! database, this program's own server answer whoever connects, with the rights of the person who started them.
+//! database, this program's own server answer whoever connects, with the rights of the person who started them. So does the metadata
+//! service of a cloud, which hands out the machine's credentials: it is nobody's, and connections to it are refused as well.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -13,6 +14,14 @@ use crate::listens;
 
 /// Names are looked up at this port, where the system has its own server for that.
 const DNS: u16 = 53;
+
+/// Metadata services with addresses of their own: Alibaba's, Oracle's former one, and those of AWS and Google by IPv6.
+const METADATA: [IpAddr; 4] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
 
 /// Which services of this machine the processes of a session reach: their own, and some ports.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +77,8 @@ impl Loopback {
         match address::target(family, &bytes)? {
             Target::Inet(to) if is_stream(&socket)? => match is_of_this_machine(to.ip()) {
                 true => self.allows(to).map(|()| direct(socket, bytes)),
+                // Some clouds look up names at the same address.
+                false if is_metadata(to.ip()) && to.port() != DNS => Err(libc::EACCES),
                 // Others take their time.
                 false => Ok(Answer::Led(Box::new(move |waits| {
                     connect_while(&socket, &bytes, waits)
@@ -99,6 +110,15 @@ impl Loopback {
             true => Ok(()),
             false => Err(libc::EACCES),
         }
+    }
+}
+
+/// Whether an address is that of a cloud's metadata service: all that are local to the link (AWS, Azure, Google and most others), and
+/// those that are not.
+fn is_metadata(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_link_local() || METADATA.contains(&IpAddr::V4(ip)),
+        IpAddr::V6(ip) => METADATA.contains(&IpAddr::V6(ip)),
     }
 }
 
@@ -148,6 +168,24 @@ impl Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_metadata_services() {
+        for (ip, want) in [
+            ("169.254.169.254", true),
+            ("169.254.170.2", true),
+            ("::ffff:169.254.169.254", true),
+            ("100.100.100.200", true),
+            ("fd00:ec2::254", true),
+            ("fd20:ce::254", true),
+            ("100.100.100.201", false),
+            ("fd00:ec2::255", false),
+            ("192.168.1.1", false),
+            ("8.8.8.8", false),
+        ] {
+            assert_eq!(is_metadata(ip.parse().unwrap()), want, "{ip}");
+        }
+    }
 
     #[test]
     fn addresses_of_this_machine() {

@@ -69,6 +69,27 @@ async fn services_of_others_are_not_reached() {
     }
 }
 
+/// The metadata service of a cloud hands the machine's credentials to whoever connects.
+#[tokio::test]
+async fn metadata_services_are_not_reached() {
+    if !spawner().has_connects() {
+        return println!("skipped: connections are not decided about by address");
+    }
+    let loopback = Loopback::new(Vec::new());
+    for address in [
+        "169.254.169.254/80",
+        "169.254.170.2/80",
+        "::ffff:169.254.169.254/80",
+        "100.100.100.200/80",
+        "fd00:ec2::254/80",
+    ] {
+        let way = format!("exec 3<>/dev/tcp/{address}");
+        let output = output(bash(&way).policy(policy(&loopback))).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("Permission denied"), "{address}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn services_of_the_session_are_reached() {
     if !spawner().has_connects() {

@@ -10,6 +10,7 @@ const TESTS: &[&str] = &[
     "confine::files",
     "confine::programs",
     "confine::tcp",
+    "loopback::metadata_services_are_not_reached",
     "loopback::services_of_others_are_not_reached",
     "loopback::services_of_the_session_are_reached",
     "loopback::unix_sockets_of_the_session_are_reached_and_no_others",

@@ -1,0 +1,254 @@
+//! Files below a project's root that make something run later (`packages/app/.vscode/tasks.json`): a command makes and changes none.
+//! They are not covered while it runs, since it could not move or remove the folder that they lie in then. When it has ended, what is
+//! neither as it was nor the copy of one that was there is renamed, and what was there comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::startup::{GIT, STARTUP, startup_file};
+use outrigger_sandbox::absent::{Place, SUFFIX};
+
+/// Files in one folder that makes something run later, such as `.husky`.
+const MAX_FILES: usize = 200;
+/// Folders in it.
+const MAX_FOLDERS: usize = 20;
+/// Bytes of a file that comes back as it was.
+const MAX_KEPT: u64 = 256 * 1024;
+/// Names in a message.
+const MAX_NAMED: usize = 5;
+
+/// What a file holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Content {
+    File {
+        bytes: Vec<u8>,
+        mode: u32,
+    },
+    Link(PathBuf),
+    /// Large, or no file: device, number and time of its last change.
+    Other(u64, u64, i64, i64),
+}
+
+/// The files as they were before a command.
+#[derive(Debug)]
+pub(crate) struct NestedStartup {
+    worktree: PathBuf,
+    /// By path from the root.
+    before: BTreeMap<PathBuf, Content>,
+    /// What was there, and of the root: by the path from the folder that it counts in. Copies of these say nothing new.
+    known: BTreeSet<(PathBuf, Content)>,
+}
+
+/// Whether a file or folder of this name is one of them, or has some in it. Repositories are looked at elsewhere.
+pub(crate) fn is_candidate(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let mut firsts = STARTUP.iter().filter_map(|it| it.path.split('/').next());
+    let is_one = |first: &str| name.eq_ignore_ascii_case(first);
+    !is_one(GIT) && (firsts.any(is_one) || is_listed(Path::new(name.as_ref())))
+}
+
+impl NestedStartup {
+    /// As they are now; `names` are the candidates below the root, by paths from there. Blocking.
+    pub(crate) fn before(worktree: &Path, names: &[PathBuf]) -> Self {
+        let before = files(worktree, names);
+        let of_root = fs::read_dir(worktree).into_iter().flatten().flatten();
+        let of_root = of_root.map(|it| PathBuf::from(it.file_name()));
+        let of_root: Vec<PathBuf> = of_root.filter(|it| is_candidate(it.as_os_str())).collect();
+        let all = files(worktree, &of_root);
+        let known = before.iter().chain(&all);
+        let known = known.map(|(path, content)| (counted(path), content.clone()));
+        Self {
+            worktree: worktree.to_owned(),
+            known: known.collect(),
+            before,
+        }
+    }
+
+    /// Those that were there.
+    pub(crate) fn there(&self) -> impl Iterator<Item = PathBuf> {
+        self.before.keys().map(|it| self.worktree.join(it))
+    }
+
+    /// Undoes what a command that has ended did to them, and says what that was. Blocking.
+    pub(crate) fn clear(&self, names: &[PathBuf]) -> Option<String> {
+        let mut undone = Vec::new();
+        for (path, content) in files(&self.worktree, names) {
+            let before = self.before.get(&path);
+            if before == Some(&content) || self.known.contains(&(counted(&path), content)) {
+                continue;
+            }
+            let whole = self.worktree.join(&path);
+            let Some(place) = Place::of(&self.worktree, &whole) else {
+                continue;
+            };
+            if place.put_aside().is_none() {
+                tracing::error!("[sandbox] {} cannot be renamed: remove it", whole.display());
+                continue;
+            }
+            if let Some(Content::File { bytes, mode }) = before
+                && let Err(error) = place.write_new(bytes, *mode)
+            {
+                tracing::warn!("[sandbox] {} is not restored: {error}", whole.display());
+            }
+            undone.push(path.display().to_string());
+        }
+        let more = undone.len().saturating_sub(MAX_NAMED);
+        undone.truncate(MAX_NAMED);
+        if more > 0 {
+            undone.push(format!("{more} more"));
+        }
+        (!undone.is_empty()).then(|| {
+            format!(
+                "Commands must not make or change files that make something run later: {} (renamed to NAME{SUFFIX}-*; what was there is back). The user \
+                 can, by letting the command run outside of the sandbox when asked.",
+                undone.join(", ")
+            )
+        })
+    }
+}
+
+fn is_listed(path: &Path) -> bool {
+    startup_file(path).is_some()
+}
+
+/// The path from the folder that a file counts in: `.vscode/tasks.json` of `packages/app/.vscode/tasks.json`.
+fn counted(path: &Path) -> PathBuf {
+    let mut parts = path.components();
+    while let Some(first) = parts.clone().next() {
+        if is_candidate(first.as_os_str()) {
+            break;
+        }
+        parts.next();
+    }
+    parts.as_path().to_owned()
+}
+
+/// What is on the list, in and below these.
+fn files(worktree: &Path, names: &[PathBuf]) -> BTreeMap<PathBuf, Content> {
+    let mut found = BTreeMap::new();
+    for name in names {
+        let mut waiting = vec![name.clone()];
+        let (mut files, mut folders) = (0, 0);
+        while let Some(path) = waiting.pop() {
+            let whole = worktree.join(&path);
+            let Ok(meta) = fs::symlink_metadata(&whole) else {
+                continue;
+            };
+            if meta.is_dir() {
+                folders += 1;
+                let entries = fs::read_dir(&whole).into_iter().flatten().flatten();
+                if folders <= MAX_FOLDERS {
+                    waiting.extend(entries.take(MAX_FILES).map(|it| path.join(it.file_name())));
+                }
+                continue;
+            }
+            let is_aside = path.to_string_lossy().contains(SUFFIX);
+            if is_aside || !is_listed(&counted(&path)) {
+                continue;
+            }
+            files += 1;
+            if files > MAX_FILES {
+                break;
+            }
+            found.insert(path, content(&whole, &meta));
+        }
+    }
+    found
+}
+
+fn content(path: &Path, meta: &fs::Metadata) -> Content {
+    if let Ok(target) = fs::read_link(path) {
+        return Content::Link(target);
+    }
+    match outrigger_files::read(path, MAX_KEPT) {
+        Ok(bytes) => Content::File {
+            bytes,
+            mode: meta.mode() & 0o777,
+        },
+        Err(_) => Content::Other(meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nested_git::NestedGit;
+
+    fn write(root: &Path, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    fn listing(root: &Path) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut waiting = vec![root.to_owned()];
+        while let Some(folder) = waiting.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() && !path.is_symlink() {
+                    waiting.push(path);
+                } else {
+                    let name = path.strip_prefix(root).unwrap().display().to_string();
+                    let name = name.split("-aside-").next().unwrap().to_owned();
+                    let text = fs::read_to_string(&path).unwrap_or_default();
+                    all.push(format!("{name}={text}"));
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn what_a_command_leaves_below_the_root_is_undone() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        write(
+            &root,
+            &[
+                (".vscode/tasks.json", "root"),
+                (".claude/settings.json", "root"),
+                ("packages/app/.vscode/tasks.json", "app"),
+                ("packages/old/.vscode/settings.json", "old"),
+                ("packages/gone/.envrc", "gone"),
+            ],
+        );
+        let nested = NestedGit::before(&root).for_command();
+        // A worktree's copy, a folder that is moved, one that is removed, and other files: as they are.
+        fs::rename(root.join("packages/old"), root.join("packages/new")).unwrap();
+        fs::remove_dir_all(root.join("packages/gone")).unwrap();
+        write(
+            &root,
+            &[
+                (".worktrees/x/.vscode/tasks.json", "root"),
+                (".worktrees/x/.claude/settings.json", "root"),
+                ("packages/app/.vscode/extensions.json", "text"),
+                ("packages/app/.claude/plans/a.md", "text"),
+                // What is not.
+                ("packages/app/.vscode/tasks.json", "evil"),
+                ("packages/new/.vscode/tasks.json", "evil"),
+                ("packages/app/.claude/settings.json", "evil"),
+                ("packages/app/.Husky/pre-commit", "evil"),
+                ("packages/app/opencode.json", "evil"),
+                ("packages/x.code-workspace", "evil"),
+                // The text of another file on the list.
+                ("packages/app/.envrc", "root"),
+            ],
+        );
+        std::os::unix::fs::symlink("/nowhere", root.join("packages/app/.mcp.json")).unwrap();
+        assert!(nested.clear(false).is_empty());
+        let said = nested.clear(true);
+        insta::assert_snapshot!(format!(
+            "{}\n\n{}",
+            said.join("\n"),
+            listing(&root).join("\n")
+        ));
+        assert!(nested.clear(true).is_empty());
+    }
+}
