@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_network_proxy::ProxyRedirect;
 use outrigger_protocol::login::{AuthFetch, AuthHead};
 use outrigger_protocol::own::ProviderStream;
 use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, Initialize, Initialized, PROTOCOL_VERSION, ToolRun, feature, host,
 };
 use outrigger_protocol::tool::ToolOutput;
-use outrigger_sandbox::{Child, Door, Exit, Limits, Policy, Spawner, Spec, Stdio};
+use outrigger_sandbox::{Child, Exit, Limits, Policy, Spawner, Spec, Stdio};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -40,7 +41,7 @@ pub struct StartOptions {
     /// Its box, usually [`crate::default_policy`]; `None` is the visible setting `sandbox = "off"`.
     pub policy: Option<Policy>,
     /// Where its connections are led that know of no proxy.
-    pub door: Option<Door>,
+    pub proxy_redirect: Option<ProxyRedirect>,
     /// Its whole environment: an allow-list, with HOME, the XDG folders and TMPDIR in `private_dir`.
     pub env: Vec<(OsString, OsString)>,
     /// Resource limits.
@@ -121,7 +122,7 @@ impl JsProcess {
             Some(exchange) => policy.write(exchange.folder()),
             None => policy,
         });
-        spec.door = options.door.clone();
+        spec.proxy_redirect = options.proxy_redirect.clone();
         let child = options
             .spawner
             .spawn(spec)

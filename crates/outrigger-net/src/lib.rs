@@ -11,7 +11,7 @@ mod resolver;
 use std::net::IpAddr;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use outrigger_sandbox::hosts::{Hosts, Reach, is_public};
+use outrigger_network_proxy::hosts::{Hosts, Reach, is_public};
 use reqwest::{ClientBuilder, Url};
 
 pub use resolver::{LocalFn, for_public};
@@ -61,7 +61,7 @@ pub fn forbid(hosts: &[String]) {
 fn reach() -> Reach {
     let forbidden = forbidden().read();
     let forbidden = forbidden.unwrap_or_else(PoisonError::into_inner).clone();
-    outrigger_sandbox::reach(None, forbidden)
+    Reach::of(None, forbidden)
 }
 
 /// Whether an address may be asked, by its host's name or literal address.

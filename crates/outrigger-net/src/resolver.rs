@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use outrigger_sandbox::hosts::is_public;
+use outrigger_network_proxy::hosts::is_public;
 use reqwest::ClientBuilder;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 

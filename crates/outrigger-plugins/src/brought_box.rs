@@ -6,10 +6,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outrigger_network_proxy::ProxyTicket;
 use outrigger_protocol::hook::{Change, Key};
 use outrigger_protocol::id::PluginId;
 use outrigger_sandbox::OwnBox;
-use outrigger_sandbox::proxy::Pass;
 use serde_json::Value;
 
 use crate::auth::{AuthHook, ProviderHook};
@@ -138,7 +138,7 @@ impl Launch {
             .join(format!("{}+started", id.replace(['/', '\\'], "+")));
         let mut variables = home::prepare(&private, None)
             .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
-        let proxy = pass.iter().flat_map(Pass::variables);
+        let proxy = pass.iter().flat_map(ProxyTicket::variables);
         variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
         let mut policy = self
             .plugin_box(&[index], &private, pass.as_ref(), Vec::new())
@@ -148,7 +148,7 @@ impl Launch {
         Ok(OwnBox {
             policy,
             variables,
-            door: pass.as_ref().map(Pass::door),
+            proxy_redirect: pass.as_ref().map(ProxyTicket::redirect),
             held: Arc::new(pass),
         })
     }

@@ -11,12 +11,12 @@ use outrigger_config::settings::Environment;
 use outrigger_js::{
     ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
 };
+use outrigger_network_proxy::ProxyTicket;
 use outrigger_protocol::rpc::{
     Facade, Initialize, Initialized, LoadedPlugin, PluginEntry, Sources,
 };
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Kept;
-use outrigger_sandbox::proxy::Pass;
 use outrigger_sandbox::uncovered::Hidden;
 use outrigger_sandbox::{Level, Limits, Policy, Spawner, env};
 use serde_json::Value;
@@ -120,7 +120,7 @@ pub(crate) struct Held {
     /// Holds its memory, where a group can be made.
     pub(crate) cgroup: Option<Cgroup>,
     /// Its way to other hosts.
-    _pass: Option<Pass>,
+    _pass: Option<ProxyTicket>,
     /// What it does not see.
     pub(crate) hidden: Hidden,
 }
@@ -189,7 +189,7 @@ impl Launch {
             .process(name, members, Arc::clone(&relay))
             .await
             .map_err(Failed::Process)?;
-        let proxy = pass.as_ref().map(Pass::url);
+        let proxy = pass.as_ref().map(ProxyTicket::url);
         let held = Held {
             cgroup: held(&process, self.settings.limits.memory),
             _pass: pass,
@@ -262,7 +262,7 @@ impl Launch {
         name: &str,
         members: &[usize],
         relay: Arc<Relay>,
-    ) -> Result<(JsProcess, Option<Pass>, Hidden), PluginError> {
+    ) -> Result<(JsProcess, Option<ProxyTicket>, Hidden), PluginError> {
         let failed = |message: String| PluginError::Process {
             process: name.to_owned(),
             message,
@@ -311,7 +311,7 @@ impl Launch {
             false => Ok(None),
         };
         let pass = pass.map_err(&failed)?;
-        for (name, value) in pass.iter().flat_map(Pass::variables) {
+        for (name, value) in pass.iter().flat_map(ProxyTicket::variables) {
             own.push((name.into(), value.into()));
         }
         let mut env = env::allow_list(&extra);
@@ -358,7 +358,7 @@ impl Launch {
             runtime: self.runtime.clone(),
             spawner: self.spawner.clone(),
             policy,
-            door: pass.as_ref().map(Pass::door),
+            proxy_redirect: pass.as_ref().map(ProxyTicket::redirect),
             env,
             limits: Limits {
                 // Against what grows faster than the watch looks. Bun 1.4 fails to allocate buffers when about a quarter

@@ -11,8 +11,8 @@ use std::time::Duration;
 use outrigger_config::policy::Grant;
 use outrigger_config::{ConfigError, Forbid, PolicyFile};
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_network_proxy::hosts::Hosts;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, PluginKind, RESERVED_IDS};
-use outrigger_sandbox::hosts::Hosts;
 use outrigger_sandbox::which;
 use serde::Serialize;
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outrigger_config::package_name;
-use outrigger_sandbox::hosts::{Hosts, Reach};
-use outrigger_sandbox::proxy::{Client, Connection, Pass, Proxy, Upstream};
+use outrigger_network_proxy::hosts::{Hosts, Reach};
+use outrigger_network_proxy::{Client, Connection, Proxy, ProxyTicket, Upstream};
 use tokio::sync::OnceCell;
 
 use crate::access::Access;
@@ -50,13 +50,13 @@ impl Network {
         registry: &Registry,
         members: &[usize],
         access: Option<&Access>,
-    ) -> Result<Option<Pass>, String> {
+    ) -> Result<Option<ProxyTicket>, String> {
         let Some(client) = self.client(registry, members, access)? else {
             return Ok(None);
         };
         let proxy = self
             .proxy
-            .get_or_try_init(|| Proxy::start(upstream()))
+            .get_or_try_init(|| Proxy::start(upstream(), outrigger_sandbox::ProcSockets))
             .await
             .map_err(|error| format!("no proxy for its network: {error}"))?;
         let pass = proxy.admit(client);
@@ -103,11 +103,11 @@ impl Network {
                 forbidden: self.forbidden.clone(),
             },
             hint: hint(&plugins),
-            told: self.teller(names),
+            on_connect: self.teller(names),
         }))
     }
 
-    fn teller(&self, plugins: Vec<String>) -> outrigger_sandbox::proxy::ConnectFn {
+    fn teller(&self, plugins: Vec<String>) -> outrigger_network_proxy::ConnectFn {
         let notice = Arc::clone(&self.notice);
         Arc::new(move |it: &Connection| {
             let refused = it.refused.map(|refused| refused.code().to_owned());
@@ -125,7 +125,7 @@ impl Network {
                 port: it.port,
                 address: it.address.map(|address| address.to_string()),
                 refused,
-                untold: it.untold,
+                untold: it.unreported,
             });
         })
     }

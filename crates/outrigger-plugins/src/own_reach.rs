@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use outrigger_network_proxy::hosts::{Hosts, of_url};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::settings::SETTINGS;
-use outrigger_sandbox::hosts::{Hosts, of_url};
 
 use crate::access::real;
 use crate::plugins::Plugins;

@@ -13,9 +13,9 @@ use tokio::net::unix::pipe;
 
 use crate::absent::Absent;
 use crate::error::SandboxError;
-use crate::led::Way;
 use crate::policy::Level;
 use crate::process::Process;
+use crate::scoped_network::NetworkLease;
 use crate::spawner::Started;
 use crate::terminal::Terminal;
 
@@ -63,7 +63,7 @@ pub struct Child {
     watch: AsyncFd<OwnedFd>,
     level: Option<Level>,
     process: Arc<Process>,
-    pub(crate) way: Option<Way>,
+    pub(crate) network: Option<NetworkLease>,
     pub(crate) absent: Absent,
 }
 
@@ -96,7 +96,7 @@ impl Child {
                 watch: register(watch, Interest::READABLE)?,
                 level,
                 process: Arc::new(process),
-                way: None,
+                network: None,
                 absent,
             })
         };
@@ -127,10 +127,13 @@ impl Child {
         self.level
     }
 
-    /// Hosts that it was refused so far, with port and code, each once ([`crate::Led`]).
+    /// Hosts that it was refused so far, with port and code, each once ([`crate::ScopedNetwork`]).
     #[must_use]
     pub fn refused(&self) -> Vec<String> {
-        self.way.as_ref().map(Way::refused).unwrap_or_default()
+        self.network
+            .as_ref()
+            .map(NetworkLease::refused)
+            .unwrap_or_default()
     }
 
     /// What it made so far that it must not make ([`crate::Policy::absent`]); it was put aside.

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::SandboxError;
-use crate::setup::{TAG_RANGE, tag_of};
-use crate::{procfs, tree};
+use crate::{process_tag, procfs, tree};
 
 /// First word of every ledger file, with the version of the form.
 const MAGIC: &str = "outrigger-ledger-1";
@@ -96,7 +95,7 @@ impl Ledger {
         let entry = Entry {
             pid,
             start: start_time,
-            tag: tag_of(pid),
+            tag: process_tag::of(pid),
             what: one_line(what),
         };
         let mut entries = self.entries();
@@ -301,7 +300,7 @@ fn parse(text: &str) -> Option<(Header, Vec<Entry>)> {
         Some(Entry {
             pid: words.next()?.parse().ok()?,
             start: words.next()?.parse().ok()?,
-            tag: Some(words.next()?.parse().ok()?).filter(|tag| TAG_RANGE.contains(tag)),
+            tag: Some(words.next()?.parse().ok()?).filter(|tag| process_tag::RANGE.contains(tag)),
             what: words.next()?.to_owned(),
         })
     };
@@ -394,7 +393,7 @@ mod tests {
             Entry {
                 pid: 1,
                 start: 2,
-                tag: Some(TAG_RANGE.start),
+                tag: Some(process_tag::RANGE.start),
                 what: "bun  plugin host".into(),
             },
             Entry {

@@ -3,12 +3,28 @@
 use std::fs;
 use std::net::IpAddr;
 
+use outrigger_network_proxy::ProcessSockets;
+
+use crate::process_tag;
 use crate::procfs;
-use crate::setup::tag_of;
 use crate::tree::{Root, members};
 
 /// The state `TCP_LISTEN`, as `/proc/net/tcp` writes it.
 const LISTENS: &str = "0A";
+
+/// Answers the proxy's questions from `/proc`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcSockets;
+
+impl ProcessSockets for ProcSockets {
+    fn listens(&self, pid: u32, to: IpAddr, port: u16) -> bool {
+        listens(pid, to, port)
+    }
+
+    fn connects(&self, pids: &[u32], from: u16, to: u16) -> Option<usize> {
+        connects(pids, from, to)
+    }
+}
 
 /// Whether a connection to this address and port comes to `pid` or one of its tree, and to nobody else. Reads `/proc`, some
 /// milliseconds.
@@ -26,9 +42,9 @@ pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
     let root = Root {
         pid,
         is_ours: true,
-        tag: tag_of(pid),
+        tag: process_tag::of(pid),
     };
-    let members = members(root, &procfs::all(), tag_of);
+    let members = members(root, &procfs::all(), process_tag::of);
     // Several may share an address (`SO_REUSEPORT`), and the system picks one of them.
     sockets
         .iter()
@@ -80,10 +96,10 @@ pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {
         let root = Root {
             pid: *pid,
             is_ours: true,
-            tag: tag_of(*pid),
+            tag: process_tag::of(*pid),
         };
         *pid != 0
-            && members(root, &all, tag_of)
+            && members(root, &all, process_tag::of)
                 .iter()
                 .any(|member| sockets.iter().any(|it| has_open(member.pid, it)))
     })

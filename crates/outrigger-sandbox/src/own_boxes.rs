@@ -7,7 +7,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::connects::Door;
+use outrigger_network_proxy::ProxyRedirect;
+
 use crate::policy::Policy;
 
 /// The box of a process.
@@ -17,8 +18,8 @@ pub struct OwnBox {
     pub policy: Policy,
     /// Variables behind those that the process is started with.
     pub variables: Vec<(OsString, OsString)>,
-    /// Its way in for connections that know of no proxy ([`crate::Spec::door`]).
-    pub door: Option<Door>,
+    /// Where its connections are redirected that know of no proxy ([`crate::Spec::proxy_redirect`]).
+    pub proxy_redirect: Option<ProxyRedirect>,
     /// What lasts as long as the box.
     pub held: Arc<dyn Any + Send + Sync>,
 }

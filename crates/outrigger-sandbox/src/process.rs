@@ -16,7 +16,7 @@ use crate::absent::Absent;
 use crate::child::Exit;
 use crate::ledger::Ledger;
 use crate::namespace::Report;
-use crate::{procfs, setup, tree};
+use crate::{process_tag, procfs, tree};
 
 /// How often the reaper looks at processes that were killed but have not ended yet.
 const REAP_INTERVAL: Duration = Duration::from_millis(20);
@@ -53,7 +53,7 @@ impl Process {
             Ok(pidfd) => Ok(Self {
                 pid,
                 start: procfs::start_time(pid).unwrap_or(0),
-                tag: tag.filter(|tag| setup::tag_of(pid) == Some(*tag)),
+                tag: tag.filter(|tag| process_tag::of(pid) == Some(*tag)),
                 pidfd: Some(pidfd),
                 ledger: None,
                 absent: Absent::default(),

@@ -7,17 +7,11 @@ use seccompiler::BpfProgram;
 use crate::calls;
 use crate::connects;
 use crate::policy::Late;
+use crate::process_tag;
 use crate::view::{Namespaces, View};
 
 /// The channel's file descriptor in every process that has one.
 pub(crate) const CHANNEL_FD: libc::c_int = 3;
-
-/// The resource that carries a process tree's tag: `RLIMIT_LOCKS` has had no meaning since Linux 2.4.25, is inherited
-/// by everything a process starts, can be read from outside, and can be lowered but not raised. So a daemon that left
-/// its group, its session and its parent is still known as ours.
-const TAG_RESOURCE: libc::__rlimit_resource_t = libc::RLIMIT_LOCKS;
-/// Tags lie in this range; no one sets a lock limit of such a size.
-pub(crate) const TAG_RANGE: std::ops::Range<u64> = (1 << 40)..(1 << 62);
 
 /// What a confined root keeps (numbers of `linux/capability.h`): what makes files and ports root's. All else gets around
 /// the rules or is nobody's business in a box: mounting, tracing, raw sockets and devices, modules, limits, opening
@@ -146,7 +140,7 @@ impl Setup {
             }
             if let Some(tag) = self.tag {
                 // The tag is a help, not a promise: without it the tree is found by its parents.
-                let _ = set_limit(TAG_RESOURCE, tag);
+                let _ = set_limit(process_tag::RESOURCE, tag);
             }
         }
         Ok(())
@@ -280,59 +274,9 @@ pub(crate) fn reserve_channel_fd() {
     }
 }
 
-/// A fresh tag for a process tree, below the host's own limit (which is a tag too, when we run inside ourselves);
-/// `None` when there is no room below.
-pub(crate) fn fresh_tag() -> Option<u64> {
-    use std::hash::{BuildHasher as _, RandomState};
-    let top = tag_limit(0)?.min(TAG_RANGE.end);
-    let span = top
-        .checked_sub(TAG_RANGE.start)
-        .filter(|span| *span > 1 << 20)?;
-    // Each RandomState has keys of its own, seeded by the system: unique is enough here, secret it need not be.
-    let random = RandomState::new().hash_one(std::process::id());
-    Some(TAG_RANGE.start + random % span)
-}
-
-/// The tag of a process, if it has one.
-pub(crate) fn tag_of(pid: u32) -> Option<u64> {
-    tag_limit(pid).filter(|tag| TAG_RANGE.contains(tag))
-}
-
-/// The hard limit of the tag's resource; 0 is the host itself.
-#[expect(
-    unsafe_code,
-    reason = "reading another process's limit has no safe wrapper"
-)]
-fn tag_limit(pid: u32) -> Option<u64> {
-    let pid = libc::pid_t::try_from(pid).ok()?;
-    let mut now = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: a null new limit only reads; the old one is a local.
-    let answer = unsafe { libc::prlimit(pid, TAG_RESOURCE, std::ptr::null(), &raw mut now) };
-    (answer == 0).then_some(now.rlim_max)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tags_differ_and_lie_below_the_own_limit() {
-        let limit = tag_limit(0).unwrap();
-        let tags: Vec<u64> = (0..100).filter_map(|_| fresh_tag()).collect();
-        // Nested too deeply to have any is the other right answer.
-        assert!(tags.len() == 100 || tags.is_empty());
-        assert!(
-            tags.iter()
-                .all(|tag| TAG_RANGE.contains(tag) && *tag < limit)
-        );
-        assert_eq!(
-            tags.iter().collect::<std::collections::HashSet<_>>().len(),
-            tags.len()
-        );
-    }
 
     #[test]
     fn the_channels_number_is_taken_in_the_host() {

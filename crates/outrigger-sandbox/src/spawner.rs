@@ -17,12 +17,12 @@ use crate::child::Child;
 use crate::connects;
 use crate::covers::{CoversFn, Kept, PATIENCE};
 use crate::error::SandboxError;
-use crate::led::Led;
 use crate::ledger::Ledger;
 use crate::namespace;
 use crate::own_boxes::OwnBoxes;
 use crate::policy::{self, Level, Policy};
 use crate::process::Process;
+use crate::scoped_network::ScopedNetwork;
 use crate::setup;
 use crate::spec::Spec;
 use crate::uncovered::Hidden;
@@ -37,7 +37,7 @@ pub struct Spawner {
     ledger: Option<Ledger>,
     recorder: Option<StartFn>,
     boxed: Option<Boxed>,
-    led: Option<Arc<Led>>,
+    network: Option<Arc<ScopedNetwork>>,
     forbids: Option<Arc<dyn Forbids>>,
 }
 
@@ -128,7 +128,7 @@ impl Spawner {
                 ledger: None,
                 recorder: None,
                 boxed: None,
-                led: None,
+                network: None,
                 forbids: None,
             });
         }
@@ -193,7 +193,7 @@ impl Spawner {
             ledger: None,
             recorder: None,
             boxed: None,
-            led: None,
+            network: None,
             forbids: None,
         })
     }
@@ -228,8 +228,8 @@ impl Spawner {
 
     /// A handle whose processes reach these hosts and nothing else; those with a narrower box ([`OwnBoxes`]) reach its own.
     #[must_use]
-    pub fn with_hosts(mut self, led: Arc<Led>) -> Self {
-        self.led = Some(led);
+    pub fn with_hosts(mut self, network: Arc<ScopedNetwork>) -> Self {
+        self.network = Some(network);
         self
     }
 
@@ -320,14 +320,14 @@ impl Spawner {
     /// policy of the machine does not let run; [`SandboxError::Spawn`] for the rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
         self.allows(&spec).await?;
-        let mut led = self.led.as_ref();
+        let mut network = self.network.as_ref();
         if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
             let own = boxed.own.of(&spec.label);
             let policy = match own {
                 Some(own) => {
-                    led = None;
+                    network = None;
                     spec.env.extend(own.variables);
-                    spec.door = own.door;
+                    spec.proxy_redirect = own.proxy_redirect;
                     own.policy
                 }
                 None => Policy::open(),
@@ -336,8 +336,8 @@ impl Spawner {
         }
         // A box that rules connections itself, a plugin's, reaches no more by being started here.
         let ruled = |policy: &Policy| policy.connect_tcp.is_some();
-        let way = match led.filter(|_| !spec.policy.as_ref().is_some_and(ruled)) {
-            Some(led) => Some(led.lead(&mut spec).await?),
+        let lease = match network.filter(|_| !spec.policy.as_ref().is_some_and(ruled)) {
+            Some(network) => Some(network.apply(&mut spec).await?),
             None => None,
         };
         let end = Instant::now() + PATIENCE;
@@ -362,10 +362,10 @@ impl Spawner {
             }
         };
         let mut child = Child::from_started(started)?;
-        if let Some(way) = &way {
-            way.belongs_to(child.pid());
+        if let Some(lease) = &lease {
+            lease.belongs_to(child.pid());
         }
-        child.way = way;
+        child.network = lease;
         if hidden.is_some() || !child.absent.is_empty() {
             let (pid, hidden) = (child.pid(), hidden.unwrap_or_default());
             let watched = hidden.ends(child.absent.clone(), child.killer(), what);

@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::connects::Door;
+use outrigger_network_proxy::ProxyRedirect;
+
 use crate::policy::Policy;
 use crate::terminal::Size;
 
@@ -52,8 +53,8 @@ pub struct Spec {
     pub terminal: Option<Size>,
     /// Landlock rules; `None` leaves the process unconfined.
     pub policy: Option<Policy>,
-    /// Where connections are led that [`Policy::connect_tcp`] does not allow; they are refused without it.
-    pub door: Option<Door>,
+    /// Where connections are redirected that [`Policy::connect_tcp`] does not allow; they are refused without it.
+    pub proxy_redirect: Option<ProxyRedirect>,
     /// Resource limits.
     pub limits: Limits,
     /// `PR_SET_NO_NEW_PRIVS`: setuid programs (`sudo`) gain nothing. On unless switched off; with a policy always on,
@@ -94,7 +95,7 @@ impl Spec {
             channel: false,
             terminal: None,
             policy: None,
-            door: None,
+            proxy_redirect: None,
             limits: Limits::default(),
             no_new_privs: true,
             label: String::new(),
@@ -198,10 +199,10 @@ impl Spec {
         self
     }
 
-    /// Leads connections that the rules do not allow through a proxy, which decides about them by host.
+    /// Redirects connections that the rules do not allow through a proxy, which decides about them by host.
     #[must_use]
-    pub fn door(mut self, door: Door) -> Self {
-        self.door = Some(door);
+    pub fn proxy_redirect(mut self, redirect: ProxyRedirect) -> Self {
+        self.proxy_redirect = Some(redirect);
         self
     }
 

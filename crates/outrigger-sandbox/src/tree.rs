@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
+use crate::process_tag;
 use crate::procfs::{self, Stat};
-use crate::setup::tag_of;
 
 /// A tree that still grows after this many looks is killed as far as it is known.
 const MAX_ROUNDS: usize = 16;
@@ -31,7 +31,7 @@ pub(crate) fn kill(root: Root) -> usize {
     let mut found: Vec<Stat> = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let before = found.len();
-        for member in members(root, &procfs::all(), tag_of) {
+        for member in members(root, &procfs::all(), process_tag::of) {
             if member.is_running() && known.insert((member.pid, member.start)) {
                 signal(&member, Signal::STOP);
                 found.push(member);

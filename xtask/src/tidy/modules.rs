@@ -17,7 +17,7 @@ const OLD_CYCLES: &[(&str, usize)] = &[
     ("outrigger-config", 8),
     ("outrigger-plugins", 41),
     ("outrigger-protocol", 9),
-    ("outrigger-sandbox", 15),
+    ("outrigger-sandbox", 13),
     ("outrigger-server", 10),
 ];
 

@@ -49,7 +49,7 @@ const OLD_FUNCTIONS: &[(&str, usize)] = &[
     ("outrigger-permissions", 1),
     ("outrigger-plugins", 18),
     ("outrigger-protocol", 2),
-    ("outrigger-sandbox", 6),
+    ("outrigger-sandbox", 4),
     ("outrigger-store", 3),
     ("outrigger-table", 1),
     ("outrigger-tools", 3),

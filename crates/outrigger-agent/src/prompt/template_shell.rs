@@ -72,7 +72,7 @@ impl Agent {
                     Err(error) => return format!("(not run: {error}; {})", error.hint()),
                 };
                 spec.env.extend(own.variables);
-                spec.door = own.door;
+                spec.proxy_redirect = own.proxy_redirect;
                 Some(Policy { kept, ..own.policy })
             }
         };

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
+use outrigger_network_proxy::hosts::{Hosts, Reach};
+use outrigger_network_proxy::{Connection, Upstream};
 use outrigger_protocol::audit::AuditRecord;
-use outrigger_sandbox::hosts::Hosts;
-use outrigger_sandbox::proxy::{Connection, Upstream};
-use outrigger_sandbox::{Led, Spawner};
+use outrigger_sandbox::{ScopedNetwork, Spawner};
 use outrigger_store::Store;
 use tokio::sync::OnceCell;
 
@@ -32,11 +32,11 @@ pub(crate) fn spawner(spawner: &Spawner, config: &Loaded, store: &Store) -> Spaw
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     let store = store.clone();
-    spawner.clone().with_hosts(Arc::new(Led {
+    spawner.clone().with_hosts(Arc::new(ScopedNetwork {
         name: "shell commands".to_owned(),
-        reach: outrigger_sandbox::reach(hosts, forbidden),
+        reach: Reach::of(hosts, forbidden),
         hint: HINT.to_owned(),
-        told: Arc::new(move |it| store.audit_lazily(now(), vec![record(it)])),
+        on_connect: Arc::new(move |it| store.audit_lazily(now(), vec![record(it)])),
         strict: settings.sandbox == Sandbox::Strict,
         upstream: Upstream::of(&env),
         proxy: OnceCell::new(),
@@ -52,7 +52,8 @@ fn parsed(key: &str, list: &[String]) -> Hosts {
 }
 
 fn record(it: &Connection) -> AuditRecord {
-    let more = (it.untold > 0).then(|| format!("{} refusals before it are not listed", it.untold));
+    let more =
+        (it.unreported > 0).then(|| format!("{} refusals before it are not listed", it.unreported));
     let address = it.address.map(|address| address.to_string());
     let detail: Vec<String> = std::iter::once(it.client.clone())
         .chain(address)

@@ -250,7 +250,7 @@ impl Room {
                 &plugins,
                 &private,
             )),
-            door: None,
+            proxy_redirect: None,
             env,
             limits: Limits::default(),
             private_dir: private,

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use outrigger_js::default_policy;
+use outrigger_network_proxy::ProxyTicket;
 use outrigger_protected_paths::Process;
-use outrigger_sandbox::proxy::Pass;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
 use super::Launch;
@@ -25,7 +25,7 @@ impl Launch {
         &self,
         members: &[usize],
         private: &Path,
-        pass: Option<&Pass>,
+        pass: Option<&ProxyTicket>,
         packages: Vec<PathBuf>,
     ) -> Result<Policy, SandboxError> {
         let resolved = |index: &usize| {
@@ -57,7 +57,7 @@ impl Launch {
         policy.write.extend(write.iter().cloned());
         let listed = rules.iter().find_map(|rules| rules.processes.as_deref());
         policy.execute = listed.map(|names| programs(names, &search()));
-        policy.connect_tcp = Some(pass.into_iter().map(Pass::port).collect());
+        policy.connect_tcp = Some(pass.into_iter().map(ProxyTicket::port).collect());
         policy.calls = Some(Calls {
             unix_sockets: rules.iter().all(|rules| rules.unix_sockets),
             alone: listed.is_some_and(<[String]>::is_empty),

@@ -80,7 +80,7 @@ impl Loopback {
                 // Some clouds look up names at the same address.
                 false if is_metadata(to.ip()) && to.port() != DNS => Err(libc::EACCES),
                 // Others take their time.
-                false => Ok(Answer::Led(Box::new(move |waits| {
+                false => Ok(Answer::Redirected(Box::new(move |waits| {
                     connect_while(&socket, &bytes, waits)
                 }))),
             },

@@ -1,4 +1,4 @@
-//! What a boxed process connects to and listens on, address by address.
+//! What a sandboxed process connects to and listens on, address by address.
 //!
 //! Landlock rules TCP by port alone: a process that may connect to port 40000 of this machine may connect to port 40000
 //! of every other one. So `connect` is handed to the host here (seccomp's user notification). The host reads the address,
@@ -9,17 +9,17 @@
 //! Listening goes the same way: on a port that the system picks a process listens on loopback, whatever it says, and on
 //! those that are granted to it where it likes ([`bind`]).
 //!
-//! A connection that goes nowhere allowed may be led: the host asks the process's proxy for a tunnel on that socket, so
-//! that the rules for hosts count for programs that know of no proxy, too ([`Door`]).
+//! A connection that goes nowhere allowed may be redirected: the host asks the process's proxy for a tunnel on that socket, so
+//! that the rules for hosts count for programs that know of no proxy, too ([`ProxyRedirect`]).
 
 mod address;
 mod bind;
-mod lead;
-mod line;
 mod loopback;
 mod notify;
 mod own_unix;
 mod probe;
+mod redirect;
+mod worker_pool;
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -31,13 +31,14 @@ use rustix::fs::OFlags;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketType};
 
+use outrigger_network_proxy::ProxyRedirect;
+
 use address::Target;
-pub use lead::Door;
-use line::Line;
 pub use loopback::Loopback;
 use notify::{Asked, Call, Caller, Listener, Reply};
 pub(crate) use notify::{install, pair, receive};
 pub(crate) use probe::is_possible;
+use worker_pool::WorkerPool;
 
 /// After so long it is seen whether somebody still waits for a connection.
 const STEP: Duration = Duration::from_secs(1);
@@ -53,8 +54,8 @@ pub(crate) struct Rules {
     pub(crate) bind: Option<Vec<u16>>,
     /// Where connections are not ruled: which services of this machine are reached.
     pub(crate) loopback: Option<Loopback>,
-    /// Where other TCP connections are led; they are refused without it.
-    pub(crate) door: Option<Door>,
+    /// Where other TCP connections are redirected; they are refused without it.
+    pub(crate) proxy_redirect: Option<ProxyRedirect>,
     /// UNIX sockets with a path may be connected to; without it those on which processes of the session listen.
     pub(crate) unix_sockets: bool,
     /// UNIX sockets without a path may be connected to.
@@ -68,25 +69,25 @@ pub(crate) struct Rules {
 pub(crate) fn watch(listener: OwnedFd, rules: Rules) -> io::Result<()> {
     let listener = Arc::new(Listener::new(listener));
     // Where a proxy takes its time, what is on this machine does not wait for it.
-    let (led, direct) = (Arc::<Line>::default(), Arc::<Line>::default());
+    let (redirected, direct) = (Arc::<WorkerPool>::default(), Arc::<WorkerPool>::default());
     let answer_all = move || {
         while let Some(asked) = listener.next() {
-            let (line, work) = match rules.answer(&listener, &asked) {
+            let (pool, work) = match rules.answer(&listener, &asked) {
                 Answer::Now(reply) => {
                     listener.answer(&asked, reply);
                     continue;
                 }
-                Answer::Led(work) => (&led, work),
+                Answer::Redirected(work) => (&redirected, work),
                 Answer::Direct(work) => (&direct, work),
             };
-            let told = Arc::clone(&listener);
+            let notified = Arc::clone(&listener);
             let turn = move || {
-                let waits = || told.waits(&asked);
+                let waits = || notified.waits(&asked);
                 if waits() {
-                    told.answer(&asked, Reply::Made(work(&waits)));
+                    notified.answer(&asked, Reply::Made(work(&waits)));
                 }
             };
-            if !line.join(Box::new(turn)) {
+            if !pool.submit(Box::new(turn)) {
                 listener.answer(&asked, Reply::Made(Err(libc::EAGAIN)));
             }
         }
@@ -105,12 +106,12 @@ type Errno = libc::c_int;
 enum Answer {
     Now(Reply),
     /// Through the proxy.
-    Led(Work),
+    Redirected(Work),
     /// On this machine: what is connected to may be long in taking it.
     Direct(Work),
 }
 
-/// A connection to be made, told whether its caller still waits for it.
+/// A connection to be made; it is passed what says whether its caller still waits for it.
 type Work = Box<dyn FnOnce(&dyn Fn() -> bool) -> Result<(), Errno> + Send>;
 
 impl Rules {
@@ -147,9 +148,11 @@ impl Rules {
                 if granted || !is_stream(&socket)? {
                     return Ok(direct(socket, bytes));
                 }
-                let door = self.door.clone().ok_or(libc::EACCES)?;
+                let proxy = self.proxy_redirect.clone().ok_or(libc::EACCES)?;
                 let v6 = family == AddressFamily::INET6;
-                Ok(Answer::Led(Box::new(move |_| door.lead(&socket, v6, to))))
+                Ok(Answer::Redirected(Box::new(move |_| {
+                    redirect::tunnel(&proxy, &socket, v6, to)
+                })))
             }
             Target::Path(path) => self.connect_path(path, socket, caller, listener, asked),
             Target::Abstract if !self.abstract_sockets => Err(libc::EPERM),

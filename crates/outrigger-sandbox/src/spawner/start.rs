@@ -18,6 +18,7 @@ use crate::error::SandboxError;
 use crate::namespace::{self, Program};
 use crate::policy::{Level, Policy};
 use crate::process::Process;
+use crate::process_tag;
 use crate::setup::{self, CHANNEL_FD, RETRY, Setup};
 use crate::spec::{Spec, Stdio};
 use crate::terminal;
@@ -97,7 +98,7 @@ fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
         connect: policy.connect_tcp.clone(),
         bind: policy.bind_tcp.clone(),
         loopback: policy.loopback.clone(),
-        door: spec.door.clone(),
+        proxy_redirect: spec.proxy_redirect.clone(),
         unix_sockets: policy.calls.is_none_or(|calls| calls.unix_sockets),
         abstract_sockets: policy.reach_out,
     })
@@ -123,7 +124,7 @@ fn fork(
         }
         None => (None, None),
     };
-    let tag = setup::fresh_tag();
+    let tag = process_tag::fresh();
     let (view, filter) = beyond_files(spec)?;
     let (watched, connects) = match connect_rules(spec) {
         Some(rules) => {

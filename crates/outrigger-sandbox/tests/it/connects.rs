@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use outrigger_sandbox::hosts::{Hosts, Reach};
-use outrigger_sandbox::proxy::{Client, Connection, Pass, Proxy, Upstream};
-use outrigger_sandbox::{Calls, Led, Policy, Spec, reach, run};
+use outrigger_network_proxy::hosts::{Hosts, Reach, Refusal};
+use outrigger_network_proxy::{Client, Connection, Proxy, ProxyTicket, Upstream};
+use outrigger_sandbox::{Calls, Policy, ProcSockets, ScopedNetwork, Spec, run};
 use tokio::sync::OnceCell;
 
 use super::{PLENTY, helper, output, sh, spawner, text};
@@ -483,8 +483,8 @@ fn capitals() -> u16 {
 fn granted(
     proxy: &Proxy,
     hosts: &[String],
-    told: impl Fn(&Connection) + Send + Sync + 'static,
-) -> Pass {
+    on_connect: impl Fn(&Connection) + Send + Sync + 'static,
+) -> ProxyTicket {
     let client = Client {
         name: "one".to_owned(),
         reach: Reach {
@@ -493,7 +493,7 @@ fn granted(
             forbidden: Hosts::default(),
         },
         hint: String::new(),
-        told: Arc::new(told),
+        on_connect: Arc::new(on_connect),
     };
     proxy.admit(client).unwrap()
 }
@@ -504,7 +504,7 @@ async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
         return;
     }
     let (open, shut) = (capitals(), capitals());
-    let proxy = Proxy::start(None).await.unwrap();
+    let proxy = Proxy::start(None, ProcSockets).await.unwrap();
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
     let tells = Arc::clone(&told);
     let pass = granted(&proxy, &[format!("127.0.0.1:{open}")], move |it| {
@@ -516,7 +516,7 @@ async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
         (format!("[::ffff:127.0.0.1]:{open}"), "ok"),
         (format!("127.0.0.1:{shut}"), REFUSED),
     ] {
-        let spec = helper::spec(&format!("reach says {to}")).door(pass.door());
+        let spec = helper::spec(&format!("reach says {to}")).proxy_redirect(pass.redirect());
         let policy = ruled(&[pass.port()]);
         assert_eq!(answer(spec.policy(policy)).await, want, "{to}");
     }
@@ -539,7 +539,7 @@ async fn a_connection_that_is_led_keeps_no_other_waiting() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let way = format!("http://{}", silent.local_addr().unwrap());
     let env = [("HTTPS_PROXY".to_owned(), way)].into_iter().collect();
-    let proxy = Proxy::start(Upstream::of(&env)).await.unwrap();
+    let proxy = Proxy::start(Upstream::of(&env), ProcSockets).await.unwrap();
     let hosts = ["9.9.9.9".to_owned(), format!("127.0.0.1:{open}")];
     let pass = granted(&proxy, &hosts, |_| {});
     for (task, want) in [
@@ -547,7 +547,7 @@ async fn a_connection_that_is_led_keeps_no_other_waiting() {
         // The socket of this one does not wait, and its program would for nine seconds.
         ("late 9.9.9.9:443".to_owned(), "TimedOut"),
     ] {
-        let spec = helper::spec(&format!("reach {task}")).door(pass.door());
+        let spec = helper::spec(&format!("reach {task}")).proxy_redirect(pass.redirect());
         assert_eq!(
             answer(spec.policy(ruled(&[pass.port()]))).await,
             want,
@@ -580,12 +580,12 @@ fn the_same_holds_for_a_user_without_rights() {
 }
 
 /// A handle whose shell commands reach all there is.
-fn led_everywhere() -> Arc<Led> {
-    Arc::new(Led {
+fn led_everywhere() -> Arc<ScopedNetwork> {
+    Arc::new(ScopedNetwork {
         name: "shell commands".to_owned(),
-        reach: reach(None, Hosts::default()),
+        reach: Reach::of(None, Hosts::default()),
         hint: String::new(),
-        told: Arc::new(|_| {}),
+        on_connect: Arc::new(|_| {}),
         strict: false,
         upstream: None,
         proxy: OnceCell::new(),
@@ -669,6 +669,40 @@ async fn another_user_does_not_connect_as_the_host() {
         let said = answer(helper::spec(&task).policy(policy)).await;
         assert_eq!(said, want, "{user}");
     }
+}
+
+/// Who opened a connection to the proxy and said nothing is found by the port that it connects from.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_one_that_says_nothing_is_named() {
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let proxy = Proxy::start(None, ProcSockets).await.unwrap();
+    let client = |name: &str| {
+        let seen = Arc::clone(&seen);
+        Client {
+            name: name.to_owned(),
+            reach: Reach::of(Some(Hosts::default()), Hosts::default()),
+            hint: String::new(),
+            on_connect: Arc::new(move |it| seen.lock().unwrap().push(it.clone())),
+        }
+    };
+    let ticket = proxy.admit(client("acme")).unwrap();
+    let _other = proxy.admit(client("other")).unwrap();
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; sleep 50", proxy.port());
+    let spec = Spec::new("/bin/bash").args(["-c", &script]);
+    let child = spawner().spawn(spec).await.unwrap();
+    ticket.belongs_to(child.pid());
+    // It is given five seconds for a head.
+    let reported = async {
+        while seen.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PLENTY, reported).await.unwrap();
+    let first: Connection = seen.lock().unwrap().first().cloned().unwrap();
+    assert_eq!(
+        (first.client.as_str(), first.refused),
+        ("acme", Some(Refusal::TooMany))
+    );
 }
 
 /// Not a limit: a figure, which `--nocapture` shows.

@@ -1,4 +1,4 @@
-//! How a client is told that a connection is not made: with a status, in words in the status line (programs show that of a
+//! What a client is answered where a connection is not made: a status, in words in the status line (programs show that of a
 //! tunnel, and nothing else), and as JSON.
 
 use crate::hosts::Refusal;

@@ -5,10 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::hosts::authority;
 
-/// Most bytes of a head.
-pub(super) const MOST: usize = 32 * 1024;
-/// Most lines of it.
-const LINES: usize = 128;
+/// Bytes of a head.
+pub(super) const MAX_BYTES: usize = 32 * 1024;
+/// Lines of it.
+const MAX_LINES: usize = 128;
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Wanted {
     /// A tunnel there.
     Tunnel,
     /// This request, as its target is to see it.
-    Pass {
+    Forward {
         head: Vec<u8>,
         /// How long its body is; `None` where only the target knows that.
         body: Option<u64>,
@@ -41,11 +41,11 @@ pub(super) struct Head {
 /// # Errors
 /// What is no request.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
-    let mut lines = [httparse::EMPTY_HEADER; LINES];
+    let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
     let mut request = httparse::Request::new(&mut lines);
     let size = match request.parse(bytes) {
         Ok(httparse::Status::Complete(size)) => size,
-        Ok(httparse::Status::Partial) if bytes.len() < MOST => return Ok(None),
+        Ok(httparse::Status::Partial) if bytes.len() < MAX_BYTES => return Ok(None),
         Ok(httparse::Status::Partial) => return Err("its head is too long"),
         Err(_) => return Err("it is no HTTP request"),
     };
@@ -115,7 +115,7 @@ fn passed_on(
     let connection = if upgrades { "upgrade" } else { "close" };
     head.extend_from_slice(format!("connection: {connection}\r\n\r\n").as_bytes());
     let body = (!upgrades).then(|| body_of(request)).flatten();
-    (target, named.to_owned(), Wanted::Pass { head, body })
+    (target, named.to_owned(), Wanted::Forward { head, body })
 }
 
 /// The length of a body, where it is said once and in one way.
@@ -202,7 +202,7 @@ mod tests {
             Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi",
         );
         assert_eq!(head.token.as_deref(), Some("tok"));
-        let Wanted::Pass { head: passed, body } = head.wanted else {
+        let Wanted::Forward { head: passed, body } = head.wanted else {
             panic!("no tunnel")
         };
         assert_eq!(body, Some(2));
@@ -231,7 +231,7 @@ mod tests {
             ("Upgrade: websocket\r\n", None),
         ] {
             let head = of(&format!("POST http://a.com/ HTTP/1.1\r\n{lines}\r\n"));
-            let Wanted::Pass { body: got, .. } = head.wanted else {
+            let Wanted::Forward { body: got, .. } = head.wanted else {
                 panic!("no tunnel")
             };
             assert_eq!(got, body, "{lines}");
@@ -247,7 +247,7 @@ mod tests {
         );
         assert!(read(b"\x16\x03\x01\x02\x00\x01").is_err());
         assert!(read(b"GET http://a.com/ HTTP/1.1\r\n b: c\r\n\r\n").is_err());
-        let long = format!("GET http://a.com/ HTTP/1.1\r\nA: {}", "b".repeat(MOST));
+        let long = format!("GET http://a.com/ HTTP/1.1\r\nA: {}", "b".repeat(MAX_BYTES));
         assert!(read(long.as_bytes()).is_err());
         for login in ["", "Basic", "Basic !!", "Bearer dTp0b2s=", "Basic dXRvaw=="] {
             let head = of(&format!(

@@ -276,6 +276,16 @@ pub struct Reach {
 }
 
 impl Reach {
+    /// What is granted, less what is forbidden. Without a list that is every address, those of this machine among them.
+    #[must_use]
+    pub fn of(granted: Option<Hosts>, forbidden: Hosts) -> Self {
+        Self {
+            asked: None,
+            granted: granted.unwrap_or_else(Hosts::all),
+            forbidden,
+        }
+    }
+
     /// Whether it is worth to look the name up.
     ///
     /// # Errors

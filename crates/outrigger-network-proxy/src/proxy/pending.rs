@@ -12,23 +12,24 @@ use tokio::sync::oneshot;
 
 use super::{Clients, Known, lock};
 use crate::hosts::Refusal;
-use crate::listens;
+use crate::process_sockets::ProcessSockets;
 
-/// Most of them.
-pub(super) const MOST: usize = 64;
+/// How many of them there may be.
+pub(super) const MAX_PENDING: usize = 64;
 /// How long one may take for its head.
-pub(super) const WITHIN: Duration = Duration::from_secs(5);
-/// How often it is told that such are closed whose owner is not known.
-const TOLD: (u32, Duration) = (2, Duration::from_secs(60));
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often it is logged that such are closed whose owner is not known, and in which time.
+const MAX_WARNINGS: (u32, Duration) = (2, Duration::from_secs(60));
 
 /// What is silent now, the longest first.
-pub(super) struct Heads {
+pub(super) struct Pending {
     waiting: Mutex<Waiting>,
     clients: Arc<Clients>,
+    sockets: Arc<dyn ProcessSockets>,
     port: u16,
     /// Somebody looks for an owner: once at a time, for it reads much of `/proc`.
     looking: AtomicBool,
-    pub(super) within: Duration,
+    pub(super) head_timeout: Duration,
     unknown: Mutex<Tally>,
 }
 
@@ -41,29 +42,35 @@ struct Waiting {
 
 /// A place among them.
 pub(super) struct Waits {
-    heads: Arc<Heads>,
+    pending: Arc<Pending>,
     number: u64,
 }
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        let places = &mut lock(&self.heads.waiting).places;
+        let places = &mut lock(&self.pending.waiting).places;
         if let Ok(at) = places.binary_search_by_key(&self.number, |(number, _)| *number) {
             places.remove(at);
         }
     }
 }
 
-impl Heads {
-    pub(super) fn new(clients: Arc<Clients>, port: u16, within: Duration) -> Arc<Self> {
-        let (told, period) = TOLD;
+impl Pending {
+    pub(super) fn new(
+        clients: Arc<Clients>,
+        sockets: Arc<dyn ProcessSockets>,
+        port: u16,
+        head_timeout: Duration,
+    ) -> Arc<Self> {
+        let (max, period) = MAX_WARNINGS;
         Arc::new(Self {
             waiting: Mutex::default(),
             clients,
+            sockets,
             port,
             looking: AtomicBool::new(false),
-            within,
-            unknown: Mutex::new(Tally::new(told, period)),
+            head_timeout,
+            unknown: Mutex::new(Tally::new(max, period)),
         })
     }
 
@@ -74,34 +81,34 @@ impl Heads {
         let number = waiting.next;
         waiting.next += 1;
         waiting.places.push_back((number, sender));
-        if waiting.places.len() > MOST {
+        if waiting.places.len() > MAX_PENDING {
             waiting.places.pop_front();
         }
         drop(waiting);
-        let heads = Arc::clone(self);
-        (Waits { heads, number }, ended)
+        let pending = Arc::clone(self);
+        (Waits { pending, number }, ended)
     }
 
-    /// One was closed because it said nothing. Tells who it was, if that can be found out.
+    /// One was closed because it said nothing. Reports who it was, if that can be found out.
     pub(super) fn silent(self: &Arc<Self>, peer: SocketAddr) {
         if self.looking.swap(true, Ordering::Relaxed) {
             return;
         }
-        let heads = Arc::clone(self);
+        let pending = Arc::clone(self);
         tokio::task::spawn_blocking(move || {
-            match heads.owner(peer) {
-                Some(known) => known.tell("(nothing asked)", 0, None, Some(Refusal::TooMany)),
+            match pending.owner(peer) {
+                Some(known) => known.report("(nothing asked)", 0, None, Some(Refusal::TooMany)),
                 None => {
-                    let told = lock(&heads.unknown).take(Instant::now());
-                    if let Some(untold) = told {
+                    let due = lock(&pending.unknown).take(Instant::now());
+                    if let Some(untold) = due {
                         tracing::warn!(
                             "[proxy] {peer} opened a connection and asked for nothing within {} s, or too many of them; whose it is is not known ({untold} more before it)",
-                            heads.within.as_secs()
+                            pending.head_timeout.as_secs()
                         );
                     }
                 }
             }
-            heads.looking.store(false, Ordering::Relaxed);
+            pending.looking.store(false, Ordering::Relaxed);
         });
     }
 
@@ -111,7 +118,7 @@ impl Heads {
             .iter()
             .map(|known| known.pid.load(Ordering::Relaxed));
         let pids: Vec<u32> = pids.collect();
-        let at = listens::connects(&pids, peer.port(), self.port)?;
+        let at = self.sockets.connects(&pids, peer.port(), self.port)?;
         clients.into_iter().nth(at)
     }
 }

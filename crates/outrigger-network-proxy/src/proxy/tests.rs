@@ -22,6 +22,36 @@ async fn echo() -> u16 {
     port
 }
 
+/// Nobody listens, and nobody connects.
+struct NoSockets;
+
+impl ProcessSockets for NoSockets {
+    fn listens(&self, _: u32, _: IpAddr, _: u16) -> bool {
+        false
+    }
+
+    fn connects(&self, _: &[u32], _: u16, _: u16) -> Option<usize> {
+        None
+    }
+}
+
+/// Every connection is that of the first process.
+struct FirstConnects;
+
+impl ProcessSockets for FirstConnects {
+    fn listens(&self, _: u32, _: IpAddr, _: u16) -> bool {
+        false
+    }
+
+    fn connects(&self, pids: &[u32], _: u16, _: u16) -> Option<usize> {
+        (pids.first() == Some(&1)).then_some(0)
+    }
+}
+
+async fn start(upstream: Option<Upstream>) -> io::Result<Proxy> {
+    Proxy::start(upstream, NoSockets).await
+}
+
 type Seen = Arc<Mutex<Vec<Connection>>>;
 
 fn client(name: &str, asked: Option<&[&str]>, granted: &[String], seen: &Seen) -> Client {
@@ -34,7 +64,7 @@ fn client(name: &str, asked: Option<&[&str]>, granted: &[String], seen: &Seen) -
             forbidden: Hosts::default(),
         },
         hint: "hosts = [\"HOST\"] grants it".to_owned(),
-        told: Arc::new(move |it| lock(&seen).push(it.clone())),
+        on_connect: Arc::new(move |it| lock(&seen).push(it.clone())),
     }
 }
 
@@ -61,7 +91,7 @@ fn first(answer: &str) -> &str {
 #[tokio::test]
 async fn a_granted_host_is_reached_in_both_ways() {
     let (port, seen) = (echo().await, Seen::default());
-    let proxy = Proxy::start(None).await.unwrap();
+    let proxy = start(None).await.unwrap();
     let granted = [format!("127.0.0.1:{port}")];
     let pass = proxy.admit(client("acme", None, &granted, &seen)).unwrap();
     let plain = ask(
@@ -94,7 +124,7 @@ async fn a_granted_host_is_reached_in_both_ways() {
 #[tokio::test]
 async fn nothing_of_this_machine_is_reached_without_a_grant() {
     let (port, seen) = (echo().await, Seen::default());
-    let proxy = Proxy::start(None).await.unwrap();
+    let proxy = start(None).await.unwrap();
     let pass = proxy
         .admit(client(
             "acme",
@@ -150,7 +180,7 @@ async fn nothing_of_this_machine_is_reached_without_a_grant() {
     let seen = lock(&seen);
     assert!(seen.iter().all(|it| it.refused.is_some()));
     assert!(
-        seen.len() >= TOLD as usize / 2 && seen.len() <= TOLD as usize,
+        seen.len() >= MAX_REPORTS as usize / 2 && seen.len() <= MAX_REPORTS as usize,
         "{}",
         seen.len()
     );
@@ -159,7 +189,7 @@ async fn nothing_of_this_machine_is_reached_without_a_grant() {
 #[tokio::test]
 async fn the_answer_says_who_what_and_what_to_do() {
     let seen = Seen::default();
-    let proxy = Proxy::start(None).await.unwrap();
+    let proxy = start(None).await.unwrap();
     let names = ["a.invalid".to_owned()];
     let pass = proxy
         .admit(client(
@@ -200,7 +230,7 @@ HTTP/1.1 400 acme may not connect to \"a@b:80\": that is no host
 #[tokio::test]
 async fn a_token_is_its_clients_and_ends_with_it() {
     let (port, seen) = (echo().await, Seen::default());
-    let proxy = Proxy::start(None).await.unwrap();
+    let proxy = start(None).await.unwrap();
     let granted = [format!("127.0.0.1:{port}")];
     let rich = proxy.admit(client("rich", None, &granted, &seen)).unwrap();
     let poor = proxy.admit(client("poor", None, &[], &seen)).unwrap();
@@ -243,9 +273,9 @@ async fn a_token_is_its_clients_and_ends_with_it() {
 #[tokio::test]
 async fn refusals_are_told_up_to_a_limit_and_then_counted() {
     let seen = Seen::default();
-    let proxy = Proxy::start(None).await.unwrap();
+    let proxy = start(None).await.unwrap();
     let pass = proxy.admit(client("acme", None, &[], &seen)).unwrap();
-    for number in 0..TOLD + 5 {
+    for number in 0..MAX_REPORTS + 5 {
         let text = format!("CONNECT h{number}.invalid:1 HTTP/1.1\r\nLOGIN\r\n\r\n");
         assert!(
             ask(&proxy, &pass.token, &text)
@@ -253,7 +283,7 @@ async fn refusals_are_told_up_to_a_limit_and_then_counted() {
                 .starts_with("HTTP/1.1 403")
         );
     }
-    assert_eq!(lock(&seen).len(), TOLD as usize);
+    assert_eq!(lock(&seen).len(), MAX_REPORTS as usize);
     assert_eq!(lock(&pass.known.refusals).rest(), 5);
 }
 
@@ -281,7 +311,7 @@ async fn another_proxy_is_gone_through() {
             let _ = tokio::io::copy_bidirectional(&mut stream, &mut there).await;
         }
     });
-    let proxy = Proxy::start(Upstream::of(&env)).await.unwrap();
+    let proxy = start(Upstream::of(&env)).await.unwrap();
     let granted = ["*.invalid".to_owned()];
     let pass = proxy.admit(client("acme", None, &granted, &seen)).unwrap();
     let text = "CONNECT a.invalid:443 HTTP/1.1\r\nLOGIN\r\n\r\nGET / HTTP/1.1\r\n\r\n";
@@ -309,11 +339,11 @@ async fn another_proxy_is_gone_through() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_without_a_head_cost_nobody_else() {
     let (port, seen) = (echo().await, Seen::default());
-    let proxy = Proxy::start(None).await.unwrap();
+    let proxy = start(None).await.unwrap();
     let granted = [format!("127.0.0.1:{port}")];
     let pass = proxy.admit(client("acme", None, &granted, &seen)).unwrap();
     let mut silent = Vec::new();
-    for _ in 0..4 * heads::MOST {
+    for _ in 0..4 * pending::MAX_PENDING {
         silent.push(
             TcpStream::connect(("127.0.0.1", proxy.port()))
                 .await
@@ -330,13 +360,13 @@ async fn connections_without_a_head_cost_nobody_else() {
         let ended = tokio::time::timeout(Duration::from_millis(20), read).await;
         closed += usize::from(ended.is_ok());
     }
-    assert!(closed >= 3 * heads::MOST, "{closed}");
+    assert!(closed >= 3 * pending::MAX_PENDING, "{closed}");
 }
 
 #[tokio::test]
 async fn a_slow_head_is_not_waited_for() {
     let seen = Seen::default();
-    let proxy = Proxy::start_with(None, Duration::from_millis(300))
+    let proxy = Proxy::start_with(None, Arc::new(NoSockets), Duration::from_millis(300))
         .await
         .unwrap();
     let pass = proxy.admit(client("acme", None, &[], &seen)).unwrap();
@@ -369,27 +399,26 @@ async fn a_slow_head_is_not_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_one_that_says_nothing_is_named() {
     let seen = Seen::default();
-    let proxy = Proxy::start_with(None, Duration::from_millis(300))
+    let sockets = Arc::new(FirstConnects);
+    let proxy = Proxy::start_with(None, sockets, Duration::from_millis(300))
         .await
         .unwrap();
-    let pass = proxy.admit(client("acme", None, &[], &seen)).unwrap();
-    let _other = proxy.admit(client("other", None, &[], &seen)).unwrap();
-    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; sleep 20", proxy.port());
-    let spec = crate::Spec::new("/bin/bash").args(["-c", &script]);
-    let spawner = crate::Spawner::new().unwrap();
-    let child = spawner.spawn(spec).await.unwrap();
-    pass.belongs_to(child.pid());
-    let told = async {
+    let ticket = proxy.admit(client("acme", None, &[], &seen)).unwrap();
+    ticket.belongs_to(1);
+    let _silent = TcpStream::connect(("127.0.0.1", proxy.port()))
+        .await
+        .unwrap();
+    let reported = async {
         while lock(&seen).is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), told)
+    tokio::time::timeout(Duration::from_secs(10), reported)
         .await
         .unwrap();
-    let told = lock(&seen).first().cloned().unwrap();
+    let first = lock(&seen).first().cloned().unwrap();
     assert_eq!(
-        (told.client.as_str(), told.refused),
+        (first.client.as_str(), first.refused),
         ("acme", Some(Refusal::TooMany))
     );
 }
@@ -400,7 +429,7 @@ async fn one_client_has_so_many_connections_and_no_more() {
     // Takes connections and says nothing.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let proxy = Proxy::start(None).await.unwrap();
+    let proxy = start(None).await.unwrap();
     let granted = [format!("127.0.0.1:{port}")];
     let pass = proxy.admit(client("acme", None, &granted, &seen)).unwrap();
     let login = STANDARD.encode(format!("outrigger:{}", pass.token));
@@ -418,7 +447,7 @@ async fn one_client_has_so_many_connections_and_no_more() {
             break String::from_utf8(head).unwrap();
         }
         open.push((stream, listener.accept().await.unwrap()));
-        assert!(open.len() <= MOST_OF_ONE);
+        assert!(open.len() <= MAX_PER_CLIENT);
     };
     assert_eq!(status, "HTTP/1.1 429");
     assert!(open.len() >= 8, "{}", open.len());
@@ -454,7 +483,7 @@ async fn plain_requests_go_through_another_proxy_as_such() {
         stream.write_all(answer).await.unwrap();
         String::from_utf8(got).unwrap()
     });
-    let proxy = Proxy::start(Upstream::of(&env)).await.unwrap();
+    let proxy = start(Upstream::of(&env)).await.unwrap();
     let granted = ["*.invalid".to_owned()];
     let pass = proxy.admit(client("acme", None, &granted, &seen)).unwrap();
     let text = "POST http://a.invalid/x HTTP/1.1\r\nLOGIN\r\nContent-Length: 4\r\n\r\nbody\

@@ -1,14 +1,15 @@
-//! The only way out of a box whose network is ruled: an HTTP proxy on loopback that knows who asks.
+//! The only way out of a sandbox with network rules: an HTTP proxy on loopback that knows who asks.
 //!
-//! A boxed process may open TCP connections to this port and to no other ([`crate::Policy::connect_tcp`]). It says who it
-//! is by the token of its [`Pass`]; the proxy looks names up itself, asks the [`Reach`] of that process about every
-//! address, and connects to the address that it asked about. `CONNECT` makes a tunnel, `http://` addresses in absolute form are
-//! passed on, one request a connection.
+//! A sandboxed process may open TCP connections to this port and to no other. It says who it is by the token of its
+//! [`ProxyTicket`]; the proxy resolves names itself, asks the [`Reach`] of that process about every address, and connects to
+//! the address that it asked about. `CONNECT` makes a tunnel, `http://` addresses in absolute form are passed on, one request
+//! a connection.
 
-mod head;
-mod heads;
-mod refuse;
-mod serve;
+mod connection;
+mod pending;
+mod refusal;
+mod request_head;
+mod route;
 mod upstream;
 
 use std::collections::{HashMap, HashSet};
@@ -21,28 +22,30 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outrigger_protocol::tally::Tally;
+use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::connects::Door;
 use crate::hosts::{Reach, Refusal};
+use crate::process_sockets::ProcessSockets;
+use crate::redirect::ProxyRedirect;
 pub use upstream::Upstream;
 
-/// Most connections of one client at a time, and of all clients; fewer where this process may not have many files open. Each
+/// Connections of one client at a time, and of all clients; fewer where this process may not have many files open. Each
 /// takes two.
-const MOST_OF_ONE: usize = 128;
-const MOST: usize = 1024;
+const MAX_PER_CLIENT: usize = 128;
+const MAX_CONNECTIONS: usize = 1024;
 /// So much of what this process may have open is for connections of clients: one in `PART` for the places, two files each.
 const PART: u64 = 8;
-/// Refusals of one client that are told within [`PERIOD`], and granted hosts of it that are.
-const TOLD: u32 = 30;
+/// Refusals of one client that are reported within [`PERIOD`].
+const MAX_REPORTS: u32 = 30;
 const PERIOD: Duration = Duration::from_secs(60);
-/// Hosts of one client that are remembered as told.
-const REMEMBERED: usize = 1000;
+/// Hosts of one client that are remembered as reported.
+const MAX_REMEMBERED: usize = 1000;
 
-/// A decision about a connection, for the audit (C13). A granted host is told once for each client, a refusal each time, up
-/// to a limit of 30 a minute.
+/// A decision about a connection, for the audit (C13). A granted host is reported once for each client, a refusal each time,
+/// up to a limit of 30 a minute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Who asked, as [`Client::name`].
@@ -55,11 +58,11 @@ pub struct Connection {
     pub address: Option<IpAddr>,
     /// Why it was refused; `None` when it was not.
     pub refused: Option<Refusal>,
-    /// Refusals before this one that were not told.
-    pub untold: u64,
+    /// Refusals before this one that were not reported.
+    pub unreported: u64,
 }
 
-/// Told of decisions. It must not wait.
+/// Called with each decision. It must not block.
 pub type ConnectFn = Arc<dyn Fn(&Connection) + Send + Sync>;
 
 /// Who may use the proxy, and for what.
@@ -71,8 +74,8 @@ pub struct Client {
     pub reach: Reach,
     /// How a host is granted to it; `HOST` stands for the host.
     pub hint: String,
-    /// Told of decisions.
-    pub told: ConnectFn,
+    /// Called with each decision.
+    pub on_connect: ConnectFn,
 }
 
 impl Client {
@@ -82,7 +85,7 @@ impl Client {
     pub fn refuses(&self, url: &str) -> Option<String> {
         let (host, port) = crate::hosts::of_url(url)?;
         let refused = self.reach.before(&host, port).err()?;
-        let (message, grant) = refuse::words(self, &host, port, refused);
+        let (message, grant) = refusal::words(self, &host, port, refused);
         Some(match grant {
             Some(grant) => format!("{message}; {grant}"),
             None => message,
@@ -93,7 +96,7 @@ impl Client {
 /// What the proxy knows of a client.
 struct Known {
     client: Client,
-    /// The process that has the pass, 0 until it is there.
+    /// The process that has the ticket, 0 until it is there.
     pid: AtomicU32,
     open: AtomicUsize,
     sent: AtomicU64,
@@ -103,23 +106,23 @@ struct Known {
 }
 
 impl Known {
-    fn tell(&self, host: &str, port: u16, address: Option<IpAddr>, refused: Option<Refusal>) {
-        let untold = match refused {
+    fn report(&self, host: &str, port: u16, address: Option<IpAddr>, refused: Option<Refusal>) {
+        let unreported = match refused {
             None => {
                 let mut hosts = lock(&self.hosts);
-                let new = hosts.len() < REMEMBERED && hosts.insert((host.to_owned(), port));
+                let new = hosts.len() < MAX_REMEMBERED && hosts.insert((host.to_owned(), port));
                 new.then_some(0)
             }
             Some(_) => lock(&self.refusals).take(Instant::now()),
         };
-        let Some(untold) = untold else { return };
-        (self.client.told)(&Connection {
+        let Some(unreported) = unreported else { return };
+        (self.client.on_connect)(&Connection {
             client: self.client.name.clone(),
             host: host.to_owned(),
             port,
             address,
             refused,
-            untold,
+            unreported,
         });
     }
 }
@@ -164,26 +167,39 @@ impl Proxy {
     ///
     /// # Errors
     /// The system's answer when there is no port to be had.
-    pub async fn start(upstream: Option<Upstream>) -> io::Result<Self> {
-        Self::start_with(upstream, heads::WITHIN).await
+    pub async fn start(
+        upstream: Option<Upstream>,
+        sockets: impl ProcessSockets + 'static,
+    ) -> io::Result<Self> {
+        Self::start_with(upstream, Arc::new(sockets), pending::HEAD_TIMEOUT).await
     }
 
-    async fn start_with(upstream: Option<Upstream>, head: Duration) -> io::Result<Self> {
+    async fn start_with(
+        upstream: Option<Upstream>,
+        sockets: Arc<dyn ProcessSockets>,
+        head_timeout: Duration,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         let clients = Arc::new(Clients::default());
-        let places = usize::try_from(crate::files::limit() / PART).unwrap_or(MOST);
-        let places = places.clamp(16, MOST);
-        let shared = serve::Shared {
-            heads: heads::Heads::new(Arc::clone(&clients), port, head),
+        let places = usize::try_from(open_files_limit() / PART).unwrap_or(MAX_CONNECTIONS);
+        let places = places.clamp(16, MAX_CONNECTIONS);
+        let shared = connection::Shared {
+            pending: pending::Pending::new(
+                Arc::clone(&clients),
+                Arc::clone(&sockets),
+                port,
+                head_timeout,
+            ),
+            sockets,
             places: Arc::new(Semaphore::new(places)),
-            most_of_one: MOST_OF_ONE.min(places / 2),
-            refused: Semaphore::new(serve::REFUSED),
+            max_per_client: MAX_PER_CLIENT.min(places / 2),
+            refused: Semaphore::new(connection::MAX_REFUSED),
             clients: Arc::clone(&clients),
             upstream: upstream.map(Arc::new),
             port,
         };
-        let task = tokio::spawn(serve::accept(listener, Arc::new(shared)));
+        let task = tokio::spawn(connection::accept(listener, Arc::new(shared)));
         Ok(Self {
             port,
             clients,
@@ -197,11 +213,11 @@ impl Proxy {
         self.port
     }
 
-    /// Lets a client in, for as long as its pass is held.
+    /// Lets a client in, for as long as its ticket is held.
     ///
     /// # Errors
     /// The system's answer when it has no random numbers.
-    pub fn admit(&self, client: Client) -> io::Result<Pass> {
+    pub fn admit(&self, client: Client) -> io::Result<ProxyTicket> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         let token = outrigger_protocol::text::hex(&bytes);
@@ -212,7 +228,7 @@ impl Proxy {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             hosts: Mutex::default(),
-            refusals: Mutex::new(Tally::new(TOLD, PERIOD)),
+            refusals: Mutex::new(Tally::new(MAX_REPORTS, PERIOD)),
         });
         let mut clients = self
             .clients
@@ -221,13 +237,18 @@ impl Proxy {
             .unwrap_or_else(PoisonError::into_inner);
         clients.insert(token.clone(), Arc::clone(&known));
         drop(clients);
-        Ok(Pass {
+        Ok(ProxyTicket {
             token,
             port: self.port,
             known,
             clients: Arc::clone(&self.clients),
         })
     }
+}
+
+/// How many files this process may have open.
+fn open_files_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 impl Drop for Proxy {
@@ -237,7 +258,7 @@ impl Drop for Proxy {
 }
 
 /// One client's way in. What it opened goes on when it is dropped, and nothing new is opened with it.
-pub struct Pass {
+pub struct ProxyTicket {
     token: String,
     port: u16,
     known: Arc<Known>,
@@ -245,15 +266,15 @@ pub struct Pass {
 }
 
 /// The token is not shown: whoever has it is that client.
-impl std::fmt::Debug for Pass {
+impl std::fmt::Debug for ProxyTicket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pass")
+        f.debug_struct("ProxyTicket")
             .field("client", &self.known.client.name)
             .finish_non_exhaustive()
     }
 }
 
-impl Pass {
+impl ProxyTicket {
     /// The proxy's address, with the token in it.
     #[must_use]
     pub fn url(&self) -> String {
@@ -266,16 +287,11 @@ impl Pass {
         self.port
     }
 
-    /// The way in for connections of its process that know of no proxy ([`crate::Spec::door`]).
+    /// How connections of its process that know of no proxy get there.
     #[must_use]
-    pub fn door(&self) -> Door {
-        Door {
-            port: self.port,
-            login: format!(
-                "Basic {}",
-                STANDARD.encode(format!("outrigger:{}", self.token))
-            ),
-        }
+    pub fn redirect(&self) -> ProxyRedirect {
+        let credentials = STANDARD.encode(format!("outrigger:{}", self.token));
+        ProxyRedirect::new(self.port, format!("Basic {credentials}"))
     }
 
     /// The variables by which programs find their proxy. `NO_PROXY` is there and empty: what goes past it is refused.
@@ -302,7 +318,7 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for ProxyTicket {
     fn drop(&mut self) {
         let mut clients = self
             .clients
