@@ -32,6 +32,19 @@ impl Failure {
         }
     }
 
+    /// An error of an agent, by its code.
+    pub(crate) fn of_agent(code: &str, message: String, hint: Option<String>) -> Self {
+        let exit = match code {
+            "plugin.strict" => exit::PLUGINS,
+            _ if code.starts_with("config.") => exit::USAGE,
+            _ => exit::FAILED,
+        };
+        Self {
+            exit,
+            ..Self::new(code, message, hint)
+        }
+    }
+
     pub(crate) fn usage(message: impl Into<String>, hint: Option<String>) -> Self {
         Self {
             exit: exit::USAGE,
@@ -47,6 +60,16 @@ impl Failure {
     /// Whether it has this code.
     pub(crate) fn is(&self, code: &str) -> bool {
         self.code == code
+    }
+
+    /// The other side answered, and said no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        ["agent.refused", "attach.refused"].contains(&self.code.as_str())
+    }
+
+    /// What failed.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// As people read it: what failed, its code, and what to do.
@@ -69,18 +92,7 @@ impl Failure {
 
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
-        let code = error.code();
-        let exit = if code.starts_with("config.") {
-            exit::USAGE
-        } else if matches!(error, AgentError::StrictPlugins { .. }) {
-            exit::PLUGINS
-        } else {
-            exit::FAILED
-        };
-        Self {
-            exit,
-            ..Self::new(code, error.to_string(), error.hint())
-        }
+        Self::of_agent(error.code(), error.to_string(), error.hint())
     }
 }
 

@@ -21,6 +21,15 @@ pub struct BusEvent {
     pub event: Event,
 }
 
+/// Events of a session as they are stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredEvents {
+    /// Number of the log's last record.
+    pub head: i64,
+    /// In the order of the log.
+    pub events: Vec<BusEvent>,
+}
+
 /// Every kind of event. The set is closed: what a plugin declares travels as [`Event::Custom`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "properties")]

@@ -12,7 +12,7 @@ use crate::id::{MessageId, SessionId, TurnId};
 use crate::message::{MessagePath, ModelRef, NamedError, UserMessage};
 use crate::model::Usage;
 use crate::provenance::Provenance;
-use crate::session::PartInput;
+use crate::session::{PartInput, PromptInput};
 use crate::tool::ToolOutcome;
 
 /// Number of an effect within its turn, from 1.
@@ -91,6 +91,18 @@ pub struct CommandCall {
     pub name: String,
     /// What stood behind it.
     pub arguments: String,
+}
+
+/// A turn, as `POST /outrigger/session/{id}/turn` takes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnBody {
+    /// Answers a prompt.
+    Prompt(PromptInput),
+    /// Runs a slash command, with what goes with it.
+    Command(CommandCall, PromptInput),
+    /// Goes on with an unfinished turn.
+    Resume(TurnId),
 }
 
 /// A tool that the model may call in a step.

@@ -23,6 +23,11 @@ pub(crate) const MOST_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FromPlugin;
 
+/// Marks a request of the person at this program. Only [`crate::LocalClient`] sets it: nothing of a request that comes over a
+/// channel or a connection can.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalUser;
+
 /// Which plugin sends a request that is marked with [`FromPlugin`], where that is certain.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender(pub(crate) Option<String>);

@@ -8,11 +8,20 @@ use outrigger_protocol::Object;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 
+/// Code and hint of an error. They go with the response, not in its body, which has OpenCode's form.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub(crate) code: &'static str,
+    pub(crate) hint: Option<String>,
+}
+
 /// What a handler fails with.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     error: NamedError,
+    /// For clients in this process.
+    fault: Option<Box<Fault>>,
     /// Beside name and data: the keys that clients of the reference switch on (`_tag` and its fields).
     fields: Option<Box<Object>>,
 }
@@ -23,6 +32,7 @@ impl ApiError {
             status: StatusCode::BAD_REQUEST,
             error: NamedError::new("BadRequest", message),
             fields: None,
+            fault: None,
         }
     }
     /// A body that cannot be used. The reference says which part of a request was wrong, and its newer clients switch on the
@@ -38,6 +48,7 @@ impl ApiError {
                 data,
             },
             fields: Some(Box::new(fields)),
+            fault: None,
         }
     }
     /// What the reference has and this program has not, on purpose or not yet (docs/compatibility.md says which).
@@ -49,6 +60,7 @@ impl ApiError {
                 format!("{what} is not supported (see docs/compatibility.md)"),
             ),
             fields: None,
+            fault: None,
         }
     }
     /// An error with a name of its own, as the reference names it.
@@ -57,6 +69,7 @@ impl ApiError {
             status,
             error,
             fields: None,
+            fault: None,
         }
     }
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
@@ -64,6 +77,7 @@ impl ApiError {
             status: StatusCode::FORBIDDEN,
             error: NamedError::new("Forbidden", message),
             fields: None,
+            fault: None,
         }
     }
     /// Our own failure, with its cause: the reference only names a line of its log.
@@ -72,6 +86,7 @@ impl ApiError {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             error: NamedError::new("UnknownError", message),
             fields: None,
+            fault: None,
         }
     }
     pub(crate) fn missing(message: impl Into<String>) -> Self {
@@ -79,6 +94,7 @@ impl ApiError {
             status: StatusCode::NOT_FOUND,
             error: NamedError::new("NotFoundError", message),
             fields: None,
+            fault: None,
         }
     }
     /// An error with a tag and a field that says what it is about, as the reference's newer errors have them.
@@ -97,13 +113,28 @@ impl ApiError {
             status,
             error: NamedError::new(tag, message),
             fields: Some(Box::new(fields)),
+            fault: None,
         }
     }
 }
 
 impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
-        let status = match &error {
+        let fault = Fault {
+            code: error.code(),
+            hint: error.hint(),
+        };
+        Self {
+            fault: Some(Box::new(fault)),
+            ..Self::of(&error)
+        }
+    }
+}
+
+impl ApiError {
+    /// In OpenCode's form.
+    fn of(error: &AgentError) -> Self {
+        let status = match error {
             AgentError::NoSession(_) => return Self::missing(error.to_string()),
             AgentError::NoAgent { .. }
             | AgentError::NoCommand { .. }
@@ -129,6 +160,7 @@ impl From<AgentError> for ApiError {
             status,
             error: error.to_named(),
             fields: None,
+            fault: None,
         }
     }
 }
@@ -145,7 +177,11 @@ impl IntoResponse for ApiError {
         if let (Some(body), Some(fields)) = (body.as_object_mut(), self.fields) {
             body.extend(*fields);
         }
-        (self.status, Json(body)).into_response()
+        let mut response = (self.status, Json(body)).into_response();
+        if let Some(fault) = self.fault {
+            response.extensions_mut().insert(*fault);
+        }
+        response
     }
 }
 

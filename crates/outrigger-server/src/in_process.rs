@@ -1,37 +1,119 @@
-//! Answering plugins without a port.
+//! Answering plugins, connectors and the person at this program without a port.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
+use http::Method;
 use http_body_util::BodyExt as _;
 use outrigger_agent::{Agent, SdkAnswer, SdkService};
+use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
+use tokio::sync::broadcast;
 use tower::ServiceExt as _;
 
 use serde_json::Value;
 
-use crate::dispatch::{FromPlugin, Sender};
-use crate::error::ApiError;
+use crate::dispatch::{FromPlugin, LocalUser, Sender};
+use crate::error::{ApiError, Fault};
 use crate::hub::Hub;
 use crate::own_sessions::refuse_foreign;
 use crate::scope::Scope;
 use crate::wider::refuse_wider;
 
-/// Most bytes of an answer to a plugin.
-const MOST_BYTES: usize = 32 * 1024 * 1024;
+/// Bytes of an answer to a plugin.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// Answers the SDK requests of the agent's plugins with this crate's router.
-pub fn serve_plugins(agent: &Agent) {
+/// Answers the SDK requests of the agent's plugins with this crate's router, which the client of the person here shares.
+pub fn serve_plugins(agent: &Agent) -> LocalClient {
+    let router = crate::router(agent.clone());
     agent.serve_sdk(Arc::new(InProcess {
-        router: crate::router(agent.clone()),
+        router: router.clone(),
         agent: agent.clone(),
         scope: Scope::of(agent),
         hub: None,
     }));
+    LocalClient {
+        router,
+        agent: agent.clone(),
+    }
+}
+
+/// The client of the person at this program: the routes of an agent without a connection. Cheap to clone.
+#[derive(Clone)]
+pub struct LocalClient {
+    router: Router,
+    agent: Agent,
+}
+
+/// A request that was not answered with what it asked for.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The stable code of the error, where it has one.
+    pub code: Option<&'static str>,
+    /// What failed.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl LocalClient {
+    /// The body of the answer to a request. A turn that it asks for is cancelled when the future is dropped.
+    ///
+    /// # Errors
+    /// What the route refuses.
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<Bytes, Refusal> {
+        let refusal = |message: String| Refusal {
+            code: None,
+            message,
+            hint: None,
+        };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .extension(LocalUser)
+            .body(body.map_or_else(Body::empty, Body::from))
+            .map_err(|error| refusal(error.to_string()))?;
+        let answer = self.router.clone().oneshot(request).await;
+        let answer = answer.unwrap_or_else(|never| match never {});
+        let status = answer.status();
+        let fault = answer.extensions().get::<Fault>().cloned();
+        let body = answer.into_body().collect().await;
+        let body = body.map_err(|error| refusal(error.to_string()))?.to_bytes();
+        if status.is_success() {
+            return Ok(body);
+        }
+        Err(Refusal {
+            code: fault.as_ref().map(|it| it.code),
+            message: message(&serde_json::from_slice(&body).unwrap_or_default())
+                .unwrap_or_else(|| status.to_string()),
+            hint: fault.and_then(|it| it.hint),
+        })
+    }
+
+    /// What `GET /event` tells from now on, before it is written as text.
+    #[must_use]
+    pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
+        self.agent.listen()
+    }
+}
+
+/// What an error says.
+fn message(error: &Value) -> Option<String> {
+    let said = error
+        .pointer("/data/message")
+        .or_else(|| error.get("message"));
+    said.and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The same for an agent of a hub: a plugin reaches its own project there, in all of its folders.
@@ -65,7 +147,7 @@ pub async fn call(
     let answer = crate::serve_router(hub).oneshot(request).await;
     let answer = answer.unwrap_or_else(|never| match never {});
     let status = answer.status();
-    let bytes = http_body_util::Limited::new(answer.into_body(), MOST_BYTES)
+    let bytes = http_body_util::Limited::new(answer.into_body(), MAX_BYTES)
         .collect()
         .await
         .map_err(|error| none(error.to_string()))?
@@ -74,11 +156,7 @@ pub async fn call(
     if status.is_success() {
         return Ok(value);
     }
-    let said = value
-        .pointer("/data/message")
-        .or_else(|| value.get("message"));
-    let said = said.and_then(Value::as_str);
-    let why = said.map_or_else(|| status.to_string(), str::to_owned);
+    let why = message(&value).unwrap_or_else(|| status.to_string());
     Err((Some(status.as_u16()), why))
 }
 
@@ -97,7 +175,7 @@ impl SdkService for InProcess {
             .and_then(|()| self.agent.folder().map(drop).map_err(ApiError::from));
         Box::pin(async move {
             if let Err(refused) = own {
-                return match told(refused.into_response()).await {
+                return match whole_or_streamed(refused.into_response()).await {
                     Ok(answer) => answer,
                     Err(message) => failure(403, &message).into(),
                 };
@@ -134,11 +212,11 @@ async fn answer(
         },
         Err(refused) => refused.into_response(),
     };
-    told(response).await
+    whole_or_streamed(response).await
 }
 
 /// The response as it goes over the channel: streams of events as they come, all else whole.
-async fn told(response: Response) -> Result<SdkAnswer, String> {
+async fn whole_or_streamed(response: Response) -> Result<SdkAnswer, String> {
     let status = response.status().as_u16();
     let headers = response
         .headers()
@@ -151,11 +229,11 @@ async fn told(response: Response) -> Result<SdkAnswer, String> {
         let body = pieces.filter_map(|piece| async move { piece.ok() });
         return Ok(SdkAnswer::streamed(status, headers, body.boxed()));
     }
-    let body = http_body_util::Limited::new(response.into_body(), MOST_BYTES)
+    let body = http_body_util::Limited::new(response.into_body(), MAX_BYTES)
         .collect()
         .await;
-    let body = body
-        .map_err(|e| format!("the answer is larger than {MOST_BYTES} bytes or broke off: {e}"))?;
+    let body =
+        body.map_err(|e| format!("the answer is larger than {MAX_BYTES} bytes or broke off: {e}"))?;
     let body = String::from_utf8(body.to_bytes().to_vec())
         .map_err(|_| "the answer is not text".to_owned())?;
     let whole = SdkResponse {

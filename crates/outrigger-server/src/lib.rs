@@ -1,12 +1,12 @@
 //! The HTTP API over the agent, in the form of OpenCode's v1 API.
 //!
-//! One router serves everyone: plugins reach it in process ([`serve_plugins`]), without a port being open (A11), clients over
-//! TCP ([`listen`]). A server holds one agent for each folder ([`Hub`]). Routes that are not here answer 404 with a typed
+//! One router serves everyone: plugins ([`serve_plugins`]) and the person at this program ([`LocalClient`]) reach it in process,
+//! without a port being open (A11), clients over TCP ([`listen`]). A server holds one agent for each folder ([`Hub`]). Routes that are not here answer 404 with a typed
 //! body, never with silence.
 
-mod announced;
 mod author;
 mod backlog;
+mod client;
 mod dispatch;
 mod doc;
 mod error;
@@ -22,7 +22,6 @@ mod lsp;
 mod mcp;
 mod own_sessions;
 mod page;
-mod password;
 mod permission;
 mod plugin;
 mod plugin_routes;
@@ -51,14 +50,14 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
-pub use announced::{Announced, announce, is_announced};
 pub use dispatch::serve_router;
 pub use doc::openapi;
 pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};
-pub use in_process::{call, serve_plugins};
+pub use in_process::{LocalClient, Refusal, call, serve_plugins};
+pub use listen::announced::{Announced, announce, is_announced};
+pub use listen::password::{keep_password, kept_password, password_file};
 pub use listen::{Listening, USUAL_PORT, listen};
-pub use password::{keep_password, kept_password, password_file};
 pub use pty::brings_ticket;
 
 /// Every route, over this agent.
@@ -74,6 +73,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(file::routes())
         .merge(vcs::routes())
         .merge(plugin::routes())
+        .merge(client::routes())
         .merge(project::routes())
         .merge(pty::routes())
         .merge(tui::routes())

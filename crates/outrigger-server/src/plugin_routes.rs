@@ -138,6 +138,10 @@ mod tests {
         ("POST", "/mcp/{}/auth/callback"),
         ("POST", "/mcp/{}/connect"),
         ("POST", "/mcp/{}/disconnect"),
+        ("POST", "/outrigger/check"),
+        ("POST", "/outrigger/permission/{}/grant"),
+        ("POST", "/outrigger/session/{}/cancel"),
+        ("POST", "/outrigger/session/{}/turn"),
         ("PATCH", "/project/{}"),
     ];
 

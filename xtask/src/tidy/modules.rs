@@ -30,7 +30,7 @@ const OLD_FOLDERS: &[(&str, usize)] = &[
     ("crates/outrigger-plugins/src", 58),
     ("crates/outrigger-protocol/src", 30),
     ("crates/outrigger-sandbox/src", 34),
-    ("crates/outrigger-server/src", 42),
+    ("crates/outrigger-server/src", 40),
     ("crates/outrigger-tools/src", 18),
     ("crates/outrigger-tools/src/builtin", 19),
 ];

@@ -120,7 +120,7 @@ const READERS: [&str; 13] = [
     "crates/outrigger-sandbox/src/memory.rs",
     "crates/outrigger-sandbox/src/listens.rs",
     "crates/outrigger-sandbox/src/connects/notify.rs",
-    "crates/outrigger-server/src/announced.rs",
+    "crates/outrigger-server/src/listen/announced.rs",
     "crates/outrigger-store/src/salvage/pages.rs",
     "crates/outrigger-store/src/audit/tamper.rs",
     "crates/outrigger-store/src/writer.rs",

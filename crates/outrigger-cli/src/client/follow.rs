@@ -1,37 +1,49 @@
-//! Following a turn to its end: what it does is shown, its questions are put, and signals reach it.
+//! A turn, followed to its end: what it does is shown, its questions are put, and signals reach it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_agent::{Agent, AgentError, Answering};
-use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::event::{BusEvent, Event, StoredEvents};
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::log::LogRecord;
-use outrigger_protocol::turn::TurnOutcome;
-use outrigger_store::{RecordQuery, Scope};
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use outrigger_protocol::permission::{PermissionRequest, Reply};
+use outrigger_protocol::question::QuestionRequest;
+use outrigger_protocol::turn::{TurnBody, TurnOutcome};
+use serde_json::{Value, json};
 
-use crate::args::RunArgs;
-use crate::client::permission_question::Questions;
-use crate::client::view::View;
+use super::connection::Connection;
+use super::events::{Events, StreamItem};
+use super::model_question::Inquiry;
+use super::permission_question::{Asker, Questions, Sessions};
+use super::view::View;
 use crate::exit;
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal::progress::Line;
 
-/// A turn that is only about to begin cannot be cancelled yet: it is tried again after this, …
-const AGAIN: Duration = Duration::from_millis(25);
-/// … so often.
-const TRIES: u32 = 40;
+/// A turn that is only about to begin cannot be cancelled yet: it is tried again after this, ...
+const CANCEL_INTERVAL: Duration = Duration::from_millis(25);
+/// ... so often.
+const MAX_CANCELS: u32 = 40;
 
-/// What a turn is followed with.
-pub(crate) struct Front<'a> {
-    pub(crate) agent: &'a Agent,
-    pub(crate) args: &'a RunArgs,
-    pub(crate) line: &'a Line,
-    pub(crate) signals: &'a Signals,
-    questions: Questions,
+/// Who answers the questions of turns that are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// The person at the terminal.
+    Person,
+    /// Yes to all.
+    Yes,
+    /// No to all: nobody is there.
+    No,
+    /// The agent itself, which was started so.
+    Agent,
+}
+
+/// What comes next while somebody follows.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// From the agent.
+    Told(StreamItem),
+    /// From the person; `None` is the end of the input.
+    Typed(Option<String>),
 }
 
 /// How far a cancellation has come.
@@ -41,57 +53,107 @@ enum Cancel {
     Heard,
 }
 
-/// A session on the screen.
-struct Screen {
-    id: SessionId,
-    view: View,
-    events: Receiver<Arc<BusEvent>>,
-    /// The log behind this number is the turn's.
-    from: i64,
+/// Follows the turns of an agent, with a terminal or without one.
+pub(crate) struct Follower<'a> {
+    pub(crate) connection: Connection,
+    pub(crate) questions: Questions,
+    pub(crate) line: &'a Line,
+    pub(crate) signals: &'a Signals,
+    inquiry: Option<Inquiry>,
+    events: Events,
+    asker: Asker,
+    answers: Answers,
 }
 
-impl<'a> Front<'a> {
-    pub(crate) fn new(
-        agent: &'a Agent,
-        args: &'a RunArgs,
+/// A turn on the screen.
+struct Screen<'v> {
+    id: SessionId,
+    view: &'v mut View,
+    /// The log behind this number is the turn's.
+    from: i64,
+    idle: bool,
+}
+
+impl<'a> Follower<'a> {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// A server that cannot be reached or refuses.
+    pub(crate) async fn new(
+        connection: Connection,
+        answers: Answers,
         line: &'a Line,
         signals: &'a Signals,
-    ) -> Self {
-        Self {
-            agent,
-            args,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            events: connection.listen().await?,
+            asker: Asker::new(connection.clone()),
+            connection,
+            questions: Questions::new(),
+            inquiry: None,
             line,
             signals,
-            questions: Questions::new(),
+            answers,
+        })
+    }
+
+    /// Follows this session from now on.
+    pub(crate) fn follow_session(&mut self, id: &SessionId) {
+        if !self.connection.is_local() {
+            self.asker.sessions = Sessions::of(id);
         }
     }
 
-    /// Prints what happens until the turn is over, and gives the exit code.
+    /// The next that the agent tells or that is typed.
+    pub(crate) async fn next(&mut self) -> Next {
+        tokio::select! {
+            biased;
+            item = self.events.next() => Next::Told(item),
+            typed = self.questions.typed() => Next::Typed(typed),
+        }
+    }
+
+    /// Runs a turn in a session, prints what happens until it is over, and gives the exit code.
     ///
     /// # Errors
-    /// Those of the turn that it did not begin, and of the store.
+    /// Those of the request; a server that is gone.
     pub(crate) async fn follow(
         &mut self,
         id: &SessionId,
-        turn: impl Future<Output = Result<TurnOutcome, AgentError>>,
+        view: &mut View,
+        request: &TurnBody,
     ) -> Result<u8, Failure> {
-        let directory = self.agent.place().directory.to_string_lossy().into_owned();
+        self.events.skip_waiting();
+        let stored: StoredEvents = self
+            .connection
+            .get(&format!("/outrigger/session/{id}/event"))
+            .await?;
         let mut screen = Screen {
             id: id.clone(),
-            from: self.agent.store().head()?.seq,
-            events: self.agent.listen(),
-            view: View::new(id.clone(), self.args, directory),
+            view,
+            from: stored.head,
+            idle: false,
         };
+        let (connection, path) = (
+            self.connection.clone(),
+            format!("/outrigger/session/{id}/turn"),
+        );
+        let turn = async move { connection.post(&path, request).await };
         let outcome = self.until_over(&mut screen, turn).await;
         self.line.wait_for(None);
         self.line.clear();
         self.questions.clear(self.line);
-        // Everything that was told before the end is in the channel already.
-        loop {
-            match screen.events.try_recv() {
-                Ok(event) => screen.view.on(&event),
-                Err(TryRecvError::Lagged(_)) => self.catch_up(&mut screen),
-                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+        self.inquiry = None;
+        // A server that refuses a turn tells no more of it.
+        let told = self.connection.is_local() || matches!(outcome, Some(Ok(_)));
+        while told && let Some(item) = self.events.rest(screen.idle).await {
+            match item {
+                StreamItem::Event(event) => {
+                    screen.idle |= is_idle(&event, id);
+                    screen.view.on(&event);
+                }
+                StreamItem::Gap => self.catch_up(&mut screen).await,
+                StreamItem::End => break,
             }
         }
         let Some(outcome) = outcome.transpose()? else {
@@ -108,9 +170,9 @@ impl<'a> Front<'a> {
     /// None: it was cancelled before it could begin.
     async fn until_over(
         &mut self,
-        screen: &mut Screen,
-        turn: impl Future<Output = Result<TurnOutcome, AgentError>>,
-    ) -> Option<Result<TurnOutcome, AgentError>> {
+        screen: &mut Screen<'_>,
+        turn: impl Future<Output = Result<TurnOutcome, Failure>>,
+    ) -> Option<Result<TurnOutcome, Failure>> {
         tokio::pin!(turn);
         let signals = self.signals;
         let _turn = signals.turn();
@@ -121,85 +183,165 @@ impl<'a> Front<'a> {
                 terminated = signals.cancelled(), if matches!(cancel, Cancel::Unasked) => {
                     let how = if terminated { "\n~ cancelling, as SIGTERM asks\n" } else { "\n~ cancelling; Ctrl-C again leaves at once\n" };
                     self.line.say(how);
-                    cancel = self.cancel(&screen.id, 0);
+                    cancel = self.cancel(&screen.id, 0).await;
                 }
-                () = tokio::time::sleep(AGAIN), if matches!(cancel, Cancel::Asked(_)) => {
+                () = tokio::time::sleep(CANCEL_INTERVAL), if matches!(cancel, Cancel::Asked(_)) => {
                     let Cancel::Asked(tries) = cancel else { continue };
-                    if tries > TRIES {
+                    // What is dropped here ends here; a server would begin it all the same.
+                    if tries > MAX_CANCELS && self.connection.is_local() {
                         return None;
                     }
-                    cancel = self.cancel(&screen.id, tries);
+                    cancel = self.cancel(&screen.id, tries).await;
                 }
-                event = screen.events.recv() => self.show(screen, event),
-                typed = self.questions.typed() => self.questions.answer(self.agent, self.line, typed.as_deref()),
+                next = self.next() => match next {
+                    Next::Told(StreamItem::Event(event)) => {
+                        screen.idle |= is_idle(&event, &screen.id);
+                        self.on(screen.view, &event).await;
+                    }
+                    Next::Told(StreamItem::Gap) => self.catch_up(screen).await,
+                    Next::Told(StreamItem::End) => return Some(Err(gone())),
+                    Next::Typed(typed) => self.typed(typed.as_deref()).await,
+                },
                 outcome = &mut turn => return Some(outcome),
             }
         }
     }
 
-    fn cancel(&self, id: &SessionId, tries: u32) -> Cancel {
-        if self.agent.cancel(id) {
-            Cancel::Heard
-        } else {
-            Cancel::Asked(tries + 1)
+    async fn cancel(&self, id: &SessionId, tries: u32) -> Cancel {
+        let path = format!("/outrigger/session/{id}/cancel");
+        match self.connection.post(&path, &json!({})).await {
+            Ok(true) => Cancel::Heard,
+            Ok(false) | Err(_) => Cancel::Asked(tries + 1),
         }
     }
 
-    fn show(&mut self, screen: &mut Screen, event: Result<Arc<BusEvent>, RecvError>) {
-        let event = match event {
-            Ok(event) => event,
-            Err(RecvError::Lagged(_)) => return self.catch_up(screen),
-            Err(RecvError::Closed) => return,
-        };
-        self.line.clear();
-        if self.questions.is_shown() {
-            if screen.view.on_beside_question(&event) {
-                self.questions.again(self.line);
-            }
-        } else {
-            screen.view.on(&event);
-            if let Some(what) = screen.view.waits_for(&event.event) {
-                self.line.wait_for(what);
-            }
-        }
-        // Questions of subagents are the user's too.
+    /// Shows an event, and puts the question that it is.
+    pub(crate) async fn on(&mut self, view: &mut View, event: &BusEvent) {
+        self.show(view, event);
         match &event.event {
-            _ if self.agent.answering() != Answering::Ask => {}
-            Event::PermissionAsked(request) => self.questions.ask(self.agent, self.line, request),
-            Event::PermissionReplied { request_id, .. } => {
-                self.questions.gone(self.agent, self.line, request_id)
+            Event::SessionCreated { session_id, info } => {
+                self.asker
+                    .sessions
+                    .created(session_id, info.parent_id.as_ref());
+            }
+            // Questions of subagents are the user's too.
+            Event::PermissionAsked(request) if self.asker.sessions.hold(&request.session_id) => {
+                self.asked(request).await;
+            }
+            Event::PermissionReplied { request_id, .. } if self.answers == Answers::Person => {
+                self.questions
+                    .gone(&self.asker, self.line, request_id)
+                    .await;
+            }
+            Event::QuestionAsked(request) if self.asker.sessions.hold(&request.session_id) => {
+                self.inquired(request).await;
+            }
+            Event::QuestionReplied { request_id, .. }
+            | Event::QuestionRejected { request_id, .. } => {
+                self.inquiry.take_if(|inquiry| inquiry.is(request_id));
             }
             _ => {}
         }
     }
 
+    fn show(&mut self, view: &mut View, event: &BusEvent) {
+        self.line.clear();
+        if self.asks() {
+            if view.on_beside_question(event) {
+                self.questions.again(self.line);
+            }
+            return;
+        }
+        view.on(event);
+        if let Some(what) = view.waits_for(&event.event) {
+            self.line.wait_for(what);
+        }
+    }
+
+    /// Something waits for a line of the person's.
+    pub(crate) fn asks(&self) -> bool {
+        self.questions.is_shown() || self.inquiry.is_some()
+    }
+
+    async fn asked(&mut self, request: &PermissionRequest) {
+        match self.answers {
+            Answers::Person => self.questions.ask(&self.asker, self.line, request).await,
+            Answers::Yes => self.asker.answer(&request.id, Reply::Once).await,
+            Answers::No => self.asker.answer(&request.id, Reply::Reject).await,
+            Answers::Agent => {}
+        }
+    }
+
+    async fn inquired(&mut self, request: &QuestionRequest) {
+        let inquiry = Inquiry::new(request.clone());
+        if self.answers != Answers::Person {
+            return self.reply(&inquiry.rejection(), &json!({})).await;
+        }
+        self.line.wait_for(None);
+        self.line.say(&inquiry.text());
+        self.questions.want();
+        self.inquiry = Some(inquiry);
+    }
+
+    /// Takes an answer to the question that is shown.
+    pub(crate) async fn typed(&mut self, typed: Option<&str>) {
+        let Some(inquiry) = self.inquiry.as_mut().filter(|_| !self.questions.is_shown()) else {
+            return self.questions.answer(&self.asker, self.line, typed).await;
+        };
+        if let Some((path, body)) = inquiry.take(typed) {
+            self.inquiry = None;
+            self.reply(&path, &body).await;
+        } else {
+            self.line.say(&inquiry.text());
+            self.questions.want();
+        }
+    }
+
+    async fn reply(&self, path: &str, body: &Value) {
+        let replied: Result<bool, Failure> = self.connection.post(path, body).await;
+        if let Err(failure) = replied {
+            tracing::warn!("[client] an answer did not arrive: {failure:?}");
+        }
+    }
+
     /// Events came faster than they could be shown, and some are lost. The store has them (invariant 6).
-    fn catch_up(&mut self, screen: &mut Screen) {
+    async fn catch_up(&mut self, screen: &mut Screen<'_>) {
         self.line.clear();
         if self.questions.is_shown() {
             self.line.say("\n");
         }
-        let query = RecordQuery {
-            scope: Some(Scope::Session(&screen.id)),
-            kind: Some("event"),
-            after: screen.from,
-            limit: None,
-        };
-        match self.agent.store().records(&query) {
-            Ok(records) => {
-                for stored in records {
-                    if let LogRecord::Event(event) = stored.record {
-                        screen.view.on(&event);
-                    }
+        let path = format!(
+            "/outrigger/session/{}/event?after={}",
+            screen.id, screen.from
+        );
+        match self.connection.get::<StoredEvents>(&path).await {
+            Ok(stored) => {
+                for event in &stored.events {
+                    screen.idle |= is_idle(event, &screen.id);
+                    screen.view.on(event);
                 }
             }
-            Err(error) => self
-                .line
-                .say(&format!("! some of what happened is not shown: {error}\n")),
+            Err(failure) => self.line.say(&format!(
+                "! some of what happened is not shown: {}\n",
+                failure.message()
+            )),
         }
         self.questions.again(self.line);
-        if self.agent.answering() == Answering::Ask {
-            self.questions.catch_up(self.agent, self.line);
+        if self.answers == Answers::Person {
+            self.questions.catch_up(&self.asker, self.line).await;
         }
     }
+}
+
+fn is_idle(event: &BusEvent, id: &SessionId) -> bool {
+    matches!(&event.event, Event::SessionIdle { session_id } if session_id == id)
+}
+
+/// The server went away in the middle.
+pub(crate) fn gone() -> Failure {
+    Failure::new(
+        "attach.gone",
+        "the server is gone",
+        Some("what was said is in its store; start it again, and go on with --continue".into()),
+    )
 }

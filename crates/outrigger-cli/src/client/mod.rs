@@ -1,7 +1,10 @@
-//! Turns as a person follows them: what they do is shown, their questions are put, and signals reach them.
+//! The client of an agent, in this process or at a server: its turns are shown, their questions are put, and signals reach them.
 
+pub(crate) mod connection;
+pub(crate) mod events;
 pub(crate) mod follow;
 mod model_question;
-pub(crate) mod permission_question;
+mod permission_question;
 pub(crate) mod remote;
+pub(crate) mod session;
 pub(crate) mod view;

@@ -1,52 +1,113 @@
 //! Permission questions at the terminal: one after the other, however many tools ask at the same time.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::BufRead as _;
 
-use outrigger_agent::Agent;
-use outrigger_protocol::id::PermissionId;
+use outrigger_protocol::id::{PermissionId, SessionId};
 use outrigger_protocol::permission::{HOOK_REASON, PermissionRequest, Reply};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::connection::Connection;
+use crate::failure::Failure;
 use crate::terminal::Paint;
 use crate::terminal::name;
 use crate::terminal::progress::Line;
 
-/// Whoever has the questions and waits for their answers: an agent here, or a server.
-pub(crate) trait Asker {
-    /// Questions that wait for an answer.
-    fn questions(&self) -> Vec<PermissionRequest>;
-    /// Answers a question; false when nobody waits for it any more.
-    fn answer(&self, id: &PermissionId, reply: Reply) -> bool;
-    /// Grants for good what the question is about, and answers it; says what came of it. `None` where that cannot be done from here.
-    fn grant(&self, _: &PermissionId) -> Option<Result<String, String>> {
-        None
-    }
-    /// Whether [`Self::grant`] does something.
-    fn can_grant(&self) -> bool {
-        false
-    }
+/// Whose questions are put.
+#[derive(Debug)]
+pub(super) enum Sessions {
+    /// Those of every session: the agent is the person's own.
+    All,
+    /// Those of a session and its subagents.
+    Of(HashSet<SessionId>),
 }
 
-impl Asker for Agent {
-    fn questions(&self) -> Vec<PermissionRequest> {
-        Agent::questions(self)
+impl Sessions {
+    pub(super) fn of(id: &SessionId) -> Self {
+        Self::Of(HashSet::from([id.clone()]))
     }
 
-    fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
-        Agent::answer(self, id, reply)
-    }
-
-    fn grant(&self, id: &PermissionId) -> Option<Result<String, String>> {
-        match Agent::grant(self, id) {
-            Ok(file) => file.map(|file| Ok(format!("granted in {}", file.display()))),
-            Err(error) => Some(Err(error.to_string())),
+    pub(super) fn hold(&self, id: &SessionId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(sessions) => sessions.contains(id),
         }
     }
 
+    /// There is a new session.
+    pub(super) fn created(&mut self, id: &SessionId, parent: Option<&SessionId>) {
+        if let Self::Of(sessions) = self
+            && parent.is_some_and(|parent| sessions.contains(parent))
+        {
+            sessions.insert(id.clone());
+        }
+    }
+}
+
+/// Where the questions are, and their answers go.
+pub(super) struct Asker {
+    connection: Connection,
+    pub(super) sessions: Sessions,
+}
+
+impl Asker {
+    pub(super) fn new(connection: Connection) -> Self {
+        let sessions = match connection.is_local() {
+            true => Sessions::All,
+            false => Sessions::Of(HashSet::new()),
+        };
+        Self {
+            connection,
+            sessions,
+        }
+    }
+
+    /// Questions that wait for an answer.
+    async fn questions(&self) -> Vec<PermissionRequest> {
+        let open = self.connection.get("/permission").await;
+        let mut open: Vec<PermissionRequest> = open.unwrap_or_else(|failure| {
+            tracing::warn!("[client] the open questions are not known: {failure:?}");
+            Vec::new()
+        });
+        open.retain(|request| self.sessions.hold(&request.session_id));
+        open
+    }
+
+    /// Answers a question. One that nobody waits for any more needs no answer.
+    pub(super) async fn answer(&self, id: &PermissionId, reply: Reply) {
+        let path = format!("/permission/{id}/reply");
+        let answered: Result<bool, Failure> = self
+            .connection
+            .post(&path, &json!({ "reply": reply }))
+            .await;
+        if let Err(failure) = answered
+            && !failure.is_refusal()
+        {
+            tracing::warn!("[client] an answer did not arrive: {failure:?}");
+        }
+    }
+
+    /// Grants for good what the question is about, and answers it; says what came of it. `None` where that cannot be done from
+    /// here.
+    async fn grant(&self, id: &PermissionId) -> Option<Result<String, String>> {
+        #[derive(serde::Deserialize)]
+        struct Granted {
+            file: Option<String>,
+        }
+        if !self.can_grant() {
+            return None;
+        }
+        let path = format!("/outrigger/permission/{id}/grant");
+        match self.connection.post::<Granted>(&path, &json!({})).await {
+            Ok(granted) => granted.file.map(|file| Ok(format!("granted in {file}"))),
+            Err(failure) => Some(Err(failure.message().to_owned())),
+        }
+    }
+
+    /// Whether [`Self::grant`] does something: only the person at the program changes what its plugins may do.
     fn can_grant(&self) -> bool {
-        true
+        self.connection.is_local()
     }
 }
 
@@ -73,6 +134,11 @@ impl Queue {
     fn gone(&mut self, id: &PermissionId) -> bool {
         self.waiting.retain(|other| other.id != *id);
         self.shown.take_if(|shown| shown.id == *id).is_some()
+    }
+
+    /// One may have to be shown now.
+    fn has_next(&self) -> bool {
+        self.shown.is_none() && !self.waiting.is_empty()
     }
 
     /// The next one to show, if none is shown now.
@@ -172,17 +238,17 @@ impl Questions {
     }
 
     /// Puts a question, now or when those before it are answered.
-    pub(crate) fn ask(&mut self, agent: &impl Asker, line: &Line, request: &PermissionRequest) {
+    pub(super) async fn ask(&mut self, asker: &Asker, line: &Line, request: &PermissionRequest) {
         self.queue.asked(request);
-        self.next(agent, line);
+        self.next(asker, line).await;
     }
 
     /// A question was answered, by whomever.
-    pub(crate) fn gone(&mut self, agent: &impl Asker, line: &Line, id: &PermissionId) {
+    pub(super) async fn gone(&mut self, asker: &Asker, line: &Line, id: &PermissionId) {
         if self.queue.gone(id) {
             line.say(&Paint::for_stderr().dim("\n~ this needs no answer any more\n"));
         }
-        self.next(agent, line);
+        self.next(asker, line).await;
     }
 
     /// What has been typed, when it has been typed; `None` is the end of the input.
@@ -191,10 +257,12 @@ impl Questions {
     }
 
     /// Passes on what was typed, to the question that is shown. Without one it was meant for nobody.
-    pub(crate) fn answer(&mut self, agent: &impl Asker, line: &Line, typed: Option<&str>) {
+    pub(super) async fn answer(&mut self, asker: &Asker, line: &Line, typed: Option<&str>) {
         if let Some(shown) = self.queue.shown.take() {
-            let granted = typed.filter(|typed| is_grant(typed));
-            let granted = granted.and_then(|_| agent.grant(&shown.id));
+            let granted = match typed.is_some_and(is_grant) {
+                true => asker.grant(&shown.id).await,
+                false => None,
+            };
             match granted {
                 Some(Ok(done)) => line.say(&format!("{}\n", name(&done))),
                 // What was meant as a yes for good is a no for now: the person reads why.
@@ -203,25 +271,27 @@ impl Questions {
                         line.say(&format!("it cannot be granted: {}\n", name(&why)));
                     }
                     // The end of input is an answer too, and it is no.
-                    let _ = agent.answer(&shown.id, typed.map_or(Reply::Reject, meaning));
+                    asker
+                        .answer(&shown.id, typed.map_or(Reply::Reject, meaning))
+                        .await;
                 }
             }
         }
-        self.next(agent, line);
+        self.next(asker, line).await;
     }
 
-    /// Events were missed: asks the agent what is open.
-    pub(crate) fn catch_up(&mut self, agent: &impl Asker, line: &Line) {
-        let open = agent.questions();
+    /// Events were missed: asks what is open.
+    pub(super) async fn catch_up(&mut self, asker: &Asker, line: &Line) {
+        let open = asker.questions().await;
         for request in &open {
             self.queue.asked(request);
         }
         if let Some(shown) = self.queue.shown.as_ref().map(|shown| shown.id.clone())
             && !open.iter().any(|request| request.id == shown)
         {
-            self.gone(agent, line, &shown);
+            self.gone(asker, line, &shown).await;
         }
-        self.next(agent, line);
+        self.next(asker, line).await;
     }
 
     /// Shows the question again, below what was printed since.
@@ -239,9 +309,9 @@ impl Questions {
         }
     }
 
-    fn next(&mut self, agent: &impl Asker, line: &Line) {
-        loop {
-            let open = agent.questions();
+    async fn next(&mut self, asker: &Asker, line: &Line) {
+        while self.queue.has_next() {
+            let open = asker.questions().await;
             let Some(request) = self
                 .queue
                 .next(|id| open.iter().any(|request| request.id == *id))
@@ -249,17 +319,15 @@ impl Questions {
                 return;
             };
             line.wait_for(None);
-            self.can_grant = agent.can_grant();
+            self.can_grant = asker.can_grant();
+            // What was typed before a question could be read is no answer to it; what is typed as soon as it can be is one.
+            let _ =
+                rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
             line.say(&text(request, Paint::for_stderr(), self.can_grant));
             if !self.reader.is_closed {
-                // What was typed before a question could be read is no answer to it.
-                let _ = rustix::termios::tcflush(
-                    std::io::stdin(),
-                    rustix::termios::QueueSelector::IFlush,
-                );
                 return self.reader.want();
             }
-            let _ = agent.answer(&request.id, Reply::Reject);
+            asker.answer(&request.id, Reply::Reject).await;
             self.queue.shown = None;
             line.say("no, since standard input is closed\n");
         }

@@ -2,12 +2,17 @@
 
 use std::io::IsTerminal as _;
 
-use outrigger_protocol::id::SessionId;
-use outrigger_protocol::session::Session;
+use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
+use outrigger_protocol::session::{PartInput, PromptInput, Session};
+use outrigger_protocol::turn::{CommandCall, TurnBody};
 use serde_json::{Value, json};
 
 use crate::args::{AttachArgs, Global, RunArgs};
-use crate::client::remote::{Answers, Attached, Heard, Remote, Told, gone, listen};
+use crate::client::connection::Connection;
+use crate::client::events::StreamItem;
+use crate::client::follow::{Answers, Follower, Next, gone};
+use crate::client::remote::Remote;
+use crate::client::session::{self, Wanted};
 use crate::client::view::View;
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -84,23 +89,6 @@ pub(crate) async fn attach(
         ));
     }
     let remote = Remote::new(&args.url, &args.server, global.dir.as_deref())?;
-    let events = listen(&remote).await?;
-    let session = match &args.session {
-        Some(id) => Some(
-            remote
-                .session(remote.get(&format!("/session/{id}")).await?)
-                .await?,
-        ),
-        None if args.resume => remote.sessions().await?.into_iter().next(),
-        None => None,
-    };
-    let session = match session {
-        Some(session) if args.fork => {
-            let path = format!("/session/{}/fork", session.id);
-            Some(remote.session(remote.post(&path, json!({})).await?).await?)
-        }
-        session => session,
-    };
     let line = Line::new();
     let _ticking = line.run();
     let answers = if args.auto {
@@ -108,8 +96,16 @@ pub(crate) async fn attach(
     } else {
         Answers::Person
     };
+    let connection = Connection::Remote(remote);
+    let follower = Follower::new(connection, answers, &line, &signals).await?;
+    let wanted = Wanted {
+        id: args.session.as_deref(),
+        latest: args.resume,
+        fork: args.fork,
+    };
+    let session = session::find(&follower.connection, &wanted).await?;
     let mut talk = Talk {
-        attached: Attached::new(remote, events, answers, &line, &signals),
+        follower,
         session: None,
         view: None,
         model: None,
@@ -121,17 +117,17 @@ pub(crate) async fn attach(
         },
     };
     err(&Paint::for_stderr().dim(&format!("~ {}; /help tells what can be typed\n", args.url)));
-    if let Some(session) = session {
+    if let Some((session, _)) = session {
         talk.enter(session);
     }
     talk.until_exit().await
 }
 
 struct Talk<'a> {
-    attached: Attached<'a>,
+    follower: Follower<'a>,
     session: Option<Session>,
     view: Option<View>,
-    model: Option<Value>,
+    model: Option<ModelRef>,
     agent: Option<String>,
     line: &'a Line,
     show: RunArgs,
@@ -139,7 +135,7 @@ struct Talk<'a> {
 
 impl Talk<'_> {
     fn enter(&mut self, session: Session) {
-        self.attached.follow_session(&session.id);
+        self.follower.follow_session(&session.id);
         self.view = Some(self.view_of(&session));
         self.line.say(&Paint::for_stderr().dim(&format!(
             "~ {}  {}\n",
@@ -156,7 +152,7 @@ impl Talk<'_> {
     async fn until_exit(&mut self) -> Result<u8, Failure> {
         let terminal = std::io::stdin().is_terminal();
         loop {
-            self.attached.signals.rest();
+            self.follower.signals.rest();
             if terminal {
                 self.line.say("> ");
             }
@@ -178,17 +174,20 @@ impl Talk<'_> {
     /// The next line for the prompt; what others do in this session is shown meanwhile.
     async fn typed(&mut self) -> Result<Option<String>, Failure> {
         loop {
-            if self.attached.questions.is_closed() {
+            if self.follower.questions.is_closed() {
                 return Ok(None);
             }
-            self.attached.questions.want();
-            match self.attached.hear().await {
-                Heard::Typed(typed) if !self.attached.asks() => return Ok(typed),
-                Heard::Typed(typed) => self.attached.typed(typed.as_deref()),
-                Heard::Told(Told::Gone) => return Err(gone()),
-                Heard::Told(told) => {
-                    if let (Some(session), Some(view)) = (&self.session, &mut self.view) {
-                        self.attached.on(&session.id, view, told);
+            self.follower.questions.want();
+            match self.follower.next().await {
+                Next::Typed(typed) if !self.follower.asks() => return Ok(typed),
+                Next::Typed(typed) => self.follower.typed(typed.as_deref()).await,
+                Next::Told(StreamItem::End) => return Err(gone()),
+                Next::Told(StreamItem::Gap) => {
+                    self.line.say("~ some of what happened is not shown\n");
+                }
+                Next::Told(StreamItem::Event(event)) => {
+                    if let Some(view) = &mut self.view {
+                        self.follower.on(view, &event).await;
                     }
                 }
             }
@@ -203,8 +202,7 @@ impl Talk<'_> {
             Wish::Help => out(HELP),
             Wish::Sessions => self.sessions().await?,
             Wish::Session(id) => {
-                let found = self.attached.remote.get(&format!("/session/{id}")).await?;
-                let session = self.attached.remote.session(found).await?;
+                let session = session::by_id(&self.follower.connection, id).await?;
                 self.enter(session);
             }
             Wish::New => {
@@ -219,63 +217,77 @@ impl Talk<'_> {
                         Some("write it as provider/model".into()),
                     ));
                 };
-                self.model = Some(json!({ "providerID": provider, "modelID": model }));
+                self.model = Some(ModelRef {
+                    provider_id: provider.to_owned(),
+                    model_id: model.to_owned(),
+                    variant: None,
+                });
             }
             Wish::Agent("") => self.agents().await?,
             Wish::Agent(name) => self.agent = Some(name.to_owned()),
             Wish::Abort => {
                 if let Some(session) = &self.session {
                     let path = format!("/session/{}/abort", session.id);
-                    self.attached.remote.post(&path, json!({})).await?;
+                    let _: bool = self.follower.connection.post(&path, &json!({})).await?;
                 }
             }
             Wish::Command(name, words) => {
-                let mut body = json!({ "command": name, "arguments": words, "agent": self.agent });
-                if let Some(model) = &self.model {
-                    let field = |name: &str| model[name].as_str().unwrap_or_default().to_owned();
-                    body["model"] = json!(format!("{}/{}", field("providerID"), field("modelID")));
-                }
-                self.turn("command", body).await?;
+                let call = CommandCall {
+                    name: name.to_owned(),
+                    arguments: words.to_owned(),
+                };
+                let request = TurnBody::Command(call, self.prompt());
+                self.turn(&request).await?;
             }
             Wish::Say(text) => {
-                let mut body = json!({ "parts": [{ "type": "text", "text": text }] });
-                if let Some(model) = &self.model {
-                    body["model"] = model.clone();
-                }
-                if let Some(agent) = &self.agent {
-                    body["agent"] = json!(agent);
-                }
-                self.turn("message", body).await?;
+                let mut prompt = self.prompt();
+                prompt.parts.push(PartInput {
+                    id: None,
+                    kind: PartKind::Text(TextPart {
+                        text: text.to_owned(),
+                        ..TextPart::default()
+                    }),
+                });
+                self.turn(&TurnBody::Prompt(prompt)).await?;
             }
         }
         Ok(true)
     }
 
-    async fn turn(&mut self, route: &str, body: Value) -> Result<(), Failure> {
+    /// A prompt with the agent and the model of the conversation.
+    fn prompt(&self) -> PromptInput {
+        PromptInput {
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            ..PromptInput::default()
+        }
+    }
+
+    async fn turn(&mut self, request: &TurnBody) -> Result<(), Failure> {
         let session = match self.session.take() {
             Some(session) => session,
             None => {
-                let made = self.attached.remote.post("/session", json!({})).await?;
-                self.attached.remote.session(made).await?
+                self.follower
+                    .connection
+                    .post("/session", &json!({}))
+                    .await?
             }
         };
-        let id: SessionId = session.id.clone();
-        self.attached.follow_session(&id);
+        let id = session.id.clone();
+        self.follower.follow_session(&id);
         let mut view = self.view_of(&session);
         self.session = Some(session);
-        let (remote, path) = (
-            self.attached.remote.clone(),
-            format!("/session/{id}/{route}"),
-        );
-        let request = async move { remote.post(&path, body).await };
-        let ended = self.attached.follow(&id, &mut view, request).await;
+        let ended = self.follower.follow(&id, &mut view, request).await;
         self.view = Some(view);
         ended.map(drop)
     }
 
     async fn sessions(&self) -> Result<(), Failure> {
         let own = self.session.as_ref().map(|session| &session.id);
-        for session in self.attached.remote.sessions().await? {
+        let mut list: Vec<Session> = self.follower.connection.get("/session?roots=true").await?;
+        list.retain(|session| session.parent_id.is_none());
+        list.sort_by_key(|session| std::cmp::Reverse(session.time.updated));
+        for session in list {
             let mark = if Some(&session.id) == own { "*" } else { " " };
             out(&format!(
                 "{mark} {}  {}\n",
@@ -287,7 +299,7 @@ impl Talk<'_> {
     }
 
     async fn models(&self) -> Result<(), Failure> {
-        let all = self.attached.remote.get("/config/providers").await?;
+        let all: Value = self.follower.connection.get("/config/providers").await?;
         for provider in all["providers"].as_array().into_iter().flatten() {
             let id = provider["id"].as_str().unwrap_or_default();
             for model in provider["models"]
@@ -302,7 +314,7 @@ impl Talk<'_> {
     }
 
     async fn agents(&self) -> Result<(), Failure> {
-        let all = self.attached.remote.get("/agent").await?;
+        let all: Value = self.follower.connection.get("/agent").await?;
         let shown = |agent: &&Value| agent["mode"] != "subagent" && agent["hidden"] != true;
         for agent in all.as_array().into_iter().flatten().filter(shown) {
             let field = |key: &str| name(agent[key].as_str().unwrap_or_default());

@@ -210,7 +210,7 @@ mod tests {
         a
         b
         ← Updated a.txt  1 ms
-         -1,2 +1,2 
+        @@ -1,2 +1,2 @@
          one
         -two
         +2

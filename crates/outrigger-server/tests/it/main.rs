@@ -12,6 +12,7 @@ mod mock;
 
 mod access_matrix;
 mod asked;
+mod client;
 mod described;
 mod doom;
 mod experimental;

@@ -17,8 +17,10 @@ use outrigger_sandbox::Spawner;
 use self::program::{Program, TestRun};
 use self::project::Ground;
 use crate::args::{DemoArgs, Global, RunArgs};
-use crate::client::follow::Front;
-use crate::commands::run;
+use crate::client::connection::Connection;
+use crate::client::follow::{Answers, Follower};
+use crate::client::session;
+use crate::commands::run::Prompt;
 use crate::exit;
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -163,7 +165,7 @@ impl Demo {
 
     /// The turn itself and what is left of it.
     async fn turn(&self, agent: &Agent, line: &Line, signals: &Signals) -> Result<u8, Failure> {
-        outrigger_server::serve_plugins(agent);
+        let connection = Connection::Local(outrigger_server::serve_plugins(agent));
         let plugins = agent.plugins();
         self.ground
             .put_answers(plugins.iter().any(|plugin| plugin.stage == Stage::Active))?;
@@ -171,13 +173,16 @@ impl Demo {
             quiet: true,
             ..RunArgs::default()
         };
-        let code = run::with_agent(
-            Front::new(agent, &args, line, signals),
-            PROMPT.to_owned(),
-            None,
-        )
-        .await?;
-        let Some(session) = run::last_session(agent)? else {
+        let prompt = Prompt {
+            follower: Follower::new(connection.clone(), Answers::Agent, line, signals).await?,
+            args: &args,
+            message: PROMPT.to_owned(),
+            model: None,
+            files: Vec::new(),
+            directory: Some(agent.place().directory.to_string_lossy().into_owned()),
+        };
+        let code = prompt.run().await?;
+        let Some(session) = session::latest(&connection).await? else {
             return Ok(code);
         };
         agent.store().flush(false).await?;

@@ -82,7 +82,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
 pub(crate) async fn on_server(global: &Global, args: LifeArgs, what: &str) -> Result<u8, Failure> {
     let remote = Remote::new(&args.url, &args.server, global.dir.as_deref())?;
     let path = format!("/outrigger/plugin/{what}");
-    let answer = remote.post(&path, json!({ "id": args.id })).await?;
+    let answer: serde_json::Value = remote.post(&path, &json!({ "id": args.id })).await?;
     out(&format!(
         "{} is {} (generation {})\n",
         args.id,

@@ -1,4 +1,7 @@
-//! Listening on TCP.
+//! Listening on TCP: the port, what this user's programs read of it, and the password that clients send.
+
+pub(crate) mod announced;
+pub(crate) mod password;
 
 use std::io;
 use std::net::SocketAddr;

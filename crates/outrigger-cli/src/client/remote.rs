@@ -1,21 +1,18 @@
 //! A server somewhere else, over its HTTP API (`attach`, `run --attach`).
 
-mod events;
-mod turn;
-
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use http::Method;
 use outrigger_agent::Folders;
-use outrigger_protocol::session::Session;
-use reqwest::{Client, Method, Response};
+use reqwest::{Client, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::args::ServerArgs;
+use crate::client::connection::encoded;
 use crate::failure::Failure;
-
-pub(crate) use events::{Told, listen};
-pub(crate) use turn::{Answers, Attached, Heard, gone};
 
 /// The user where none is named, as in OpenCode.
 pub(crate) const USERNAME: &str = "opencode";
@@ -125,40 +122,61 @@ impl Remote {
     ///
     /// # Errors
     /// A server that cannot be reached or refuses.
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
-        body(self.send(Method::GET, path, None).await?).await
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.read(&self.call(Method::GET, path, None).await?)
     }
 
     /// What a POST answers.
     ///
     /// # Errors
     /// A server that cannot be reached or refuses.
-    pub(crate) async fn post(&self, path: &str, with: Value) -> Result<Value, Failure> {
-        body(self.send(Method::POST, path, Some(with)).await?).await
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        with: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let with = serde_json::to_vec(with).unwrap_or_default();
+        self.read(&self.call(Method::POST, path, Some(with)).await?)
     }
 
-    /// The same as a type of ours.
+    /// The body of an answer; that of an empty one is `null`.
     ///
     /// # Errors
-    /// As [`Self::post`], and an answer of another form.
-    pub(crate) async fn session(&self, made: Value) -> Result<Session, Failure> {
-        serde_json::from_value(made).map_err(|error| self.strange(&error.to_string()))
+    /// A server that cannot be reached or refuses.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        with: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, Failure> {
+        let response = self.send(method, path, with).await?;
+        let body = response.bytes().await.map_err(|error| {
+            let message = format!("the answer broke off: {}", error.without_url());
+            Failure::new("attach.unreachable", message, None)
+        })?;
+        Ok(match body.is_empty() {
+            true => b"null".to_vec(),
+            false => body.to_vec(),
+        })
     }
 
-    /// The sessions of the folder, the last one first.
+    /// An answer as a type of ours.
     ///
     /// # Errors
-    /// As [`Self::get`], and an answer of another form.
-    pub(crate) async fn sessions(&self) -> Result<Vec<Session>, Failure> {
-        let list = self.get("/session?roots=true").await?;
-        let mut list: Vec<Session> =
-            serde_json::from_value(list).map_err(|error| self.strange(&error.to_string()))?;
-        list.retain(|session| session.parent_id.is_none());
-        list.sort_by_key(|session| std::cmp::Reverse(session.time.updated));
-        Ok(list)
+    /// One of another form.
+    pub(crate) fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, Failure> {
+        match serde_json::from_slice(body) {
+            Ok(answer) => Ok(answer),
+            Err(error) if error.is_data() => Err(self.strange(&error.to_string())),
+            Err(error) => Err(Failure::new(
+                "attach.answer",
+                format!("the server does not answer in JSON: {error}"),
+                None,
+            )),
+        }
     }
 
-    fn strange(&self, why: &str) -> Failure {
+    pub(crate) fn strange(&self, why: &str) -> Failure {
         let message = format!(
             "{} does not answer as a server of this API: {why}",
             self.base
@@ -166,11 +184,15 @@ impl Remote {
         Failure::new("attach.answer", message, None)
     }
 
-    async fn send(
+    /// The answer to a request, once its head is there.
+    ///
+    /// # Errors
+    /// A server that cannot be reached or refuses.
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
-        with: Option<Value>,
+        with: Option<Vec<u8>>,
     ) -> Result<Response, Failure> {
         let mut request = self.client.request(method, format!("{}{path}", self.base));
         if let Some(directory) = &self.directory {
@@ -182,7 +204,7 @@ impl Remote {
         if let Some(with) = with {
             request = request
                 .header("content-type", "application/json")
-                .body(with.to_string());
+                .body(with);
         }
         let response = request.send().await.map_err(|error| {
             let why = if error.is_connect() {
@@ -205,30 +227,21 @@ impl Remote {
             let hint = "set OPENCODE_SERVER_PASSWORD, or give --password (the kept one goes only to a server that you have started on this machine)";
             return Err(Failure::new("attach.password", message, Some(hint.into())));
         }
-        let text = response.text().await.unwrap_or_default();
-        let told: Value = serde_json::from_str(&text).unwrap_or_default();
-        let message = told["data"]["message"].as_str().map_or_else(
-            || format!("{} answers {status} to {path}", self.base),
-            str::to_owned,
-        );
-        let code = told["data"]["code"].as_str().unwrap_or("attach.refused");
-        Err(Failure::new(code, message, None))
+        Err(refused(response, &self.base, path).await)
     }
 }
 
-async fn body(response: Response) -> Result<Value, Failure> {
-    let lost = |error: reqwest::Error| {
-        let message = format!("the answer broke off: {}", error.without_url());
-        Failure::new("attach.unreachable", message, None)
-    };
-    let text = response.text().await.map_err(lost)?;
-    if text.is_empty() {
-        return Ok(Value::Null);
-    }
-    serde_json::from_str(&text).map_err(|error| {
-        let message = format!("the server does not answer in JSON: {error}");
-        Failure::new("attach.answer", message, None)
-    })
+/// What a server says that refuses.
+async fn refused(response: Response, base: &str, path: &str) -> Failure {
+    let status = response.status();
+    let text = response.text().await.unwrap_or_default();
+    let error: Value = serde_json::from_str(&text).unwrap_or_default();
+    let message = error["data"]["message"].as_str().map_or_else(
+        || format!("{base} answers {status} to {path}"),
+        str::to_owned,
+    );
+    let code = error["data"]["code"].as_str().unwrap_or("attach.refused");
+    Failure::new(code, message, None)
 }
 
 /// The port of a server on this machine; none for any other address.
@@ -241,19 +254,6 @@ fn port_here(base: &str) -> Option<u16> {
             .parse::<std::net::IpAddr>()
             .is_ok_and(|address| address.is_loopback());
     here.then(|| url.port_or_known_default())?
-}
-
-/// Percent-encoding of everything but letters, digits and what stays as it is in a path.
-pub(crate) fn encoded(text: &str) -> String {
-    use std::fmt::Write as _;
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
 }
 
 #[cfg(test)]
@@ -275,6 +275,5 @@ mod tests {
         ] {
             assert_eq!(port_here(url), here, "{url}");
         }
-        assert_eq!(encoded("/a b/ü"), "%2Fa%20b%2F%C3%BC");
     }
 }

@@ -1,0 +1,119 @@
+//! Where an agent is asked: in this process or at a server, by the same routes.
+
+use http::Method;
+use outrigger_server::{LocalClient, Refusal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::events::{self, Events};
+use super::remote::Remote;
+use crate::failure::Failure;
+
+/// An agent's routes. Cheap to clone.
+#[derive(Clone)]
+pub(crate) enum Connection {
+    /// The agent is in this process.
+    Local(LocalClient),
+    /// A server has it.
+    Remote(Remote),
+}
+
+impl Connection {
+    /// The agent is in this process: it ends with us.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Self::Local(_))
+    }
+
+    /// What a GET answers.
+    ///
+    /// # Errors
+    /// What the route refuses; a server that cannot be reached.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.call(Method::GET, path, None).await
+    }
+
+    /// What a POST answers.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        with: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let with = serde_json::to_vec(with).map_err(|error| unreadable(&error))?;
+        self.call(Method::POST, path, Some(with)).await
+    }
+
+    /// Deletes something.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), Failure> {
+        let deleted: Result<bool, Failure> = self.call(Method::DELETE, path, None).await;
+        deleted.map(drop)
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        with: Option<Vec<u8>>,
+    ) -> Result<T, Failure> {
+        match self {
+            Self::Local(client) => {
+                let body = client.call(method, path, with).await.map_err(refused)?;
+                let body: &[u8] = if body.is_empty() { b"null" } else { &body };
+                serde_json::from_slice(body).map_err(|error| unreadable(&error))
+            }
+            Self::Remote(remote) => remote.read(&remote.call(method, path, with).await?),
+        }
+    }
+
+    /// Listens from now on: what happens after this comes back is heard.
+    ///
+    /// # Errors
+    /// A server that cannot be reached or refuses.
+    pub(crate) async fn listen(&self) -> Result<Events, Failure> {
+        match self {
+            Self::Local(client) => Ok(Events::Local(client.listen())),
+            Self::Remote(remote) => Ok(Events::Remote(events::listen(remote).await?)),
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    let code = refusal.code.unwrap_or("agent.refused");
+    Failure::of_agent(code, refusal.message, refusal.hint)
+}
+
+fn unreadable(error: &serde_json::Error) -> Failure {
+    Failure::new(
+        "agent.answer",
+        format!("what was asked or answered has another form: {error}"),
+        None,
+    )
+}
+
+/// Percent-encoding of everything but letters, digits and what stays as it is in a path.
+pub(crate) fn encoded(text: &str) -> String {
+    use std::fmt::Write as _;
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_segment() {
+        assert_eq!(encoded("/a b/ü"), "%2Fa%20b%2F%C3%BC");
+    }
+}
