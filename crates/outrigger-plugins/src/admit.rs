@@ -7,19 +7,17 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt as _};
 use outrigger_config::PluginSpec;
 use outrigger_kernel::admission::Reason;
+use outrigger_plugin_package::{Cache, PackageError, ResolvedPlugin, Source, resolve};
+use outrigger_plugin_status::Stage;
 use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
 
 use crate::error::PluginError;
 use crate::hosted::{self, Host};
-use crate::install::Cache;
 use crate::manifest::{self, ManifestShown};
-use crate::plugins::{LoadOptions, resolve};
+use crate::plugins::LoadOptions;
 use crate::registry::Registry;
-use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
-use crate::spec::Source;
 use crate::trust::{Candidate, Gate, Verified, signature};
-use outrigger_plugin_status::Stage;
 
 /// How many plugins are installed at once.
 const INSTALLING: usize = 4;
@@ -39,7 +37,7 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
             .await;
             match resolved {
                 Ok(resolved) => (index, looked(options, gate, plugin, resolved).await),
-                Err(error) => (index, Err(error)),
+                Err(error) => (index, Err(error.into())),
             }
         })
         .collect();
@@ -270,7 +268,7 @@ async fn looked(
 fn fit(options: &LoadOptions, resolved: &ResolvedPlugin) -> Result<(), PluginError> {
     let (spec, id) = (resolved.spec.clone(), resolved.id.clone());
     if RESERVED_IDS.contains(&resolved.id.as_str()) {
-        return Err(PluginError::Reserved { spec, id });
+        return Err(PackageError::Reserved { spec, id }.into());
     }
     let Some(manifest) = &resolved.manifest else {
         return Ok(());

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_config::settings::{Install, Js, JsRuntime as Wanted};
 use outrigger_js::{JsRuntime, Lookup, RuntimeKind};
+use outrigger_plugin_package::{BUN_SPEC, setup_bun};
+use outrigger_plugin_status::{Cause, Fetched, Progress, Stage};
 use outrigger_sandbox::{Spawner, which};
 
-use crate::bun::{BUN_SPEC, setup_bun};
 use crate::error::PluginError;
 use crate::registry::{ProgressFn, Registry};
 use crate::settings::PluginSettings;
-use outrigger_plugin_status::{Cause, Fetched, Progress, Stage};
 
 /// Asks whether a program may be fetched from npm; what it is goes in, as `bun@1.4.5`.
 pub type ConsentFn = Arc<dyn Fn(&str) -> BoxFuture<'static, bool> + Send + Sync>;
@@ -75,9 +75,11 @@ impl Fetch {
             }
             Err(error) => {
                 // Each plugin that needed it is reported as failed with this reason, so here it is no failure of its own.
-                self.tell(Stage::Skipped, Some(error.cause(Stage::Installing)));
-                self.failed = Some(error.to_string());
-                Err(error.to_string())
+                let reason = error.to_string();
+                let cause = PluginError::from(error).cause(Stage::Installing);
+                self.tell(Stage::Skipped, Some(cause));
+                self.failed = Some(reason.clone());
+                Err(reason)
             }
         }
     }

@@ -7,9 +7,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::manifest::MANIFEST_FILE;
 
-use crate::resolve::ResolvedPlugin;
 use crate::trust::tree::{SOURCES, Tree, What};
 
 /// Names of folders that configuration has for plugins and tools.

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use outrigger_plugin_package::PackageError;
 use outrigger_plugin_status::{Cause, Stage};
 
 mod code;
@@ -12,20 +13,9 @@ pub(crate) use code::PROCESS;
 /// Why a plugin is not there, or why one of its calls failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// The program does what this plugin did.
-    #[error("{spec} is no longer loaded: what it did is part of the program")]
-    Deprecated {
-        /// As declared.
-        spec: String,
-    },
-    /// An npm package whose `exports` name no server entry. The reference skips it too.
-    #[error(
-        "{spec} has `exports` but no server entry (`exports[\"./server\"]` or `main`), so it is not a server plugin"
-    )]
-    NoServerEntry {
-        /// As declared.
-        spec: String,
-    },
+    /// It cannot be found, installed or read.
+    #[error(transparent)]
+    Package(#[from] PackageError),
     /// `--pure` or `OPENCODE_PURE`: nothing from outside is loaded.
     #[error("{spec} is not loaded: `--pure` (or OPENCODE_PURE) leaves out everything from outside")]
     Pure {
@@ -172,24 +162,6 @@ pub enum PluginError {
         /// The plugin that hosts it.
         host: String,
     },
-    /// Its `outrigger.plugin.toml` cannot be used.
-    #[error("plugin {spec} is not started: its manifest cannot be used: {message}")]
-    OwnManifest {
-        /// As declared.
-        spec: String,
-        /// What is wrong, with file, line and column.
-        message: String,
-        /// What to do.
-        hint: Option<String>,
-    },
-    /// It calls itself what a required bundled plugin is called (D4, `ReservedBundledPluginId`).
-    #[error("plugin {spec} is not started: {id} is the id of a bundled plugin that is required")]
-    Reserved {
-        /// As declared.
-        spec: String,
-        /// The id.
-        id: String,
-    },
     /// What it requires is not there (D3).
     #[error("plugin {id} is not started: {} not there", is_are(missing))]
     Requirements {
@@ -217,112 +189,6 @@ pub enum PluginError {
         what: String,
         /// The policy's file.
         file: PathBuf,
-    },
-    /// The spec cannot be read.
-    #[error("the plugin spec {spec:?} cannot be used: {reason}")]
-    Spec {
-        /// As declared.
-        spec: String,
-        /// Why.
-        reason: String,
-    },
-    /// A path spec that leads nowhere.
-    #[error("plugin {spec}: there is nothing at {}", path.display())]
-    NotFound {
-        /// As declared.
-        spec: String,
-        /// Where it was looked for.
-        path: PathBuf,
-    },
-    /// A folder with nothing to load.
-    #[error(
-        "plugin {spec}: {} has {} and no index file",
-        dir.display(),
-        if *described { "a package.json without an entry (`exports[\"./server\"]` or `main`)" } else { "no package.json" }
-    )]
-    NoEntry {
-        /// As declared.
-        spec: String,
-        /// The folder.
-        dir: PathBuf,
-        /// Whether it has a package.json.
-        described: bool,
-    },
-    /// The entry that the package names is not there.
-    #[error("plugin {spec}: its entry {} does not exist", entry.display())]
-    EntryMissing {
-        /// As declared.
-        spec: String,
-        /// The file.
-        entry: PathBuf,
-    },
-    /// The entry lies outside the package (invariant 11).
-    #[error("plugin {spec}: its entry {entry:?} leads out of the package folder")]
-    EntryOutside {
-        /// As declared.
-        spec: String,
-        /// As the package names it.
-        entry: String,
-    },
-    /// `package.json` cannot be read.
-    #[error("plugin {spec}: {} cannot be read: {message}", path.display())]
-    Manifest {
-        /// As declared.
-        spec: String,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
-    /// `engines.opencode` wants another version.
-    #[error("plugin {spec} wants opencode {wanted}; this host is compatible with {have}")]
-    Incompatible {
-        /// As declared.
-        spec: String,
-        /// Its range.
-        wanted: String,
-        /// Ours.
-        have: String,
-    },
-    /// It has to be installed and there is nothing to install it with.
-    #[error("plugin {spec} has to be installed from npm, and neither bun nor npm was found")]
-    NoInstaller {
-        /// As declared.
-        spec: String,
-    },
-    /// The installer failed.
-    #[error("plugin {spec}: {installer} failed{}", tail(lines))]
-    Install {
-        /// As declared.
-        spec: String,
-        /// `bun` or `npm`.
-        installer: String,
-        /// What it said last.
-        lines: String,
-    },
-    /// The installer ended well and the package is not there.
-    #[error("plugin {spec}: {installer} reported success, but {} is missing", path.display())]
-    NotInstalled {
-        /// As declared.
-        spec: String,
-        /// `bun` or `npm`.
-        installer: String,
-        /// What should be there.
-        path: PathBuf,
-    },
-    /// The plugin cache cannot be used.
-    #[error("the plugin cache at {} cannot be used: {message}", path.display())]
-    Cache {
-        /// Where.
-        path: PathBuf,
-        /// What happened.
-        message: String,
-    },
-    /// There is no Bun and it could not be fetched.
-    #[error("Bun {} could not be installed: {message}", crate::bun::BUN_VERSION)]
-    Bun {
-        /// What happened.
-        message: String,
     },
     /// No JS runtime, or one that is too old.
     #[error("plugins need a JavaScript runtime: {message}")]
@@ -384,16 +250,6 @@ pub enum PluginError {
         /// Why.
         cause: String,
     },
-    /// The installer could not be started.
-    #[error("plugin {spec}: {installer} could not be run: {message}")]
-    Sandbox {
-        /// As declared.
-        spec: String,
-        /// `bun` or `npm`.
-        installer: String,
-        /// Why.
-        message: String,
-    },
     /// A plugin's tool failed.
     #[error("{message}")]
     Tool {
@@ -425,14 +281,6 @@ fn is_are(missing: &[String]) -> String {
     format!("{} {verb}", missing.join(", "))
 }
 
-fn tail(lines: &str) -> String {
-    if lines.is_empty() {
-        String::new()
-    } else {
-        format!(":\n{lines}")
-    }
-}
-
 impl PluginError {
     /// The cause that is shown where this error ended a plugin's way at a stage.
     #[must_use]
@@ -449,10 +297,7 @@ impl PluginError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Deprecated { .. } => "remove it from the `plugin` list",
-            Self::NotFound { .. } => {
-                "check the path; a relative one starts at the folder of the configuration file that names it"
-            }
+            Self::Package(error) => return error.hint(),
             Self::Changed { id, .. }
             | Self::Untrusted {
                 id, review: true, ..
@@ -467,17 +312,6 @@ impl PluginError {
             Self::WorldWritable { .. } => {
                 "take the right away (`chmod o-w`); where a file system gives it to everything, set `trust.world_writable = true` in your own outrigger.toml"
             }
-            Self::Spec { .. } => "write `name`, `name@version`, `./path` or `file:///path`",
-            Self::Incompatible { .. } => {
-                "pin a version of the plugin that supports this host: `name@version`"
-            }
-            Self::NoInstaller { .. } => {
-                "install Bun (`npm install -g bun`) or npm, or set OUTRIGGER_BUN to Bun's path"
-            }
-            Self::Install { .. } => "check the name and version, the network and your .npmrc",
-            Self::Bun { .. } => {
-                "check the network and your .npmrc and run `outrigger plugin setup`, or install Bun and set OUTRIGGER_BUN to its path"
-            }
             Self::Required { .. } => {
                 "install it among your own plugins, or ask whoever administers this machine"
             }
@@ -488,13 +322,13 @@ impl PluginError {
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
             Self::NotAdmitted { remedy, .. } => return Some(remedy.clone()),
-            Self::NoRuntime { hint, .. } | Self::OwnManifest { hint, .. } => return hint.clone(),
+            Self::NoRuntime { hint, .. } => return hint.clone(),
             Self::Auth {
                 plugin, message, ..
             }
             | Self::Load {
                 plugin, message, ..
-            } => return crate::granted::port_hint(plugin, message),
+            } => return port_hint(plugin, message),
             _ => return None,
         };
         Some(text.to_owned())
@@ -517,26 +351,26 @@ impl PluginError {
                 stage: stage.clone(),
                 message: format!("{message}; {reason}"),
             },
-            other => Self::Bun {
+            other => Self::Package(PackageError::Bun {
                 message: format!("{reason} ({other})"),
-            },
+            }),
         }
     }
 
-    /// It is left out on purpose, as the reference leaves it out; this is not a failure.
+    /// It is left out on purpose, as OpenCode leaves it out; this is not a failure.
     #[must_use]
     pub fn is_skip(&self) -> bool {
-        matches!(
-            self,
-            Self::Deprecated { .. }
-                | Self::NoServerEntry { .. }
-                | Self::Disabled { .. }
-                | Self::HostGone { .. }
-                | Self::HooksNotAllowed { .. }
-                | Self::Forbidden { .. }
-                | Self::NotAdmitted { .. }
-                | Self::Requirements { .. }
-        ) || self.is_expected()
+        matches!(self, Self::Package(error) if error.is_skip())
+            || matches!(
+                self,
+                Self::Disabled { .. }
+                    | Self::HostGone { .. }
+                    | Self::HooksNotAllowed { .. }
+                    | Self::Forbidden { .. }
+                    | Self::NotAdmitted { .. }
+                    | Self::Requirements { .. }
+            )
+            || self.is_expected()
     }
 
     /// It is left out, and whoever put it there may not know: not by a word of his own, and not in silence. What a project leaves
@@ -563,5 +397,43 @@ impl PluginError {
                 | Self::Overridden { .. }
                 | Self::Replaced { .. }
         )
+    }
+}
+
+/// What to do where the box kept a plugin from listening, as Bun and Node say it: `permission denied 127.0.0.1:1455`,
+/// `listen EACCES: permission denied 127.0.0.1:1455`.
+fn port_hint(plugin: &str, message: &str) -> Option<String> {
+    let (_, place) = message.split_once("permission denied ")?;
+    let (_, port) = place.split_whitespace().next()?.rsplit_once(':')?;
+    let port: u16 = port.parse().ok()?;
+    Some(format!(
+        "the box lets a plugin listen on the ports that you grant it: in your own outrigger.toml, [plugins.\"{plugin}\"] \
+        (or the path of its file) ports = [{port}]"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_was_refused_is_named() {
+        for (message, port) in [
+            ("permission denied 127.0.0.1:1455", Some("ports = [1455]")),
+            (
+                "listen EACCES: permission denied 0.0.0.0:80 (x)",
+                Some("ports = [80]"),
+            ),
+            ("permission denied /etc/shadow", None),
+            ("permission denied", None),
+            ("no way", None),
+        ] {
+            let hint = port_hint("acme", message);
+            assert_eq!(hint.is_some(), port.is_some(), "{message}: {hint:?}");
+            assert!(
+                port.is_none_or(|port| hint.unwrap().contains(port)),
+                "{message}"
+            );
+        }
     }
 }

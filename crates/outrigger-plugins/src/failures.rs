@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::HookAudit;
@@ -11,8 +12,6 @@ use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::HookFailed;
 use outrigger_protocol::tally::Tally;
-
-use outrigger_files::sync::lock;
 
 /// How many failures of one process are written down within [`MINUTE`]: an `event` hook may fail at every event.
 pub(crate) const MOST: u32 = 30;

@@ -6,10 +6,10 @@
 //! the same id.
 
 use outrigger_config::package_name;
+use outrigger_plugin_package::Source;
 use outrigger_kernel::hooks::{HookPoint, Rights};
 
 use crate::settings::{PluginRules, PluginSettings};
-use crate::spec::Source;
 
 impl PluginSettings {
     /// The rules for a plugin, with grants only where its source is the one that they name. The second value says what
@@ -182,18 +182,6 @@ fn file_of(source: Option<&Source>) -> Option<&str> {
     }
 }
 
-/// What to do where the box kept a plugin from listening, as Bun and Node say it: `permission denied 127.0.0.1:1455`,
-/// `listen EACCES: permission denied 127.0.0.1:1455`.
-pub(crate) fn port_hint(plugin: &str, message: &str) -> Option<String> {
-    let (_, place) = message.split_once("permission denied ")?;
-    let (_, port) = place.split_whitespace().next()?.rsplit_once(':')?;
-    let port: u16 = port.parse().ok()?;
-    Some(format!(
-        "the box lets a plugin listen on the ports that you grant it: in your own outrigger.toml, [plugins.\"{plugin}\"] \
-        (or the path of its file) ports = [{port}]"
-    ))
-}
-
 /// A version, a range or a tag. Everything else (`npm:other`, `file:`, an address, `user/repository`) brings other code
 /// under the package's name.
 fn of_registry(request: &str) -> bool {
@@ -203,27 +191,6 @@ fn of_registry(request: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_port_that_was_refused_is_named() {
-        for (message, port) in [
-            ("permission denied 127.0.0.1:1455", Some("ports = [1455]")),
-            (
-                "listen EACCES: permission denied 0.0.0.0:80 (x)",
-                Some("ports = [80]"),
-            ),
-            ("permission denied /etc/shadow", None),
-            ("permission denied", None),
-            ("no way", None),
-        ] {
-            let hint = port_hint("acme", message);
-            assert_eq!(hint.is_some(), port.is_some(), "{message}: {hint:?}");
-            assert!(
-                port.is_none_or(|port| hint.unwrap().contains(port)),
-                "{message}"
-            );
-        }
-    }
 
     #[test]
     fn a_file_goes_by_its_path_however_that_is_written() {

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use outrigger_js::{JsError, JsProcess};
+use outrigger_plugin_status::Notice;
 use outrigger_protocol::rpc::Enter;
 use tokio::sync::watch;
 
 use crate::blame::{Late, ended_by_itself, late, tell_undisposed};
 use crate::launch::{Held, Launch};
 use crate::waiting::Waiting;
-use outrigger_plugin_status::Notice;
 
 mod events;
 mod renew;

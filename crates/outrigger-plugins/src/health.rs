@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
+
 use crate::group::{Counts, Fault, Group, Live};
 use crate::processes::Processes;
-use outrigger_files::sync::lock;
 
 /// So many checks in a row a process may not answer.
 const MOST: u32 = 2;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use outrigger_config::PluginSpec;
 use outrigger_kernel::subset;
+use outrigger_plugin_package::{ResolvedPlugin, hosted_entry};
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
 use crate::admit::Fresh;
@@ -12,7 +13,6 @@ use crate::error::PluginError;
 use crate::manifest::{self, ManifestShown};
 use crate::plugins::LoadOptions;
 use crate::registry::{Plugin, Registry};
-use crate::resolve::{ResolvedPlugin, hosted_entry};
 use crate::settings::PluginRules;
 use crate::trust::Verified;
 

@@ -10,9 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::rpc::Sources;
-
-use crate::resolve::ResolvedPlugin;
 use crate::trust::Content;
 use crate::trust::tree::{SOURCES, has_extension};
 

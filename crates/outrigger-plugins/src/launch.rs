@@ -11,6 +11,9 @@ use outrigger_config::settings::Environment;
 use outrigger_js::{
     ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
 };
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_package::host_modules::Modules;
+use outrigger_plugin_status::{NoticeFn, Stage};
 use outrigger_network_proxy::ProxyTicket;
 use outrigger_protocol::rpc::{
     Facade, Initialize, Initialized, LoadedPlugin, PluginEntry, Sources,
@@ -22,23 +25,20 @@ use outrigger_sandbox::{Level, Limits, Policy, Spawner, env};
 use serde_json::Value;
 
 use crate::access::Access;
+use crate::custom_points::PointGateway;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
 use crate::kept_code;
 use crate::network::Network;
-use crate::own::Desk;
 use crate::plugins::Inner;
 use crate::processes::Processes;
 use crate::registry::Registry;
 use crate::relay::Relay;
-use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginSettings;
-use crate::setup::Modules;
 use crate::tmux;
 use crate::trust::{self, Content};
 use crate::uncovered;
-use outrigger_plugin_status::{NoticeFn, Stage};
 
 mod culprit;
 mod plugin_box;
@@ -446,7 +446,7 @@ impl Launch {
     }
 
     /// Where the one plugin of this process reaches what it declared.
-    fn desk(&self, members: &[usize]) -> Option<Desk> {
+    fn desk(&self, members: &[usize]) -> Option<PointGateway> {
         let [one] = members else {
             return None;
         };
@@ -455,7 +455,7 @@ impl Launch {
         })?;
         declares.then(|| {
             let notice = Arc::clone(&self.notice);
-            Desk::new(Weak::clone(&self.plugins), *one, id, notice)
+            PointGateway::new(Weak::clone(&self.plugins), *one, id, notice)
         })
     }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_plugin_package::Source;
+use outrigger_plugin_status::{LifeState, Notice, Stage};
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
 use crate::admit::{Fresh, again};
@@ -10,8 +12,6 @@ use crate::error::{PROCESS, PluginError};
 use crate::group::Group;
 use crate::hosted::{self, Host};
 use crate::plugins::{LoadOptions, Plugins, late_launch};
-use crate::spec::Source;
-use outrigger_plugin_status::{LifeState, Notice, Stage};
 
 /// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.
 const DISPOSE: Duration = Duration::from_secs(5);

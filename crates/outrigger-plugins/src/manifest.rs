@@ -1,30 +1,24 @@
-//! A plugin's manifest: reading it, and what a plugin gets of what it asks for (issue 5, item 1); [`Access`] is the result.
+//! What a plugin gets of what its manifest asks for (issue 5, item 1); [`Access`] is the result.
 //!
 //! A plugin with a manifest gets what stands in it, as far as the default for plugins goes, and of what a user grants by
 //! name (variables that are secrets, ports, UNIX sockets) what the user has granted. Without a manifest it gets the default.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_config::policy::Grant;
-use outrigger_config::{ConfigError, Forbid, PolicyFile};
+use outrigger_config::{Forbid, PolicyFile};
+use outrigger_protocol::manifest::{Manifest, PluginKind};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_network_proxy::hosts::Hosts;
-use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, PluginKind, RESERVED_IDS};
 use outrigger_sandbox::which;
 use serde::Serialize;
 
 use crate::access::{Access, matches, real};
 use crate::critical;
-use crate::error::PluginError;
 use crate::grants::is_secret;
-use crate::own::Own;
 use crate::settings::PluginRules;
-
-/// A manifest is no longer than this, in bytes.
-const MOST: u64 = 256 * 1024;
 
 /// What a plugin says of itself, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -42,73 +36,6 @@ pub struct ManifestShown {
     /// What the policy of the machine keeps from it, whatever it was granted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
-}
-
-/// The manifest in a plugin's folder, if there is one.
-///
-/// # Errors
-/// `plugin.manifest`, with line and column.
-pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginError> {
-    let path = dir.join(MANIFEST_FILE);
-    let wrong = |message: String, hint: Option<String>| PluginError::OwnManifest {
-        spec: spec.to_owned(),
-        message,
-        hint,
-    };
-    let text = match outrigger_files::read_to_string(&path, MOST) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(wrong(format!("{}: {error}", path.display()), None)),
-    };
-    let file = path.display().to_string();
-    let manifest: Manifest = outrigger_config::read_toml(&text, &file)
-        .map_err(|error: ConfigError| wrong(error.to_string(), error.hint()))?;
-    if let Some(problem) = manifest.problems().into_iter().next() {
-        let (line, column) = outrigger_config::place_in_toml(&text, problem.key);
-        if RESERVED_IDS.contains(&manifest.id.as_str()) {
-            return Err(PluginError::Reserved {
-                spec: spec.to_owned(),
-                id: manifest.id,
-            });
-        }
-        return Err(wrong(
-            format!(
-                "{file}:{line}:{column}: `{}`: {}",
-                problem.key, problem.message
-            ),
-            None,
-        ));
-    }
-    if let Err(error) = Hosts::parse(&manifest.permissions.network.hosts) {
-        let key = "permissions.network.hosts";
-        let (line, column) = outrigger_config::place_in_toml(&text, key);
-        return Err(wrong(
-            format!("{file}:{line}:{column}: `{key}`: {error}"),
-            None,
-        ));
-    }
-    if let Err((key, message)) = Own::of(&manifest) {
-        let (line, column) = outrigger_config::place_in_toml(&text, key);
-        let message = format!("{file}:{line}:{column}: `{key}`: {message}");
-        return Err(wrong(message, None));
-    }
-    Ok(Some(manifest))
-}
-
-/// What a manifest calls its plugin, whatever else is wrong with it.
-pub(crate) fn named(dir: &Path) -> Option<String> {
-    let path = dir.join(MANIFEST_FILE);
-    let text = outrigger_files::read_to_string(&path, MOST).ok()?;
-    // Line by line: what breaks it may be anywhere, and a section ends what is said of the plugin itself.
-    let lines = text.lines().map(str::trim);
-    let mut lines = lines.take_while(|line| !line.starts_with('['));
-    let id = lines.find_map(|line| line.strip_prefix("id")?.trim_start().strip_prefix('='))?;
-    let id = id.trim_start().strip_prefix(['"', '\''])?;
-    let id: String = id
-        .chars()
-        .take_while(|it| it.is_ascii_alphanumeric() || "-_.@/".contains(*it))
-        .collect();
-    (!id.is_empty()).then_some(id)
 }
 
 /// Why a plugin cannot run here: what it requires and is not there (D3).

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outrigger_config::package_name;
+use outrigger_plugin_status::{Notice, NoticeFn};
 use outrigger_network_proxy::hosts::{Hosts, Reach};
 use outrigger_network_proxy::{Client, Connection, Proxy, ProxyTicket, Upstream};
 use tokio::sync::OnceCell;
@@ -15,7 +16,6 @@ use tokio::sync::OnceCell;
 use crate::access::Access;
 use crate::registry::Registry;
 use crate::settings::{PluginRules, PluginSettings};
-use outrigger_plugin_status::{Notice, NoticeFn};
 
 /// The proxy of a project's plugins, which is started with the first process that needs it.
 pub(crate) struct Network {

@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use outrigger_js::{HookCall, JsError};
-use outrigger_kernel::breaker::Gate;
+use outrigger_kernel::breaker::{Ended, Gate};
 use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Block, Carried, HookFailure, HookOutcome, HookRecord};
@@ -28,7 +28,6 @@ use crate::plugins::Inner;
 use crate::reconfigure::{self, Configured};
 use crate::registry::Bound;
 use crate::trail::{Trail, log};
-use outrigger_kernel::breaker::Ended;
 
 /// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
 const RESTART: Duration = Duration::from_secs(2);

@@ -9,9 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outrigger_config::{PluginSource, PluginSpec, SkipReason, SkippedPlugin};
+use outrigger_claude_hooks::{CommandBreakers, CommandHooks, Commands};
+use outrigger_config::{PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup};
 use outrigger_kernel::breaker::Rules;
+use outrigger_plugin_package::name_of;
+use outrigger_plugin_status::{NoticeFn, Stage};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
@@ -21,30 +24,25 @@ use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
+use skipped::{guards, required, why_skipped};
 
 use crate::admit::rules_of;
 use crate::breakers::Breakers;
 use crate::choose::ConsentFn;
 use crate::command_hooks;
+use crate::custom_points::Links;
 use crate::error::PluginError;
 use crate::granted::Grant;
 use crate::group::{Group, Live};
-use crate::install::Cache;
 use crate::launch::{CoversFn, Launch};
-use crate::own::Links;
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
 use crate::registry::{Plugin, ProgressFn, Registry};
-use crate::resolve::{ResolvedPlugin, resolve_package, resolve_path};
 use crate::settings::PluginSettings;
-use crate::spec::Source;
 use crate::status::PluginStatus;
 use crate::tools::{PluginToolEntry, ToolRunner};
 use crate::trust::TrustFn;
-use outrigger_claude_hooks::{CommandBreakers, CommandHooks, Commands};
-use outrigger_plugin_status::{NoticeFn, Stage};
-use skipped::{guards, required, why_skipped};
 pub(crate) use start::late_launch;
 use start::{Started, start, under_bun};
 
@@ -465,52 +463,4 @@ fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Opt
             Arc::clone(&options.notice),
         ),
     ))
-}
-
-/// What a plugin of the configuration goes by until its module has been read.
-#[must_use]
-pub fn name_of(plugin: &PluginSpec) -> String {
-    let source = Source::parse(&plugin.spec, &plugin.declared_in);
-    source.map_or_else(
-        |_| plugin.spec.clone(),
-        |source| label(plugin.source, &source),
-    )
-}
-
-/// What a plugin goes by before its module has been read.
-fn label(kind: PluginSource, source: &Source) -> String {
-    match (kind, source) {
-        (PluginSource::Tool, Source::Path(path)) => format!("tool:{}", stem(path)),
-        _ => source.label(),
-    }
-}
-
-fn stem(path: &std::path::Path) -> String {
-    let stem = path.file_stem().unwrap_or_default();
-    stem.to_string_lossy().into_owned()
-}
-
-/// One plugin of the configuration, installed if it has to be.
-///
-/// # Errors
-/// Those of [`Source::parse`], [`Cache::get`], [`resolve_path`] and [`resolve_package`].
-pub async fn resolve(
-    plugin: &PluginSpec,
-    cache: &Cache,
-    installing: impl FnMut(Option<u64>) + Send,
-) -> Result<ResolvedPlugin, PluginError> {
-    let source = Source::parse(&plugin.spec, &plugin.declared_in)?;
-    let id = label(plugin.source, &source);
-    let mut resolved = match &source {
-        Source::Path(path) => resolve_path(&plugin.spec, &id, path)?,
-        Source::Npm { name, request } => {
-            let package = cache.get(&plugin.spec, name, request, installing).await?;
-            resolve_package(&plugin.spec, &id, &package.dir, false)?
-        }
-    };
-    resolved.options.clone_from(&plugin.options);
-    if let (PluginSource::Tool, Source::Path(path)) = (plugin.source, &source) {
-        resolved.tools = Some(stem(path));
-    }
-    Ok(resolved)
 }

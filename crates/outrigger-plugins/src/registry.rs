@@ -17,6 +17,9 @@ use std::sync::{
 
 use outrigger_config::settings::Isolation;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_plugin_package::custom_points::Own;
+use outrigger_plugin_package::{ResolvedPlugin, Source};
+use outrigger_plugin_status::{Cause, Fetched, LifeState, NoticeFn, Progress, Stage};
 use outrigger_kernel::hooks::{HookPoint, Rights};
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
@@ -24,15 +27,11 @@ use crate::critical;
 use crate::error::PluginError;
 use crate::granted::{Grant, grant_key};
 use crate::manifest::ManifestShown;
-use crate::own::Own;
 use crate::processes::Processes;
 use crate::reconfigure::Configured;
-use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
-use crate::spec::Source;
 use crate::status::PluginStatus;
 use crate::trust::Verified;
-use outrigger_plugin_status::{Cause, Fetched, LifeState, NoticeFn, Progress, Stage};
 
 /// Told of every step of every plugin. Called on the task that makes the step; it must not block.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;

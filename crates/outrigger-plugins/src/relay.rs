@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
+use outrigger_plugin_status::{Notice, NoticeFn};
 use outrigger_protocol::Millis;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::login::AuthGet;
@@ -16,9 +17,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::access::Access;
+use crate::custom_points::PointGateway;
 use crate::failures::{Failures, MOST};
-use crate::own::Desk;
-use outrigger_plugin_status::{Notice, NoticeFn};
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
 const CALL_BITS: u32 = 40;
@@ -37,7 +37,7 @@ pub(crate) struct Relay {
     /// What the one plugin of the process may reach, where it has a manifest.
     access: Option<Access>,
     /// Where it reaches what it declared.
-    desk: Option<Desk>,
+    desk: Option<PointGateway>,
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
@@ -52,7 +52,7 @@ impl Relay {
         inner: Arc<dyn HostHandler>,
         serial: u64,
         (members, access): (Vec<String>, Option<Access>),
-        desk: Option<Desk>,
+        desk: Option<PointGateway>,
         (starting, notice): (impl Fn(&str) + Send + Sync + 'static, NoticeFn),
         now: fn() -> Millis,
     ) -> Arc<Self> {

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::plugins::Plugins;
 use outrigger_plugin_status::Stage;
+
+use crate::plugins::Plugins;
 
 impl Plugins {
     /// What manifests name under `provides.skill_sources`, of plugins that run: folders of their packages. What is none, or lies

@@ -13,9 +13,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::blame::{Late, late};
+use crate::custom_points::Link;
 use crate::error::PluginError;
 use crate::group::{Counts, Fault, Group, Live};
-use crate::own::Link;
 use crate::pipeline::cancelled;
 use crate::plugins::Inner;
 use crate::relay::host_call;

@@ -7,13 +7,13 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::uncovered::{EVERY, Hidden};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::group::{Fault, Group, Live};
 use crate::processes::Processes;
-use outrigger_files::sync::lock;
 
 /// How long a process goes on with what it sees, so that the next one takes over and calls come to their end.
 const GRACE: Duration = Duration::from_millis(500);

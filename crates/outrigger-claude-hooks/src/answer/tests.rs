@@ -1,8 +1,9 @@
 //! What ends and answers of commands mean, by table.
 
-use super::*;
 use outrigger_sandbox::Exit;
 use serde_json::json;
+
+use super::*;
 
 fn output(code: i32, stdout: &str, stderr: &str) -> Output {
     Output {

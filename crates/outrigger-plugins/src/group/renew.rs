@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_plugin_status::Stage;
 use outrigger_protocol::rpc::LoadedPlugin;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -17,7 +18,6 @@ use crate::gauge::{Gauge, ProcessLimits, Verdict};
 use crate::health::{Rhythm, check_old};
 use crate::launch::{Failed, Order};
 use crate::reconfigure::configure_next;
-use outrigger_plugin_status::Stage;
 
 /// How long the plugins of an old generation may take to dispose of what they hold.
 const DISPOSE: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outrigger_config::settings::Isolation;
+use outrigger_plugin_status::{Notice, Stage};
 use tokio::sync::watch;
 
 use super::{Counts, Fault, Group, Live, State};
@@ -12,7 +13,6 @@ use crate::error::PluginError;
 use crate::launch::{Failed, Order};
 use crate::reconfigure::reconfigure;
 use crate::waiting::Waiting;
-use outrigger_plugin_status::{Notice, Stage};
 
 /// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call
 /// must work within 2 s (A7).

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use outrigger_js::default_policy;
+use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_network_proxy::ProxyTicket;
 use outrigger_protected_paths::Process;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
@@ -12,7 +13,6 @@ use super::Launch;
 use crate::access::Access;
 use crate::code_places;
 use crate::registry::Plugin;
-use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 
 impl Launch {

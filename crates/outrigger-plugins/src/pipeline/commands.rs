@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use outrigger_claude_hooks::{Called, Callee, Calls, effect};
 use outrigger_protocol::hook::{HookFailure, HookOutcome};
 
 use super::{Drive, Sent, cancelled};
-use outrigger_claude_hooks::{Called, Callee, Calls, effect};
 
 impl Drive<'_> {
     pub(super) async fn call_commands(&mut self, handlers: &[usize]) {

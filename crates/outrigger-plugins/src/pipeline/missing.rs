@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_js::JsError;
+use outrigger_kernel::breaker::Ended;
 use outrigger_protocol::hook::HookFailure;
 use outrigger_protocol::rpc::Enter;
 
@@ -11,7 +12,6 @@ use super::{Drive, End};
 use crate::blame::{Late, PING, late};
 use crate::group::{Counts, Fault, Group, Live};
 use crate::payload::named;
-use outrigger_kernel::breaker::Ended;
 
 impl Drive<'_> {
     /// A handler has not answered: says what became of it, and sees to the process.

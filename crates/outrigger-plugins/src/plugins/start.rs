@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outrigger_js::{JsRuntime, RuntimeKind};
+use outrigger_plugin_package::{Cache, Installer, Source};
 use sha2::{Digest as _, Sha256};
 
 use super::{Inner, LoadOptions, modules};
@@ -11,13 +12,10 @@ use crate::choose::{self, Fetch};
 use crate::divide::{divide, groups};
 use crate::error::PluginError;
 use crate::group::Group;
-use crate::install::Cache;
-use crate::installer::Installer;
 use crate::launch::{self, Launch};
 use crate::network::Network;
 use crate::processes::Processes;
 use crate::registry::Registry;
-use crate::spec::Source;
 
 /// Processes that are to be started, and what may still be done for plugins that fail in them.
 pub(super) struct Started {
@@ -151,7 +149,7 @@ pub(super) async fn under_bun(
 fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
     for (index, plugin) in options.plugins.iter().enumerate() {
         match Source::parse(&plugin.spec, &plugin.declared_in) {
-            Err(skip) if skip.is_skip() => registry.fail(index, &skip),
+            Err(skip) if skip.is_skip() => registry.fail(index, &skip.into()),
             _ => {
                 absent_with_rules(options, registry, index);
                 registry.fail(index, error);

@@ -1,9 +1,9 @@
 //! Command hooks among the plugins: there is nothing to install and no process to start.
 
+use outrigger_plugin_status::Stage;
 use outrigger_protocol::rpc::Instance;
 
 use super::Registry;
-use outrigger_plugin_status::Stage;
 
 /// What stands for the process of command handlers in a chain: no process has this key, and neighbours are called together.
 pub(crate) const COMMAND_GROUP: u64 = u64::MAX;

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_package::custom_points::Own;
+use outrigger_plugin_status::Stage;
 use outrigger_kernel::hooks::{HookPoint, OutputCheck};
 use outrigger_protocol::rpc::Instance;
 
 use super::{Inner, Plugin, Registry};
-use crate::own::Own;
-use crate::resolve::ResolvedPlugin;
-use outrigger_plugin_status::Stage;
 
 /// What a plugin declares in its manifest, under the id that it goes by: of two that claim the same one the later has
 /// another, and declares nothing. What is wrong in a manifest was told when it was read.

@@ -19,18 +19,18 @@ use outrigger_config::{
 use outrigger_kernel::admission::{
     self, BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
 };
+use outrigger_plugin_package::{
+    PackageError, ResolvedPlugin, Source as Spec, file_url, manifest_file, name_of, resolve_path,
+};
 use outrigger_protocol::manifest::{Manifest, PluginKind};
 use outrigger_sandbox::which;
 use serde::Serialize;
+use untrusted::untrusted;
 
 use crate::error::PluginError;
 use crate::granted::names_of;
-use crate::plugins::name_of;
-use crate::resolve::{ResolvedPlugin, resolve_path};
 use crate::settings::PluginSettings;
-use crate::spec::{Source as Spec, file_url};
 use crate::trust::signature;
-use untrusted::untrusted;
 
 /// What should run, and what should not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -97,7 +97,8 @@ impl SnapshotEntry {
     #[must_use]
     pub fn grant_key(&self) -> Option<String> {
         let plugin = self.plugin.as_ref()?;
-        let source = crate::spec::Source::parse(&plugin.spec, &plugin.declared_in).ok();
+        let source =
+            outrigger_plugin_package::Source::parse(&plugin.spec, &plugin.declared_in).ok();
         crate::granted::grant_key(source.as_ref()).map(str::to_owned)
     }
 }
@@ -505,13 +506,13 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
             describe(&mut known, &resolved);
             known.candidate.unsupported = facts::unsupported(&resolved.file);
         }
-        Err(PluginError::Reserved { id, .. }) => known.candidate.id = id,
+        Err(PackageError::Reserved { id, .. }) => known.candidate.id = id,
         Err(error) => {
             // What can be read of it is still its own word: a guard whose manifest is broken is missed by its name.
-            if let Some(id) = crate::manifest::named(folder) {
+            if let Some(id) = manifest_file::named(folder) {
                 known.candidate.id = id;
             }
-            if let Ok(Some(manifest)) = crate::manifest::read(&spec.spec, folder) {
+            if let Ok(Some(manifest)) = manifest_file::read(&spec.spec, folder) {
                 known.candidate.id.clone_from(&manifest.id);
                 known.candidate.has_own_id = true;
                 known.kind = manifest.kind;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use outrigger_config::settings::{TrustChanges, TrustProjects};
 use outrigger_config::{Loaded, PluginSpec};
+use outrigger_plugin_package::Source as Spec;
+use outrigger_plugin_package::{ResolvedPlugin, resolve_path};
 
 use super::Known;
-use crate::resolve::{ResolvedPlugin, resolve_path};
-use crate::spec::Source as Spec;
 use crate::trust::{Before, Content, Gate, Store};
 
 /// Marks the candidates of the project that have the id of one that is none, and are not trusted as they are.

@@ -10,13 +10,13 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_protocol::text::hex;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::resolve::ResolvedPlugin;
 use crate::trust::tree::{Found, Tree, TreeError, What};
-use outrigger_protocol::text::hex;
 
 /// All files of a plugin together may be so large, in bytes.
 const MOST_BYTES: u64 = 4 << 30;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use outrigger_config::settings::{Trust, TrustChanges, TrustProjects};
 use outrigger_config::{PluginScope, PluginSpec};
+use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::Millis;
 
 use crate::error::PluginError;
 use crate::kept_code;
-use crate::resolve::ResolvedPlugin;
 use crate::trust::changes::Changes;
 use crate::trust::content::{Before, Content};
 use crate::trust::store::{ProjectLock, Store, Trusted, TrustedBy};

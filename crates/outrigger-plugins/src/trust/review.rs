@@ -4,15 +4,12 @@ use std::path::{Path, PathBuf};
 
 use outrigger_config::settings::Trust;
 use outrigger_config::{PluginSpec, PolicyFile};
+use outrigger_plugin_package::{Cache, PackageError, Source, name_of, resolve, resolve_path};
 use outrigger_protocol::Millis;
 use outrigger_sandbox::Spawner;
 use serde::Serialize;
 
 use crate::error::PluginError;
-use crate::install::Cache;
-use crate::plugins::{name_of, resolve};
-use crate::resolve::resolve_path;
-use crate::spec::Source;
 use crate::trust::changes::Changes;
 use crate::trust::content::Before;
 use crate::trust::gate::Candidate;
@@ -223,7 +220,7 @@ async fn one(options: &ReviewOptions, declared: &PluginSpec) -> Review {
         Ok(resolved) => resolved,
         Err(error) => {
             review.reason = Some(match error {
-                PluginError::NoInstaller { .. } => {
+                PackageError::NoInstaller { .. } => {
                     "it is not installed yet; the first start installs it".to_owned()
                 }
                 error => error.to_string(),

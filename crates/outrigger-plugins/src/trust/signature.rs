@@ -10,12 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use blake2::{Blake2b512, Digest as _};
 use outrigger_config::PolicyFile;
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_protocol::text::hex;
 use serde::Serialize;
 
 use crate::error::PluginError;
-use crate::resolve::ResolvedPlugin;
 use crate::trust::content::{Before, Content, open};
-use outrigger_protocol::text::hex;
 
 /// Name of the file.
 pub const SIGNATURE_FILE: &str = "outrigger.plugin.sig";
@@ -233,7 +233,7 @@ mod tests {
         let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
         put("index.js", "export const P = 1");
         let content = || {
-            let resolved = crate::resolve::resolve_path("./p", "p", dir.path()).unwrap();
+            let resolved = outrigger_plugin_package::resolve_path("./p", "p", dir.path()).unwrap();
             Content::of(&resolved, true, &Before::default()).unwrap()
         };
         let key = minisign(1, pair.public_key().as_ref());

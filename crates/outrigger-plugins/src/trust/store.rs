@@ -10,14 +10,14 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_config::{PluginScope, PluginSpec};
+use outrigger_plugin_package::lock::{hold, read_json};
 use outrigger_protocol::Millis;
+use outrigger_protocol::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::PluginError;
-use crate::lock::{hold, read_json};
 use crate::trust::content::{Before, Content, open};
-use outrigger_protocol::text::hex;
 
 /// Name of the file that says what is trusted.
 pub const TRUST_FILE: &str = "outrigger.lock";
@@ -261,9 +261,9 @@ impl ProjectLock {
     #[must_use]
     pub fn name(project: &Path, plugin: &PluginSpec) -> String {
         let key = plugin.key();
-        let source = crate::spec::Source::parse(&key, &plugin.declared_in);
+        let source = outrigger_plugin_package::Source::parse(&key, &plugin.declared_in);
         match source {
-            Ok(crate::spec::Source::Path(path)) => match path.strip_prefix(project) {
+            Ok(outrigger_plugin_package::Source::Path(path)) => match path.strip_prefix(project) {
                 Ok(inside) => inside.display().to_string(),
                 Err(_) => key,
             },

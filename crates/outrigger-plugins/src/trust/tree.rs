@@ -15,14 +15,14 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use outrigger_plugin_package::host_modules::imports;
+use outrigger_plugin_package::{ResolvedPlugin, find_file};
 use outrigger_protocol::manifest::MANIFEST_FILE;
+use outrigger_protocol::text::hex;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::code_places::is_above_home;
-use crate::resolve::{ResolvedPlugin, find_file};
-use crate::setup::imports;
-use outrigger_protocol::text::hex;
 
 /// A plugin with more entries is not started: nobody could review it, and a link to `/` must come to an end.
 pub(crate) const MOST_FILES: usize = 100_000;

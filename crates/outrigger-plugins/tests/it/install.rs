@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger_plugins::{Cache, Installer, LOCK_FILE, LockFile, PluginError};
+use outrigger_plugins::{Cache, Installer, LOCK_FILE, LockFile, PackageError};
 use outrigger_sandbox::{Spawner, Spec, env, run, which};
 
 use crate::support::*;
@@ -320,7 +320,7 @@ async fn a_package_is_denied_by_its_name_and_by_its_id() {
 
 #[test]
 fn the_errors_say_what_to_do() {
-    let error = PluginError::NoInstaller {
+    let error = PackageError::NoInstaller {
         spec: "demo".into(),
     };
     insta::assert_snapshot!(error, @"plugin demo has to be installed from npm, and neither bun nor npm was found");

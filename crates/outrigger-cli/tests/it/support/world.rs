@@ -194,7 +194,7 @@ impl World {
     pub(crate) fn packages(&self) {
         let lock = include_bytes!(concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../outrigger-plugins/setup/package-lock.json"
+            "/../outrigger-plugin-package/setup/package-lock.json"
         ));
         let digest: String = sha2::Sha256::digest(lock)
             .iter()

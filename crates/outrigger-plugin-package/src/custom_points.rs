@@ -4,10 +4,6 @@
 //! A plugin declares them in its manifest, under its own id, and only its own process reaches them. Whoever shares a process
 //! has no manifest, so that whose process asks is known and not claimed.
 
-mod desk;
-mod links;
-mod list;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,42 +14,44 @@ use outrigger_kernel::hooks::{
 use outrigger_protocol::manifest::{Allow, DeadlineClass, EventDecl, Manifest, PointDecl};
 use serde_json::Value;
 
-pub(crate) use desk::Desk;
-pub(crate) use links::{Link, Links, Opened};
-pub use list::{EventRow, PointRow};
-
 /// How many different points may be declared in the life of the program. Each is kept to its end, once, however often its
 /// plugin is loaded.
-const MOST_POINTS: usize = 4096;
+const MAX_POINTS: usize = 4096;
 
 /// A point that a plugin declared.
 #[derive(Debug)]
-pub(crate) struct OwnPoint {
+pub struct OwnPoint {
     /// As the kernel has it.
-    pub(crate) point: HookPoint,
+    pub point: HookPoint,
     /// As the manifest has it.
-    pub(crate) decl: PointDecl,
-    input: Option<Schema>,
-    output: Option<Schema>,
+    pub decl: PointDecl,
+    /// What its input is held against.
+    pub input: Option<Schema>,
+    /// What its output is held against.
+    pub output: Option<Schema>,
 }
 
 /// An event that a plugin declared.
 #[derive(Debug)]
-pub(crate) struct OwnEvent {
-    pub(crate) decl: EventDecl,
-    schema: Option<Schema>,
+pub struct OwnEvent {
+    /// As the manifest has it.
+    pub decl: EventDecl,
+    /// What its properties are held against.
+    pub schema: Option<Schema>,
 }
 
 /// What one plugin declared.
 #[derive(Debug, Default)]
-pub(crate) struct Own {
-    pub(crate) points: Vec<OwnPoint>,
-    pub(crate) events: Vec<OwnEvent>,
+pub struct Own {
+    /// Its hook points.
+    pub points: Vec<OwnPoint>,
+    /// Its bus events.
+    pub events: Vec<OwnEvent>,
 }
 
 /// A compiled schema. References to other documents are refused: nothing is fetched.
 #[derive(Clone, Debug)]
-struct Schema(Arc<Validator>);
+pub struct Schema(Arc<Validator>);
 
 impl Schema {
     fn new(schema: Option<&Value>) -> Result<Option<Self>, String> {
@@ -64,7 +62,11 @@ impl Schema {
         Ok(Some(Self(Arc::new(compiled))))
     }
 
-    fn check(&self, value: &Value) -> Result<(), String> {
+    /// Holds a value against it.
+    ///
+    /// # Errors
+    /// Where it does not fit, and why.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
         match self.0.iter_errors(value).next() {
             None => Ok(()),
             Some(error) => {
@@ -85,7 +87,7 @@ impl Own {
     ///
     /// # Errors
     /// The key of the manifest and what is wrong: a schema that is none.
-    pub(crate) fn of(manifest: &Manifest) -> Result<Self, (&'static str, String)> {
+    pub fn of(manifest: &Manifest) -> Result<Self, (&'static str, String)> {
         let schema = |schema: Option<&Value>, key, name: &str| {
             Schema::new(schema).map_err(|why| (key, format!("a schema of {name:?} is none: {why}")))
         };
@@ -151,19 +153,22 @@ impl Own {
     }
 
     /// A point by its name.
-    pub(crate) fn point(&self, name: &str) -> Option<&OwnPoint> {
+    #[must_use]
+    pub fn point(&self, name: &str) -> Option<&OwnPoint> {
         self.points.iter().find(|own| own.decl.name == name)
     }
 
     /// An event by its name.
-    pub(crate) fn event(&self, name: &str) -> Option<&OwnEvent> {
+    #[must_use]
+    pub fn event(&self, name: &str) -> Option<&OwnEvent> {
         self.events.iter().find(|own| own.decl.name == name)
     }
 }
 
 impl OwnPoint {
     /// What holds every answer against the schema.
-    pub(crate) fn check(&self) -> Option<OutputCheck> {
+    #[must_use]
+    pub fn check(&self) -> Option<OutputCheck> {
         let schema = self.output.clone()?;
         Some(OutputCheck::new(move |output| schema.check(output)))
     }
@@ -178,9 +183,9 @@ fn interned(decl: &PointDecl) -> Result<&'static PointSpec, String> {
     if let Some(point) = points.get(&key) {
         return Ok(point);
     }
-    if points.len() >= MOST_POINTS {
+    if points.len() >= MAX_POINTS {
         return Err(format!(
-            "more than {MOST_POINTS} points have been declared since the start"
+            "more than {MAX_POINTS} points have been declared since the start"
         ));
     }
     let point: &'static PointSpec = Box::leak(Box::new(made(decl)));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use outrigger_sandbox::Spawner;
 use sha2::{Digest as _, Sha256};
 
-use crate::error::PluginError;
+use crate::error::PackageError;
 use crate::install::Staging;
 use crate::installer::Installer;
 use crate::lock::hold;
@@ -21,7 +21,7 @@ const MANIFEST: &str = include_str!("../setup/package.json");
 const LOCK: &str = include_str!("../setup/package-lock.json");
 
 /// What errors and progress reports name the packages by.
-pub(crate) const SPEC: &str = "@opencode-ai/sdk, @opencode-ai/plugin and zod";
+pub const SPEC: &str = "@opencode-ai/sdk, @opencode-ai/plugin and zod";
 
 /// The installed packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,14 +63,15 @@ fn failure(data: &Path) -> PathBuf {
 }
 
 /// Whether an installation failed within [`PAUSE`].
-pub(crate) fn failed_lately(data: &Path) -> bool {
+#[must_use]
+pub fn failed_lately(data: &Path) -> bool {
     let at = fs::metadata(failure(data)).and_then(|meta| meta.modified());
     // A clock that was set back makes it the future: then it is tried.
     at.is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago < PAUSE))
 }
 
 /// Remembers that an installation failed just now.
-pub(crate) fn note_failure(data: &Path) {
+pub fn note_failure(data: &Path) {
     // Where nothing can be written, the next start tries again.
     let _ = fs::write(failure(data), "");
 }
@@ -84,11 +85,11 @@ pub async fn setup(
     data: &Path,
     installer: Option<&Installer>,
     spawner: &Spawner,
-) -> Result<Modules, PluginError> {
+) -> Result<Modules, PackageError> {
     if let Some(found) = modules(data) {
         return Ok(found);
     }
-    let installer = installer.ok_or_else(|| PluginError::NoInstaller {
+    let installer = installer.ok_or_else(|| PackageError::NoInstaller {
         spec: SPEC.to_owned(),
     })?;
     let root = data.join("modules");
@@ -99,7 +100,7 @@ pub async fn setup(
     let staging = Staging::new(&root, "setup")?;
     for (name, text) in [("package.json", MANIFEST), ("package-lock.json", LOCK)] {
         let path = staging.path().join(name);
-        fs::write(&path, text).map_err(|error| PluginError::Cache {
+        fs::write(&path, text).map_err(|error| PackageError::Cache {
             path,
             message: error.to_string(),
         })?;
@@ -109,7 +110,7 @@ pub async fn setup(
         .await?;
     let place = place(data);
     staging.into_place(&place)?;
-    modules(data).ok_or_else(|| PluginError::NotInstalled {
+    modules(data).ok_or_else(|| PackageError::NotInstalled {
         spec: SPEC.to_owned(),
         installer: installer.name().to_owned(),
         path: place,
@@ -117,19 +118,20 @@ pub async fn setup(
 }
 
 /// Sources larger than this are not searched, in bytes.
-const MOST_SOURCE: u64 = 4 * 1024 * 1024;
+const MAX_SOURCE: u64 = 4 * 1024 * 1024;
 
 /// Whether a plugin may want the SDK or what comes with it. A single file of the user's own that speaks of none of it does
 /// without, so that its first start needs no network; of anything larger it is assumed.
-pub(crate) fn is_used_by(plugin: &ResolvedPlugin) -> bool {
+#[must_use]
+pub fn is_used_by(plugin: &ResolvedPlugin) -> bool {
     let small = plugin
         .file
         .metadata()
-        .is_ok_and(|meta| meta.is_file() && meta.len() <= MOST_SOURCE);
+        .is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_SOURCE);
     if !plugin.from_path || !small {
         return true;
     }
-    let Ok(source) = outrigger_files::read_to_string(&plugin.file, MOST_SOURCE) else {
+    let Ok(source) = outrigger_files::read_to_string(&plugin.file, MAX_SOURCE) else {
         return true;
     };
     let speaks_of = ["client", "zod", "fetch", "serverUrl"];
@@ -138,7 +140,7 @@ pub(crate) fn is_used_by(plugin: &ResolvedPlugin) -> bool {
 }
 
 /// The modules that a source names, as far as that can be seen without parsing it.
-pub(crate) fn imports(source: &str) -> impl Iterator<Item = &str> {
+pub fn imports(source: &str) -> impl Iterator<Item = &str> {
     let starts = ["from", "import", "import(", "require("];
     starts.into_iter().flat_map(move |start| {
         source.match_indices(start).filter_map(move |(at, _)| {

@@ -9,7 +9,7 @@ use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest};
 use outrigger_sandbox::paths::{self, Roots};
 use serde_json::Value;
 
-use crate::error::PluginError;
+use crate::error::PackageError;
 use crate::semver;
 use crate::spec::{Source, file_url};
 
@@ -58,7 +58,8 @@ pub struct ResolvedPlugin {
 
 impl ResolvedPlugin {
     /// It was declared as a file by its path, and not as a package or its folder.
-    pub(crate) fn is_file(&self) -> bool {
+    #[must_use]
+    pub fn is_file(&self) -> bool {
         let source = Source::parse(&self.spec, &self.dir);
         self.from_path && !matches!(source, Ok(Source::Path(path)) if path.is_dir())
     }
@@ -68,8 +69,8 @@ impl ResolvedPlugin {
 ///
 /// # Errors
 /// `plugin.not_found`, `plugin.no_entry`, and those of [`resolve_package`].
-pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin, PluginError> {
-    let meta = std::fs::metadata(path).map_err(|_| PluginError::NotFound {
+pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin, PackageError> {
+    let meta = std::fs::metadata(path).map_err(|_| PackageError::NotFound {
         spec: spec.to_owned(),
         path: path.to_owned(),
     })?;
@@ -88,7 +89,7 @@ pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin,
         entry.is_some_and(|entry| entry.canonicalize().ok() == path.canonicalize().ok())
     };
     let manifest = match dir.join(MANIFEST_FILE).is_file() {
-        true => crate::manifest::read(spec, dir)?.filter(own),
+        true => crate::manifest_file::read(spec, dir)?.filter(own),
         false => None,
     };
     Ok(ResolvedPlugin {
@@ -119,7 +120,7 @@ pub fn resolve_package(
     id: &str,
     dir: &Path,
     from_path: bool,
-) -> Result<ResolvedPlugin, PluginError> {
+) -> Result<ResolvedPlugin, PackageError> {
     let package = Package {
         spec,
         dir,
@@ -129,7 +130,7 @@ pub fn resolve_package(
     if !from_path {
         package.check_engine(&manifest)?;
     }
-    let own = crate::manifest::read(spec, dir)?;
+    let own = crate::manifest_file::read(spec, dir)?;
     let file = match own.as_ref().and_then(|own| own.entry.as_deref()) {
         Some(entry) => package.inside(entry)?,
         None => package.entry(&manifest)?,
@@ -168,10 +169,7 @@ fn entries(file: &Path, dir: &Path, manifest: Option<&Manifest>) -> Vec<PathBuf>
 ///
 /// # Errors
 /// `plugin.entry_outside`, `plugin.entry_missing`.
-pub(crate) fn hosted_entry(
-    host: &ResolvedPlugin,
-    entry: &str,
-) -> Result<(PathBuf, String), PluginError> {
+pub fn hosted_entry(host: &ResolvedPlugin, entry: &str) -> Result<(PathBuf, String), PackageError> {
     let package = Package {
         spec: &host.spec,
         dir: &host.dir,
@@ -194,9 +192,9 @@ impl Package<'_> {
     }
 
     // A folder without package.json is a package with nothing in it, if it comes from a path.
-    fn manifest(&self) -> Result<Value, PluginError> {
+    fn manifest(&self) -> Result<Value, PackageError> {
         let path = self.dir.join("package.json");
-        let wrong = |message: String| PluginError::Manifest {
+        let wrong = |message: String| PackageError::Manifest {
             spec: self.spec(),
             path: path.clone(),
             message,
@@ -214,13 +212,13 @@ impl Package<'_> {
         }
     }
 
-    fn check_engine(&self, manifest: &Value) -> Result<(), PluginError> {
+    fn check_engine(&self, manifest: &Value) -> Result<(), PackageError> {
         match manifest
             .pointer("/engines/opencode")
             .and_then(Value::as_str)
         {
             Some(wanted) if !semver::satisfies(OPENCODE_VERSION, wanted) => {
-                Err(PluginError::Incompatible {
+                Err(PackageError::Incompatible {
                     spec: self.spec(),
                     wanted: wanted.to_owned(),
                     have: OPENCODE_VERSION.to_owned(),
@@ -230,14 +228,14 @@ impl Package<'_> {
         }
     }
 
-    fn entry(&self, manifest: &Value) -> Result<PathBuf, PluginError> {
+    fn entry(&self, manifest: &Value) -> Result<PathBuf, PackageError> {
         let exports = manifest.get("exports");
         let server = exports.and_then(|e| e.get("./server")).and_then(target);
         if let Some(entry) = server.or_else(|| text(manifest, "main")) {
             return self.inside(entry);
         }
         if exports.is_some_and(Value::is_object) && !self.from_path {
-            return Err(PluginError::NoServerEntry { spec: self.spec() });
+            return Err(PackageError::NoServerEntry { spec: self.spec() });
         }
         // Bun looks at `module` only where the package has no `exports`.
         if let Some(module) = text(manifest, "module").filter(|_| exports.is_none()) {
@@ -245,7 +243,7 @@ impl Package<'_> {
         }
         match index_of(self.dir) {
             Some(file) => self.checked(&file, &file.to_string_lossy()),
-            None => Err(PluginError::NoEntry {
+            None => Err(PackageError::NoEntry {
                 spec: self.spec(),
                 dir: self.dir.to_owned(),
                 described: !manifest.is_null(),
@@ -253,14 +251,14 @@ impl Package<'_> {
         }
     }
 
-    fn inside(&self, entry: &str) -> Result<PathBuf, PluginError> {
+    fn inside(&self, entry: &str) -> Result<PathBuf, PackageError> {
         let wanted = paths::resolve(self.dir, Path::new(entry));
         if Path::new(entry).is_absolute()
             || !wanted.starts_with(paths::resolve(self.dir, Path::new(".")))
         {
             return Err(self.outside(entry));
         }
-        let file = find_file(&wanted).ok_or_else(|| PluginError::EntryMissing {
+        let file = find_file(&wanted).ok_or_else(|| PackageError::EntryMissing {
             spec: self.spec(),
             entry: wanted.clone(),
         })?;
@@ -268,14 +266,14 @@ impl Package<'_> {
     }
 
     // A link inside the package may lead anywhere; npm makes none, a package by path may.
-    fn checked(&self, file: &Path, entry: &str) -> Result<PathBuf, PluginError> {
+    fn checked(&self, file: &Path, entry: &str) -> Result<PathBuf, PackageError> {
         Roots::new([self.dir])
             .contains(file)
             .map_err(|_| self.outside(entry))
     }
 
-    fn outside(&self, entry: &str) -> PluginError {
-        PluginError::EntryOutside {
+    fn outside(&self, entry: &str) -> PackageError {
+        PackageError::EntryOutside {
             spec: self.spec(),
             entry: entry.to_owned(),
         }
@@ -301,7 +299,9 @@ fn target(value: &Value) -> Option<&str> {
     }
 }
 
-pub(crate) fn find_file(wanted: &Path) -> Option<PathBuf> {
+/// The file that an entry means: itself, one with an extension that the runtime tries, the index of a folder.
+#[must_use]
+pub fn find_file(wanted: &Path) -> Option<PathBuf> {
     if wanted.is_file() {
         return Some(wanted.to_owned());
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
 
-use crate::error::PluginError;
+use crate::error::PackageError;
 use crate::installer::Installer;
 use crate::lock::{LockFile, Locked, hold};
 
@@ -52,7 +52,11 @@ impl Cache {
     ///
     /// # Errors
     /// `plugin.cache` when the lock file cannot be read.
-    pub fn find(&self, name: &str, request: &str) -> Result<Option<InstalledPackage>, PluginError> {
+    pub fn find(
+        &self,
+        name: &str,
+        request: &str,
+    ) -> Result<Option<InstalledPackage>, PackageError> {
         if let Some(found) = self.at(name, request) {
             return Ok(Some(found));
         }
@@ -73,12 +77,12 @@ impl Cache {
         name: &str,
         request: &str,
         mut installing: impl FnMut(Option<u64>) + Send,
-    ) -> Result<InstalledPackage, PluginError> {
+    ) -> Result<InstalledPackage, PackageError> {
         if let Some(found) = self.find(name, request)? {
             return Ok(found);
         }
         let Some(installer) = &self.installer else {
-            return Err(PluginError::NoInstaller {
+            return Err(PackageError::NoInstaller {
                 spec: spec.to_owned(),
             });
         };
@@ -97,7 +101,7 @@ impl Cache {
             .await?;
         let version =
             version_of(&staging.path().join("node_modules").join(name)).ok_or_else(|| {
-                PluginError::NotInstalled {
+                PackageError::NotInstalled {
                     spec: spec.to_owned(),
                     installer: installer.name().to_owned(),
                     path: staging.path().join("node_modules").join(name),
@@ -116,7 +120,7 @@ impl Cache {
         };
         LockFile::record(&self.root, entry.clone()).await?;
         self.at(name, &entry.version)
-            .ok_or_else(|| PluginError::NotInstalled {
+            .ok_or_else(|| PackageError::NotInstalled {
                 spec: spec.to_owned(),
                 installer: installer.name().to_owned(),
                 path: place,
@@ -161,13 +165,13 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// An empty folder with an empty `package.json`. Leftovers of a dead host with the same number are removed.
-    pub(crate) fn new(root: &Path, name: &str) -> Result<Self, PluginError> {
+    pub(crate) fn new(root: &Path, name: &str) -> Result<Self, PackageError> {
         let path = root.join(".staging").join(format!(
             "{}.{}",
             name.replace('/', "+"),
             std::process::id()
         ));
-        let failed = |error: std::io::Error| PluginError::Cache {
+        let failed = |error: std::io::Error| PackageError::Cache {
             path: path.clone(),
             message: error.to_string(),
         };
@@ -184,8 +188,8 @@ impl Staging {
     }
 
     /// Moves the folder to where it belongs, in place of a broken one.
-    pub(crate) fn into_place(mut self, place: &Path) -> Result<(), PluginError> {
-        let failed = |error: std::io::Error| PluginError::Cache {
+    pub(crate) fn into_place(mut self, place: &Path) -> Result<(), PackageError> {
+        let failed = |error: std::io::Error| PackageError::Cache {
             path: place.to_owned(),
             message: error.to_string(),
         };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::PluginError;
+use crate::error::PackageError;
 
 /// Name of the lock file in the plugin cache.
 pub const LOCK_FILE: &str = "outrigger-plugins.lock";
@@ -50,7 +50,7 @@ impl LockFile {
     ///
     /// # Errors
     /// `plugin.cache` when it cannot be read or is no JSON of ours.
-    pub fn read(cache: &Path) -> Result<Self, PluginError> {
+    pub fn read(cache: &Path) -> Result<Self, PackageError> {
         let path = cache.join(LOCK_FILE);
         let read = read_json(&path).map_err(|error| broken(&path, error))?;
         Ok(read.unwrap_or_default())
@@ -68,7 +68,7 @@ impl LockFile {
     ///
     /// # Errors
     /// `plugin.cache` when the file cannot be read or written.
-    pub async fn record(cache: &Path, entry: Locked) -> Result<(), PluginError> {
+    pub async fn record(cache: &Path, entry: Locked) -> Result<(), PackageError> {
         let _held = hold(cache, "lock-file").await?;
         let mut file = Self::read(cache)?;
         file.version = 1;
@@ -81,7 +81,7 @@ impl LockFile {
     }
 
     // Beside the old one and into its place, so that a reader never sees half of it.
-    fn write(&self, cache: &Path) -> Result<(), PluginError> {
+    fn write(&self, cache: &Path) -> Result<(), PackageError> {
         let path = cache.join(LOCK_FILE);
         let fresh = cache.join(format!("{LOCK_FILE}.{}", std::process::id()));
         let mut text = serde_json::to_vec_pretty(self).map_err(|error| broken(&path, error))?;
@@ -95,15 +95,13 @@ impl LockFile {
 
 /// A lock between hosts (`flock`). It ends when this is dropped, and with the process that holds it.
 #[derive(Debug)]
-pub(crate) struct Held(
-    #[expect(dead_code, reason = "the lock lives as long as the file is open")] File,
-);
+pub struct Held(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
 /// Waits for the lock `name` of a cache folder. The lock files stay: removing one would let two hosts hold it.
 ///
 /// # Errors
 /// `plugin.cache` when the folder or the lock cannot be made.
-pub(crate) async fn hold(cache: &Path, name: &str) -> Result<Held, PluginError> {
+pub async fn hold(cache: &Path, name: &str) -> Result<Held, PackageError> {
     let path = cache.join(".locks").join(file_name(name));
     let folder = path
         .parent()
@@ -130,7 +128,7 @@ fn file_name(name: &str) -> PathBuf {
 }
 
 /// A file of JSON; `None` where there is none.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match outrigger_files::read(path, outrigger_files::DATA) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -138,8 +136,8 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T
     }
 }
 
-fn broken(path: &Path, error: impl std::fmt::Display) -> PluginError {
-    PluginError::Cache {
+fn broken(path: &Path, error: impl std::fmt::Display) -> PackageError {
+    PackageError::Cache {
         path: path.to_owned(),
         message: error.to_string(),
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::PluginError;
+use crate::error::PackageError;
 
 /// Specs that the reference drops because the program itself does what they did (facts 3.1, rule 5). A spec that
 /// contains one of these counts.
@@ -28,9 +28,9 @@ impl Source {
     /// # Errors
     /// `plugin.deprecated` for plugins that the reference dropped, `plugin.spec` for what is neither a path nor an npm
     /// package with a name.
-    pub fn parse(spec: &str, declared_in: &Path) -> Result<Self, PluginError> {
+    pub fn parse(spec: &str, declared_in: &Path) -> Result<Self, PackageError> {
         if DEPRECATED.iter().any(|name| spec.contains(name)) {
-            return Err(PluginError::Deprecated {
+            return Err(PackageError::Deprecated {
                 spec: spec.to_owned(),
             });
         }
@@ -84,8 +84,8 @@ impl Source {
     }
 }
 
-fn bad(spec: &str, reason: &str) -> PluginError {
-    PluginError::Spec {
+fn bad(spec: &str, reason: &str) -> PackageError {
+    PackageError::Spec {
         spec: spec.to_owned(),
         reason: reason.to_owned(),
     }

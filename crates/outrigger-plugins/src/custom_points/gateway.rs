@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_js::Refused;
+use outrigger_plugin_package::custom_points::Own;
+use outrigger_plugin_status::{Notice, NoticeFn};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
@@ -15,12 +18,10 @@ use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 
-use super::{Link, Own};
+use super::Link;
 use crate::failures::counted;
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugins::Inner;
-use outrigger_files::sync::lock;
-use outrigger_plugin_status::{Notice, NoticeFn};
 
 /// How many points and events of plugins may come one out of the other.
 const DEPTH: usize = 8;
@@ -42,7 +43,7 @@ const MOST_WHY: usize = 500;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Of one process, whose one plugin has a manifest.
-pub(crate) struct Desk {
+pub(crate) struct PointGateway {
     inner: Weak<Inner>,
     plugin: usize,
     id: String,
@@ -67,7 +68,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-impl Desk {
+impl PointGateway {
     pub(crate) fn new(inner: Weak<Inner>, plugin: usize, id: String, notice: NoticeFn) -> Self {
         Self {
             inner,
@@ -349,7 +350,7 @@ impl Desk {
 }
 
 /// What was counted until the process ended is told.
-impl Drop for Desk {
+impl Drop for PointGateway {
     fn drop(&mut self) {
         for (what, tally) in [
             ("refused calls and events of it", &self.refusals),

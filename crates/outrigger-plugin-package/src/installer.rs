@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outrigger_sandbox::{Spawner, Spec, env, run, which};
 
-use crate::error::PluginError;
+use crate::error::PackageError;
 use crate::growth::{Growing, watched};
 
 /// How long one installation may take.
@@ -86,7 +86,7 @@ impl Installer {
         spec: &str,
         package: &str,
         growing: Growing<'_>,
-    ) -> Result<(), PluginError> {
+    ) -> Result<(), PackageError> {
         let spec_for = match self {
             Self::Bun(bun) => {
                 Spec::new(bun).args(["add", "--ignore-scripts", "--exact", "--no-progress"])
@@ -107,7 +107,7 @@ impl Installer {
         dir: &Path,
         spec: &str,
         growing: Growing<'_>,
-    ) -> Result<(), PluginError> {
+    ) -> Result<(), PackageError> {
         let spec_for = match self {
             Self::Bun(bun) => Spec::new(bun).args([
                 "install",
@@ -128,7 +128,7 @@ impl Installer {
         dir: &Path,
         spec: &str,
         growing: Growing<'_>,
-    ) -> Result<(), PluginError> {
+    ) -> Result<(), PackageError> {
         let command = command
             .vars(env::allow_list(VARIABLES))
             .cwd(dir)
@@ -136,7 +136,7 @@ impl Installer {
         let work = run(spawner, command, DEADLINE, OUTPUT);
         let output = watched(dir, growing, work)
             .await
-            .map_err(|error| PluginError::Sandbox {
+            .map_err(|error| PackageError::Sandbox {
                 spec: spec.to_owned(),
                 installer: self.name().to_owned(),
                 message: error.to_string(),
@@ -148,7 +148,7 @@ impl Installer {
         if output.timed_out {
             lines.push_str(&format!("\n(stopped after {} s)", DEADLINE.as_secs()));
         }
-        Err(PluginError::Install {
+        Err(PackageError::Install {
             spec: spec.to_owned(),
             installer: self.name().to_owned(),
             lines,

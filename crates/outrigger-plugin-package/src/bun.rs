@@ -8,20 +8,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outrigger_plugin_status::Fetched;
 use outrigger_sandbox::{Spawner, Spec, env, run};
 use serde_json::json;
 
-use crate::error::PluginError;
+use crate::error::PackageError;
 use crate::install::Staging;
 use crate::installer::Installer;
 use crate::lock::hold;
-use outrigger_plugin_status::Fetched;
-
-/// The version that is fetched.
-pub const BUN_VERSION: &str = "1.4.5";
-
-/// What is fetched, as progress reports name it.
-pub const BUN_SPEC: &str = "bun@1.4.5";
+use crate::{BUN_SPEC, BUN_VERSION};
 
 /// What a package has in it, in bytes: that of `bun-linux-x64`; the others differ by some percent. It is for the bar
 /// only.
@@ -83,9 +78,9 @@ impl Package {
     }
 
     /// For the machine that this runs on.
-    fn here() -> Result<&'static Self, PluginError> {
+    fn here() -> Result<&'static Self, PackageError> {
         let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-        Self::of(os, arch, avx2(), musl(Path::new("/"), arch)).ok_or_else(|| PluginError::Bun {
+        Self::of(os, arch, avx2(), musl(Path::new("/"), arch)).ok_or_else(|| PackageError::Bun {
             message: format!("there is no package of it for {os} on {arch}"),
         })
     }
@@ -145,12 +140,12 @@ pub async fn setup_bun(
     npm: Option<&Path>,
     spawner: &Spawner,
     growing: &mut (dyn FnMut(Fetched) + Send),
-) -> Result<PathBuf, PluginError> {
+) -> Result<PathBuf, PackageError> {
     let place = bun_path(data);
     if place.is_file() {
         return Ok(place);
     }
-    let npm = npm.ok_or_else(|| PluginError::Bun {
+    let npm = npm.ok_or_else(|| PackageError::Bun {
         message: "npm was not found".into(),
     })?;
     let package = Package::here()?;
@@ -178,7 +173,7 @@ pub async fn setup_bun(
         .join(package.name)
         .join("bin/bun");
     let mode = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(&fetched, mode).map_err(|error| PluginError::Bun {
+    fs::set_permissions(&fetched, mode).map_err(|error| PackageError::Bun {
         message: format!(
             "npm reported success, but {} is not usable: {error}",
             fetched.display()
@@ -192,9 +187,9 @@ pub async fn setup_bun(
 }
 
 // A package for another C library or processor must not stand where every later start would find it.
-async fn check(bun: &Path, spawner: &Spawner) -> Result<(), PluginError> {
+async fn check(bun: &Path, spawner: &Spawner) -> Result<(), PackageError> {
     let spec = Spec::new(bun).arg("--version").vars(env::allow_list(&[]));
-    let failed = |reason: String| PluginError::Bun {
+    let failed = |reason: String| PackageError::Bun {
         message: format!("what npm brought does not run here: {reason}"),
     };
     let output = run(spawner, spec, ANSWER, 4096)
@@ -207,9 +202,9 @@ async fn check(bun: &Path, spawner: &Spawner) -> Result<(), PluginError> {
     Ok(())
 }
 
-fn not_fetched(error: PluginError) -> PluginError {
+fn not_fetched(error: PackageError) -> PackageError {
     let message = match error {
-        PluginError::Install {
+        PackageError::Install {
             installer, lines, ..
         } => format!(
             "{installer} failed: {}",
@@ -217,11 +212,11 @@ fn not_fetched(error: PluginError) -> PluginError {
         ),
         other => other.to_string(),
     };
-    PluginError::Bun { message }
+    PackageError::Bun { message }
 }
 
-fn unusable(path: &Path, error: &std::io::Error) -> PluginError {
-    PluginError::Cache {
+fn unusable(path: &Path, error: &std::io::Error) -> PackageError {
+    PackageError::Cache {
         path: path.to_owned(),
         message: error.to_string(),
     }
