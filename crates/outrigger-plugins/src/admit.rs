@@ -9,6 +9,7 @@ use outrigger_config::PluginSpec;
 use outrigger_kernel::admission::Reason;
 use outrigger_plugin_package::{Cache, PackageError, ResolvedPlugin, Source, resolve};
 use outrigger_plugin_status::Stage;
+use outrigger_plugin_trust::{Candidate, Gate, TrustError, Verified, signature};
 use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
 
 use crate::error::PluginError;
@@ -17,7 +18,6 @@ use crate::manifest::{self, ManifestShown};
 use crate::plugins::LoadOptions;
 use crate::registry::Registry;
 use crate::settings::PluginRules;
-use crate::trust::{Candidate, Gate, Verified, signature};
 
 /// How many plugins are installed at once.
 const INSTALLING: usize = 4;
@@ -48,7 +48,7 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
         // One after the other: a person may be asked.
         let result = match (result, gate) {
             (Ok((resolved, Some(found))), Ok(gate)) => {
-                let verified = gate.check(found).await;
+                let verified = gate.check(found).await.map_err(PluginError::from);
                 verified.map(|verified| (resolved, Some(verified)))
             }
             (result, _) => result.map(|(resolved, _)| (resolved, None)),
@@ -257,10 +257,11 @@ async fn looked(
             signature::check(&resolved, &found.content, &options.settings.policies)?;
             Ok((resolved, Some(found)))
         }
-        Err(error) => Err(PluginError::Unreviewable {
+        Err(error) => Err(TrustError::Unreviewable {
             spec: declared.spec.clone(),
             reason: error.to_string(),
-        }),
+        }
+        .into()),
     }
 }
 

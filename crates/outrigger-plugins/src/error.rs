@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use outrigger_plugin_package::PackageError;
 use outrigger_plugin_status::{Cause, Stage};
+use outrigger_plugin_trust::TrustError;
 
 mod code;
 
@@ -16,6 +17,9 @@ pub enum PluginError {
     /// It cannot be found, installed or read.
     #[error(transparent)]
     Package(#[from] PackageError),
+    /// It is not trusted.
+    #[error(transparent)]
+    Trust(TrustError),
     /// `--pure` or `OPENCODE_PURE`: nothing from outside is loaded.
     #[error("{spec} is not loaded: `--pure` (or OPENCODE_PURE) leaves out everything from outside")]
     Pure {
@@ -45,14 +49,6 @@ pub enum PluginError {
         spec: String,
         /// The policy's file.
         file: PathBuf,
-    },
-    /// Its signature is not what the policy of the machine asks for (C7).
-    #[error("plugin {id} is not started: {problem}")]
-    Signature {
-        /// Which.
-        id: String,
-        /// What is wrong, with its name.
-        problem: String,
     },
     /// Its state cannot be changed so (C7); what ran before runs on.
     #[error("plugin {id}: {why}")]
@@ -99,60 +95,6 @@ pub enum PluginError {
     HooksNotAllowed {
         /// The file.
         spec: String,
-    },
-    /// Its files are not those that were trusted (issue 5, trust by content).
-    #[error("plugin {id} is not started: it is not what was trusted ({what})")]
-    Changed {
-        /// As declared.
-        spec: String,
-        /// Name.
-        id: String,
-        /// What changed.
-        what: String,
-    },
-    /// Nobody has said that it may be started.
-    #[error("plugin {id} is not started: {reason}")]
-    Untrusted {
-        /// As declared.
-        spec: String,
-        /// Name.
-        id: String,
-        /// Why it is not trusted.
-        reason: String,
-        /// A review would help.
-        review: bool,
-    },
-    /// The project's `outrigger.lock` says something else.
-    #[error("plugin {spec} is not what {} says", lock.display())]
-    NotAsPinned {
-        /// As declared.
-        spec: String,
-        /// The file.
-        lock: PathBuf,
-    },
-    /// Everybody on the machine may change it (D3).
-    #[error("plugin {spec} is not started: everybody may write to {}", path.display())]
-    WorldWritable {
-        /// As declared.
-        spec: String,
-        /// The file or folder.
-        path: PathBuf,
-    },
-    /// Its files cannot be told, so nobody can have trusted them.
-    #[error("plugin {spec} is not started: its files cannot be looked at: {reason}")]
-    Unreviewable {
-        /// As declared.
-        spec: String,
-        /// Why.
-        reason: String,
-    },
-    /// What says which plugins are trusted cannot be used.
-    #[error("{} cannot be used: {message}", path.display())]
-    TrustFile {
-        /// Where.
-        path: PathBuf,
-        /// What happened.
-        message: String,
     },
     /// The plugin that hosts it is not there (C8).
     #[error("plugin {id} does not run: {host}, which hosts it, does not")]
@@ -281,6 +223,15 @@ fn is_are(missing: &[String]) -> String {
     format!("{} {verb}", missing.join(", "))
 }
 
+impl From<TrustError> for PluginError {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::Package(error) => Self::Package(error),
+            error => Self::Trust(error),
+        }
+    }
+}
+
 impl PluginError {
     /// The cause that is shown where this error ended a plugin's way at a stage.
     #[must_use]
@@ -298,20 +249,7 @@ impl PluginError {
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Package(error) => return error.hint(),
-            Self::Changed { id, .. }
-            | Self::Untrusted {
-                id, review: true, ..
-            } => {
-                return Some(format!(
-                    "look at it with `outrigger plugin review {id}` and trust it with `outrigger plugin review {id} --accept`"
-                ));
-            }
-            Self::NotAsPinned { .. } => {
-                "undo the change, or pin what is there with `outrigger plugin review --accept --pin`"
-            }
-            Self::WorldWritable { .. } => {
-                "take the right away (`chmod o-w`); where a file system gives it to everything, set `trust.world_writable = true` in your own outrigger.toml"
-            }
+            Self::Trust(error) => return error.hint(),
             Self::Required { .. } => {
                 "install it among your own plugins, or ask whoever administers this machine"
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use outrigger_config::PluginSpec;
 use outrigger_kernel::subset;
 use outrigger_plugin_package::{ResolvedPlugin, hosted_entry};
+use outrigger_plugin_trust::Verified;
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
 use crate::admit::Fresh;
@@ -14,7 +15,6 @@ use crate::manifest::{self, ManifestShown};
 use crate::plugins::LoadOptions;
 use crate::registry::{Plugin, Registry};
 use crate::settings::PluginRules;
-use crate::trust::Verified;
 
 /// A plugin whose manifest hosts others, as it was admitted.
 pub(crate) struct Host<'a> {

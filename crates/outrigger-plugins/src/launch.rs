@@ -14,6 +14,7 @@ use outrigger_js::{
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_package::host_modules::Modules;
 use outrigger_plugin_status::{NoticeFn, Stage};
+use outrigger_plugin_trust::{self as trust, Content, kept_code};
 use outrigger_network_proxy::ProxyTicket;
 use outrigger_protocol::rpc::{
     Facade, Initialize, Initialized, LoadedPlugin, PluginEntry, Sources,
@@ -29,7 +30,6 @@ use crate::custom_points::PointGateway;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
-use crate::kept_code;
 use crate::network::Network;
 use crate::plugins::Inner;
 use crate::processes::Processes;
@@ -37,7 +37,6 @@ use crate::registry::Registry;
 use crate::relay::Relay;
 use crate::settings::PluginSettings;
 use crate::tmux;
-use crate::trust::{self, Content};
 use crate::uncovered;
 
 mod culprit;
@@ -241,7 +240,7 @@ impl Launch {
             };
             match trust::still(&resolved, &self.settings.trust, &verified).await {
                 Ok(content) => looked.push((*index, resolved, content)),
-                Err(error) => return Err(Failed::Culprit(*index, error)),
+                Err(error) => return Err(Failed::Culprit(*index, error.into())),
             }
         }
         Ok(looked)
@@ -251,7 +250,7 @@ impl Launch {
     async fn untouched(&self, looked: Vec<Looked>) -> Result<(), Failed> {
         for (index, resolved, content) in looked {
             if let Err(error) = trust::untouched(&resolved, &self.settings.trust, &content).await {
-                return Err(Failed::Culprit(index, error));
+                return Err(Failed::Culprit(index, error.into()));
             }
         }
         Ok(())

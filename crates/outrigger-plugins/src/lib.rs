@@ -19,7 +19,6 @@ mod breakers;
 mod brought_box;
 mod charges;
 mod choose;
-mod code_places;
 mod command_hooks;
 mod cost;
 mod critical;
@@ -35,7 +34,6 @@ mod group;
 mod health;
 mod home;
 mod hosted;
-mod kept_code;
 mod launch;
 mod life;
 mod manifest;
@@ -58,7 +56,6 @@ mod status;
 mod tmux;
 mod tools;
 mod trail;
-mod trust;
 mod uncovered;
 mod waiting;
 mod watch;
@@ -74,7 +71,6 @@ pub use digest::hash;
 pub use error::PluginError;
 pub use gauge::ProcessLimits;
 pub use granted::Grant;
-pub use kept_code::{KeptCode, kept_code};
 pub use launch::CoversFn;
 pub use manifest::ManifestShown;
 pub use outrigger_claude_hooks::{
@@ -89,6 +85,12 @@ pub use outrigger_plugin_package::{
 pub use outrigger_plugin_status::{
     BreakerState, BreakerStatus, Cause, Fetched, LifeState, Notice, NoticeFn, Progress, Stage,
 };
+pub use outrigger_plugin_trust::kept_code::{KeptCode, kept_code};
+pub use outrigger_plugin_trust::{
+    Changes, FileChange, LetCount, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE,
+    Signed, TRUST_FILE, TrustError, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy,
+    Verification, accept, review, trust_no_newcomers, verify,
+};
 pub use own_reach::OwnReach;
 pub use perf::{Perf, PerfRow};
 pub use pipeline::{Pipeline, PipelineContext, PipelineResult};
@@ -100,9 +102,4 @@ pub use snapshot::{Snapshot, SnapshotEntry};
 pub use status::PluginStatus;
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
-pub use trust::{
-    Changes, FileChange, LetCount, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE,
-    Signed, TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification,
-    accept, review, trust_no_newcomers, verify,
-};
 pub use watch::ProcessUse;

@@ -16,6 +16,7 @@ use outrigger_kernel::breaker::Rules;
 use outrigger_plugin_package::name_of;
 use outrigger_plugin_status::{NoticeFn, Stage};
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_plugin_trust::TrustFn;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::hook::HookRecord;
@@ -42,7 +43,6 @@ use crate::registry::{Plugin, ProgressFn, Registry};
 use crate::settings::PluginSettings;
 use crate::status::PluginStatus;
 use crate::tools::{PluginToolEntry, ToolRunner};
-use crate::trust::TrustFn;
 pub(crate) use start::late_launch;
 use start::{Started, start, under_bun};
 
@@ -94,7 +94,7 @@ pub struct LoadOptions {
     /// Asks whether a plugin that is new or changed is to be trusted; `None`: nobody is there who could answer.
     pub trust: Option<TrustFn>,
     /// What of the project a person let count, with its settings.
-    pub let_count: Option<crate::trust::LetCount>,
+    pub let_count: Option<outrigger_plugin_trust::LetCount>,
     /// Answers what plugins ask.
     pub handler: Arc<dyn HostHandler>,
     /// Told of every step of every plugin.

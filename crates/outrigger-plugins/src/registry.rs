@@ -21,6 +21,7 @@ use outrigger_plugin_package::custom_points::Own;
 use outrigger_plugin_package::{ResolvedPlugin, Source};
 use outrigger_plugin_status::{Cause, Fetched, LifeState, NoticeFn, Progress, Stage};
 use outrigger_kernel::hooks::{HookPoint, Rights};
+use outrigger_plugin_trust::Verified;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
 use crate::critical;
@@ -31,7 +32,6 @@ use crate::processes::Processes;
 use crate::reconfigure::Configured;
 use crate::settings::PluginRules;
 use crate::status::PluginStatus;
-use crate::trust::Verified;
 
 /// Told of every step of every plugin. Called on the task that makes the step; it must not block.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use outrigger_config::PluginSource;
 use outrigger_plugin_status::{BreakerStatus, Cause, LifeState, Stage};
+use outrigger_plugin_trust::TrustShown;
 use serde::Serialize;
 
 use crate::manifest::ManifestShown;
-use crate::trust::TrustShown;
 use crate::watch::ProcessUse;
 
 /// One plugin, as it is listed.

@@ -11,6 +11,7 @@ impl PluginError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Package(error) => error.code(),
+            Self::Trust(error) => error.code(),
             Self::Pure { .. } => "plugin.pure",
             Self::LeftOut { .. } => "plugin.left_out",
             Self::Overridden { .. } => "plugin.overridden",
@@ -19,19 +20,12 @@ impl PluginError {
             Self::NotAdmitted { .. } => "plugin.not_admitted",
             Self::Required { .. } => "plugin.required",
             Self::Life { .. } => "plugin.life_cycle",
-            Self::Signature { .. } => "plugin.signature",
             Self::Disabled { .. } => "plugin.disabled",
             Self::HooksNotAllowed { .. } => "plugin.hooks_not_allowed",
-            Self::Changed { .. } => "plugin.changed",
             Self::HostGone { .. } => "plugin.host_gone",
             Self::Requirements { .. } => "plugin.requirements",
             Self::DependsOn { .. } => "plugin.depends_on",
             Self::TooWide { .. } => "plugin.too_wide",
-            Self::Untrusted { .. } => "plugin.untrusted",
-            Self::NotAsPinned { .. } => "plugin.not_pinned",
-            Self::WorldWritable { .. } => "plugin.world_writable",
-            Self::Unreviewable { .. } => "plugin.unreviewable",
-            Self::TrustFile { .. } => "plugin.trust_file",
             Self::NoRuntime { .. } => "plugin.no_runtime",
             Self::Process { .. } => PROCESS,
             Self::Load { stage, .. } => match stage.as_str() {

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use outrigger_js::default_policy;
 use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_trust::code_places;
 use outrigger_network_proxy::ProxyTicket;
 use outrigger_protected_paths::Process;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
 use super::Launch;
 use crate::access::Access;
-use crate::code_places;
 use crate::registry::Plugin;
 use crate::settings::PluginRules;
 

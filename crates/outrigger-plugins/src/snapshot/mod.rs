@@ -22,6 +22,7 @@ use outrigger_kernel::admission::{
 use outrigger_plugin_package::{
     PackageError, ResolvedPlugin, Source as Spec, file_url, manifest_file, name_of, resolve_path,
 };
+use outrigger_plugin_trust::signature;
 use outrigger_protocol::manifest::{Manifest, PluginKind};
 use outrigger_sandbox::which;
 use serde::Serialize;
@@ -30,7 +31,6 @@ use untrusted::untrusted;
 use crate::error::PluginError;
 use crate::granted::names_of;
 use crate::settings::PluginSettings;
-use crate::trust::signature;
 
 /// What should run, and what should not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

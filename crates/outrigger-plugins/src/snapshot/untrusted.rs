@@ -7,9 +7,9 @@ use outrigger_config::settings::{TrustChanges, TrustProjects};
 use outrigger_config::{Loaded, PluginSpec};
 use outrigger_plugin_package::Source as Spec;
 use outrigger_plugin_package::{ResolvedPlugin, resolve_path};
+use outrigger_plugin_trust::{Before, Content, Gate, Store};
 
 use super::Known;
-use crate::trust::{Before, Content, Gate, Store};
 
 /// Marks the candidates of the project that have the id of one that is none, and are not trusted as they are.
 pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [Known]) {

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::trust::content::{Before, Content};
-use crate::trust::store::{Store, text_of};
+use crate::content::{Before, Content};
+use crate::store::{Store, text_of};
 
 /// More files are counted and not named.
-const MOST_NAMED: usize = 40;
+const MAX_NAMED: usize = 40;
 /// Longest difference that is shown, in lines, of all files together.
-const MOST_LINES: usize = 200;
+const MAX_LINES: usize = 200;
 /// A longer line is cut, in characters.
-const MOST_WIDTH: usize = 200;
+const MAX_WIDTH: usize = 200;
 
 /// One file that is not as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -66,9 +66,9 @@ impl Changes {
             files.push((!own, change));
         }
         files.sort_by_key(|(foreign, _)| *foreign);
-        let more = files.len().saturating_sub(MOST_NAMED);
-        files.truncate(MOST_NAMED);
-        let mut left = MOST_LINES;
+        let more = files.len().saturating_sub(MAX_NAMED);
+        files.truncate(MAX_NAMED);
+        let mut left = MAX_LINES;
         let files = files.into_iter().map(|(foreign, mut change)| {
             if !foreign {
                 let text = |side: Option<String>, there: bool| match (side, there) {
@@ -127,7 +127,7 @@ fn diff(old: &str, new: &str, left: &mut usize) -> Option<String> {
     let mut lines: Vec<String> = whole
         .lines()
         .take(*left)
-        .map(|line| line.chars().take(MOST_WIDTH).collect())
+        .map(|line| line.chars().take(MAX_WIDTH).collect())
         .collect();
     if count > lines.len() {
         lines.push(format!("... and {} lines more", count - lines.len()));

@@ -14,8 +14,8 @@ use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::text::hex;
 use serde::Serialize;
 
-use crate::error::PluginError;
-use crate::trust::content::{Before, Content, open};
+use crate::content::{Before, Content, open};
+use crate::error::TrustError;
 
 /// Name of the file.
 pub const SIGNATURE_FILE: &str = "outrigger.plugin.sig";
@@ -177,7 +177,8 @@ pub(crate) fn problem(signed: &Signed, policies: &[PolicyFile]) -> Option<String
 }
 
 /// What speaks against the signature of a plugin whose files are here. Reads all of them. Blocks.
-pub(crate) fn problem_of(resolved: &ResolvedPlugin, policies: &[PolicyFile]) -> Option<String> {
+#[must_use]
+pub fn problem_of(resolved: &ResolvedPlugin, policies: &[PolicyFile]) -> Option<String> {
     if !matters(policies) {
         return None;
     }
@@ -187,17 +188,20 @@ pub(crate) fn problem_of(resolved: &ResolvedPlugin, policies: &[PolicyFile]) -> 
 }
 
 /// Refuses a plugin whose signature is not what the policies of the machine ask for.
-pub(crate) fn check(
+///
+/// # Errors
+/// `plugin.signature`.
+pub fn check(
     resolved: &ResolvedPlugin,
     content: &Content,
     policies: &[PolicyFile],
-) -> Result<(), PluginError> {
+) -> Result<(), TrustError> {
     if !matters(policies) {
         return Ok(());
     }
     match problem(&signed(&resolved.dir, content, policies), policies) {
         None => Ok(()),
-        Some(problem) => Err(PluginError::Signature {
+        Some(problem) => Err(TrustError::Signature {
             id: resolved.id.clone(),
             problem,
         }),

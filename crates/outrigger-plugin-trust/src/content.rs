@@ -16,16 +16,16 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::trust::tree::{Found, Tree, TreeError, What};
+use crate::tree::{Found, Tree, TreeError, What};
 
 /// All files of a plugin together may be so large, in bytes.
-const MOST_BYTES: u64 = 4 << 30;
+const MAX_BYTES: u64 = 4 << 30;
 /// A file that changed so shortly before it was hashed may have changed again within one tick of the file system's clock.
 const TICK: Duration = Duration::from_secs(3);
 
 /// One file or link of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileRecord {
+pub struct FileRecord {
     /// `file`, `link`, `text` (made from another file) or `other`.
     pub(crate) kind: String,
     /// SHA-256 of what it holds, in hexadecimal digits; of a link, of what it says.
@@ -45,7 +45,7 @@ pub(crate) struct FileRecord {
 
 /// How a file looked: device, inode, then modification and change of the inode in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp(u64, u64, i128, i128);
+pub struct Stamp(u64, u64, i128, i128);
 
 impl Stamp {
     fn of(meta: &Metadata) -> Self {
@@ -68,7 +68,7 @@ impl Stamp {
 
 /// The files of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Content {
+pub struct Content {
     /// By name.
     pub(crate) files: BTreeMap<String, FileRecord>,
     /// Where the own ones are, for those who show them.
@@ -90,7 +90,7 @@ pub(crate) struct Source {
 
 /// What is known from before.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Before {
+pub struct Before {
     /// When it was looked at.
     pub(crate) at: i128,
     /// By name.
@@ -99,7 +99,10 @@ pub(crate) struct Before {
 
 impl Content {
     /// Looks at all files of a plugin. Blocks.
-    pub(crate) fn of(
+    ///
+    /// # Errors
+    /// There are too many, or they cannot be read, or everybody may change them.
+    pub fn of(
         plugin: &ResolvedPlugin,
         allow_world_writable: bool,
         before: &Before,
@@ -122,8 +125,8 @@ impl Content {
                 content.sources.insert(path, Source { hash, own });
             }
             bytes = bytes.saturating_add(record.size);
-            if bytes > MOST_BYTES {
-                let most = MOST_BYTES >> 30;
+            if bytes > MAX_BYTES {
+                let most = MAX_BYTES >> 30;
                 return Err(TreeError::TooLarge(format!("more than {most} GiB")));
             }
             content.files.insert(name, record);
@@ -132,12 +135,14 @@ impl Content {
     }
 
     /// The hash over all files.
-    pub(crate) fn hash(&self) -> String {
+    #[must_use]
+    pub fn hash(&self) -> String {
         digest(self.files.iter())
     }
 
     /// The hash over the plugin's own files, which is the same on every machine.
-    pub(crate) fn own(&self) -> String {
+    #[must_use]
+    pub fn own(&self) -> String {
         digest(self.files.iter().filter(|(_, file)| file.own))
     }
 
@@ -266,7 +271,7 @@ fn read(path: &Path) -> std::io::Result<(String, Metadata)> {
             break;
         }
         size += u64::try_from(count).unwrap_or_default();
-        if size > MOST_BYTES {
+        if size > MAX_BYTES {
             return Err(std::io::Error::other("it is too large"));
         }
         sum.update(buffer.get(..count).unwrap_or_default());

@@ -9,34 +9,39 @@ use outrigger_config::{PluginScope, PluginSpec};
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::Millis;
 
-use crate::error::PluginError;
+use crate::changes::Changes;
+use crate::content::{Before, Content};
+use crate::error::TrustError;
 use crate::kept_code;
-use crate::trust::changes::Changes;
-use crate::trust::content::{Before, Content};
-use crate::trust::store::{ProjectLock, Store, Trusted, TrustedBy};
-use crate::trust::tree::TreeError;
-use crate::trust::{TrustFn, TrustQuestion};
+use crate::store::{ProjectLock, Store, Trusted, TrustedBy};
+use crate::tree::TreeError;
+use crate::{TrustFn, TrustQuestion};
 
 /// A plugin that may be started as it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Verified {
-    pub(crate) trusted: Trusted,
-    pub(crate) content: Arc<Content>,
+pub struct Verified {
+    /// What it is trusted as.
+    pub trusted: Trusted,
+    /// Its files as they were looked at.
+    pub content: Arc<Content>,
 }
 
 /// Decides about the plugins of one start.
-pub(crate) struct Gate {
-    pub(crate) rules: Trust,
-    pub(crate) data: PathBuf,
+pub struct Gate {
+    /// The settings.
+    pub rules: Trust,
+    /// Our data folder.
+    pub data: PathBuf,
     /// The root of the project.
-    pub(crate) project: PathBuf,
+    pub project: PathBuf,
     /// Asks a person; `None` where there is none.
-    pub(crate) ask: Option<TrustFn>,
-    pub(crate) now: Millis,
+    pub ask: Option<TrustFn>,
+    /// The time that is written down.
+    pub now: Millis,
     /// Nothing of this project was trusted when the start began: what is there now came with it.
-    pub(crate) fresh: bool,
+    pub fresh: bool,
     /// What a person let count of the project, and saw in a list.
-    pub(crate) let_count: Option<LetCount>,
+    pub let_count: Option<LetCount>,
 }
 
 /// What a person let count of a project when they trusted its settings.
@@ -49,11 +54,12 @@ pub struct LetCount {
 }
 
 /// A plugin and what is known of it.
-pub(crate) struct Candidate {
+pub struct Candidate {
     pub(crate) declared: PluginSpec,
     pub(crate) resolved: ResolvedPlugin,
     pub(crate) store: Store,
-    pub(crate) content: Arc<Content>,
+    /// Its files as they are.
+    pub content: Arc<Content>,
     pub(crate) known: Option<Trusted>,
     /// What was known of its files.
     before: Before,
@@ -66,7 +72,7 @@ impl Candidate {
         resolved: &ResolvedPlugin,
         (data, project): (&Path, &Path),
         rules: &Trust,
-    ) -> Result<Self, PluginError> {
+    ) -> Result<Self, TrustError> {
         let store = Store::of(data, project, declared);
         let known = store.find(&declared.key())?;
         let before = store.before(&declared.key());
@@ -86,7 +92,7 @@ impl Candidate {
     }
 
     /// Refuses what is not as the project has pinned it.
-    pub(crate) fn pinned(&self, project: &Path) -> Result<(), PluginError> {
+    pub(crate) fn pinned(&self, project: &Path) -> Result<(), TrustError> {
         if self.declared.scope != PluginScope::Local {
             return Ok(());
         }
@@ -97,15 +103,15 @@ impl Candidate {
             .plugins
             .get(&ProjectLock::name(project, &self.declared))
         {
-            Some(hash) if *hash != self.content.own() => Err(PluginError::NotAsPinned {
+            Some(hash) if *hash != self.content.own() => Err(TrustError::NotAsPinned {
                 spec: self.declared.spec.clone(),
-                lock: project.join(super::TRUST_FILE),
+                lock: project.join(crate::TRUST_FILE),
             }),
             _ => Ok(()),
         }
     }
 
-    pub(crate) async fn trust(&self, by: TrustedBy, at: Millis) -> Result<Trusted, PluginError> {
+    pub(crate) async fn trust(&self, by: TrustedBy, at: Millis) -> Result<Trusted, TrustError> {
         let entry = Trusted {
             plugin: self.declared.key(),
             hash: self.content.hash(),
@@ -125,11 +131,11 @@ impl Gate {
     ///
     /// # Errors
     /// `plugin.world_writable`, `plugin.unreviewable`, `plugin.trust_file`.
-    pub(crate) async fn look(
+    pub async fn look(
         &self,
         declared: &PluginSpec,
         resolved: &ResolvedPlugin,
-    ) -> Result<Candidate, PluginError> {
+    ) -> Result<Candidate, TrustError> {
         Candidate::of(declared, resolved, (&self.data, &self.project), &self.rules).await
     }
 
@@ -137,14 +143,14 @@ impl Gate {
     ///
     /// # Errors
     /// `plugin.changed`, `plugin.untrusted`, `plugin.not_pinned`, `plugin.trust_file`.
-    pub(crate) async fn check(&self, found: Candidate) -> Result<Verified, PluginError> {
+    pub async fn check(&self, found: Candidate) -> Result<Verified, TrustError> {
         let resolved = found.resolved.clone();
         let verified = self.checked(found).await?;
         kept_code::keep(&self.project, &resolved, &verified.content);
         Ok(verified)
     }
 
-    async fn checked(&self, found: Candidate) -> Result<Verified, PluginError> {
+    async fn checked(&self, found: Candidate) -> Result<Verified, TrustError> {
         let id = found.resolved.id.clone();
         found.pinned(&self.project)?;
         let by = match &found.known {
@@ -174,7 +180,7 @@ impl Gate {
         })
     }
 
-    async fn changed(&self, found: &Candidate) -> Result<TrustedBy, PluginError> {
+    async fn changed(&self, found: &Candidate) -> Result<TrustedBy, TrustError> {
         if self.rules.changes == TrustChanges::Allow {
             return Ok(TrustedBy::Setting);
         }
@@ -186,14 +192,14 @@ impl Gate {
         if self.said_yes(found, &reason, changes.text()).await {
             return Ok(TrustedBy::Answer);
         }
-        Err(PluginError::Changed {
+        Err(TrustError::Changed {
             spec: found.declared.spec.clone(),
             id: found.resolved.id.clone(),
             what: summary(&changes),
         })
     }
 
-    async fn first(&self, found: &Candidate) -> Result<TrustedBy, PluginError> {
+    async fn first(&self, found: &Candidate) -> Result<TrustedBy, TrustError> {
         if found.declared.scope == PluginScope::Global {
             return Ok(TrustedBy::FirstUse);
         }
@@ -212,7 +218,7 @@ impl Gate {
             TrustProjects::Trust => "it has come to this project since its plugins were trusted",
             TrustProjects::Ask => "this project brings it, and plugins of projects are asked for",
             TrustProjects::Deny => {
-                return Err(PluginError::Untrusted {
+                return Err(TrustError::Untrusted {
                     spec: found.declared.spec.clone(),
                     id: found.resolved.id.clone(),
                     reason: "plugins of projects are denied (`trust.projects`)".to_owned(),
@@ -224,7 +230,7 @@ impl Gate {
         if self.said_yes(found, reason, content.text()).await {
             return Ok(TrustedBy::Answer);
         }
-        Err(PluginError::Untrusted {
+        Err(TrustError::Untrusted {
             spec: found.declared.spec.clone(),
             id: found.resolved.id.clone(),
             reason: reason.to_owned(),
@@ -259,11 +265,11 @@ impl Gate {
     ///
     /// # Errors
     /// `plugin.trust_file`.
-    pub(crate) fn is_fresh(
+    pub fn is_fresh(
         data: &Path,
         project: &Path,
         plugins: &[PluginSpec],
-    ) -> Result<bool, PluginError> {
+    ) -> Result<bool, TrustError> {
         let mut scopes = plugins.iter().map(|plugin| plugin.scope);
         match scopes.any(|scope| scope == PluginScope::Local) {
             true => Store::of_project(data, project).is_new(),
@@ -277,7 +283,7 @@ impl Gate {
 ///
 /// # Errors
 /// `plugin.trust_file`.
-pub fn trust_no_newcomers(data: &Path, project: &Path) -> Result<(), PluginError> {
+pub fn trust_no_newcomers(data: &Path, project: &Path) -> Result<(), TrustError> {
     let store = Store::of_project(data, project);
     match store.is_new()? {
         true => store.begin(),
@@ -333,7 +339,7 @@ pub(crate) async fn look(
     plugin: &ResolvedPlugin,
     rules: &Trust,
     before: Before,
-) -> Result<(Before, Content), PluginError> {
+) -> Result<(Before, Content), TrustError> {
     let (owned, allow) = (plugin.clone(), rules.world_writable);
     let looked = tokio::task::spawn_blocking(move || {
         let content = Content::of(&owned, allow, &before);
@@ -341,13 +347,13 @@ pub(crate) async fn look(
     })
     .await;
     let spec = plugin.spec.clone();
-    let unreviewable = |reason: String| PluginError::Unreviewable {
+    let unreviewable = |reason: String| TrustError::Unreviewable {
         spec: plugin.spec.clone(),
         reason,
     };
     match looked {
         Ok(Ok(looked)) => Ok(looked),
-        Ok(Err(TreeError::WorldWritable(path))) => Err(PluginError::WorldWritable { spec, path }),
+        Ok(Err(TreeError::WorldWritable(path))) => Err(TrustError::WorldWritable { spec, path }),
         Ok(Err(TreeError::TooLarge(reason))) => Err(unreviewable(reason)),
         Ok(Err(TreeError::Io(path, reason))) => {
             Err(unreviewable(format!("{}: {reason}", path.display())))
@@ -363,11 +369,11 @@ const FRESH: std::time::Duration = std::time::Duration::from_secs(20);
 ///
 /// # Errors
 /// `plugin.changed` and those of looking.
-pub(crate) async fn still(
+pub async fn still(
     plugin: &ResolvedPlugin,
     rules: &Trust,
     verified: &Verified,
-) -> Result<Arc<Content>, PluginError> {
+) -> Result<Arc<Content>, TrustError> {
     if !plugin.from_path && verified.content.age() < FRESH {
         return Ok(Arc::clone(&verified.content));
     }
@@ -383,11 +389,11 @@ pub(crate) async fn still(
 ///
 /// # Errors
 /// `plugin.changed` and those of looking.
-pub(crate) async fn untouched(
+pub async fn untouched(
     plugin: &ResolvedPlugin,
     rules: &Trust,
     before: &Content,
-) -> Result<(), PluginError> {
+) -> Result<(), TrustError> {
     if !plugin.from_path {
         return Ok(());
     }
@@ -401,8 +407,8 @@ pub(crate) async fn untouched(
     }
 }
 
-fn since(plugin: &ResolvedPlugin, what: &str) -> PluginError {
-    PluginError::Changed {
+fn since(plugin: &ResolvedPlugin, what: &str) -> TrustError {
+    TrustError::Changed {
         spec: plugin.spec.clone(),
         id: plugin.id.clone(),
         what: what.to_owned(),

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::manifest::MANIFEST_FILE;
 
-use crate::trust::tree::{SOURCES, Tree, What};
+use crate::tree::{SOURCES, Tree, What};
 
 /// Names of folders that configuration has for plugins and tools.
 const FOR_PLUGINS: [&str; 4] = ["plugin", "plugins", "tool", "tools"];
 
 /// Folders and files of the plugin. Blocks.
-pub(crate) fn of(plugin: &ResolvedPlugin, project: [&Path; 2]) -> Vec<PathBuf> {
+#[must_use]
+pub fn of(plugin: &ResolvedPlugin, project: [&Path; 2]) -> Vec<PathBuf> {
     let folder = &plugin.dir;
     let holds = |name: &str| folder.join(name).is_file();
     let is_its_own = !plugin.is_file()

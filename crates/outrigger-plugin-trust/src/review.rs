@@ -9,12 +9,12 @@ use outrigger_protocol::Millis;
 use outrigger_sandbox::Spawner;
 use serde::Serialize;
 
-use crate::error::PluginError;
-use crate::trust::changes::Changes;
-use crate::trust::content::Before;
-use crate::trust::gate::Candidate;
-use crate::trust::signature::{self, Signed};
-use crate::trust::store::{ProjectLock, Trusted, TrustedBy};
+use crate::changes::Changes;
+use crate::content::Before;
+use crate::error::TrustError;
+use crate::gate::Candidate;
+use crate::signature::{self, Signed};
+use crate::store::{ProjectLock, Trusted, TrustedBy};
 
 /// What to look at.
 pub struct ReviewOptions {
@@ -87,7 +87,7 @@ pub async fn accept(
     reviewed: &[Review],
     pin: bool,
     now: Millis,
-) -> Result<(), PluginError> {
+) -> Result<(), TrustError> {
     let mut lock = ProjectLock::read(&options.project)?.unwrap_or_default();
     for declared in &options.plugins {
         let spec = &declared.spec;
@@ -102,7 +102,7 @@ pub async fn accept(
         let places = (options.data.as_path(), options.project.as_path());
         let found = Candidate::of(declared, &resolved, places, &options.rules).await?;
         if review.hash != Some(found.content.hash()) {
-            return Err(PluginError::Changed {
+            return Err(TrustError::Changed {
                 spec: spec.clone(),
                 id: resolved.id.clone(),
                 what: "its files changed after they were reviewed".to_owned(),
@@ -180,7 +180,7 @@ pub async fn verify(
         let looked = async {
             let resolved = resolve(declared, &cache, |_| {}).await?;
             let found = Candidate::of(declared, &resolved, places, &options.rules).await?;
-            Ok::<_, PluginError>((resolved, found))
+            Ok::<_, TrustError>((resolved, found))
         };
         all.push(match looked.await {
             Ok((resolved, found)) => {

@@ -12,11 +12,12 @@ use std::sync::{Mutex, PoisonError};
 
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::rpc::Sources;
-use crate::trust::Content;
-use crate::trust::tree::{SOURCES, has_extension};
+
+use crate::Content;
+use crate::tree::{SOURCES, has_extension};
 
 /// Files of one plugin that are kept one by one. Of a larger one its folder is kept.
-const MOST_FILES: usize = 500;
+const MAX_FILES: usize = 500;
 /// Sources that a plugin's process compares. A plugin of more has most of them from packages.
 const MAX_SOURCES: usize = 20_000;
 /// Further code than what is searched for imports.
@@ -64,7 +65,8 @@ pub fn kept_code(project: &Path) -> KeptCode {
 
 /// The sources of a plugin by path, with those of the packages that it imports, for its process to compare before it runs
 /// them. Where there are very many, those of packages are left to the second look.
-pub(crate) fn sources(plugin: &ResolvedPlugin, content: &Content) -> Sources {
+#[must_use]
+pub fn sources(plugin: &ResolvedPlugin, content: &Content) -> Sources {
     let mut sources = Sources::default();
     if !plugin.from_path {
         return sources;
@@ -99,9 +101,9 @@ fn code(project: &Path, plugin: &ResolvedPlugin, content: &Content) -> Vec<PathB
     let files = content.places.values().filter(is_code);
     let files: Vec<PathBuf> = files.filter_map(|it| it.canonicalize().ok()).collect();
     let whole = plugin.dir.canonicalize().ok();
-    match whole.filter(|folder| files.len() > MOST_FILES && !project.starts_with(folder)) {
+    match whole.filter(|folder| files.len() > MAX_FILES && !project.starts_with(folder)) {
         Some(folder) => vec![folder],
-        None => files.into_iter().take(MOST_FILES).collect(),
+        None => files.into_iter().take(MAX_FILES).collect(),
     }
 }
 

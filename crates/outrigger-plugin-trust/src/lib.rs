@@ -5,13 +5,18 @@
 //! when it has loaded them. Between the second look and the third lies what the runtime reads, a fraction of a second; a
 //! file that was touched meanwhile, even one that was put back, costs the process ([`still`], [`untouched`]).
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 mod changes;
+pub mod code_places;
 mod content;
+mod error;
 mod gate;
+pub mod kept_code;
 mod review;
-pub(crate) mod signature;
+pub mod signature;
 mod store;
-pub(crate) mod tree;
+mod tree;
 
 use std::sync::Arc;
 
@@ -20,13 +25,13 @@ use outrigger_protocol::Millis;
 use serde::Serialize;
 
 pub use changes::{Changes, FileChange};
-pub(crate) use content::{Before, Content};
-pub(crate) use gate::{Candidate, Gate, Verified, still, untouched};
-pub use gate::{LetCount, trust_no_newcomers};
+pub use content::{Before, Content, FileRecord, Stamp};
+pub use error::TrustError;
+pub use gate::{Candidate, Gate, LetCount, Verified, still, trust_no_newcomers, untouched};
 pub use review::{Review, ReviewOptions, Reviewed, Verification, accept, review, verify};
 pub use signature::{SIGNATURE_FILE, Signed};
-pub(crate) use store::Store;
-pub use store::{ProjectLock, TRUST_FILE, Trusted, TrustedBy};
+pub use store::{ProjectLock, Store, TRUST_FILE, Trusted, TrustedBy};
+pub use tree::TreeError;
 
 /// Asks a person whether a plugin is to be trusted.
 pub type TrustFn = Arc<dyn Fn(TrustQuestion) -> BoxFuture<'static, bool> + Send + Sync>;

@@ -25,11 +25,11 @@ use sha2::{Digest as _, Sha256};
 use crate::code_places::is_above_home;
 
 /// A plugin with more entries is not started: nobody could review it, and a link to `/` must come to an end.
-pub(crate) const MOST_FILES: usize = 100_000;
+pub(crate) const MAX_FILES: usize = 100_000;
 /// Deepest folder.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Larger sources are not searched for imports, in bytes; they are part of the plugin all the same.
-const MOST_SOURCE: u64 = 4 << 20;
+const MAX_SOURCE: u64 = 4 << 20;
 /// Extensions of files that are searched for imports.
 pub(crate) const SOURCES: [&str; 8] = ["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
 /// Ends of files that declare types.
@@ -39,7 +39,7 @@ const STEERING: [&str; 6] = ["type", "imports", "exports", "main", "module", "na
 
 /// Why the files of a plugin cannot be told.
 #[derive(Debug)]
-pub(crate) enum TreeError {
+pub enum TreeError {
     /// Too many, too deep or too large.
     TooLarge(String),
     /// Everybody may change this (D3).
@@ -172,8 +172,8 @@ impl Tree {
 
     fn put(&mut self, path: &Path, what: What, own: bool) -> Result<bool, TreeError> {
         self.count += 1;
-        if self.count > MOST_FILES {
-            return Err(TreeError::TooLarge(format!("more than {MOST_FILES} files")));
+        if self.count > MAX_FILES {
+            return Err(TreeError::TooLarge(format!("more than {MAX_FILES} files")));
         }
         let name = self.name(path);
         if let Some(known) = self.found.get_mut(&name) {
@@ -187,7 +187,7 @@ impl Tree {
 
     /// Everything in a folder.
     fn folder(&mut self, folder: &Path, own: bool, depth: usize) -> Result<(), TreeError> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return Err(TreeError::TooLarge(format!(
                 "{} lies too deep",
                 folder.display()
@@ -282,12 +282,11 @@ impl Tree {
             let folder = file.parent().unwrap_or(&file).to_owned();
             self.steering(&folder)?;
             let extension = file.extension().and_then(|it| it.to_str());
-            if !regular || size > MOST_SOURCE || !extension.is_some_and(|it| SOURCES.contains(&it))
-            {
+            if !regular || size > MAX_SOURCE || !extension.is_some_and(|it| SOURCES.contains(&it)) {
                 continue;
             }
             let text =
-                outrigger_files::read(&file, MOST_SOURCE).map_err(|e| TreeError::io(&file, &e))?;
+                outrigger_files::read(&file, MAX_SOURCE).map_err(|e| TreeError::io(&file, &e))?;
             for import in imports(&String::from_utf8_lossy(&text)) {
                 match imported(&folder, import) {
                     Some(Imported::File(file)) => waiting.push_back(real(&file)?),

@@ -16,16 +16,16 @@ use outrigger_protocol::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::error::PluginError;
-use crate::trust::content::{Before, Content, open};
+use crate::content::{Before, Content, open};
+use crate::error::TrustError;
 
 /// Name of the file that says what is trusted.
 pub const TRUST_FILE: &str = "outrigger.lock";
 
 /// Texts that are larger are not kept, in bytes.
-const MOST_TEXT: u64 = 256 * 1024;
+const MAX_TEXT: u64 = 256 * 1024;
 /// Nor more of one plugin, in bytes.
-const MOST_TEXTS: u64 = 4 << 20;
+const MAX_TEXTS: u64 = 4 << 20;
 
 /// How a plugin came to be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,14 +84,15 @@ struct LockFile {
 
 /// What is trusted in one place.
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
+pub struct Store {
     folder: PathBuf,
     of: String,
 }
 
 impl Store {
     /// The store that a plugin belongs to: its project's, or the user's.
-    pub(crate) fn of(data: &Path, project: &Path, plugin: &PluginSpec) -> Self {
+    #[must_use]
+    pub fn of(data: &Path, project: &Path, plugin: &PluginSpec) -> Self {
         match plugin.scope {
             PluginScope::Global => Self::named(data, "user", "user".to_owned()),
             PluginScope::Local => Self::of_project(data, project),
@@ -112,7 +113,7 @@ impl Store {
     }
 
     /// Writes down that nothing is trusted yet.
-    pub(crate) fn begin(&self) -> Result<(), PluginError> {
+    pub(crate) fn begin(&self) -> Result<(), TrustError> {
         let lock = LockFile {
             version: 1,
             of: self.of.clone(),
@@ -122,25 +123,29 @@ impl Store {
     }
 
     /// What a plugin was trusted as.
-    pub(crate) fn find(&self, plugin: &str) -> Result<Option<Trusted>, PluginError> {
+    ///
+    /// # Errors
+    /// `plugin.trust_file`.
+    pub fn find(&self, plugin: &str) -> Result<Option<Trusted>, TrustError> {
         let plugins = self.read()?.plugins;
         Ok(plugins.into_iter().find(|trusted| trusted.plugin == plugin))
     }
 
     /// Whether nothing of this project was ever trusted, nor anything known to have come to it.
-    pub(crate) fn is_new(&self) -> Result<bool, PluginError> {
+    pub(crate) fn is_new(&self) -> Result<bool, TrustError> {
         self.read()?;
         Ok(!self.folder.join(TRUST_FILE).exists())
     }
 
-    fn read(&self) -> Result<LockFile, PluginError> {
+    fn read(&self) -> Result<LockFile, TrustError> {
         let path = self.folder.join(TRUST_FILE);
         let read = read_json(&path).map_err(|error| broken(&path, error))?;
         Ok(read.unwrap_or_default())
     }
 
     /// The files of a plugin when it was last looked at; nothing when that is not known any more.
-    pub(crate) fn before(&self, plugin: &str) -> Before {
+    #[must_use]
+    pub fn before(&self, plugin: &str) -> Before {
         let bytes =
             outrigger_files::read(&self.list(plugin), outrigger_files::DATA).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
@@ -148,12 +153,12 @@ impl Store {
 
     /// The text of a file as it was trusted, if it was kept.
     pub(crate) fn text(&self, hash: &str) -> Option<String> {
-        let text = outrigger_files::read_to_string(&self.texts().join(hash), MOST_TEXT).ok()?;
+        let text = outrigger_files::read_to_string(&self.texts().join(hash), MAX_TEXT).ok()?;
         (hex(&Sha256::digest(text.as_bytes())) == hash).then_some(text)
     }
 
     /// Writes down that a plugin is trusted as it is, in place of what it was trusted as.
-    pub(crate) async fn trust(&self, entry: Trusted, content: &Content) -> Result<(), PluginError> {
+    pub(crate) async fn trust(&self, entry: Trusted, content: &Content) -> Result<(), TrustError> {
         let _held = hold(&self.folder, "trust").await?;
         let mut lock = self.read()?;
         lock.version = 1;
@@ -167,7 +172,7 @@ impl Store {
     }
 
     /// Remembers how the files looked, so that the next start need not read them.
-    pub(crate) fn look(&self, plugin: &str, content: &Content) -> Result<(), PluginError> {
+    pub(crate) fn look(&self, plugin: &str, content: &Content) -> Result<(), TrustError> {
         let path = self.list(plugin);
         // Long, and read by nobody else: not indented.
         let text = serde_json::to_vec(&content.before()).map_err(|error| broken(&path, error))?;
@@ -194,8 +199,8 @@ impl Store {
             let place = folder.join(&file.hash);
             if !file.own
                 || file.kind != "file"
-                || file.size > MOST_TEXT
-                || kept + file.size > MOST_TEXTS
+                || file.size > MAX_TEXT
+                || kept + file.size > MAX_TEXTS
             {
                 continue;
             }
@@ -220,10 +225,10 @@ pub(crate) fn text_of(path: &Path) -> Option<String> {
     let mut text = String::new();
     open(path)
         .ok()?
-        .take(MOST_TEXT + 1)
+        .take(MAX_TEXT + 1)
         .read_to_string(&mut text)
         .ok()?;
-    (u64::try_from(text.len()).is_ok_and(|size| size <= MOST_TEXT) && !text.contains('\0'))
+    (u64::try_from(text.len()).is_ok_and(|size| size <= MAX_TEXT) && !text.contains('\0'))
         .then_some(text)
 }
 
@@ -244,7 +249,7 @@ impl ProjectLock {
     ///
     /// # Errors
     /// `plugin.trust_file` when it cannot be read: what a project meant to pin is not started unpinned.
-    pub fn read(project: &Path) -> Result<Option<Self>, PluginError> {
+    pub fn read(project: &Path) -> Result<Option<Self>, TrustError> {
         let path = project.join(TRUST_FILE);
         read_json(&path).map_err(|error| broken(&path, error))
     }
@@ -253,7 +258,7 @@ impl ProjectLock {
     ///
     /// # Errors
     /// `plugin.trust_file`.
-    pub fn write(&self, project: &Path) -> Result<(), PluginError> {
+    pub fn write(&self, project: &Path) -> Result<(), TrustError> {
         write(&project.join(TRUST_FILE), self)
     }
 
@@ -273,13 +278,13 @@ impl ProjectLock {
 }
 
 // Beside the old one and into its place, so that a reader never sees half of it. Only its user needs to read it.
-fn write(path: &Path, value: &impl Serialize) -> Result<(), PluginError> {
+fn write(path: &Path, value: &impl Serialize) -> Result<(), TrustError> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| broken(path, error))?;
     text.push(b'\n');
     put(path, &text)
 }
 
-fn put(path: &Path, text: &[u8]) -> Result<(), PluginError> {
+fn put(path: &Path, text: &[u8]) -> Result<(), TrustError> {
     let failed = |error: std::io::Error| broken(path, error);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
@@ -291,8 +296,8 @@ fn put(path: &Path, text: &[u8]) -> Result<(), PluginError> {
     fs::rename(&fresh, path).map_err(failed)
 }
 
-fn broken(path: &Path, error: impl std::fmt::Display) -> PluginError {
-    PluginError::TrustFile {
+fn broken(path: &Path, error: impl std::fmt::Display) -> TrustError {
+    TrustError::TrustFile {
         path: path.to_owned(),
         message: error.to_string(),
     }
