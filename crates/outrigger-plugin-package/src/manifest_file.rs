@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use outrigger_config::ConfigError;
+use outrigger_network_proxy::hosts::Hosts;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
-use outrigger_sandbox::hosts::Hosts;
 
 use crate::custom_points::Own;
 use crate::error::PackageError;

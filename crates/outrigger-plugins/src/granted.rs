@@ -6,8 +6,8 @@
 //! the same id.
 
 use outrigger_config::package_name;
-use outrigger_plugin_package::Source;
 use outrigger_kernel::hooks::{HookPoint, Rights};
+use outrigger_plugin_package::Source;
 
 use crate::settings::{PluginRules, PluginSettings};
 

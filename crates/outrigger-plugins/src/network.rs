@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outrigger_config::package_name;
-use outrigger_plugin_status::{Notice, NoticeFn};
 use outrigger_network_proxy::hosts::{Hosts, Reach};
 use outrigger_network_proxy::{Client, Connection, Proxy, ProxyTicket, Upstream};
+use outrigger_plugin_status::{Notice, NoticeFn};
 use tokio::sync::OnceCell;
 
 use crate::access::Access;

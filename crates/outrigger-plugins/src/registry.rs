@@ -17,10 +17,10 @@ use std::sync::{
 
 use outrigger_config::settings::Isolation;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_kernel::hooks::{HookPoint, Rights};
 use outrigger_plugin_package::custom_points::Own;
 use outrigger_plugin_package::{ResolvedPlugin, Source};
 use outrigger_plugin_status::{Cause, Fetched, LifeState, NoticeFn, Progress, Stage};
-use outrigger_kernel::hooks::{HookPoint, Rights};
 use outrigger_plugin_trust::Verified;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 

@@ -47,7 +47,7 @@ const OLD_FUNCTIONS: &[(&str, usize)] = &[
     ("outrigger-kernel", 5),
     ("outrigger-models", 5),
     ("outrigger-permissions", 1),
-    ("outrigger-plugins", 18),
+    ("outrigger-plugins", 17),
     ("outrigger-protocol", 2),
     ("outrigger-sandbox", 4),
     ("outrigger-store", 3),

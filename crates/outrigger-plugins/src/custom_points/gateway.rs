@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use outrigger_files::sync::lock;
 use outrigger_js::Refused;
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_package::custom_points::Own;
 use outrigger_plugin_status::{Notice, NoticeFn};
-use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
@@ -18,10 +18,10 @@ use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 
-use super::Link;
 use crate::failures::counted;
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugins::Inner;
+use super::Link;
 
 /// How many points and events of plugins may come one out of the other.
 const DEPTH: usize = 8;

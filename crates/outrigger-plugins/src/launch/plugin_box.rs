@@ -4,16 +4,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use outrigger_js::default_policy;
+use outrigger_network_proxy::ProxyTicket;
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_trust::code_places;
-use outrigger_network_proxy::ProxyTicket;
 use outrigger_protected_paths::Process;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
-use super::Launch;
 use crate::access::Access;
 use crate::registry::Plugin;
 use crate::settings::PluginRules;
+use super::Launch;
 
 impl Launch {
     /// What the plugins may reach by their manifest, the user's rules and where their code lies, `packages` beside it.

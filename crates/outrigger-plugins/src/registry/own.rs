@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use outrigger_kernel::hooks::{HookPoint, OutputCheck};
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_package::custom_points::Own;
 use outrigger_plugin_status::Stage;
-use outrigger_kernel::hooks::{HookPoint, OutputCheck};
 use outrigger_protocol::rpc::Instance;
 
 use super::{Inner, Plugin, Registry};
