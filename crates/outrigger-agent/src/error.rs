@@ -168,7 +168,7 @@ impl From<TrustError> for AgentError {
         match error {
             TrustError::Config(error) => Self::Config(error),
             TrustError::Sandbox(error) => Self::Sandbox(error),
-            TrustError::Plugins(error) => Self::Trust(error),
+            TrustError::Plugins(error) => Self::Trust(error.into()),
             TrustError::Folder { path, reason } => Self::Folder { path, reason },
             TrustError::SettingsChanged { files } => Self::SettingsChanged { files },
         }

@@ -1,7 +1,7 @@
 //! What can go wrong when trust is looked up or changed.
 
 use outrigger_config::ConfigError;
-use outrigger_plugins::PluginError;
+use outrigger_plugin_trust::TrustError as PluginTrustError;
 use outrigger_sandbox::SandboxError;
 
 /// Why the settings of a folder cannot be used or trusted.
@@ -15,7 +15,7 @@ pub enum TrustError {
     Sandbox(#[from] SandboxError),
     /// What plugins are trusted as cannot be read or written.
     #[error(transparent)]
-    Plugins(#[from] PluginError),
+    Plugins(#[from] PluginTrustError),
     /// A folder or file of our own.
     #[error("cannot use {path}: {reason}")]
     Folder {

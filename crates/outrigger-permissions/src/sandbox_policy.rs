@@ -114,7 +114,7 @@ pub fn kept(
     found.hide.extend(ours.hide);
     found.read_only.extend(ours.read_only);
     found.held = ours.held;
-    let code = outrigger_plugins::kept_code(rules.worktree());
+    let code = outrigger_plugin_trust::kept_code::kept_code(rules.worktree());
     found.read_only.extend(code.read_only);
     found.held.extend(code.held);
     found.closed = ours.closed;

@@ -15,7 +15,8 @@ use outrigger_config::{
     Asked, LoadOptions, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, ProjectConfig,
     TRUST_PROJECT,
 };
-use outrigger_plugins::{LetCount, Progress};
+use outrigger_plugin_status::Progress;
+use outrigger_plugin_trust::LetCount;
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 use outrigger_workspace::lock_file;

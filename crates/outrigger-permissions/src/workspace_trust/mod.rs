@@ -334,7 +334,7 @@ impl Notes {
             reason: error.to_string(),
         })?;
         if found.plugins {
-            outrigger_plugins::trust_no_newcomers(data, &config.project_folder())?;
+            outrigger_plugin_trust::trust_no_newcomers(data, &config.project_folder())?;
         }
         Ok((now, self.named(&found)))
     }
