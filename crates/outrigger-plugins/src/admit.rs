@@ -13,8 +13,8 @@ use outrigger_plugin_trust::{Candidate, Gate, TrustError, Verified, signature};
 use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
 
 use crate::error::PluginError;
-use crate::hosted::{Host, self};
-use crate::manifest::{ManifestShown, self};
+use crate::hosted::{self, Host};
+use crate::manifest::{self, ManifestShown};
 use crate::plugins::LoadOptions;
 use crate::registry::Registry;
 use crate::settings::PluginRules;

@@ -9,7 +9,10 @@ use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use outrigger_js::{FetchBody, JsError};
 use outrigger_protocol::Object;
 use outrigger_protocol::auth::{AuthMethod, Credential};
-use outrigger_protocol::login::{AuthAsk, AuthAsked, AuthBegin, AuthBegun, AuthFetch, AuthFinish, AuthFinished, AuthHead, AuthLoad, AuthLoaded, ProviderAsk, ProviderTold};
+use outrigger_protocol::login::{
+    AuthAsk, AuthAsked, AuthBegin, AuthBegun, AuthFetch, AuthFinish, AuthFinished, AuthHead,
+    AuthLoad, AuthLoaded, ProviderAsk, ProviderTold,
+};
 use outrigger_protocol::rpc::{HandlerRef, host};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

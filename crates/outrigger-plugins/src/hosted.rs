@@ -11,7 +11,7 @@ use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
 use crate::admit::Fresh;
 use crate::error::PluginError;
-use crate::manifest::{ManifestShown, self};
+use crate::manifest::{self, ManifestShown};
 use crate::plugins::LoadOptions;
 use crate::registry::{Plugin, Registry};
 use crate::settings::PluginRules;

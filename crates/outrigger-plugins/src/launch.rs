@@ -8,13 +8,17 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outrigger_config::settings::Environment;
-use outrigger_js::{ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer};
+use outrigger_js::{
+    ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
+};
 use outrigger_network_proxy::ProxyTicket;
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_package::host_modules::Modules;
 use outrigger_plugin_status::{NoticeFn, Stage};
-use outrigger_plugin_trust::{Content, kept_code, self as trust};
-use outrigger_protocol::rpc::{Facade, Initialize, Initialized, LoadedPlugin, PluginEntry, Sources};
+use outrigger_plugin_trust::{self as trust, Content, kept_code};
+use outrigger_protocol::rpc::{
+    Facade, Initialize, Initialized, LoadedPlugin, PluginEntry, Sources,
+};
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::uncovered::Hidden;

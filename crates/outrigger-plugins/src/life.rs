@@ -10,7 +10,7 @@ use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 use crate::admit::{Fresh, again};
 use crate::error::{PROCESS, PluginError};
 use crate::group::Group;
-use crate::hosted::{Host, self};
+use crate::hosted::{self, Host};
 use crate::plugins::{LoadOptions, Plugins, late_launch};
 
 /// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.

@@ -10,8 +10,8 @@ use std::time::Duration;
 use outrigger_config::policy::Grant;
 use outrigger_config::{Forbid, PolicyFile};
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_protocol::manifest::{Manifest, PluginKind};
 use outrigger_network_proxy::hosts::Hosts;
+use outrigger_protocol::manifest::{Manifest, PluginKind};
 use outrigger_sandbox::which;
 use serde::Serialize;
 

@@ -25,7 +25,7 @@ use crate::group::{Counts, Fault, Live};
 use crate::payload::{open, taken};
 use crate::pipeline::cpu::carried;
 use crate::plugins::Inner;
-use crate::reconfigure::{Configured, self};
+use crate::reconfigure::{self, Configured};
 use crate::registry::Bound;
 use crate::trail::{Trail, log};
 

@@ -10,7 +10,9 @@ use outrigger_protocol::Millis;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
-use outrigger_protocol::rpc::{HookFailed, Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
+use outrigger_protocol::rpc::{
+    HookFailed, Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata,
+};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

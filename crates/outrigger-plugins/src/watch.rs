@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use outrigger_sandbox::usage::{Usage, self};
+use outrigger_sandbox::usage::{self, Usage};
 use serde::Serialize;
 
 use crate::blame::PING;

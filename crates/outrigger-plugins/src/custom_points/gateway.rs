@@ -18,10 +18,10 @@ use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 
+use super::Link;
 use crate::failures::counted;
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugins::Inner;
-use super::Link;
 
 /// How many points and events of plugins may come one out of the other.
 const DEPTH: usize = 8;

@@ -4,8 +4,8 @@ use outrigger_js::JsError;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::rpc::EventBatch;
 
-use crate::waiting::stands_for;
 use super::{Group, Live, Slot};
+use crate::waiting::stands_for;
 
 impl Group {
     /// Hands events over, in order; they reach the process before any later call. While it is being started again, or does

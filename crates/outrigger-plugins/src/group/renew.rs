@@ -10,14 +10,14 @@ use outrigger_protocol::rpc::LoadedPlugin;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::start::alone;
+use super::{Fault, Group, Live};
 use crate::blame::PING;
 use crate::error::PluginError;
 use crate::gauge::{Gauge, ProcessLimits, Verdict};
 use crate::health::{Rhythm, check_old};
 use crate::launch::{Failed, Order};
 use crate::reconfigure::configure_next;
-use super::start::alone;
-use super::{Fault, Group, Live};
 
 /// How long the plugins of an old generation may take to dispose of what they hold.
 const DISPOSE: Duration = Duration::from_secs(5);

@@ -8,11 +8,11 @@ use outrigger_config::settings::Isolation;
 use outrigger_plugin_status::{Notice, Stage};
 use tokio::sync::watch;
 
+use super::{Counts, Fault, Group, Live, State};
 use crate::error::PluginError;
 use crate::launch::{Failed, Order};
 use crate::reconfigure::reconfigure;
 use crate::waiting::Waiting;
-use super::{Counts, Fault, Group, Live, State};
 
 /// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call
 /// must work within 2 s (A7).

@@ -2,10 +2,10 @@
 
 use outrigger_js::{JsError, JsProcess};
 
+use super::{Failed, Launch, Stuck};
 use crate::blame::PING;
 use crate::error::PluginError;
 use crate::relay::Relay;
-use super::{Failed, Launch, Stuck};
 
 impl Launch {
     // Imports run side by side: with several open, what the process said last proves nothing. A plugin function that was

@@ -10,10 +10,10 @@ use outrigger_plugin_trust::code_places;
 use outrigger_protected_paths::Process;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
+use super::Launch;
 use crate::access::Access;
 use crate::registry::Plugin;
 use crate::settings::PluginRules;
-use super::Launch;
 
 impl Launch {
     /// What the plugins may reach by their manifest, the user's rules and where their code lies, `packages` beside it.

@@ -8,8 +8,8 @@ use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-use crate::registry::Bound;
 use super::Drive;
+use crate::registry::Bound;
 
 /// Where a call, or a question about one, is looked at, and what a changed output is there.
 const POINTS: [(HookPoint, Deed); 2] = [

@@ -7,8 +7,8 @@ use outrigger_js::Way;
 use outrigger_protocol::hook::{Carried, CarriedBy};
 use outrigger_protocol::rpc::HookResult;
 
-use crate::group::{Group, Live};
 use super::Drive;
+use crate::group::{Group, Live};
 
 /// A call that took longer is worth a look at what its process used; the others are left to the watch.
 const LONG: Duration = Duration::from_millis(100);

@@ -8,10 +8,10 @@ use outrigger_kernel::breaker::Ended;
 use outrigger_protocol::hook::HookFailure;
 use outrigger_protocol::rpc::Enter;
 
+use super::{Drive, End};
 use crate::blame::{Late, PING, late};
 use crate::group::{Counts, Fault, Group, Live};
 use crate::payload::named;
-use super::{Drive, End};
 
 impl Drive<'_> {
     /// A handler has not answered: says what became of it, and sees to the process.

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::Drive;
 use crate::custom_points::{Link, Opened};
 use crate::registry::Bound;
-use super::Drive;
 
 impl Drive<'_> {
     /// For a handler whose plugin may reach points of its own: what it reaches is known to come from here.

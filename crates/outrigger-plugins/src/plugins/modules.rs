@@ -1,12 +1,12 @@
 //! The SDK of plugins that bring none of their own.
 
 use outrigger_plugin_package::Installer;
-use outrigger_plugin_package::host_modules::{Modules, self};
+use outrigger_plugin_package::host_modules::{self, Modules};
 use outrigger_plugin_status::{Progress, Stage};
 
+use super::LoadOptions;
 use crate::error::PluginError;
 use crate::registry::Registry;
-use super::LoadOptions;
 
 pub(super) async fn modules(
     options: &LoadOptions,

@@ -2,9 +2,9 @@
 
 use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 
+use super::LoadOptions;
 use crate::error::PluginError;
 use crate::registry::{Plugin, Registry};
-use super::LoadOptions;
 
 /// Whether what an entry was to guard is refused without it: not when everything was left out together, nor when another
 /// entry for the same plugin counts.

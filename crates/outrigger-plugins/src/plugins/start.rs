@@ -6,16 +6,16 @@ use outrigger_js::{JsRuntime, RuntimeKind};
 use outrigger_plugin_package::{Cache, Installer, Source};
 use sha2::{Digest as _, Sha256};
 
+use super::{Inner, LoadOptions, modules};
 use crate::admit::{absent_with_rules, resolve_all};
-use crate::choose::{Fetch, self};
+use crate::choose::{self, Fetch};
 use crate::divide::{divide, groups};
 use crate::error::PluginError;
 use crate::group::Group;
-use crate::launch::{Launch, self};
+use crate::launch::{self, Launch};
 use crate::network::Network;
 use crate::processes::Processes;
 use crate::registry::Registry;
-use super::{Inner, LoadOptions, modules};
 
 /// Processes that are to be started, and what may still be done for plugins that fail in them.
 pub(super) struct Started {

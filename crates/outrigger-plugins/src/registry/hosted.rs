@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use super::{Plugin, Registry};
 use crate::error::PluginError;
 use crate::processes::Processes;
-use super::{Plugin, Registry};
 
 /// How long a hosted plugin that has ended may take to dispose of what it holds.
 const DISPOSE: Duration = Duration::from_secs(5);

@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 use outrigger_plugin_status::{LifeState, Notice, NoticeFn, Stage};
 use outrigger_protocol::rpc::LoadedPlugin;
 
+use super::{Plugin, Registry, own};
 use crate::admit::Fresh;
 use crate::error::PluginError;
 use crate::reconfigure::Configured;
-use super::{Plugin, Registry, own};
 
 impl Registry {
     /// How far it is.

@@ -3,9 +3,9 @@
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::rpc::Problem;
 
+use super::Plugin;
 use crate::matrix::SourceOf;
 use crate::status::PluginStatus;
-use super::Plugin;
 
 impl Plugin {
     pub(super) fn status(&self) -> PluginStatus {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use outrigger_kernel::hooks::{HookPoint, is_alias};
 use outrigger_plugin_status::Stage;
 
-use crate::critical;
 use super::{Bound, Inner, Plugin};
+use crate::critical;
 
 impl Inner {
     // Every change of a plugin makes the table anew: that is seldom, and looking up is what has to be cheap.

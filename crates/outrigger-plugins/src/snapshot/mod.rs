@@ -12,9 +12,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outrigger_config::settings::PluginProfile;
-use outrigger_config::{ConfigProblem, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, SkipReason, SkippedPlugin};
-use outrigger_kernel::admission::{BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch, self};
-use outrigger_plugin_package::{PackageError, ResolvedPlugin, Source as Spec, file_url, manifest_file, name_of, resolve_path};
+use outrigger_config::{
+    ConfigProblem, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, SkipReason,
+    SkippedPlugin,
+};
+use outrigger_kernel::admission::{
+    self, BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
+};
+use outrigger_plugin_package::{
+    PackageError, ResolvedPlugin, Source as Spec, file_url, manifest_file, name_of, resolve_path,
+};
 use outrigger_plugin_trust::signature;
 use outrigger_protocol::manifest::{Manifest, PluginKind};
 use outrigger_sandbox::which;
