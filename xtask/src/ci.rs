@@ -12,10 +12,11 @@ use crate::{Result, clients, parity, setup, sh, tidy, usage};
 type Stage = (&'static str, fn() -> Result);
 
 /// In this order: what is quick and fails often comes first.
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 9] = [
     ("setup", || setup::run(&[])),
     ("fmt", || check(&mut cargo(&["fmt", "--all", "--check"]))),
     ("tidy", || tidy::run(&[])),
+    ("deny", deny),
     ("clippy", || {
         check(&mut cargo(&[
             "clippy",
@@ -63,6 +64,23 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     println!("==> all stages passed: {}", times.join(", "));
     report_skipped();
     Ok(())
+}
+
+/// Licences, sources and versions of dependencies (`deny.toml`). Advisories need the network: hosted CI checks them.
+fn deny() -> Result {
+    if sh::output(&mut cargo(&["deny", "--version"])).is_err() {
+        println!("deny: not checked here, hosted CI does: `cargo install --locked cargo-deny`");
+        return Ok(());
+    }
+    check(&mut cargo(&[
+        "deny",
+        "--offline",
+        "check",
+        "--hide-inclusion-graph",
+        "bans",
+        "licenses",
+        "sources",
+    ]))
 }
 
 /// Where tests write what they could not test (`tests/skip`).

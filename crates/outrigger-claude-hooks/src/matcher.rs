@@ -1,14 +1,17 @@
 //! What a matcher means, by Claude Code's rule: of letters, digits, `_`, `-`, spaces, `,` and `|` alone it is a list of whole
 //! names; anything else is a JavaScript regular expression that may match anywhere in a name.
 
-use serde_json::json;
+use fancy_regex::{Regex, RegexBuilder};
+
+/// Steps of a search that has to go back. Names of tools are short.
+const MAX_STEPS: usize = 100_000;
 
 /// A matcher, ready to be used.
 pub(crate) enum Matcher {
     All,
     Names(Vec<String>),
     Expression {
-        expression: Box<jsonschema::Validator>,
+        expression: Box<Regex>,
         /// It says what is not meant.
         negates: bool,
     },
@@ -31,15 +34,11 @@ impl Matcher {
                     .collect(),
             ));
         }
-        // `pattern` of a JSON Schema is such an expression, searched for anywhere.
-        let schema = json!({ "pattern": text });
-        match jsonschema::validator_for(&schema) {
-            Ok(validator) => Ok(Self::Expression {
-                expression: Box::new(validator),
-                negates: text.contains("(?!"),
-            }),
-            Err(error) => Err(error.to_string()),
-        }
+        let expression = RegexBuilder::new(text).backtrack_limit(MAX_STEPS).build();
+        Ok(Self::Expression {
+            expression: Box::new(expression.map_err(|error| error.to_string())?),
+            negates: text.contains("(?!"),
+        })
     }
 
     /// Whether it means one of the names. The first is the one that commands are given, and the only one that an expression
@@ -54,7 +53,8 @@ impl Matcher {
             } => {
                 let held = if *negates { 1 } else { names.len() };
                 let mut held = names.iter().take(held);
-                held.any(|name| expression.is_valid(&json!(name)))
+                // A command that was not asked could not refuse.
+                held.any(|name| expression.is_match(name).unwrap_or(true))
             }
         }
     }
@@ -70,5 +70,31 @@ impl Matcher {
                 .is_some_and(|rest| !rest.contains("__"))
         };
         names.iter().map(String::as_str).filter(server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_those_of_javascript_within_bounds() {
+        let names = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        for (text, tool, want) in [
+            ("^(?!Bash$)", &["Bash", "bash"][..], false),
+            ("(?<=mcp__)\\d+\\/x", &["mcp__12/x"], true),
+            // So many steps that nobody waits for the answer: the command is asked.
+            (
+                "^((?=a)a|a)+c$",
+                &["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"],
+                true,
+            ),
+        ] {
+            let matcher = Matcher::new(text).unwrap();
+            assert_eq!(matcher.means(&names(tool)), want, "{text} {tool:?}");
+        }
+        for text in ["(", "[a", "a**"] {
+            assert!(Matcher::new(text).is_err(), "{text}");
+        }
     }
 }

@@ -104,6 +104,22 @@ enum State {
 }
 
 /// The breaker of one hook of one plugin.
+///
+/// ```
+/// use outrigger_kernel::breaker::{Breaker, Gate, Rules};
+///
+/// let (mut breaker, rules) = (Breaker::default(), Rules::default());
+/// for now in [0, 5_000, 10_000] {
+///     let gate = breaker.ask(now);
+///     assert_eq!(gate, Gate::Call);
+///     breaker.timed_out(gate, now, &rules);
+/// }
+/// // Three timeouts within a minute: the hook is skipped for a minute, then one call decides.
+/// assert_eq!(breaker.ask(20_000), Gate::Skip { until: 70_000 });
+/// assert_eq!(breaker.ask(70_000), Gate::Trial);
+/// breaker.answered(Gate::Trial);
+/// assert_eq!(breaker.ask(70_001), Gate::Call);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breaker {
     state: State,

@@ -8,6 +8,23 @@ use outrigger_protocol::permission::{Action, Rule};
 pub mod paths;
 
 /// Decides a request. `layers` are in rising precedence.
+///
+/// ```
+/// use outrigger_kernel::permission::evaluate;
+/// use outrigger_protocol::permission::{Action, Rule};
+///
+/// let rule = |pattern: &str, action| Rule {
+///     permission: "bash".into(),
+///     pattern: pattern.into(),
+///     action,
+/// };
+/// let user = [rule("*", Action::Ask), rule("git *", Action::Allow)];
+/// let agent = [rule("git push *", Action::Deny)];
+/// let decide = |command| evaluate("bash", command, &[&user, &agent]);
+/// assert_eq!(decide("git status"), Action::Allow);
+/// assert_eq!(decide("git push origin"), Action::Deny);
+/// assert_eq!(decide("make"), Action::Ask);
+/// ```
 #[must_use]
 pub fn evaluate(permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
     layers
@@ -110,6 +127,14 @@ pub fn is_wanted(tool: &str, layers: &[&[Rule]]) -> bool {
 
 /// `*` stands for any run of characters (also an empty one, also `/`), `?` for exactly one. A pattern that ends in ` *`
 /// also matches without what the space introduces, so `git *` covers a bare `git`.
+///
+/// ```
+/// use outrigger_kernel::permission::matches;
+///
+/// assert!(matches("git *", "git"));
+/// assert!(matches("src/*.rs", "src/deep/lib.rs"));
+/// assert!(!matches("git *", "gitk"));
+/// ```
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
     matches_by(pattern, text, |a, b| a == b)

@@ -60,6 +60,16 @@ impl PluginId {
 
 /// Makes identifiers from a time and a seed, with no clock and no randomness of its own, so that the kernel can use it
 /// and a replay makes the same ones.
+///
+/// ```
+/// use outrigger_protocol::id::IdMaker;
+///
+/// let now = 1_764_000_000_000;
+/// let (mut ids, mut replay) = (IdMaker::new(7), IdMaker::new(7));
+/// let (first, second) = (ids.message(now), ids.message(now));
+/// assert!(first < second && first.as_str().starts_with("msg_"));
+/// assert_eq!([first, second], [replay.message(now), replay.message(now)]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdMaker {
     state: u64,

@@ -117,6 +117,14 @@ pub struct Startup {
 
 /// Whether a path below a project's root is of the list, in whatever folder. Case does not count: some file systems do not tell
 /// cases apart.
+///
+/// ```
+/// use outrigger_protocol::startup::startup_file;
+///
+/// let found = startup_file("packages/app/.vscode/tasks.json".as_ref()).unwrap();
+/// assert_eq!(found.name, ".vscode");
+/// assert!(startup_file("src/main.rs".as_ref()).is_none());
+/// ```
 #[must_use]
 pub fn startup_file(below: &Path) -> Option<Startup> {
     let parts: Vec<String> = below

@@ -11,6 +11,12 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// The last character boundary up to `at`.
+///
+/// ```
+/// use outrigger_protocol::text::{ceil, floor};
+///
+/// assert_eq!((floor("Büro", 2), ceil("Büro", 2)), (1, 3));
+/// ```
 #[must_use]
 pub fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());

@@ -123,7 +123,35 @@ impl core::fmt::Debug for OutputCheck {
     }
 }
 
-/// A chain under way.
+/// A chain under way. Whoever drives it makes the calls and feeds the outcomes back.
+///
+/// ```
+/// use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Next, Rights};
+/// use outrigger_protocol::hook::{Block, HookOutcome};
+/// use outrigger_protocol::turn::HookPayload;
+/// use serde_json::json;
+///
+/// let handler = |plugin: &str, priority| Handler {
+///     plugin: plugin.into(),
+///     instance: 0,
+///     process: 1,
+///     priority,
+///     order: 0,
+///     fail_closed: false,
+///     rights: Rights::ALL,
+/// };
+/// let payload = HookPayload::new(json!({"tool": "bash"}), json!({"args": {"command": "ls"}}));
+/// let point = HookPoint::parse("tool.before_call").unwrap();
+/// let mut chain = Chain::new(point, vec![handler("late", 0), handler("early", 10)], vec![payload]);
+/// let Next::Call(call) = chain.next() else { unreachable!() };
+/// // Neighbours in one process are called together, in order of priority.
+/// assert_eq!(call.handlers, [0, 1]);
+/// assert_eq!(chain.handlers()[0].plugin.as_str(), "early");
+/// chain.feed(0, HookOutcome::Continue, 0.2);
+/// let refusal = Block { code: "acme.policy".into(), message: "not here".into(), details: json!(null) };
+/// chain.feed(1, HookOutcome::Block(refusal), 0.1);
+/// assert!(matches!(chain.next(), Next::Done(folded) if folded.block.is_some()));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Chain {
     point: HookPoint,
