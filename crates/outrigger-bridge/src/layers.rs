@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::{Empty, HookInput, points::bridge as points};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::SessionId;
@@ -116,13 +116,15 @@ impl Call {
     }
 
     /// For plugins, without contents.
-    fn identity(&self) -> Value {
+    fn identity(&self) -> points::Call<'_> {
         let params = self.params.as_ref();
-        json!({
-            "callID": self.invoke.id, "connection": self.connection, "sessionID": self.invoke.session_id,
-            "tool": params.map_or(self.invoke.tool.as_str(), |it| it.contract().name()),
-            "path": params.map(Params::path),
-        })
+        points::Call {
+            call_id: &self.invoke.id,
+            connection: self.connection,
+            session_id: self.invoke.session_id.as_deref(),
+            tool: params.map_or(self.invoke.tool.as_str(), |it| it.contract().name()),
+            path: params.map(Params::path),
+        }
     }
 }
 
@@ -248,22 +250,29 @@ impl Layer for Told {
         "points"
     }
     fn before(&self, call: &mut Call) -> Result<(), Refusal> {
-        self.0
-            .tell(HookPoint::BridgeBeforeInvoke, call.identity(), json!({}));
+        let input = points::before_invoke::Input(call.identity());
+        let (point, payload) = input.call(&Empty {});
+        self.0.tell(call.connection, point, payload);
         Ok(())
     }
     fn after(&self, call: &Call, outcome: &Outcome) {
         match outcome {
             Ok(output) => {
-                let output = json!({ "title": output.title, "bytes": output.output.len() });
-                self.0
-                    .tell(HookPoint::BridgeAfterInvoke, call.identity(), output);
+                let input = points::after_invoke::Input(call.identity());
+                let (point, payload) = input.call(&points::after_invoke::Output {
+                    title: &output.title,
+                    bytes: output.output.len(),
+                });
+                self.0.tell(call.connection, point, payload);
             }
             Err(refusal) => {
-                let mut about = call.identity();
-                about["code"] = json!(refusal.code);
-                about["message"] = json!(refusal.message);
-                self.0.tell(HookPoint::BridgeOnError, about, json!({}));
+                let input = points::on_error::Input {
+                    call: call.identity(),
+                    code: &refusal.code,
+                    message: &refusal.message,
+                };
+                let (point, payload) = input.call(&Empty {});
+                self.0.tell(call.connection, point, payload);
             }
         }
     }

@@ -29,8 +29,8 @@ use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::tool::ToolOutput;
+use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::CancelFlag;
-use serde_json::Value;
 
 /// Why a call was refused or failed: a stable code, and words for the brain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,8 +64,8 @@ pub trait Hands: Send + Sync {
         call: &'a Call,
         cancel: CancelFlag,
     ) -> BoxFuture<'a, Result<ToolOutput, Refusal>>;
-    /// Tells the plugins of a point where they are told and not asked.
-    fn tell(&self, point: HookPoint, input: Value, output: Value);
+    /// Notifies the plugins of a point, for a call of that connection.
+    fn tell(&self, connection: u64, point: HookPoint, payload: HookPayload);
     /// Writes a record into the audit.
     fn audit(&self, record: AuditRecord);
 }

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::{Ended, Gate};
-use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
+use outrigger_kernel::hooks::points::runtime::dispose;
+use outrigger_kernel::hooks::{Chain, Empty, Failure, Handler, HookInput, HookPoint, OutputCheck};
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Block, Carried, HookFailure, HookOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
@@ -132,12 +133,13 @@ impl Pipeline {
             .cloned()
             .collect();
         let one = |session: String| {
-            let item = HookPayload::new(
-                serde_json::json!({ "sessionID": session }),
-                serde_json::json!({}),
-            );
+            let session = SessionId(session);
+            let input = dispose::Input {
+                session_id: &session,
+            };
+            let item = input.payload(&Empty {});
             let context = PipelineContext {
-                session: Some(SessionId(session)),
+                session: Some(session),
                 ..PipelineContext::default()
             };
             self.one_after_another((point, None), &bound, vec![item], context)

@@ -13,7 +13,8 @@ use outrigger_claude_hooks::{CommandBreakers, CommandHooks, Commands};
 use outrigger_config::{PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup};
 use outrigger_kernel::breaker::Rules;
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::runtime::configure;
+use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_plugin_package::name_of;
 use outrigger_plugin_status::{NoticeFn, Stage};
 use outrigger_plugin_trust::TrustFn;
@@ -22,7 +23,6 @@ use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::tool::ToolSpec;
-use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
 use skipped::{guards, required, why_skipped};
@@ -322,14 +322,10 @@ impl Plugins {
     /// what they change is compared and not applied, since it is in the configuration already. The records are for the
     /// audit, which is not there yet when this is called.
     pub async fn configure(&self, config: Value) -> (Value, Vec<HookRecord>) {
-        let item = HookPayload::new(Value::Null, config);
+        let (point, item) = configure::Input.call(&config);
         let mut result = self
             .pipeline()
-            .run(
-                HookPoint::RuntimeConfigure,
-                vec![item],
-                PipelineContext::default(),
-            )
+            .run(point, vec![item], PipelineContext::default())
             .await;
         let output = result.outputs.pop().unwrap_or_default();
         // For hooks that a later generation brings; once, since this is done once.

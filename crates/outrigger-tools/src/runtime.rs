@@ -11,7 +11,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt as _;
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::HookInput;
+use outrigger_kernel::hooks::points::tool::before_call;
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::canonical::CanonicalCall;
@@ -20,7 +21,6 @@ use outrigger_protocol::hook::Block;
 use outrigger_protocol::log::ToolRecord;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput, ToolSpec};
-use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
 use self::attempt::Same;
@@ -300,13 +300,13 @@ impl ToolRuntime {
         told.tell(&Stage::Granted);
         alive(ctx)?;
 
-        let verdict = ctx
-            .host
-            .hooks(
-                HookPoint::ToolBeforeCall,
-                HookPayload::new(identity(ctx), json!({"args": &*input})),
-            )
-            .await;
+        let asked = before_call::Input {
+            tool: name,
+            session_id: &ctx.call.session_id,
+            call_id: &ctx.call.call_id,
+        };
+        let (point, payload) = asked.call(&before_call::Output { args: input });
+        let verdict = ctx.host.hooks(point, payload).await;
         let insists = verdict.insists;
         let rewritten = rewrite(verdict, input).map_err(|block| blocked(block, None))?;
         // Checked even when nothing changed the arguments visibly: cheap, and no path around it (invariant 7).
@@ -465,10 +465,6 @@ fn alive(ctx: &ToolContext) -> Result<(), ToolError> {
         return Err(ToolError::Cancelled);
     }
     Ok(())
-}
-
-fn identity(ctx: &ToolContext) -> Value {
-    json!({"tool": ctx.call.tool, "sessionID": ctx.call.session_id, "callID": ctx.call.call_id})
 }
 
 /// The text is the hook's own, as in the reference. A code of the plugin's own is kept with the call, as `refusal`.

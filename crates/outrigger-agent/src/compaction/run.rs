@@ -1,6 +1,10 @@
 //! A compaction in a turn: its plan from the store, and the payloads of the hooks of its request.
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::compaction::after_finish;
+use outrigger_kernel::hooks::points::llm::{
+    RequestInput, before_headers, before_messages, before_params, before_system,
+};
+use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
 use outrigger_prompt::compaction::plan::{Planned, has_text, is_prompt, take_replay};
@@ -11,7 +15,6 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, NamedError};
 use outrigger_protocol::model::ModelInfo;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input};
-use serde_json::json;
 
 use crate::error::AgentError;
 use crate::state::Inner;
@@ -105,44 +108,51 @@ impl Inner {
     ) -> Result<HookPayload, AgentError> {
         if point == HookPoint::LlmBeforeMessages {
             let head = planned.map(|planned| planned.head.iter().cloned().collect());
-            return Ok(HookPayload::with_history(
-                json!({}),
-                head.unwrap_or_default(),
-            ));
+            return Ok(before_messages::Input::over(head.unwrap_or_default()));
         }
         let user = state.user();
         if point == HookPoint::CompactionAfterFinish {
             let resolved = self.models.resolve(&user.model)?;
             let provider = resolved.provider_for_hooks(true);
-            return Ok(HookPayload::new(
-                json!({
-                    "sessionID": session_id, "agent": user.agent, "model": resolved.model,
-                    "provider": { "source": provider.source, "info": *provider, "options": provider.options },
-                    "message": MessageInfo::User(user.clone()), "overflow": compaction.is_overflow(),
-                }),
-                json!({ "enabled": true }),
-            ));
+            let input = after_finish::Input {
+                session_id,
+                agent: &user.agent,
+                model: &resolved.model,
+                provider: after_finish::Provider {
+                    source: &provider.source,
+                    info: &provider,
+                    options: &provider.options,
+                },
+                message: &MessageInfo::User(user.clone()),
+                overflow: compaction.is_overflow(),
+            };
+            return Ok(input.payload(&after_finish::Output { enabled: true }));
         }
         let agent = self.agents.get(AGENT).cloned().unwrap_or_default();
         let resolved = self
             .models
             .resolve(compaction.model().unwrap_or(&user.model))?;
-        let about = json!({
-            "sessionID": session_id, "agent": AGENT, "model": resolved.model,
-            "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
-        });
+        let input = RequestInput {
+            session_id,
+            agent: AGENT,
+            model: &resolved.model,
+            provider: &resolved.provider_for_hooks(true),
+            message: &MessageInfo::User(user.clone()),
+        };
         Ok(match point {
-            HookPoint::LlmBeforeSystem => HookPayload::new(
-                json!({ "sessionID": session_id, "model": resolved.model }),
-                json!({ "system": [agent.prompt.unwrap_or_default()] }),
-            ),
-            HookPoint::LlmBeforeParams => HookPayload::new(
-                about,
-                json!(tool_catalog::parameters(
-                    &agent, &resolved, session_id, false
-                )),
-            ),
-            _ => HookPayload::new(about, json!({ "headers": {} })),
+            HookPoint::LlmBeforeSystem => {
+                let input = before_system::Input {
+                    session_id,
+                    model: &resolved.model,
+                };
+                let prompt = agent.prompt.as_deref().unwrap_or_default();
+                input.payload(&before_system::Output { system: [prompt] })
+            }
+            HookPoint::LlmBeforeParams => {
+                let parameters = tool_catalog::parameters(&agent, &resolved, session_id, false);
+                before_params::Input(input).payload(&parameters)
+            }
+            _ => before_headers::Input(input).payload(&before_headers::Output::default()),
         })
     }
 }

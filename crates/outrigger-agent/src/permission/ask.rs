@@ -6,7 +6,8 @@ mod startup;
 
 use std::sync::Arc;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::HookInput;
+use outrigger_kernel::hooks::points::tool::before_permission::{self, Status};
 use outrigger_kernel::permission::evaluate_unclear;
 use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::access::hosts;
@@ -20,7 +21,6 @@ use outrigger_protocol::permission::{
     Action, HOOK_REASON, PermissionRequest, Reply, Rule, ToolRef,
 };
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
-use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
@@ -289,15 +289,11 @@ impl Inner {
 
     /// `permission.ask`, which the reference declares and never calls (B3).
     async fn ask_plugins(&self, request: &PermissionRequest) -> Result<HookAnswer, Refusal> {
-        let payload = HookPayload::new(json!(request), json!({ "status": "ask" }));
+        let (point, payload) = before_permission::Input(request).call(&before_permission::Output {
+            status: Status::Ask,
+        });
         let result = self
-            .run_hooks(
-                HookPoint::ToolBeforePermission,
-                vec![payload],
-                Some(&request.session_id),
-                None,
-                None,
-            )
+            .run_hooks(point, vec![payload], Some(&request.session_id), None, None)
             .await;
         // A security-critical plugin that could not look at it has not allowed it (C5).
         if let Some(block) = result.block {
@@ -311,9 +307,9 @@ impl Inner {
                 request.patterns.join(", ")
             )));
         }
-        let status = result.outputs.first().and_then(|o| o.get("status"));
-        Ok(match status.and_then(Value::as_str) {
-            Some("allow") => {
+        let status = result.outputs.first().map(before_permission::read);
+        Ok(match status {
+            Some(Status::Allow) => {
                 // Every plugin that changed the answer needs the grant: a granted one that agrees does not vouch for another.
                 let changed = result.records.into_iter();
                 let changed = changed.filter(|it| it.decision == Decision::Patch);
@@ -324,8 +320,8 @@ impl Inner {
                     None => HookAnswer::Allow(changed),
                 }
             }
-            Some("deny") => HookAnswer::Deny,
-            _ => HookAnswer::None,
+            Some(Status::Deny) => HookAnswer::Deny,
+            Some(Status::Ask) | None => HookAnswer::None,
         })
     }
 

@@ -117,10 +117,9 @@ impl Hands for Executor {
         Box::pin(self.run(call, cancel))
     }
 
-    fn tell(&self, point: HookPoint, input: Value, output: Value) {
-        let connection = input["connection"].as_u64().unwrap_or_default();
+    fn tell(&self, connection: u64, point: HookPoint, payload: HookPayload) {
         let about = About::Connection(connection);
-        self.inner.notify_hook(point, input, output, about);
+        self.inner.notify_payload(point, payload, about);
     }
 
     fn audit(&self, record: AuditRecord) {

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::Empty;
+use outrigger_kernel::hooks::points::runtime::{route_after_select, route_on_error};
+use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::{CallId, SessionId};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_tools::Stage;
 use outrigger_tools::routes::{LOCAL, Route, Routes};
 use outrigger_workspace::sync::lock;
-use serde_json::{Value, json};
 
 use crate::state::Inner;
 use crate::state::notifications::About;
@@ -44,7 +45,28 @@ pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
 }
 
 /// Calls that are bound to somebody else than this machine, until they end.
-type BoundCalls = Mutex<HashMap<(SessionId, CallId), Value>>;
+type BoundCalls = Mutex<HashMap<(SessionId, CallId), Bound>>;
+
+/// Whom a call was bound to.
+struct Bound {
+    contract: Contract,
+    provider: String,
+    rule: Option<usize>,
+}
+
+impl Bound {
+    fn input<'a>(&'a self, call: &'a ToolCall) -> route_after_select::Input<'a> {
+        route_after_select::Input {
+            session_id: &call.session_id,
+            agent: &call.agent,
+            call_id: &call.call_id,
+            tool: &call.tool,
+            contract: self.contract,
+            provider: &self.provider,
+            rule: self.rule,
+        }
+    }
+}
 
 fn notify(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'_>) {
     let key = || (call.session_id.clone(), call.call_id.clone());
@@ -54,26 +76,26 @@ fn notify(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage
             provider,
             rule,
         } => {
-            let mut about = json!({
-                "sessionID": call.session_id, "agent": call.agent, "callID": call.call_id, "tool": call.tool,
-                "contract": contract, "provider": provider,
-            });
-            if let Some(rule) = rule {
-                about["rule"] = json!(rule);
-            }
-            if *provider != LOCAL {
-                lock(bound).insert(key(), about.clone());
-            }
+            let selected = Bound {
+                contract: *contract,
+                provider: (*provider).to_owned(),
+                rule: *rule,
+            };
             let whose = About::Session(call.session_id.clone());
-            inner.notify_hook(HookPoint::RuntimeRouteAfterSelect, about, json!({}), whose);
+            inner.notify_hook(&selected.input(call), &Empty {}, whose);
+            if *provider != LOCAL {
+                lock(bound).insert(key(), selected);
+            }
         }
         Stage::Ended { outcome } => {
-            if let Some(mut about) = lock(bound).remove(&key())
-                && *outcome != "completed"
-            {
-                about["code"] = json!(outcome);
+            let selected = lock(bound).remove(&key());
+            if let Some(selected) = selected.filter(|_| *outcome != "completed") {
+                let input = route_on_error::Input {
+                    bound: selected.input(call),
+                    code: outcome,
+                };
                 let whose = About::Session(call.session_id.clone());
-                inner.notify_hook(HookPoint::RuntimeRouteOnError, about, json!({}), whose);
+                inner.notify_hook(&input, &Empty {}, whose);
             }
         }
         _ => {}

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_protocol::turn::HookPayload;
-use serde_json::Value;
 
 use crate::state::Inner;
 use crate::state::notifications::{About, MAX_PENDING, Notification, Put};
@@ -67,11 +66,23 @@ fn report_missed(line: &About, missed: u64) {
 
 impl Inner {
     /// Notifies plugins of a point, beside whatever happens next, and after what was to be notified about the same before.
-    pub(crate) fn notify_hook(
+    pub(crate) fn notify_hook<I: HookInput>(
+        self: &Arc<Self>,
+        input: &I,
+        output: &I::Output,
+        about: About,
+    ) {
+        // Most points have no handler, and no payload is made for them.
+        if self.plugins.pipeline().has(I::POINT) {
+            self.notify_payload(I::POINT, input.payload(output), about);
+        }
+    }
+
+    /// The same with a payload that is made already.
+    pub(crate) fn notify_payload(
         self: &Arc<Self>,
         point: HookPoint,
-        input: Value,
-        output: Value,
+        payload: HookPayload,
         about: About,
     ) {
         if !self.plugins.pipeline().has(point) {
@@ -80,7 +91,7 @@ impl Inner {
         let line = about.line();
         let notification = Notification {
             point,
-            payload: HookPayload::new(input, output),
+            payload,
             about,
         };
         match self.notifications.put(&line, notification) {

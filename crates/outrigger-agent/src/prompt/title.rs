@@ -1,12 +1,15 @@
 //! Titles, made by the small model beside the turn.
 
 use futures_util::StreamExt as _;
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::llm::{
+    RequestInput, before_headers, before_params, before_request, before_system,
+};
+use outrigger_kernel::hooks::points::runtime::route_small_model;
+use outrigger_kernel::hooks::{Empty, HookInput};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, ModelRef, PartKind};
 use outrigger_protocol::model::{ChatMessage, Content, StreamEvent};
-use outrigger_protocol::turn::HookPayload;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::session::sessions::is_placeholder;
 use crate::state::{Agent, Inner};
@@ -65,34 +68,26 @@ impl Inner {
         };
         let info = resolved.model.clone();
         let mut draft = Draft::default();
-        let about = json!({
-            "sessionID": session_id, "agent": "title", "model": info,
-            "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
-        });
-        let prompt = agent.prompt.clone().unwrap_or_default();
-        let system = json!({ "sessionID": session_id, "model": info });
-        for (point, input, output) in [
-            (
-                HookPoint::LlmBeforeSystem,
-                system,
-                json!({ "system": [prompt] }),
-            ),
-            (
-                HookPoint::LlmBeforeParams,
-                about.clone(),
-                json!(tool_catalog::parameters(
-                    &agent, &resolved, session_id, true
-                )),
-            ),
-            (
-                HookPoint::LlmBeforeHeaders,
-                about.clone(),
-                json!({ "headers": {} }),
-            ),
+        let input = RequestInput {
+            session_id,
+            agent: "title",
+            model: &info,
+            provider: &resolved.provider_for_hooks(true),
+            message: &MessageInfo::User(user.clone()),
+        };
+        let prompt = agent.prompt.as_deref().unwrap_or_default();
+        let system = before_system::Input {
+            session_id,
+            model: &info,
+        };
+        let parameters = tool_catalog::parameters(&agent, &resolved, session_id, true);
+        for (point, payload) in [
+            system.call(&before_system::Output { system: [prompt] }),
+            before_params::Input(input).call(&parameters),
+            before_headers::Input(input).call(&before_headers::Output::default()),
         ] {
-            let payload = vec![HookPayload::new(input, output)];
             let result = self
-                .run_hooks(point, payload, Some(session_id), None, None)
+                .run_hooks(point, vec![payload], Some(session_id), None, None)
                 .await;
             // What a security-critical hook could not look at is not sent (C5); the session keeps the title that it has.
             if let Some(block) = result.block {
@@ -125,7 +120,12 @@ impl Inner {
             }));
         let request = draft.into_request();
         if let Err(error) = self
-            .run_before_request_hooks(about, session_id, None, None)
+            .run_before_request_hooks(
+                &before_request::Input::Beside(input),
+                session_id,
+                None,
+                None,
+            )
             .await
         {
             tracing::warn!("[title] refused: {}", error.message());
@@ -152,31 +152,15 @@ impl Inner {
             return configured;
         }
         let provider = self.models.provider_for_hooks(&model.provider_id, true);
-        let payload = HookPayload::new(json!({ "provider": provider }), json!({}));
-        let result = self
-            .run_hooks(
-                HookPoint::RuntimeRouteSmallModel,
-                vec![payload],
-                Some(session_id),
-                None,
-                None,
-            )
-            .await;
-        let chosen = result
-            .outputs
-            .first()
-            .and_then(|output| output.get("model"));
-        let named = |model: &Value| {
-            let text = |key: &str| model.get(key).and_then(Value::as_str).map(str::to_owned);
-            Some(ModelRef {
-                provider_id: text("providerID")?,
-                model_id: text("modelID").or_else(|| text("id"))?,
-                variant: None,
-            })
+        let input = route_small_model::Input {
+            provider: provider.as_deref(),
         };
-        let chosen = chosen
-            .and_then(named)
-            .filter(|model| self.models.resolve(model).is_ok());
+        let (point, payload) = input.call(&Empty {});
+        let result = self
+            .run_hooks(point, vec![payload], Some(session_id), None, None)
+            .await;
+        let chosen = result.outputs.first().and_then(route_small_model::read);
+        let chosen = chosen.filter(|model| self.models.resolve(model).is_ok());
         chosen.unwrap_or_else(|| self.models.small_model(model))
     }
 }

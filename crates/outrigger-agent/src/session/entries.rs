@@ -1,10 +1,10 @@
 //! `session.after_append_entry` (C1): what a session has got, whoever stored it.
 
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::session::after_append_entry;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::MessageInfo;
-use serde_json::json;
 
 use crate::state::Inner;
 use crate::state::notifications::About;
@@ -55,10 +55,17 @@ impl Inner {
                 MessageInfo::User(user) => ("user", &user.agent),
                 MessageInfo::Assistant(message) => ("assistant", &message.agent),
             };
-            let input =
-                json!({ "sessionID": session, "messageID": message, "role": role, "agent": agent });
-            let output = json!({ "message": stored.info, "parts": stored.parts });
-            inner.notify_hook(POINT, input, output, About::Session(session));
+            let input = after_append_entry::Input {
+                session_id: &session,
+                message_id: &message,
+                role,
+                agent,
+            };
+            let output = after_append_entry::Output {
+                message: &stored.info,
+                parts: &stored.parts,
+            };
+            inner.notify_hook(&input, &output, About::Session(session.clone()));
         }
     }
 }

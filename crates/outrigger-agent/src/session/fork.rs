@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::session::before_fork;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{IdMaker, MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts};
 use outrigger_protocol::session::Session;
-use serde_json::json;
 
 use crate::error::AgentError;
 use crate::ids::{self, now};
@@ -34,11 +33,11 @@ impl Agent {
         until: Option<&MessageId>,
     ) -> Result<Session, AgentError> {
         let origin = self.session(id)?;
-        let mut about = json!({ "sessionID": id });
-        if let (Some(until), Some(fields)) = (until, about.as_object_mut()) {
-            fields.insert("messageID".into(), json!(until));
-        }
-        self.tell_before(HookPoint::SessionBeforeFork, about).await;
+        let about = before_fork::Input {
+            session_id: id,
+            message_id: until,
+        };
+        self.notify_before(&about).await;
         let mut messages = self.inner.store.messages(id)?;
         if let Some(end) = messages
             .iter()

@@ -38,7 +38,7 @@ impl Agent {
             .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
             .partition(outrigger_mcp_tools::is_mcp);
         let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
-        let items = own.iter().map(|spec| definition(spec, describe(spec)));
+        let items = own.iter().map(|spec| definition(spec, &describe(spec)));
         let result = inner
             .run_hooks(
                 HookPoint::LlmToolDefinition,

@@ -1,6 +1,7 @@
 //! Making, changing and listing sessions.
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::session::before_create;
+use outrigger_kernel::hooks::{Empty, HookInput};
 use outrigger_protocol::Object;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
@@ -8,9 +9,7 @@ use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::Tokens;
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{Session, SessionModel, SessionTime};
-use outrigger_protocol::turn::HookPayload;
 use outrigger_store::Store;
-use serde_json::{Value, json};
 
 use crate::bus::numbered;
 use crate::error::AgentError;
@@ -48,9 +47,11 @@ impl Agent {
     /// # Errors
     /// Those of the store.
     pub async fn create_session(&self, new: NewSession) -> Result<Session, AgentError> {
-        let about = json!({ "parentID": new.parent, "title": new.title });
-        self.tell_before(HookPoint::SessionBeforeCreate, about)
-            .await;
+        let about = before_create::Input {
+            parent_id: new.parent.as_ref(),
+            title: new.title.as_deref(),
+        };
+        self.notify_before(&about).await;
         let at = now();
         let stamp = jiff::Timestamp::from_millisecond(i64::try_from(at).unwrap_or(0))
             .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
@@ -138,12 +139,12 @@ impl Agent {
         Ok(())
     }
 
-    /// Tells plugins of what is about to happen; they cannot change it.
-    pub(crate) async fn tell_before(&self, point: HookPoint, input: Value) {
-        if self.inner.plugins.pipeline().has(point) {
-            let payload = HookPayload::new(input, json!({}));
+    /// Notifies plugins of what is about to happen; they cannot change it.
+    pub(crate) async fn notify_before<I: HookInput<Output = Empty>>(&self, input: &I) {
+        if self.inner.plugins.pipeline().has(I::POINT) {
+            let payload = input.payload(&Empty {});
             self.inner
-                .run_hooks(point, vec![payload], None, None, None)
+                .run_hooks(I::POINT, vec![payload], None, None, None)
                 .await;
         }
     }

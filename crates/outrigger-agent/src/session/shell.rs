@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::HookInput;
+use outrigger_kernel::hooks::points::execute::before_shell;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::message::{
@@ -12,9 +13,8 @@ use outrigger_protocol::message::{
 };
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::SessionStatus;
-use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Child, Spec, Stdio};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -259,28 +259,20 @@ impl Agent {
             PartKind::Tool(call) => call.call_id.clone(),
             _ => CallId::default(),
         };
-        let payload = HookPayload::new(
-            json!({ "cwd": cwd, "sessionID": id, "callID": call }),
-            json!({ "env": {} }),
-        );
+        let input = before_shell::Input {
+            cwd: &cwd.to_string_lossy(),
+            session_id: Some(id),
+            call_id: Some(&call),
+        };
+        let (point, payload) = input.call(&before_shell::Output::default());
         let result = self
             .inner
-            .run_hooks(
-                HookPoint::ExecuteBeforeShell,
-                vec![payload],
-                Some(id),
-                None,
-                None,
-            )
+            .run_hooks(point, vec![payload], Some(id), None, None)
             .await;
         if let Some(block) = result.block {
             return Err(block.message);
         }
-        let added = result
-            .outputs
-            .first()
-            .and_then(|output| output.get("env"))
-            .and_then(Value::as_object);
+        let added = result.outputs.first().and_then(before_shell::read);
         let options = &self.inner.shell;
         let spec = Spec::new(outrigger_tools::builtin::shell_program(options))
             .arg("-c")

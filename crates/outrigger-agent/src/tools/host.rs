@@ -251,9 +251,9 @@ impl ToolHost for CallHost {
             if point == HookPoint::ToolOnError && self.cancel.is_cancelled() {
                 let about = About::Turn(self.session_id.clone(), self.turn.clone());
                 let output = payload.output.clone();
-                self.inner.notify_hook(point, payload.input, output, about);
+                self.inner.notify_payload(point, payload, about);
                 return HookVerdict {
-                    output: payload.output,
+                    output,
                     ..HookVerdict::default()
                 };
             }

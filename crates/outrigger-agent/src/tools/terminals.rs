@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::HookInput;
+use outrigger_kernel::hooks::points::execute::before_shell;
 use outrigger_protocol::Object;
 use outrigger_protocol::event::{CustomEvent, Event};
-use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Size;
 use outrigger_workspace::terminals::{
     Attached, NewPty, PtyError, PtyFrom, PtyInfo, StartPty, Started,
@@ -105,16 +105,15 @@ impl Agent {
         cwd: &Path,
         wished: Option<BTreeMap<String, String>>,
     ) -> Result<Vec<(OsString, OsString)>, PtyError> {
-        let payload = HookPayload::new(json!({ "cwd": cwd }), json!({ "env": {} }));
+        let input = before_shell::Input {
+            cwd: &cwd.to_string_lossy(),
+            session_id: None,
+            call_id: None,
+        };
+        let (point, payload) = input.call(&before_shell::Output::default());
         let result = self
             .inner
-            .run_hooks(
-                HookPoint::ExecuteBeforeShell,
-                vec![payload],
-                None,
-                None,
-                None,
-            )
+            .run_hooks(point, vec![payload], None, None, None)
             .await;
         if let Some(block) = result.block {
             return Err(PtyError::Blocked(block.message));
@@ -124,13 +123,8 @@ impl Agent {
             .flatten()
             .map(|(name, value)| (name, json!(value)))
             .collect();
-        let hooks = result.outputs.first().and_then(|out| out.get("env"));
-        added.extend(
-            hooks
-                .and_then(Value::as_object)
-                .cloned()
-                .unwrap_or_default(),
-        );
+        let hooks = result.outputs.first().and_then(before_shell::read);
+        added.extend(hooks.cloned().unwrap_or_default());
         added.insert("TERM".into(), json!("xterm-256color"));
         added.insert("OPENCODE_TERMINAL".into(), json!("1"));
         Ok(outrigger_tools::builtin::shell_environment(

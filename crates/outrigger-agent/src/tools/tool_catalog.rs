@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use outrigger_config::Origin;
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::hook::on_error;
+use outrigger_kernel::hooks::points::llm::{before_request, tool_definition};
+use outrigger_kernel::hooks::{Empty, HookInput, HookPoint};
 use outrigger_kernel::permission::{is_disabled, is_wanted};
 use outrigger_mcp_tools::is_mcp;
 use outrigger_models::Resolved;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{PipelineContext, PipelineResult};
 use outrigger_protocol::Object;
-use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::{ModelRef, NamedError};
@@ -19,7 +21,7 @@ use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::{HookPayload, KnownTool};
 use outrigger_tools::builtin::optional;
 use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::state::Inner;
 use crate::state::notifications::About;
@@ -65,7 +67,7 @@ impl Inner {
     /// `HookBlockedError`, with what was said.
     pub(crate) async fn run_before_request_hooks(
         &self,
-        about: Value,
+        about: &before_request::Input<'_>,
         session: &SessionId,
         turn: Option<&TurnId>,
         cancel: Option<CancelFlag>,
@@ -74,7 +76,7 @@ impl Inner {
         if !self.plugins.pipeline().has(POINT) {
             return Ok(());
         }
-        let payload = HookPayload::new(about, json!({}));
+        let payload = about.payload(&Empty {});
         let result = self
             .run_hooks(POINT, vec![payload], Some(session), turn, cancel)
             .await;
@@ -122,12 +124,17 @@ impl Inner {
             .iter()
             .filter(|r| r.outcome.is_failure() || r.audit.refused.is_some());
         for record in failed {
-            let input = json!({
-                "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": if record.audit.refused.is_some() { "refused" } else { record.outcome.name() },
-                "message": record.message, "sessionID": session,
-            });
+            let refused = record.audit.refused.map(|_| OutcomeKind::Refused);
+            let input = on_error::Input {
+                point: &record.point,
+                hook: &record.hook,
+                plugin: &record.plugin,
+                outcome: refused.unwrap_or(record.outcome).name(),
+                message: record.message.as_deref(),
+                session_id: session,
+            };
             if let Some(inner) = self.this.upgrade() {
-                inner.notify_hook(HOOK_ERROR, input, json!({}), About::of(session, turn));
+                inner.notify_hook(&input, &Empty {}, About::of(session, turn));
             }
         }
     }
@@ -195,7 +202,7 @@ impl Inner {
             .map(|spec| {
                 definition(
                     spec,
-                    outrigger_tools::builtin::describe(spec, &agents, &skills),
+                    &outrigger_tools::builtin::describe(spec, &agents, &skills),
                 )
             })
             .collect();
@@ -219,20 +226,11 @@ impl Inner {
             .zip(&result.outputs)
             .filter(|(spec, _)| !spec.hidden || asks(spec))
         {
-            let description = output
-                .get("description")
-                .and_then(Value::as_str)
-                .unwrap_or(&spec.description);
-            let parameters = output
-                .get("jsonSchema")
-                .or_else(|| output.get("parameters"))
-                .cloned();
+            let (description, parameters) = tool_definition::read(output);
             offers.push(ToolOffer {
                 name: spec.name.clone(),
-                description: description.to_owned(),
-                parameters: parameters
-                    .filter(Value::is_object)
-                    .unwrap_or_else(|| spec.input_schema.clone()),
+                description: description.unwrap_or_else(|| spec.description.clone()),
+                parameters: parameters.unwrap_or_else(|| spec.input_schema.clone()),
             });
         }
         offers.sort_by(|a, b| a.name.cmp(&b.name));
@@ -357,14 +355,17 @@ impl Inner {
 }
 
 /// The payload of `tool.definition`. Tools of plugins carry their schema under `jsonSchema` as well, as in the reference.
-pub(crate) fn definition(spec: &ToolSpec, description: String) -> HookPayload {
-    let mut output = json!({ "description": description, "parameters": spec.input_schema });
-    if (spec.source != "builtin" || spec.name == "task")
-        && let Some(fields) = output.as_object_mut()
-    {
-        fields.insert("jsonSchema".into(), spec.input_schema.clone());
+pub(crate) fn definition(spec: &ToolSpec, description: &str) -> HookPayload {
+    let apart = spec.source != "builtin" || spec.name == "task";
+    let output = tool_definition::Output {
+        description,
+        parameters: &spec.input_schema,
+        json_schema: apart.then_some(&spec.input_schema),
+    };
+    tool_definition::Input {
+        tool_id: &spec.name,
     }
-    HookPayload::new(json!({ "toolID": spec.name }), output)
+    .payload(&output)
 }
 
 /// The parameters that hooks get: absent where neither agent nor model says anything.
@@ -386,21 +387,5 @@ pub(crate) fn parameters(
         top_k: outrigger_models::top_k(model),
         max_output_tokens: Some(outrigger_models::max_output_tokens(model)),
         options,
-    }
-}
-
-/// The parameters as the hooks left them; a value of the wrong type is as good as absent.
-pub(crate) fn read_parameters(output: &Value) -> ModelParams {
-    let number = |key: &str| output.get(key).and_then(Value::as_f64);
-    ModelParams {
-        temperature: number("temperature"),
-        top_p: number("topP"),
-        top_k: number("topK"),
-        max_output_tokens: output.get("maxOutputTokens").and_then(Value::as_u64),
-        options: output
-            .get("options")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default(),
     }
 }

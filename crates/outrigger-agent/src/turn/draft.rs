@@ -1,6 +1,9 @@
 //! A model request while it is made: what the hooks are shown of it, and what they leave.
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::llm::{
+    RequestInput, before_headers, before_messages, before_params, before_system,
+};
+use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
 use outrigger_protocol::history::History;
@@ -8,7 +11,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
 use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolChoice, ToolOffer};
 use outrigger_protocol::turn::HookPayload;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::AgentError;
 use crate::state::Inner;
@@ -47,34 +50,16 @@ impl Draft {
     pub(crate) fn take(
         &mut self,
         point: HookPoint,
-        mut output: Value,
+        output: Value,
         history: Option<History>,
     ) -> Option<Value> {
-        let mut list = |key: &str| match output.get_mut(key).map(Value::take) {
-            Some(Value::Array(items)) => items,
-            _ => Vec::new(),
-        };
         match point {
             HookPoint::LlmBeforeMessages => {
                 self.history = decode::history(&history.unwrap_or_default())
             }
-            HookPoint::LlmBeforeSystem => {
-                let texts = list("system")
-                    .into_iter()
-                    .filter_map(|text| text.as_str().map(str::to_owned));
-                self.system = texts.filter(|text| !text.is_empty()).collect();
-            }
-            HookPoint::LlmBeforeParams => self.params = tool_catalog::read_parameters(&output),
-            HookPoint::LlmBeforeHeaders => {
-                let pairs = output
-                    .get("headers")
-                    .and_then(Value::as_object)
-                    .into_iter()
-                    .flatten();
-                self.headers = pairs
-                    .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
-                    .collect();
-            }
+            HookPoint::LlmBeforeSystem => self.system = before_system::read(&output),
+            HookPoint::LlmBeforeParams => self.params = before_params::read(&output),
+            HookPoint::LlmBeforeHeaders => self.headers = before_headers::read(&output),
             _ => return Some(output),
         }
         None
@@ -167,7 +152,7 @@ fn payload(
             let history =
                 outrigger_prompt::history::order::in_order(history, &waiting, &state.user().id);
             let history = Active::of(history).into_messages();
-            HookPayload::with_history(json!({}), history.into_iter().collect())
+            before_messages::Input::over(history.into_iter().collect())
         }
         HookPoint::LlmBeforeSystem => {
             let resolved = inner.models.resolve(&begin.model)?;
@@ -186,25 +171,27 @@ fn payload(
                 extra.push(LAST_STEP);
             }
             let text = inner.system_text(&agent, &resolved.model, skills, &extra);
-            HookPayload::new(
-                json!({ "sessionID": session_id, "model": resolved.model }),
-                json!({ "system": [text] }),
-            )
+            let input = before_system::Input {
+                session_id,
+                model: &resolved.model,
+            };
+            input.payload(&before_system::Output { system: [&text] })
         }
         HookPoint::LlmBeforeParams | HookPoint::LlmBeforeHeaders => {
             let resolved = inner.models.resolve(&begin.model)?;
-            let input = json!({
-                "sessionID": session_id, "agent": begin.agent, "model": resolved.model,
-                "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(state.user().clone()),
-            });
-            let output = if point == HookPoint::LlmBeforeHeaders {
-                json!({ "headers": {} })
-            } else {
-                json!(tool_catalog::parameters(
-                    &agent, &resolved, session_id, false
-                ))
+            let input = RequestInput {
+                session_id,
+                agent: &begin.agent,
+                model: &resolved.model,
+                provider: &resolved.provider_for_hooks(true),
+                message: &MessageInfo::User(state.user().clone()),
             };
-            HookPayload::new(input, output)
+            if point == HookPoint::LlmBeforeHeaders {
+                before_headers::Input(input).payload(&before_headers::Output::default())
+            } else {
+                let parameters = tool_catalog::parameters(&agent, &resolved, session_id, false);
+                before_params::Input(input).payload(&parameters)
+            }
         }
         _ => HookPayload::default(),
     })

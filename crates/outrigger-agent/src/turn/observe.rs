@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::{execute, llm, run, session};
+use outrigger_kernel::hooks::{Empty, HookInput, HookPoint};
 use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::message::{AssistantMessage, MessageInfo};
 use outrigger_protocol::turn::{Begin, Input, ModelSignal, TurnOutcome};
-use serde_json::{Value, json};
 
 use crate::state::Inner;
 use crate::state::notifications::About;
@@ -33,10 +33,14 @@ impl Observer<'_> {
             ..
         } = input
         {
-            let about = json!({
-                "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "reason": reason, "usage": usage,
-            });
-            self.tell(HookPoint::LlmAfterResponse, about, json!({}));
+            let input = llm::after_response::Input {
+                session_id: self.session_id,
+                agent: &self.begin.agent,
+                model: &self.begin.model,
+                reason,
+                usage,
+            };
+            self.tell(&input, &Empty {});
         }
     }
 
@@ -56,18 +60,21 @@ impl Observer<'_> {
                 Effect::Publish {
                     event: Event::SessionError { error, .. },
                 } => {
-                    let about = json!({ "sessionID": self.session_id, "error": error });
-                    self.tell(HookPoint::SessionOnError, about, json!({}));
+                    let input = session::on_error::Input {
+                        session_id: self.session_id,
+                        error,
+                    };
+                    self.tell(&input, &Empty {});
                 }
                 Effect::PrepareTools { step, .. } => self.step_begins(*step),
                 Effect::Finish {
                     outcome: TurnOutcome::Failed { error },
                 } => {
-                    self.tell(
-                        HookPoint::RunOnError,
-                        json!({ "sessionID": self.session_id, "error": error }),
-                        json!({}),
-                    );
+                    let input = run::on_error::Input {
+                        session_id: self.session_id,
+                        error,
+                    };
+                    self.tell(&input, &Empty {});
                 }
                 _ => {}
             }
@@ -75,53 +82,63 @@ impl Observer<'_> {
     }
 
     fn step_begins(&self, step: u32) {
-        let mut about = json!({ "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model });
+        let (session_id, agent, model) = (self.session_id, &self.begin.agent, &self.begin.model);
         if step == 1 {
-            let mut about = about.clone();
-            if let Some(fields) = about.as_object_mut() {
-                fields.insert("messageID".into(), json!(self.user));
-            }
-            self.tell(HookPoint::RunAfterStart, about, json!({}));
+            let input = run::after_start::Input {
+                session_id,
+                agent,
+                model,
+                message_id: self.user,
+            };
+            self.tell(&input, &Empty {});
         }
-        if let Some(fields) = about.as_object_mut() {
-            fields.insert("step".into(), json!(step));
-        }
-        self.tell(HookPoint::ExecuteBeforeStep, about, json!({}));
+        let input = execute::before_step::Input {
+            session_id,
+            agent,
+            model,
+            step,
+        };
+        self.tell(&input, &Empty {});
     }
 
     /// The machine completes a message once, with every part of it in its final state (A4).
     fn completed(&self, message: &AssistantMessage) {
-        let step = json!({
-            "sessionID": self.session_id, "agent": message.agent, "model": self.begin.model, "messageID": message.id,
-            "finish": message.finish,
-        });
+        let step = execute::after_step::Input {
+            session_id: self.session_id,
+            agent: &message.agent,
+            model: &self.begin.model,
+            message_id: &message.id,
+            finish: message.finish.as_deref(),
+        };
         if let Some(error) = &message.error {
-            let mut about = step.clone();
-            if let Some(fields) = about.as_object_mut() {
-                fields.insert("error".into(), json!(error));
-            }
-            self.tell(HookPoint::ExecuteOnError, about, json!({}));
+            self.tell(&execute::on_error::Input { step, error }, &Empty {});
         }
-        self.tell(HookPoint::ExecuteAfterStep, step, json!({}));
+        self.tell(&step, &Empty {});
         if !self.inner.plugins.pipeline().has(COMPLETED) {
             return;
         }
         let Ok(Some(stored)) = self.inner.store.message(self.session_id, &message.id) else {
             return;
         };
-        let mut about = json!({
-            "sessionID": self.session_id, "agent": message.agent, "messageID": message.id,
-            "model": { "providerID": message.provider_id, "modelID": message.model_id },
-        });
-        if let (Some(variant), Some(fields)) = (&message.variant, about.as_object_mut()) {
-            fields.insert("variant".into(), json!(variant));
-        }
-        let output = json!({ "message": stored.info, "parts": stored.parts });
-        self.tell(COMPLETED, about, output);
+        let input = session::after_complete_message::Input {
+            session_id: self.session_id,
+            agent: &message.agent,
+            message_id: &message.id,
+            model: session::after_complete_message::Model {
+                provider_id: &message.provider_id,
+                model_id: &message.model_id,
+            },
+            variant: message.variant.as_deref(),
+        };
+        let output = session::after_complete_message::Output {
+            message: &stored.info,
+            parts: &stored.parts,
+        };
+        self.tell(&input, &output);
     }
 
-    fn tell(&self, point: HookPoint, input: Value, output: Value) {
+    fn tell<I: HookInput>(&self, input: &I, output: &I::Output) {
         let about = About::Turn(self.session_id.clone(), self.turn.clone());
-        self.inner.notify_hook(point, input, output, about);
+        self.inner.notify_hook(input, output, about);
     }
 }

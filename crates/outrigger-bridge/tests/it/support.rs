@@ -11,6 +11,7 @@ use outrigger_bridge::{Bridge, Call, Commands, Gate, Hands, Options, Refusal};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::tool::ToolOutput;
+use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::CancelFlag;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -81,8 +82,8 @@ impl Hands for Noting {
             })
         })
     }
-    fn tell(&self, point: HookPoint, input: Value, output: Value) {
-        self.note(format!("{point} {input} {output}"));
+    fn tell(&self, _: u64, point: HookPoint, payload: HookPayload) {
+        self.note(format!("{point} {} {}", payload.input, payload.output));
     }
     fn audit(&self, record: AuditRecord) {
         self.note(format!(

@@ -3,12 +3,14 @@
 mod chain;
 mod fields;
 mod fold;
+mod payload;
 pub mod points;
 mod rights;
 mod spec;
 
 pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next, OutputCheck};
 pub use fold::{ApplyError, apply, apply_to, pointer};
+pub use payload::{Context, Empty, HookInput};
 pub use points::{ALIASES, HookPoint, is_alias};
 pub use rights::Rights;
 pub use spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};

@@ -9,7 +9,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::effect::Effect;
-use crate::hooks::HookPoint;
+use crate::hooks::points::compaction::{after_finish, before_start};
+use crate::hooks::{HookInput, HookPoint};
 use outrigger_protocol::compaction::{CompactRequest, CompactionPlan, Replay};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{
@@ -17,7 +18,7 @@ use outrigger_protocol::message::{
     UserMessage,
 };
 use outrigger_protocol::session::SessionStatus;
-use outrigger_protocol::turn::{EffectId, HookPayload, SessionPatch};
+use outrigger_protocol::turn::{EffectId, SessionPatch};
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
@@ -327,15 +328,16 @@ impl Turn {
             self.hooks(HookPoint::LlmBeforeMessages, None, out);
         } else {
             // What the user says stands where hooks say more.
-            let (mut about, mut context) = (
-                json!({ "sessionID": self.begin.session_id }),
-                Vec::<String>::new(),
-            );
-            if let (Some(text), Some(fields)) = (instructions, about.as_object_mut()) {
-                context.push([INSTRUCTIONS, text.as_str()].concat());
-                fields.insert("instructions".to_string(), json!(text));
-            }
-            let payload = HookPayload::new(about, json!({ "context": context }));
+            let context = instructions.iter();
+            let context = context.map(|text| [INSTRUCTIONS, text.as_str()].concat());
+            let output = before_start::Output {
+                context: context.collect(),
+            };
+            let input = before_start::Input {
+                session_id: &self.begin.session_id,
+                instructions: instructions.as_deref(),
+            };
+            let payload = input.payload(&output);
             self.hooks(HookPoint::CompactionBeforeStart, Some(payload), out);
         }
     }
@@ -390,15 +392,13 @@ impl Turn {
             return;
         };
         compacting.hooked = true;
-        let Some(output) = output else { return };
-        if let Some(Value::Array(texts)) = output.get("context") {
-            let texts = texts.iter().filter_map(Value::as_str);
-            compacting.context = texts.map(ToString::to_string).collect();
+        let Some(left) = output.map(before_start::read) else {
+            return;
+        };
+        if let Some(context) = left.context {
+            compacting.context = context;
         }
-        compacting.prompt = output
-            .get("prompt")
-            .and_then(Value::as_str)
-            .map(ToString::to_string);
+        compacting.prompt = left.prompt;
     }
 
     /// The message of the summary, made once: a request that is made again goes into the same one.
@@ -501,10 +501,7 @@ impl Turn {
         output: Option<&Value>,
         out: &mut Vec<Effect>,
     ) {
-        let go_on = output
-            .and_then(|o| o.get("enabled"))
-            .and_then(Value::as_bool)
-            != Some(false);
+        let go_on = after_finish::read(output);
         if go_on {
             let overflow = self
                 .compacting

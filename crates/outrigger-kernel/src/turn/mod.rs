@@ -47,6 +47,7 @@ use outrigger_protocol::turn::{
 use serde_json::{Value, json};
 
 use crate::hooks::HookPoint;
+use crate::hooks::points::{llm::after_text, run::before_command};
 
 /// An effect that has been asked for and has not reported yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -363,11 +364,8 @@ impl Turn {
     ) {
         match point {
             HookPoint::RunBeforeCommand => {
-                let drafts = output
-                    .as_ref()
-                    .and_then(|o| o.get("parts"))
-                    .and_then(|parts| serde_json::from_value(parts.clone()).ok())
-                    .unwrap_or_else(|| self.begin.parts.clone());
+                let drafts = output.as_ref().and_then(before_command::read);
+                let drafts = drafts.unwrap_or_else(|| self.begin.parts.clone());
                 self.offer_user_message(drafts, out);
             }
             HookPoint::RunBeforeStart => self.store_user_message(at, output, out),
@@ -536,10 +534,7 @@ impl Turn {
                     self.finish_text(at, &part, Some(""), out);
                     return;
                 }
-                let text = output
-                    .as_ref()
-                    .and_then(|o| o.get("text"))
-                    .and_then(Value::as_str);
+                let text = output.as_ref().and_then(after_text::read);
                 self.finish_text(at, &part, text, out);
             }
             _ => {}

@@ -5,13 +5,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::effect::Effect;
-use crate::hooks::HookPoint;
+use crate::hooks::points::llm::after_text;
+use crate::hooks::{HookInput, HookPoint};
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::PartId;
 use outrigger_protocol::message::{Part, PartKind, PartTime, ReasoningPart, TextPart, ToolState};
-use outrigger_protocol::turn::HookPayload;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Open, OpenBlock, Turn};
 
@@ -98,10 +98,12 @@ impl Turn {
         }
         let text = self.text_of(&id).unwrap_or_default();
         let effect = self.open(Open::Text(id.clone()));
-        let payload = HookPayload::new(
-            json!({ "sessionID": self.begin.session_id, "messageID": self.message_id(), "partID": id }),
-            json!({ "text": text }),
-        );
+        let input = after_text::Input {
+            session_id: &self.begin.session_id,
+            message_id: &self.message_id(),
+            part_id: &id,
+        };
+        let payload = input.payload(&after_text::Output { text: &text });
         out.push(Effect::Hooks {
             effect,
             point: HookPoint::LlmAfterText,

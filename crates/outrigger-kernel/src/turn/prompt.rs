@@ -4,12 +4,13 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::effect::Effect;
-use crate::hooks::HookPoint;
+use crate::hooks::points::run::{before_command, before_start};
+use crate::hooks::{HookInput, HookPoint};
 use outrigger_protocol::message::{MessageInfo, Part, PartKind, UserMessage};
 use outrigger_protocol::session::{PartInput, SessionStatus};
-use outrigger_protocol::turn::{HookPayload, SessionPatch, TurnOutcome};
+use outrigger_protocol::turn::{SessionPatch, TurnOutcome};
 use outrigger_protocol::{Millis, Object};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Turn;
 
@@ -22,10 +23,14 @@ impl Turn {
             let task = kinds.filter_map(subtask).next();
             self.begin_answer(at, task, out);
         } else if let Some(command) = self.begin.command.clone() {
-            let payload = HookPayload::new(
-                json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
-                json!({ "parts": self.begin.parts }),
-            );
+            let input = before_command::Input {
+                command: &command.name,
+                session_id: &self.begin.session_id,
+                arguments: &command.arguments,
+            };
+            let payload = input.payload(&before_command::Output {
+                parts: &self.begin.parts,
+            });
             self.hooks(HookPoint::RunBeforeCommand, Some(payload), out);
         } else {
             self.offer_user_message(self.begin.parts.clone(), out);
@@ -50,10 +55,10 @@ impl Turn {
                 ..SessionPatch::default()
             },
         });
-        let payload = HookPayload::new(
-            self.begin.requested.clone(),
-            json!({ "message": MessageInfo::User(self.user.clone()), "parts": parts }),
-        );
+        let payload = before_start::Input(&self.begin.requested).payload(&before_start::Output {
+            message: &MessageInfo::User(self.user.clone()),
+            parts: &parts,
+        });
         self.offered = parts;
         self.hooks(HookPoint::RunBeforeStart, Some(payload), out);
     }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::HookInput;
+use outrigger_kernel::hooks::points::execute::before_shell;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
-use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::absent::SUFFIX;
 use outrigger_sandbox::{Child, Exit, Spec, Stdio, env, which};
 use serde_json::{Value, json};
@@ -144,17 +144,17 @@ impl Bash {
         cwd: &Path,
         ctx: &ToolContext,
     ) -> Result<Vec<(OsString, OsString)>, ToolError> {
-        let verdict = ctx
-            .host
-            .hooks(
-                HookPoint::ExecuteBeforeShell,
-                HookPayload::new(json!({"cwd": cwd, "sessionID": ctx.call.session_id, "callID": ctx.call.call_id}), json!({"env": {}})),
-            )
-            .await;
+        let input = before_shell::Input {
+            cwd: &cwd.to_string_lossy(),
+            session_id: Some(&ctx.call.session_id),
+            call_id: Some(&ctx.call.call_id),
+        };
+        let (point, payload) = input.call(&before_shell::Output::default());
+        let verdict = ctx.host.hooks(point, payload).await;
         if let Some(block) = verdict.block {
             return Err(ToolError::Blocked(block.message));
         }
-        let added = verdict.output.get("env").and_then(Value::as_object);
+        let added = before_shell::read(&verdict.output);
         let mut vars = self.tmux();
         vars.extend(shell_environment(&self.options.shell_env, added));
         Ok(vars)

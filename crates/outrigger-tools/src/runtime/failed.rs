@@ -1,12 +1,11 @@
 //! What is told of a failure: that of a call, with what hooks add to it (C4), and that of a command, which stays told whatever a
 //! hook makes of its output (issue 5, item 6: failure to success).
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::tool::on_error;
+use outrigger_kernel::hooks::{Context, HookInput};
 use outrigger_protocol::tool::ToolOutput;
-use outrigger_protocol::turn::HookPayload;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::identity;
 use super::result::SLACK_BYTES;
 use crate::error::ToolError;
 use crate::host::ToolContext;
@@ -19,19 +18,17 @@ pub(super) async fn explained(
     ctx: &ToolContext,
 ) -> String {
     let message = error.to_string();
-    let mut about = identity(ctx);
-    if let Value::Object(fields) = &mut about {
-        for (key, value) in [
-            ("args", input.clone()),
-            ("code", json!(error.code())),
-            ("message", json!(message)),
-            ("began", json!(began)),
-        ] {
-            fields.insert(key.to_owned(), value);
-        }
-    }
-    let payload = HookPayload::new(about, json!({ "context": [] }));
-    let verdict = ctx.host.hooks(HookPoint::ToolOnError, payload).await;
+    let about = on_error::Input {
+        tool: &ctx.call.tool,
+        session_id: &ctx.call.session_id,
+        call_id: &ctx.call.call_id,
+        args: input,
+        code: error.code(),
+        message: &message,
+        began,
+    };
+    let (point, payload) = about.call(&Context::default());
+    let verdict = ctx.host.hooks(point, payload).await;
     with_context(message, &verdict.output)
 }
 
@@ -39,9 +36,9 @@ pub(super) async fn explained(
 /// [`SLACK_BYTES`] (C4).
 #[must_use]
 pub fn with_context(message: String, output: &Value) -> String {
-    let context = output.get("context").and_then(Value::as_array);
-    let texts = context.into_iter().flatten().filter_map(Value::as_str);
-    let added: String = texts.map(|text| format!("\n\n{text}")).collect();
+    let added: String = Context::read(output)
+        .map(|text| format!("\n\n{text}"))
+        .collect();
     let end = outrigger_protocol::text::floor(&added, SLACK_BYTES.min(added.len()));
     message + added.get(..end).unwrap_or_default()
 }

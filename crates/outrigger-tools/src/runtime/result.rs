@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::HookInput;
+use outrigger_kernel::hooks::points::tool::after_result;
 use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::tool::ToolOutput;
-use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-use super::{blocked, failed, identity, now};
+use super::{blocked, failed, now};
 use crate::error::Stop;
 use crate::host::ToolContext;
 use crate::output::limit;
@@ -94,20 +94,17 @@ pub(super) async fn after(
     input: &Value,
     output: ToolOutput,
 ) -> Result<ToolOutput, Stop> {
-    let mut identity = identity(ctx);
-    if let Value::Object(fields) = &mut identity {
-        fields.insert("args".to_owned(), input.clone());
-    }
+    let about = after_result::Input {
+        tool: &ctx.call.tool,
+        session_id: &ctx.call.session_id,
+        call_id: &ctx.call.call_id,
+        args: input,
+    };
     let own = ctx.answer();
     let own_form = own.is_some();
     let before = own.unwrap_or_else(|| serde_json::to_value(&output).unwrap_or_default());
-    let verdict = ctx
-        .host
-        .hooks(
-            HookPoint::ToolAfterResult,
-            HookPayload::new(identity, before.clone()),
-        )
-        .await;
+    let (point, payload) = about.call(&before);
+    let verdict = ctx.host.hooks(point, payload).await;
     if let Some(block) = verdict.block {
         return Err(blocked(block, Some(output.metadata)));
     }
@@ -120,7 +117,7 @@ pub(super) async fn after(
     }
     let (note, said) = (failed::note(&output), output.output.clone());
     let whole = whole(&output, ctx);
-    let left = failed::keep(note, &said, taken(verdict.output, output));
+    let left = failed::keep(note, &said, after_result::read(verdict.output, output));
     // A hook that puts another text in the place of one, and does not name the file with all of that any more, has taken it
     // out for good.
     if let Some(whole) = whole
@@ -137,34 +134,4 @@ pub(super) async fn after(
 fn whole(output: &ToolOutput, ctx: &ToolContext) -> Option<PathBuf> {
     let path = PathBuf::from(output.metadata.get("outputPath")?.as_str()?);
     ctx.has_kept(&path).then_some(path)
-}
-
-// Reads what hooks left, tolerantly: a key of the wrong kind keeps its value from before, a text that became a number is that
-// number as text.
-fn taken(left: Value, before: ToolOutput) -> ToolOutput {
-    let Value::Object(mut left) = left else {
-        return before;
-    };
-    let mut text = |key: &str, old: String| match left.remove(key) {
-        Some(Value::String(text)) => text,
-        Some(Value::Null) | None => old,
-        Some(other) => other.to_string(),
-    };
-    let title = text("title", before.title);
-    let output = text("output", before.output);
-    let metadata = match left.remove("metadata") {
-        Some(metadata @ Value::Object(_)) => metadata,
-        _ => before.metadata,
-    };
-    let attachments = match left.remove("attachments") {
-        Some(Value::Array(list)) => Some(list),
-        Some(_) => before.attachments,
-        None => None,
-    };
-    ToolOutput {
-        title,
-        output,
-        metadata,
-        attachments,
-    }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::{llm::before_request::Step, tool::on_error};
+use outrigger_kernel::hooks::{Context, HookPoint};
 use outrigger_kernel::turn::Effect;
 use outrigger_protocol::id::MessageId;
 use outrigger_protocol::log::LogRecord;
@@ -12,7 +13,7 @@ use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
 use outrigger_tools::ToolContext;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Driver;
 use crate::compaction;
@@ -194,10 +195,13 @@ impl Driver {
             effect,
             session_id: self.session_id.clone(),
             turn: self.turn_id.clone(),
-            about: json!({
-                "sessionID": self.session_id, "agent": agent, "model": model, "step": state.current_step(),
-                "messageID": state.message().map(|m| &m.id),
-            }),
+            step: Step {
+                session_id: self.session_id.clone(),
+                agent,
+                model: model.clone(),
+                step: state.current_step(),
+                message_id: state.message().map(|message| message.id.clone()),
+            },
             cancel: self.abort.1.clone(),
         };
         outrigger_store::fault::point("model.before_call");
@@ -332,17 +336,17 @@ impl Driver {
             };
             // The call never comes to the runtime, which tells plugins of every other failure.
             if let Some(message) = &refusal {
-                let input = json!({
-                    "tool": call.tool, "sessionID": about.0, "callID": call.call_id, "args": call.input, "code": "tool.loop",
-                    "message": message, "began": false,
-                });
-                let about = About::Turn(about.0, about.1);
-                inner.notify_hook(
-                    HookPoint::ToolOnError,
-                    input,
-                    json!({ "context": [] }),
-                    about,
-                );
+                let input = on_error::Input {
+                    tool: &call.tool,
+                    session_id: &about.0,
+                    call_id: &call.call_id,
+                    args: &call.input,
+                    code: "tool.loop",
+                    message,
+                    began: false,
+                };
+                let about = About::Turn(about.0.clone(), about.1);
+                inner.notify_hook(&input, &Context::default(), about);
             }
             answered(refusal)
         });

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::llm::before_request::{self, Step};
+use outrigger_kernel::hooks::points::llm::on_error;
+use outrigger_kernel::hooks::{Context, HookInput, HookPoint};
 use outrigger_models::StreamItem;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, NamedError};
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
-use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
+use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
 use outrigger_tools::{CancelFlag, with_context};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::ids::now;
@@ -30,7 +32,7 @@ pub(crate) struct ModelTask {
     pub(crate) session_id: SessionId,
     pub(crate) turn: TurnId,
     /// What hooks are told of the request.
-    pub(crate) about: Value,
+    pub(crate) step: Step,
     pub(crate) cancel: CancelFlag,
 }
 
@@ -73,7 +75,7 @@ impl ModelTask {
     ) -> Result<ModelSignal, NamedError> {
         self.inner
             .run_before_request_hooks(
-                self.about.clone(),
+                &before_request::Input::Step(&self.step),
                 &self.session_id,
                 Some(&self.turn),
                 Some(self.cancel.clone()),
@@ -119,24 +121,24 @@ impl ModelTask {
     /// The error of a request that has failed for good, and behind its message what the hooks of `llm.on_error` add (C4):
     /// whoever reads the error reads that too. Nobody waits for plugins in a turn that was stopped.
     async fn explained(&self, mut error: NamedError) -> NamedError {
-        const POINT: HookPoint = HookPoint::LlmOnError;
-        if !self.inner.plugins.pipeline().has(POINT) {
+        if !self.inner.plugins.pipeline().has(HookPoint::LlmOnError) {
             return error;
         }
-        let mut input = self.about.clone();
-        input["error"] = json!(error);
-        let (output, about) = (
-            json!({ "context": [] }),
-            About::of(Some(&self.session_id), Some(&self.turn)),
-        );
-        if self.cancel.is_cancelled() {
-            self.inner.notify_hook(POINT, input, output, about);
-            return error;
-        }
-        let items = vec![HookPayload::new(input, output)];
+        let input = on_error::Input {
+            step: &self.step,
+            error: &error,
+        };
+        let (point, payload) = input.call(&Context::default());
         let (session, turn) = (Some(&self.session_id), Some(&self.turn));
+        if self.cancel.is_cancelled() {
+            let about = About::of(session, turn);
+            self.inner.notify_payload(point, payload, about);
+            return error;
+        }
         let cancel = Some(self.cancel.clone());
-        let result = self.inner.run_hooks(POINT, items, session, turn, cancel);
+        let result = self
+            .inner
+            .run_hooks(point, vec![payload], session, turn, cancel);
         if let (Some(output), Some(message)) = (
             result.await.outputs.first(),
             error.data.get("message").and_then(Value::as_str),

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::hooks::points::agent_end::before_stop;
+use outrigger_kernel::hooks::{Empty, HookInput, HookPoint};
 use outrigger_kernel::turn::Turn;
 use outrigger_plugins::PipelineResult;
 use outrigger_protocol::event::Event;
@@ -14,7 +15,6 @@ use outrigger_protocol::message::{
 };
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_protocol::turn::{Begin, HookPayload};
-use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::ids::{self, now};
@@ -44,17 +44,15 @@ impl Continuation {
         let agent = Agent {
             inner: Arc::clone(inner),
         };
-        HookPayload::new(
-            json!({
-                "sessionID": session,
-                "agent": begin.agent,
-                "model": begin.model,
-                "messageID": state.message().map(|message| &message.id),
-                "active": self.times > 0,
-                "lastMessage": agent.last_text(session),
-            }),
-            json!({}),
-        )
+        let input = before_stop::Input {
+            session_id: session,
+            agent: &begin.agent,
+            model: &begin.model,
+            message_id: state.message().map(|message| &message.id),
+            active: self.times > 0,
+            last_message: &agent.last_text(session),
+        };
+        input.payload(&Empty {})
     }
 
     /// What is to be done before the turn ends, unless it has been kept from ending too often.
@@ -66,11 +64,7 @@ impl Continuation {
         if result.stop.is_some() || result.block.is_some() {
             return None;
         }
-        let text = result.outputs.first()?.get("continue");
-        let text = text.and_then(Value::as_str)?.trim().to_owned();
-        if text.is_empty() {
-            return None;
-        }
+        let text = before_stop::read(result.outputs.first()?)?.to_owned();
         let most = inner.config.settings.agent.max_continuations;
         let most = most.unwrap_or(MAX_CONTINUATIONS);
         if self.times >= most {

@@ -1,5 +1,10 @@
 //! `bridge.after_invoke`.
 
+use serde::Serialize;
+
+use super::Call;
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +19,22 @@ pub const SPEC: PointSpec = PointSpec {
     input: "callID, connection, sessionID?, tool, path",
     about: "The bridge has executed it; title and size of the answer are output.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Input<'a>(pub Call<'a>);
+
+/// What handlers read of the answer: nothing of it may be changed.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Output<'a> {
+    /// Title of the answer.
+    pub title: &'a str,
+    /// Its size.
+    pub bytes: usize,
+}
+
+impl<'a> HookInput for Input<'a> {
+    const POINT: HookPoint = HookPoint::BridgeAfterInvoke;
+    type Output = Output<'a>;
+}

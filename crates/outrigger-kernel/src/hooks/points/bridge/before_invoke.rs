@@ -1,5 +1,10 @@
 //! `bridge.before_invoke`.
 
+use serde::Serialize;
+
+use super::Call;
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +19,13 @@ pub const SPEC: PointSpec = PointSpec {
     input: "callID, connection, sessionID?, tool, path",
     about: "A brain elsewhere asks the bridge to execute something (C17). Authentication, limits and guards are nobody's to change.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Input<'a>(pub Call<'a>);
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::BridgeBeforeInvoke;
+    type Output = Empty;
+}

@@ -1,5 +1,14 @@
 //! `compaction.after_finish`: OpenCode's `experimental.compaction.autocontinue`.
 
+use outrigger_protocol::Object;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::MessageInfo;
+use outrigger_protocol::model::{ModelInfo, ProviderInfo};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +23,51 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent, model, provider, message, overflow",
     about: "The history was summarised because it was full; enabled says whether the turn goes on by itself.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// Agent.
+    pub agent: &'a str,
+    /// Model.
+    pub model: &'a ModelInfo,
+    /// Provider.
+    pub provider: Provider<'a>,
+    /// The user's message.
+    pub message: &'a MessageInfo,
+    /// The history did not fit into a request.
+    pub overflow: bool,
+}
+
+/// A provider, in the form that OpenCode has here.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Provider<'a> {
+    /// Where it was found.
+    pub source: &'a str,
+    /// All of it.
+    pub info: &'a ProviderInfo,
+    /// Its options.
+    pub options: &'a Object,
+}
+
+/// What handlers may change.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Output {
+    /// The turn goes on by itself.
+    pub enabled: bool,
+}
+
+/// Whether the turn goes on by itself: unless a handler said no.
+#[must_use]
+pub fn read(output: Option<&Value>) -> bool {
+    let enabled = output.and_then(|output| output.get("enabled"));
+    enabled.and_then(Value::as_bool) != Some(false)
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::CompactionAfterFinish;
+    type Output = Output;
+}

@@ -1,5 +1,15 @@
 //! `compaction.before_start`: OpenCode's `experimental.session.compacting`.
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use outrigger_protocol::id::SessionId;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -17,3 +27,47 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, instructions?",
     about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it. One that only was due and is refused is put off, one that was asked for fails.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// What the user wants kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<&'a str>,
+}
+
+/// What handlers may change.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Output {
+    /// Texts that are appended to the prompt. It has no `prompt`, until a handler puts one there.
+    pub context: Vec<String>,
+}
+
+/// What handlers left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Texts that are appended to the prompt; none where there is no list of them any more.
+    pub context: Option<Vec<String>>,
+    /// The prompt to use instead.
+    pub prompt: Option<String>,
+}
+
+/// Reads what handlers left.
+#[must_use]
+pub fn read(output: &Value) -> Left {
+    let texts = output.get("context").and_then(Value::as_array);
+    let texts = texts.map(|texts| texts.iter().filter_map(Value::as_str));
+    let prompt = output.get("prompt").and_then(Value::as_str);
+    Left {
+        context: texts.map(|texts| texts.map(str::to_owned).collect()),
+        prompt: prompt.map(str::to_owned),
+    }
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::CompactionBeforeStart;
+    type Output = Output;
+}

@@ -1,5 +1,11 @@
 //! `execute.on_error`.
 
+use outrigger_protocol::message::NamedError;
+use serde::Serialize;
+
+use super::after_step;
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +20,18 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent, model, messageID, finish?, error",
     about: "A step has ended with an error; its message holds it.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// The step.
+    #[serde(flatten)]
+    pub step: after_step::Input<'a>,
+    /// Its error.
+    pub error: &'a NamedError,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::ExecuteOnError;
+    type Output = Empty;
+}

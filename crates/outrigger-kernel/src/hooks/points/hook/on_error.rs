@@ -1,5 +1,10 @@
 //! `hook.on_error`.
 
+use outrigger_protocol::id::{PluginId, SessionId};
+use serde::Serialize;
+
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +19,26 @@ pub const SPEC: PointSpec = PointSpec {
     input: "point, hook, plugin, outcome, message, sessionID?",
     about: "A handler at another point has failed, missed its deadline (C5), or answered against a rule (outcome refused).",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// The point.
+    pub point: &'a str,
+    /// OpenCode's name of it.
+    pub hook: &'a str,
+    /// Whose handler.
+    pub plugin: &'a PluginId,
+    /// What its call came to; `refused` for an answer against a rule.
+    pub outcome: &'a str,
+    /// More about it.
+    pub message: Option<&'a str>,
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: Option<&'a SessionId>,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::HookOnError;
+    type Output = Empty;
+}

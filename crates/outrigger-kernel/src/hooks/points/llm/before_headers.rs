@@ -1,5 +1,16 @@
 //! `llm.before_headers`: OpenCode's `chat.headers`.
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use outrigger_protocol::Object;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::RequestInput;
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +25,30 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent, model, provider, message",
     about: "Headers of the request.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Input<'a>(pub RequestInput<'a>);
+
+/// What handlers may change.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Output {
+    /// Headers to add.
+    pub headers: Object,
+}
+
+/// The headers that handlers left; what is no text is none.
+#[must_use]
+pub fn read(output: &Value) -> Vec<(String, String)> {
+    let headers = output.get("headers").and_then(Value::as_object);
+    let pairs = headers.into_iter().flatten();
+    pairs
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::LlmBeforeHeaders;
+    type Output = Output;
+}

@@ -1,5 +1,12 @@
 //! `llm.before_params`: OpenCode's `chat.params`.
 
+use outrigger_protocol::model::ModelParams;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::RequestInput;
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -20,3 +27,27 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent, model, provider, message",
     about: "Parameters of the request.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Input<'a>(pub RequestInput<'a>);
+
+/// The parameters that handlers left; a value of the wrong type is as good as absent.
+#[must_use]
+pub fn read(output: &Value) -> ModelParams {
+    let number = |key: &str| output.get(key).and_then(Value::as_f64);
+    let options = output.get("options").and_then(Value::as_object);
+    ModelParams {
+        temperature: number("temperature"),
+        top_p: number("topP"),
+        top_k: number("topK"),
+        max_output_tokens: output.get("maxOutputTokens").and_then(Value::as_u64),
+        options: options.cloned().unwrap_or_default(),
+    }
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::LlmBeforeParams;
+    type Output = ModelParams;
+}

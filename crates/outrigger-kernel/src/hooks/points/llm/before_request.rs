@@ -1,5 +1,14 @@
 //! `llm.before_request`.
 
+use alloc::string::String;
+
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::ModelRef;
+use serde::Serialize;
+
+use super::RequestInput;
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -16,3 +25,35 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent, model, messageID, step",
     about: "The request is complete and about to be sent. A refusal is final: nothing repeats it.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Input<'a> {
+    /// Of a step of a turn.
+    Step(&'a Step),
+    /// Of a request beside a turn, for a title.
+    Beside(RequestInput<'a>),
+}
+
+/// A step of a turn.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: SessionId,
+    /// Agent.
+    pub agent: String,
+    /// Model.
+    pub model: ModelRef,
+    /// Number of the step, from 1.
+    pub step: u32,
+    /// The message that the answer goes into.
+    #[serde(rename = "messageID")]
+    pub message_id: Option<MessageId>,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::LlmBeforeRequest;
+    type Output = Empty;
+}

@@ -1,5 +1,16 @@
 //! `llm.before_system`: OpenCode's `experimental.chat.system.transform`.
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::model::ModelInfo;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +25,36 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID?, model",
     about: "The system prompt, as a list of texts.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// Model.
+    pub model: &'a ModelInfo,
+}
+
+/// What handlers may change.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Output<'a> {
+    /// The system prompt. OpenCode's is one text; handlers may add more.
+    pub system: [&'a str; 1],
+}
+
+/// The texts that handlers left, without empty ones.
+#[must_use]
+pub fn read(output: &Value) -> Vec<String> {
+    let texts = output.get("system").and_then(Value::as_array);
+    let texts = texts.into_iter().flatten().filter_map(Value::as_str);
+    texts
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+impl<'a> HookInput for Input<'a> {
+    const POINT: HookPoint = HookPoint::LlmBeforeSystem;
+    type Output = Output<'a>;
+}

@@ -9,3 +9,24 @@ pub mod before_request;
 pub mod before_system;
 pub mod on_error;
 pub mod tool_definition;
+
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::MessageInfo;
+use outrigger_protocol::model::{ModelInfo, ProviderInfo};
+use serde::Serialize;
+
+/// What handlers read of a request that is being made.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RequestInput<'a> {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// Agent.
+    pub agent: &'a str,
+    /// Model.
+    pub model: &'a ModelInfo,
+    /// Its provider, without secrets.
+    pub provider: &'a ProviderInfo,
+    /// The user's message.
+    pub message: &'a MessageInfo,
+}

@@ -1,5 +1,12 @@
 //! `llm.on_error`.
 
+use outrigger_protocol::message::NamedError;
+use serde::Serialize;
+
+use super::before_request::Step;
+use crate::hooks::payload::Context;
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +21,18 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent, model, messageID, step, error",
     about: "A request has failed for good. Texts in context are read behind its message, which stays, in the session and by whoever is told of the error. Nothing waits where the turn was stopped.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// The step.
+    #[serde(flatten)]
+    pub step: &'a Step,
+    /// The error.
+    pub error: &'a NamedError,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::LlmOnError;
+    type Output = Context;
+}

@@ -1,5 +1,12 @@
 //! `llm.tool_definition`: OpenCode's `tool.definition`.
 
+use alloc::string::String;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -18,3 +25,40 @@ pub const SPEC: PointSpec = PointSpec {
     input: "toolID",
     about: "A tool is about to be offered to the model. All tools of a step are one batch.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Name of the tool.
+    #[serde(rename = "toolID")]
+    pub tool_id: &'a str,
+}
+
+/// What handlers may change.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Output<'a> {
+    /// What the model reads of it.
+    pub description: &'a str,
+    /// JSON Schema of the arguments.
+    pub parameters: &'a Value,
+    /// The same again, for tools whose schema OpenCode keeps apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json_schema: Option<&'a Value>,
+}
+
+/// The description and the schema that handlers left, where they are what they should be.
+#[must_use]
+pub fn read(output: &Value) -> (Option<String>, Option<Value>) {
+    let description = output.get("description").and_then(Value::as_str);
+    let schema = output
+        .get("jsonSchema")
+        .or_else(|| output.get("parameters"));
+    let schema = schema.filter(|schema| schema.is_object());
+    (description.map(String::from), schema.cloned())
+}
+
+impl<'a> HookInput for Input<'a> {
+    const POINT: HookPoint = HookPoint::LlmToolDefinition;
+    type Output = Output<'a>;
+}

@@ -1,5 +1,14 @@
 //! `run.before_command`: OpenCode's `command.execute.before`.
 
+use alloc::vec::Vec;
+
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::session::PartInput;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +23,34 @@ pub const SPEC: PointSpec = PointSpec {
     input: "command, sessionID, arguments",
     about: "A slash command's template is expanded and about to become a message.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Name of the command.
+    pub command: &'a str,
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// What was typed behind it.
+    pub arguments: &'a str,
+}
+
+/// What handlers may change.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Output<'a> {
+    /// Parts of the message that the template makes.
+    pub parts: &'a [PartInput],
+}
+
+/// The parts that handlers left, where all of them are parts.
+#[must_use]
+pub fn read(output: &Value) -> Option<Vec<PartInput>> {
+    let parts = output.get("parts")?.clone();
+    serde_json::from_value(parts).ok()
+}
+
+impl<'a> HookInput for Input<'a> {
+    const POINT: HookPoint = HookPoint::RunBeforeCommand;
+    type Output = Output<'a>;
+}

@@ -1,5 +1,11 @@
 //! `run.before_start`: OpenCode's `chat.message`.
 
+use outrigger_protocol::message::{MessageInfo, Part};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -17,3 +23,22 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent?, model?, messageID?, variant?",
     about: "A user message and its parts exist and are about to be stored; the model has not been called.",
 };
+
+/// What handlers read: what the client asked for, as the turn's first input holds it.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Input<'a>(pub &'a Value);
+
+/// What handlers may change.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Output<'a> {
+    /// The message.
+    pub message: &'a MessageInfo,
+    /// Its parts.
+    pub parts: &'a [Part],
+}
+
+impl<'a> HookInput for Input<'a> {
+    const POINT: HookPoint = HookPoint::RunBeforeStart;
+    type Output = Output<'a>;
+}

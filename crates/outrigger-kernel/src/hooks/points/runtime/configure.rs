@@ -1,5 +1,10 @@
 //! `runtime.configure`: OpenCode's `config`.
 
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +19,12 @@ pub const SPEC: PointSpec = PointSpec {
     input: "",
     about: "The merged configuration, changed in place before anything is made from it.",
 };
+
+/// What handlers read: nothing, as in OpenCode.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input;
+
+impl HookInput for Input {
+    const POINT: HookPoint = HookPoint::RuntimeConfigure;
+    type Output = Value;
+}

@@ -1,5 +1,10 @@
 //! `runtime.dispose`: OpenCode's `dispose`.
 
+use outrigger_protocol::id::SessionId;
+use serde::Serialize;
+
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +19,16 @@ pub const SPEC: PointSpec = PointSpec {
     input: "",
     about: "The plugin's process is about to end.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::RuntimeDispose;
+    type Output = Empty;
+}

@@ -1,5 +1,11 @@
 //! `runtime.route.after_select`.
 
+use outrigger_protocol::descriptor::Contract;
+use outrigger_protocol::id::{CallId, SessionId};
+use serde::Serialize;
+
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +20,30 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent, callID, tool, contract, provider, rule?",
     about: "A tool call was bound to a provider, by the routing rule of that number, or to the local machine where none fits (C11).",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// Agent.
+    pub agent: &'a str,
+    /// Call.
+    #[serde(rename = "callID")]
+    pub call_id: &'a CallId,
+    /// Tool.
+    pub tool: &'a str,
+    /// Contract that was bound.
+    pub contract: Contract,
+    /// Whom to.
+    pub provider: &'a str,
+    /// Number of the routing rule; absent where none fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<usize>,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::RuntimeRouteAfterSelect;
+    type Output = Empty;
+}

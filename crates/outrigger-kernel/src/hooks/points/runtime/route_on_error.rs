@@ -1,5 +1,10 @@
 //! `runtime.route.on_error`.
 
+use serde::Serialize;
+
+use super::route_after_select;
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +19,18 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, agent, callID, tool, contract, provider, code",
     about: "A call that was bound to another provider than the local machine has failed.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// The call, and whom it was bound to.
+    #[serde(flatten)]
+    pub bound: route_after_select::Input<'a>,
+    /// Code of the failure.
+    pub code: &'a str,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::RuntimeRouteOnError;
+    type Output = Empty;
+}

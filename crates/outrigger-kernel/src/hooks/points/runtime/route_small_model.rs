@@ -1,5 +1,14 @@
 //! `runtime.route.small_model`: OpenCode's `experimental.provider.small_model`.
 
+use alloc::borrow::ToOwned;
+
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::model::ProviderInfo;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +23,27 @@ pub const SPEC: PointSpec = PointSpec {
     input: "provider",
     about: "Which small model makes titles and summaries, when the configuration names none.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Provider of the model that the turn is made with; none where it is not known.
+    pub provider: Option<&'a ProviderInfo>,
+}
+
+/// The model that handlers left, if it is one.
+#[must_use]
+pub fn read(output: &Value) -> Option<ModelRef> {
+    let model = output.get("model")?;
+    let text = |key: &str| model.get(key).and_then(Value::as_str).map(str::to_owned);
+    Some(ModelRef {
+        provider_id: text("providerID")?,
+        model_id: text("modelID").or_else(|| text("id"))?,
+        variant: None,
+    })
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::RuntimeRouteSmallModel;
+    type Output = Empty;
+}

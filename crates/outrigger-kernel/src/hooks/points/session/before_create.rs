@@ -1,5 +1,10 @@
 //! `session.before_create`.
 
+use outrigger_protocol::id::SessionId;
+use serde::Serialize;
+
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +19,18 @@ pub const SPEC: PointSpec = PointSpec {
     input: "parentID?, title?",
     about: "A session is about to be made.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// The session that it belongs to.
+    #[serde(rename = "parentID")]
+    pub parent_id: Option<&'a SessionId>,
+    /// Its title.
+    pub title: Option<&'a str>,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::SessionBeforeCreate;
+    type Output = Empty;
+}

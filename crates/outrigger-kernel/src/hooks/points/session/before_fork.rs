@@ -1,5 +1,10 @@
 //! `session.before_fork`.
 
+use outrigger_protocol::id::{MessageId, SessionId};
+use serde::Serialize;
+
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +19,19 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID",
     about: "A session is about to be copied.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// The message that the copy ends before.
+    #[serde(rename = "messageID", skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<&'a MessageId>,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::SessionBeforeFork;
+    type Output = Empty;
+}

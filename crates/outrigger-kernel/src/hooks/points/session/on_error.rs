@@ -1,5 +1,11 @@
 //! `session.on_error`.
 
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::NamedError;
+use serde::Serialize;
+
+use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +20,18 @@ pub const SPEC: PointSpec = PointSpec {
     input: "sessionID, error",
     about: "The session told an error.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// Error.
+    pub error: &'a NamedError,
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::SessionOnError;
+    type Output = Empty;
+}

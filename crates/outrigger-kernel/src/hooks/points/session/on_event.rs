@@ -1,4 +1,4 @@
-//! `session.on_event`: OpenCode's `event`.
+//! `session.on_event`: OpenCode's `event`. It has no payload here: events go to processes in batches of their own.
 
 use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
 

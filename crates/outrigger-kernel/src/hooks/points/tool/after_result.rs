@@ -1,5 +1,14 @@
 //! `tool.after_result`: OpenCode's `tool.execute.after`.
 
+use alloc::string::{String, ToString};
+
+use outrigger_protocol::id::{CallId, SessionId};
+use outrigger_protocol::tool::ToolOutput;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -21,3 +30,54 @@ pub const SPEC: PointSpec = PointSpec {
     input: "tool, sessionID, callID, args",
     about: "A tool has answered; the answer is about to be stored and given to the model. A throw replaces it by an error.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Tool.
+    pub tool: &'a str,
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// Call.
+    #[serde(rename = "callID")]
+    pub call_id: &'a CallId,
+    /// The arguments that it was made with.
+    pub args: &'a Value,
+}
+
+/// What handlers left of a result. A key of the wrong kind keeps its value from before, and a text that became a number is that
+/// number as text.
+#[must_use]
+pub fn read(left: Value, before: ToolOutput) -> ToolOutput {
+    let Value::Object(mut left) = left else {
+        return before;
+    };
+    let mut text = |key: &str, old: String| match left.remove(key) {
+        Some(Value::String(text)) => text,
+        Some(Value::Null) | None => old,
+        Some(other) => other.to_string(),
+    };
+    let title = text("title", before.title);
+    let output = text("output", before.output);
+    let metadata = match left.remove("metadata") {
+        Some(metadata @ Value::Object(_)) => metadata,
+        _ => before.metadata,
+    };
+    let attachments = match left.remove("attachments") {
+        Some(Value::Array(list)) => Some(list),
+        Some(_) => before.attachments,
+        None => None,
+    };
+    ToolOutput {
+        title,
+        output,
+        metadata,
+        attachments,
+    }
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::ToolAfterResult;
+    type Output = Value;
+}

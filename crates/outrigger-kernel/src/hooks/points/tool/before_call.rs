@@ -1,5 +1,11 @@
 //! `tool.before_call`: OpenCode's `tool.execute.before`.
 
+use outrigger_protocol::id::{CallId, SessionId};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -14,3 +20,28 @@ pub const SPEC: PointSpec = PointSpec {
     input: "tool, sessionID, callID",
     about: "A tool is about to run. What stands in args is checked again and is what the tool gets; where the user did not grant the plugin `rewrite`, the user is asked about the changed call. A throw refuses the call.",
 };
+
+/// What handlers read.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Input<'a> {
+    /// Tool.
+    pub tool: &'a str,
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: &'a SessionId,
+    /// Call.
+    #[serde(rename = "callID")]
+    pub call_id: &'a CallId,
+}
+
+/// What handlers may change.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Output<'a> {
+    /// The arguments.
+    pub args: &'a Value,
+}
+
+impl<'a> HookInput for Input<'a> {
+    const POINT: HookPoint = HookPoint::ToolBeforeCall;
+    type Output = Output<'a>;
+}

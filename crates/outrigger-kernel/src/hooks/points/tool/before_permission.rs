@@ -1,5 +1,11 @@
 //! `tool.before_permission`: OpenCode's `permission.ask`.
 
+use outrigger_protocol::permission::PermissionRequest;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::hooks::payload::HookInput;
+use crate::hooks::points::HookPoint;
 use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
@@ -16,3 +22,42 @@ pub const SPEC: PointSpec = PointSpec {
     input: "the permission request",
     about: "The user is about to be asked; status deny answers instead, and allow where the user granted the plugin that (`approve`). A rule that denies is never asked about.",
 };
+
+/// What handlers read: the request.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Input<'a>(pub &'a PermissionRequest);
+
+/// What handlers may change.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Output {
+    /// What is to happen.
+    pub status: Status,
+}
+
+/// An answer to the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The user is asked.
+    Ask,
+    /// It is allowed.
+    Allow,
+    /// It is denied.
+    Deny,
+}
+
+/// The answer that handlers left; anything else than a yes or a no asks the user.
+#[must_use]
+pub fn read(output: &Value) -> Status {
+    match output.get("status").and_then(Value::as_str) {
+        Some("allow") => Status::Allow,
+        Some("deny") => Status::Deny,
+        _ => Status::Ask,
+    }
+}
+
+impl HookInput for Input<'_> {
+    const POINT: HookPoint = HookPoint::ToolBeforePermission;
+    type Output = Output;
+}
