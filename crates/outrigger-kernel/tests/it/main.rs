@@ -24,6 +24,7 @@ mod lines;
 mod merge;
 mod merge_laws;
 mod merge_pass;
+mod payloads;
 mod repeats;
 mod resume;
 mod script;

@@ -16,7 +16,7 @@ pub const SPEC: PointSpec = PointSpec {
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
-    input: "sessionID, agent, callID, tool, contract, provider, code",
+    input: "sessionID, agent, callID, tool, contract, provider, rule?, code",
     about: "A call that was bound to another provider than the local machine has failed.",
 };
 

@@ -16,7 +16,7 @@ pub const SPEC: PointSpec = PointSpec {
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
-    input: "sessionID",
+    input: "sessionID, messageID?",
     about: "A session is about to be copied.",
 };
 
