@@ -26,6 +26,7 @@ pub use bus::{Bus, Sink};
 pub use error::AgentError;
 pub use ids::now;
 pub use outrigger_config::TRUST_PROJECT;
+pub use outrigger_contributions::startup_api::{LogLine, health};
 pub use outrigger_js::{SdkAnswer, SdkBody};
 pub use outrigger_mcp::{
     AuthStart, AuthState, McpError, State as McpState, Status as McpStatus, TokenStore,
@@ -45,7 +46,6 @@ pub use plugin_api::command_hooks::AllowedHooks;
 pub use plugin_api::plugin_admission::{plugin_snapshot, runs_bundled};
 pub use plugin_api::providers::auth::LoginError;
 pub use plugin_api::sdk_service::SdkService;
-pub use plugin_api::startup_api::{LogLine, health};
 pub use session::drain::Working;
 pub use session::listing::View;
 pub use session::projects::ProjectPatch;

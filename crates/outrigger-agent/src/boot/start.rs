@@ -65,8 +65,8 @@ impl Agent {
             None => Shared::open(&boot.folders)?,
         };
         outrigger_permissions::reserved_paths::make(&boot.folders);
-        crate::permission::audit::prepare(&store, &config, &boot.env);
-        let spawner = crate::permission::audit::recorded(&store, spawner);
+        outrigger_audit::prepare(&store, &config, &boot.env);
+        let spawner = outrigger_audit::recorded(&store, spawner);
         let spawner = Forbidden::of(&config, &place).kept_by(spawner);
         let settled =
             outrigger_permissions::workspace_trust::Settled::begin(&boot, &config, &place).await?;
@@ -94,12 +94,12 @@ impl Agent {
         let (notice, notices) = crate::boot::notices::channel();
         let progress =
             outrigger_permissions::folder_trust::told_once(&config, Arc::clone(&boot.progress));
-        let progress = crate::permission::audit::progress(&store, progress);
+        let progress = outrigger_audit::progress(&store, progress);
         for displaced in crate::plugin_api::plugin_admission::displaced(&admitted) {
             progress(displaced);
         }
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
-            notice: crate::permission::audit::notice(&store, notice),
+            notice: outrigger_audit::notice(&store, notice),
             progress,
             commands: crate::plugin_api::command_hooks::of(
                 &boot,
@@ -125,7 +125,7 @@ impl Agent {
         let given = config.redacted();
         let users_providers = config.config.provider.clone();
         let (mut value, configured) = plugins.configure(given.clone()).await;
-        crate::plugin_api::plugin_contributions::sandbox_contributions(
+        outrigger_contributions::sandbox_contributions(
             &plugins, &given, &mut value, &place, &boxes,
         )
         .await;
@@ -134,7 +134,7 @@ impl Agent {
                 "[config] a plugin changed where {pointer} is sent, or copied it: the key is left out"
             );
         }
-        let speakers = crate::plugin_api::plugin_contributions::speakers(&plugins, &given, &value);
+        let speakers = outrigger_contributions::providers::speakers(&plugins, &given, &value);
         if value != config.value {
             let (read, problems) = config.reread(value.clone());
             for problem in problems {
@@ -155,7 +155,7 @@ impl Agent {
         let mut model_options = model_options(&boot, &config);
         model_options.users = users_providers;
         model_options.proxies =
-            crate::plugin_api::plugin_contributions::providers(&config.config.provider, &boxes);
+            outrigger_contributions::providers::providers(&config.config.provider, &boxes);
         let models = Models::new(model_options);
         for (provider, plugin) in speakers {
             let speaker = crate::plugin_api::providers::auth::speaker(&plugins, &plugin);
@@ -164,8 +164,7 @@ impl Agent {
         let artifacts = boot.folders.data.join("tool-output");
         let brought = plugins.skill_folders();
         let skills =
-            crate::tools::skills::find(&config, &config.config, &boot.folders, &boxes, brought)
-                .await;
+            outrigger_skills::find(&config, &config.config, &boot.folders, &boxes, brought).await;
         let runtime = ToolRuntime::new();
         let tools = &config.settings.tools;
         let options = outrigger_tools::builtin::Options {
@@ -270,8 +269,12 @@ impl Agent {
         crate::tools::lsp::bind(&inner);
         crate::boot::notices::bind(&inner, notices);
         crate::boot::notices::failed(&inner);
-        crate::permission::audit::hide_credentials(&inner);
-        crate::permission::audit::grants(&inner);
+        let stored = inner.models.credentials().all();
+        let stored = stored
+            .values()
+            .map(|it| serde_json::to_value(&it.credential).unwrap_or_default());
+        outrigger_audit::hide_credentials(&inner.store, stored);
+        outrigger_audit::grants(&inner.store, &inner.config, &inner.plugins.list());
         Ok(Self { inner })
     }
 }
@@ -401,7 +404,7 @@ fn all_commands(
         .collect();
     for command in skills
         .iter()
-        .map(|skill| crate::tools::skills::command(skill, config, folders))
+        .map(|skill| outrigger_skills::command(skill, config, folders))
     {
         all.entry(command.name.clone()).or_insert(command);
     }

@@ -81,7 +81,7 @@ impl HostHandler for Bridge {
                 .and_then(|inner| lock(&inner.sdk).clone());
             match service {
                 Some(service) => self.recorded(request, &service).await,
-                None => crate::plugin_api::startup_api::answer(&request).into(),
+                None => outrigger_contributions::startup_api::answer(&request).into(),
             }
         })
     }

@@ -9,8 +9,6 @@ pub(crate) mod hook_notifications;
 pub(crate) mod host_bridge;
 pub(crate) mod life;
 pub(crate) mod plugin_admission;
-pub(crate) mod plugin_contributions;
 pub(crate) mod plugin_tools;
 pub(crate) mod providers;
 pub(crate) mod sdk_service;
-pub(crate) mod startup_api;

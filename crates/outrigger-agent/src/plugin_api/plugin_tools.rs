@@ -28,12 +28,12 @@ pub(crate) fn register(inner: &Arc<Inner>) {
         let plugin = plugins
             .iter()
             .find(|it| Some(&it.id) == id.as_ref().map(|id| &id.0));
-        let grant = plugin.and_then(crate::plugin_api::capability_grants::grant_of_plugin);
+        let grant = plugin.and_then(outrigger_contributions::grants::grant_of_plugin);
         let undeclared = entry
             .declares
             .as_ref()
             .is_none_or(|declares| declares.get("capabilities").is_none());
-        let declared = match crate::plugin_api::capability_grants::declared(entry.declares, boxed) {
+        let declared = match outrigger_contributions::grants::declared(entry.declares, boxed) {
             Ok(declared) => declared,
             Err(error) => {
                 let why = format!("what it declares cannot be read: {error}");

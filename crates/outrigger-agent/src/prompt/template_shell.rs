@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use outrigger_contributions::command_label;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
 use outrigger_protocol::id::SessionId;
@@ -10,7 +11,6 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_sandbox::{Policy, Spec};
 
 use crate::permission::ask::Asker;
-use crate::plugin_api::plugin_contributions::command_label;
 use crate::state::Agent;
 
 /// Longest run of one line.

@@ -3,7 +3,6 @@
 pub(crate) mod host;
 pub(crate) mod lsp;
 pub(crate) mod mcp;
-pub(crate) mod skills;
 pub(crate) mod terminals;
 pub(crate) mod tool_catalog;
 pub(crate) mod tool_hosts;

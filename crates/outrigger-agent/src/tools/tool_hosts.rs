@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use outrigger_audit::connection;
 use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
 use outrigger_network_proxy::hosts::{Hosts, Reach};
@@ -14,7 +15,6 @@ use outrigger_store::Store;
 use tokio::sync::OnceCell;
 
 use crate::ids::now;
-use crate::permission::audit::connection;
 
 /// How a host is granted to commands.
 const HINT: &str = "in your own outrigger.toml, [tools] hosts = [..., \"HOST\"] grants it";

@@ -173,10 +173,9 @@ impl Inner {
                             match hook.models(before.clone(), auth).await {
                                 Ok(Some(models)) => {
                                     let route = self.models_route(&hook, &before, &models).await;
-                                    let speaks =
-                                        crate::plugin_api::plugin_contributions::says_where(
-                                            &before, &models,
-                                        );
+                                    let speaks = outrigger_contributions::providers::says_where(
+                                        &before, &models,
+                                    );
                                     let speaker =
                                         speaker(&self.plugins, &PluginId(hook.plugin.clone()));
                                     self.models.overlay(&hook.provider, |overlay| {

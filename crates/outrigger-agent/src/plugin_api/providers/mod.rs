@@ -2,3 +2,4 @@
 
 pub(crate) mod auth;
 pub(crate) mod own_providers;
+pub(crate) mod routes;

@@ -1,21 +1,20 @@
-//! What plugins bring by their `config` hooks and this program starts: MCP servers, language servers, formatters, and the
+//! What plugins contribute by their `config` hooks and this program starts: MCP servers, language servers, formatters, and the
 //! shell lines in templates of commands; and addresses that it asks: of MCP servers, model providers and skills, those of
 //! providers by their `auth` and `provider` hooks, too. Such an entry
-//! gets the box of its plugin, and is asked through the plugin's proxy; the user's own entries, left as they were, keep
+//! gets the sandbox of its plugin, and is asked through the plugin's proxy; the user's own entries, left as they were, keep
 //! theirs (issue 5, item 5).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use outrigger_models::Route;
-use outrigger_plugins::{AuthHook, LoadedAuth, Plugins, ProviderHook};
-use outrigger_protocol::id::PluginId;
+use outrigger_plugins::Plugins;
+use outrigger_sandbox::OwnBoxes;
 use outrigger_sandbox::paths::resolve;
-use outrigger_sandbox::{OwnBox, OwnBoxes};
 use outrigger_workspace::Place;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::state::Inner;
+use crate::NOTHING;
+use crate::provider_files::keep_files;
+use crate::providers::addresses;
 
 /// Keys of the configuration whose entries name programs or addresses, and how each is labelled.
 const STARTED: [(&str, &str); 5] = [
@@ -25,17 +24,12 @@ const STARTED: [(&str, &str); 5] = [
     ("formatter", "formatter"),
     ("command", "command"),
 ];
-/// Keys that name a program which works for the user too, in no box: the user's to choose.
+/// Keys that name a program which works for the user too, in no sandbox: the user's to choose.
 const OF_THE_USER: [&str; 1] = ["shell"];
 
-/// The label of what the template of a command runs.
-pub(crate) fn command_label(name: &str) -> String {
-    format!("command:{name}")
-}
-
-/// Puts what plugins changed into their boxes; what cannot be is taken out of the configuration. `before` is the
+/// Puts what plugins changed into their sandboxes; what cannot be is taken out of the configuration. `before` is the
 /// configuration as plugins were given it.
-pub(crate) async fn sandbox_contributions(
+pub async fn sandbox_contributions(
     plugins: &Plugins,
     before: &Value,
     after: &mut Value,
@@ -58,14 +52,14 @@ pub(crate) async fn sandbox_contributions(
         ("formatter", outrigger_workspace::formatters::built_in()),
         ("lsp", outrigger_lsp::built_in()),
     ] {
-        switch_no_others_on(key, &built_in, before, after);
+        keep_others_off(key, &built_in, before, after);
     }
     let folders: Vec<PathBuf> = plugins
         .list()
         .into_iter()
         .filter_map(|it| Some(it.source?.dir))
         .collect();
-    tells_only_its_own(before, after, place, &folders);
+    keep_own_instructions(before, after, place, &folders);
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
             match plugins.box_of(key, &name).await {
@@ -76,7 +70,7 @@ pub(crate) async fn sandbox_contributions(
                 other => {
                     let why = other.err().unwrap_or_else(|| NOTHING.to_owned());
                     tracing::warn!(
-                        "[{label}:{name}] a plugin brought it, and it has no box: {why}; left out"
+                        "[{label}:{name}] a plugin brought it, and it has no sandbox: {why}; left out"
                     );
                     if let Some(entries) = after.get_mut(key).and_then(Value::as_object_mut) {
                         entries.shift_remove(&name);
@@ -85,34 +79,12 @@ pub(crate) async fn sandbox_contributions(
             }
         }
     }
-    put_skills_into_boxes(plugins, before, after, boxes).await;
-}
-
-/// Puts back what a plugin said about files that this program reads and writes for a provider, in no box.
-fn keep_files(before: &Value, after: &mut Value) {
-    let providers = after.get_mut("provider").and_then(Value::as_object_mut);
-    for (name, entry) in providers.into_iter().flatten() {
-        let Some(options) = entry.get_mut("options").and_then(Value::as_object_mut) else {
-            continue;
-        };
-        for key in outrigger_models::FILES {
-            let known = ["provider", name, "options", key];
-            let known = known.iter().try_fold(before, |value, key| value.get(key));
-            if options.get(key) == known {
-                continue;
-            }
-            tracing::warn!(
-                "[config] a plugin changed `{key}` of the provider {name}, which is the user's to choose: it stays"
-            );
-            options.shift_remove(key);
-            options.extend(known.map(|value| (key.to_owned(), value.clone())));
-        }
-    }
+    sandbox_skills(plugins, before, after, boxes).await;
 }
 
 /// Where there was nothing, an entry of a plugin is that entry and not all the programs that come with the switch: those run for
-/// whatever the project says, in no box.
-fn switch_no_others_on(key: &str, built_in: &[&str], before: &Value, after: &mut Value) {
+/// whatever the project says, in no sandbox.
+fn keep_others_off(key: &str, built_in: &[&str], before: &Value, after: &mut Value) {
     let is_off =
         |value: Option<&Value>| matches!(value, None | Some(Value::Null | Value::Bool(false)));
     if !is_off(before.get(key)) || is_off(after.get(key)) {
@@ -140,7 +112,7 @@ fn switch_no_others_on(key: &str, built_in: &[&str], before: &Value, after: &mut
 
 /// Files with instructions, and folders with skills, that plugins name are read by our process: those of the project, and of
 /// plugins' own folders.
-fn tells_only_its_own(before: &Value, after: &mut Value, place: &Place, folders: &[PathBuf]) {
+fn keep_own_instructions(before: &Value, after: &mut Value, place: &Place, folders: &[PathBuf]) {
     for pointer in ["/instructions", "/skills/paths"] {
         let known = before.pointer(pointer).and_then(Value::as_array).cloned();
         let known = known.unwrap_or_default();
@@ -174,21 +146,7 @@ fn tells_only_its_own(before: &Value, after: &mut Value, place: &Place, folders:
     }
 }
 
-/// Why a plugin's address is not asked.
-const NOTHING: &str = "the plugin may connect to nothing, and the address would be asked for it; grant the plugin its host \
-    (`hosts` under `[plugins.\"ID\"]` in outrigger.toml), or put the entry into your own opencode.json";
-
-/// How the box for an address of skills is labelled.
-pub(crate) fn skills_label(url: &str) -> String {
-    format!("skills:{url}")
-}
-
-async fn put_skills_into_boxes(
-    plugins: &Plugins,
-    before: &Value,
-    after: &mut Value,
-    boxes: &OwnBoxes,
-) {
+async fn sandbox_skills(plugins: &Plugins, before: &Value, after: &mut Value, boxes: &OwnBoxes) {
     let known = before.pointer("/skills/urls").and_then(Value::as_array);
     let known = known.cloned().unwrap_or_default();
     let Some(urls) = after
@@ -204,7 +162,7 @@ async fn put_skills_into_boxes(
         Ok(None) => return,
         Ok(own) => own.filter(|own| own.proxy().is_some()),
         Err(why) => {
-            tracing::warn!("[skills] a plugin brought addresses, and they have no box: {why}");
+            tracing::warn!("[skills] a plugin brought addresses, and they have no sandbox: {why}");
             None
         }
     };
@@ -214,134 +172,11 @@ async fn put_skills_into_boxes(
         }
         let url = url.as_str().unwrap_or_default();
         match &own {
-            Some(own) => boxes.set(skills_label(url), own.clone()),
+            Some(own) => boxes.set(outrigger_skills::sandbox_label(url), own.clone()),
             None => tracing::warn!("[skills] {url} is left out: {NOTHING}"),
         }
         own.is_some()
     });
-}
-
-/// The proxies of the model providers whose addresses plugins brought.
-pub(crate) fn providers(all: &Map<String, Value>, boxes: &OwnBoxes) -> BTreeMap<String, String> {
-    let proxy = |id: &String| Some((id.clone(), boxes.of(&format!("provider:{id}"))?.proxy()?));
-    all.keys().filter_map(proxy).collect()
-}
-
-impl Inner {
-    /// How the address is asked that an `auth.loader` named, where our process asks it.
-    pub(crate) async fn auth_route(&self, hook: &AuthHook, loaded: &LoadedAuth) -> Option<Route> {
-        let url = loaded.options.as_ref()?.get("baseURL")?.as_str()?;
-        match &loaded.fetch {
-            Some(_) => None,
-            None => self.route("auth", &hook.provider, hook.box_to_ask(&[url]).await),
-        }
-    }
-
-    /// How the addresses of models are asked that a `provider` hook listed; those that were known `before` are nobody's.
-    pub(crate) async fn models_route(
-        &self,
-        hook: &ProviderHook,
-        before: &Value,
-        models: &Map<String, Value>,
-    ) -> Option<Route> {
-        let named = new_in_models("/api/url", before, models);
-        if named.is_empty() {
-            return None;
-        }
-        self.route("models", &hook.provider, hook.box_to_ask(&named).await)
-    }
-
-    fn route(
-        &self,
-        what: &str,
-        provider: &str,
-        own: Result<Option<OwnBox>, String>,
-    ) -> Option<Route> {
-        let proxy = match own {
-            Ok(None) => return None,
-            Ok(Some(own)) => {
-                let proxy = own.proxy().ok_or_else(|| NOTHING.to_owned());
-                // The proxy knows the plugin for as long as the box is kept.
-                self.boxes.set(format!("{what}:{provider}"), own);
-                proxy
-            }
-            Err(why) => Err(why),
-        };
-        Some(match proxy {
-            Ok(proxy) => Route::Proxy(proxy),
-            Err(why) => {
-                tracing::warn!("[provider {provider}] its address is not asked: {why}");
-                Route::Refused(format!("its address is not asked: {why}"))
-            }
-        })
-    }
-}
-
-/// What models of a `provider` hook hold at this place that none of those `before` did.
-fn new_in_models<'a>(place: &str, before: &Value, models: &'a Map<String, Value>) -> Vec<&'a str> {
-    let at = |model: &'a Value| model.pointer(place)?.as_str();
-    let known = before.get("models").and_then(Value::as_object);
-    let known = known.into_iter().flat_map(Map::values);
-    let known: BTreeSet<&str> = known.filter_map(|it| it.pointer(place)?.as_str()).collect();
-    let named: BTreeSet<&str> = models.values().filter_map(at).collect();
-    let new = |text: &&str| !text.trim().is_empty() && !known.contains(text);
-    named.into_iter().filter(new).collect()
-}
-
-/// Whether models of a `provider` hook are asked elsewhere than those `before`, or in another way.
-pub(crate) fn says_where(before: &Value, models: &Map<String, Value>) -> bool {
-    ["/api/url", "/api/npm"]
-        .iter()
-        .any(|place| !new_in_models(place, before, models).is_empty())
-}
-
-/// The providers whose addresses, or whose protocol, `config` hooks changed, each with the plugin that did so last.
-pub(crate) fn speakers(
-    plugins: &Plugins,
-    before: &Value,
-    after: &Value,
-) -> Vec<(String, PluginId)> {
-    let entries = after.get("provider").and_then(Value::as_object);
-    let entries = entries.into_iter().flatten();
-    let known = |name: &str| before.get("provider")?.get(name);
-    let said = |entry: &Value| -> Vec<String> {
-        let addresses = addresses(entry).into_iter().map(str::to_owned);
-        addresses.chain(protocols(entry)).collect()
-    };
-    entries
-        .filter(|(name, entry)| said(entry) != known(name).map_or(Vec::new(), said))
-        .filter_map(|(name, _)| Some((name.clone(), plugins.configured_by("provider", name)?)))
-        .collect()
-}
-
-/// The packages that say how models of a provider are asked.
-fn protocols(entry: &Value) -> Vec<String> {
-    let Value::Object(fields) = entry else {
-        return Vec::new();
-    };
-    let own = fields.get("npm").map(Value::to_string);
-    own.into_iter()
-        .chain(fields.values().flat_map(protocols))
-        .collect()
-}
-
-/// The addresses in an entry.
-fn addresses(entry: &Value) -> Vec<&str> {
-    match entry {
-        Value::String(text) => {
-            // As it is read where it is asked.
-            let text = text.trim();
-            let is = |scheme: &str| {
-                let start = text.get(..scheme.len());
-                start.is_some_and(|it| it.eq_ignore_ascii_case(scheme))
-            };
-            let found = is("http://") || is("https://");
-            found.then_some(text).into_iter().collect()
-        }
-        Value::Array(items) => items.iter().flat_map(addresses).collect(),
-        Value::Object(fields) => fields.values().flat_map(addresses).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// Whether this program asks an address that stands in the entry, whatever else does.
@@ -422,7 +257,7 @@ mod tests {
         }
     }
 
-    /// `true`, or an object where nothing was, would start whatever the project brings, in no box.
+    /// `true`, or an object where nothing was, would start whatever the project brings, in no sandbox.
     #[test]
     fn a_plugin_switches_no_others_on() {
         let off = json!({ "disabled": true });
@@ -446,7 +281,7 @@ mod tests {
         ] {
             let mut after = before.clone();
             after["formatter"] = given.clone();
-            switch_no_others_on("formatter", &["a", "b"], &before, &mut after);
+            keep_others_off("formatter", &["a", "b"], &before, &mut after);
             assert_eq!(after["formatter"], want, "{before} {given}");
         }
     }
@@ -472,7 +307,7 @@ mod tests {
             "~/mine.md", "/etc/also-mine", "a.md", "../rules/*.md", "../../outside/key", "~/.ssh/id", at("outside/*"),
             at("own/rules.md"), at("own/link.md"), "https://a.test/x", "/proc/self/environ",
         ] });
-        tells_only_its_own(&before, &mut after, &place, &[root.join("own")]);
+        keep_own_instructions(&before, &mut after, &place, &[root.join("own")]);
         assert_eq!(
             after["instructions"],
             json!([

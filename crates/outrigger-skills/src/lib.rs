@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use outrigger_config::skills::{Skill, discover};
 use outrigger_config::{Loaded, OpenCodeConfig};
+use outrigger_prompt::command::{CommandInfo, CommandSource};
 use outrigger_sandbox::OwnBoxes;
 use outrigger_workspace::Folders;
-
-use outrigger_prompt::command::{CommandInfo, CommandSource};
 
 mod fetch;
 
@@ -15,16 +14,17 @@ mod fetch;
 /// or taken as it was fetched before.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Finds the skills of the configuration in force, and those in `brought`, folders of plugins. An address that cannot be fetched, or not whole, is a warning.
-pub(crate) async fn find(
+/// Finds the skills of the configuration in force, and those in `contributed`, folders of plugins. An address that
+/// cannot be fetched, or not whole, is a warning.
+pub async fn find(
     config: &Loaded,
     effective: &OpenCodeConfig,
     folders: &Folders,
     boxes: &OwnBoxes,
-    brought: Vec<std::path::PathBuf>,
+    contributed: Vec<std::path::PathBuf>,
 ) -> Vec<Skill> {
     let mut search = config.skill_search(effective);
-    search.plugins = brought;
+    search.plugins = contributed;
     if !effective.skill_urls.is_empty() {
         let cache = cache(folders);
         let (found, problems) =
@@ -41,13 +41,21 @@ pub(crate) async fn find(
     skills
 }
 
+/// The label of the sandbox that an address of skills is fetched in, where a plugin brought it.
+#[must_use]
+pub fn sandbox_label(url: &str) -> String {
+    format!("skills:{url}")
+}
+
 /// Where fetched skills are kept.
-pub(crate) fn cache(folders: &Folders) -> std::path::PathBuf {
+#[must_use]
+pub fn cache(folders: &Folders) -> std::path::PathBuf {
     folders.cache.join("skills")
 }
 
-/// A skill as a command: its text, and where its other files are (the reference's form).
-pub(crate) fn command(skill: &Skill, config: &Loaded, folders: &Folders) -> CommandInfo {
+/// A skill as a command: its text, and where its other files are (OpenCode's form).
+#[must_use]
+pub fn command(skill: &Skill, config: &Loaded, folders: &Folders) -> CommandInfo {
     let dir = skill.dir.display();
     let fetched = skill.dir.starts_with(cache(folders));
     CommandInfo {

@@ -56,7 +56,8 @@ pub fn health() -> Value {
 }
 
 /// Answers a request that comes before the agent is there.
-pub(crate) fn answer(request: &SdkRequest) -> SdkResponse {
+#[must_use]
+pub fn answer(request: &SdkRequest) -> SdkResponse {
     let path = request.path.split('?').next().unwrap_or_default();
     match (request.method.as_str(), path) {
         ("GET", "/global/health") => answered(200, &health()),

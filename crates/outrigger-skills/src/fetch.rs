@@ -1,5 +1,5 @@
 //! Skills behind addresses (`skills.urls`): an `index.json` with `{skills: [{name, files, version?}]}` and below it
-//! `NAME/FILE`, as the reference has it. They are kept in our cache folder. What is fetched is only text in files: nothing
+//! `NAME/FILE`, as OpenCode has it. They are kept in our cache folder. What is fetched is only text in files: nothing
 //! of it runs, and no name of it leads out of its folder (invariant 11).
 
 use std::fs;
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout_at};
 
-use crate::plugin_api::plugin_contributions::skills_label;
+use crate::sandbox_label;
 
 /// Largest index, in bytes.
 const INDEX_BYTES: usize = 1 << 20;
@@ -44,15 +44,15 @@ struct Listed {
     version: Option<String>,
 }
 
-/// Fetches the skills of all addresses within `patience`. Answers their folders in the order of the addresses, and what
+/// Fetches the skills of all addresses within `timeout`. Answers their folders in the order of the addresses, and what
 /// went wrong, each with its address. Where fetching fails, what was fetched before is taken.
 pub(super) async fn all(
     urls: &[String],
     cache: &Path,
-    patience: Duration,
+    timeout: Duration,
     boxes: &OwnBoxes,
 ) -> (Vec<PathBuf>, Vec<String>) {
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     let found = join_all(urls.iter().map(|url| one(url, cache, end, boxes))).await;
     let (mut dirs, mut problems) = (Vec::new(), Vec::new());
     for (more, wrong) in found {
@@ -78,7 +78,7 @@ async fn one(
     end: Instant,
     boxes: &OwnBoxes,
 ) -> (Vec<PathBuf>, Vec<String>) {
-    let own = boxes.of(&skills_label(url)).and_then(|own| own.proxy());
+    let own = boxes.of(&sandbox_label(url)).and_then(|own| own.proxy());
     let place = match Place::new(url, cache, end, own) {
         Ok(place) => place,
         Err(why) => return (Vec::new(), vec![format!("skills of {url}: {why}")]),

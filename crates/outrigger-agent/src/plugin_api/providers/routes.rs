@@ -1,0 +1,60 @@
+//! How the addresses are asked that plugins named for providers.
+
+use outrigger_contributions::NOTHING;
+use outrigger_contributions::providers::new_in_models;
+use outrigger_models::Route;
+use outrigger_plugins::{AuthHook, LoadedAuth, ProviderHook};
+use outrigger_sandbox::OwnBox;
+use serde_json::{Map, Value};
+
+use crate::state::Inner;
+
+impl Inner {
+    /// How the address is asked that an `auth.loader` named, where our process asks it.
+    pub(crate) async fn auth_route(&self, hook: &AuthHook, loaded: &LoadedAuth) -> Option<Route> {
+        let url = loaded.options.as_ref()?.get("baseURL")?.as_str()?;
+        match &loaded.fetch {
+            Some(_) => None,
+            None => self.route("auth", &hook.provider, hook.box_to_ask(&[url]).await),
+        }
+    }
+
+    /// How the addresses of models are asked that a `provider` hook listed; those that were known `before` are nobody's.
+    pub(crate) async fn models_route(
+        &self,
+        hook: &ProviderHook,
+        before: &Value,
+        models: &Map<String, Value>,
+    ) -> Option<Route> {
+        let named = new_in_models("/api/url", before, models);
+        if named.is_empty() {
+            return None;
+        }
+        self.route("models", &hook.provider, hook.box_to_ask(&named).await)
+    }
+
+    fn route(
+        &self,
+        what: &str,
+        provider: &str,
+        own: Result<Option<OwnBox>, String>,
+    ) -> Option<Route> {
+        let proxy = match own {
+            Ok(None) => return None,
+            Ok(Some(own)) => {
+                let proxy = own.proxy().ok_or_else(|| NOTHING.to_owned());
+                // The proxy knows the plugin for as long as the box is kept.
+                self.boxes.set(format!("{what}:{provider}"), own);
+                proxy
+            }
+            Err(why) => Err(why),
+        };
+        Some(match proxy {
+            Ok(proxy) => Route::Proxy(proxy),
+            Err(why) => {
+                tracing::warn!("[provider {provider}] its address is not asked: {why}");
+                Route::Refused(format!("its address is not asked: {why}"))
+            }
+        })
+    }
+}

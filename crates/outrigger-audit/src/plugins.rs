@@ -1,0 +1,233 @@
+//! The life of plugins: how far each came, what became of it while it ran, and what the user's settings grant it.
+
+use std::sync::Arc;
+
+use outrigger_config::Loaded;
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn};
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::id::PluginId;
+use outrigger_store::Store;
+use outrigger_workspace::sync::now;
+
+use crate::processes::connection;
+
+/// Records how far a plugin is and passes it on.
+#[must_use]
+pub fn progress(store: &Store, then: ProgressFn) -> ProgressFn {
+    let store = store.clone();
+    Arc::new(move |progress: Progress| {
+        if progress.fetched.is_none() {
+            let cause = progress.cause.as_ref();
+            let record = AuditRecord {
+                plugin_id: Some(PluginId(progress.plugin.clone())),
+                subject: Some(progress.spec.clone()),
+                errored: cause.is_some(),
+                detail: cause.map(|cause| format!("{}: {}", cause.code, cause.message)),
+                ..AuditRecord::new(AuditKind::LifeCycle, now(), progress.stage.to_string())
+            };
+            store.audit_lazily(now(), vec![record]);
+        }
+        then(progress);
+    })
+}
+
+/// The same for what becomes of plugins while they run.
+#[must_use]
+pub fn notice(store: &Store, then: NoticeFn) -> NoticeFn {
+    let store = store.clone();
+    Arc::new(move |notice: Notice| {
+        store.audit_lazily(now(), noticed(&notice));
+        // That all is as it should be is nothing to tell clients, nor each request that the plugin was answered.
+        let quiet = matches!(
+            notice,
+            Notice::Network { refused: None, .. } | Notice::Refused { .. }
+        );
+        if !quiet {
+            then(notice);
+        }
+    })
+}
+
+fn noticed(notice: &Notice) -> Vec<AuditRecord> {
+    let record = |plugin: &str, decision: String, hook: Option<&str>, detail: Option<&str>| {
+        let hook = hook.and_then(HookPoint::parse);
+        AuditRecord {
+            plugin_id: Some(PluginId(plugin.to_owned())),
+            hook_name: hook.map(|point| point.name().to_owned()),
+            detail: detail.map(str::to_owned),
+            errored: true,
+            ..AuditRecord::new(AuditKind::LifeCycle, now(), decision)
+        }
+    };
+    match notice {
+        Notice::Breaker {
+            plugin,
+            hook,
+            state,
+            ..
+        } => vec![record(plugin, format!("breaker {state}"), Some(hook), None)],
+        Notice::Quarantine { plugin, cause } => {
+            vec![record(plugin, "quarantine".into(), None, Some(cause))]
+        }
+        Notice::Restart {
+            plugins,
+            cause,
+            culprit,
+        } => {
+            let told = |plugin: &String| match culprit {
+                Some(culprit) if culprit != plugin => format!("caused by {culprit}: {cause}"),
+                _ => cause.clone(),
+            };
+            let one = |plugin: &String| record(plugin, "restart".into(), None, Some(&told(plugin)));
+            plugins.iter().map(one).collect()
+        }
+        Notice::Limit { plugins, cause } => plugins
+            .iter()
+            .map(|plugin| record(plugin, "limit".into(), None, Some(cause)))
+            .collect(),
+        Notice::Off { plugin, cause } => vec![record(plugin, "off".into(), None, Some(cause))],
+        Notice::Network {
+            plugins,
+            host,
+            port,
+            address,
+            refused,
+            untold,
+        } => network(
+            plugins,
+            (host, *port),
+            address.as_deref(),
+            refused.as_deref(),
+            *untold,
+        ),
+        Notice::Refused {
+            plugins,
+            request,
+            rule,
+        } => {
+            let record = |plugin: &String| AuditRecord {
+                plugin_id: Some(PluginId(plugin.clone())),
+                plugin_id_claimed: plugins.len() > 1,
+                subject: Some(request.clone()),
+                errored: true,
+                policy_check_result: format!("refused: {rule}"),
+                ..AuditRecord::new(AuditKind::Client, now(), "deny")
+            };
+            plugins.iter().map(record).collect()
+        }
+        // Its steps have records of their own.
+        notice if notice.is_of_itself() => Vec::new(),
+        Notice::State {
+            plugin,
+            action,
+            error,
+            generation,
+            ..
+        } => {
+            let detail = match error {
+                Some(error) => error.clone(),
+                None => format!("generation {generation}"),
+            };
+            vec![AuditRecord {
+                errored: error.is_some(),
+                ..record(plugin, action.clone(), None, Some(&detail))
+            }]
+        }
+        // What it says to the user; what became of the call has a record of its own.
+        Notice::Command { .. } => Vec::new(),
+    }
+}
+
+/// A connection that was made, or not, for each plugin of the process: which of them it was is not known.
+fn network(
+    plugins: &[String],
+    (host, port): (&str, u16),
+    address: Option<&str>,
+    refused: Option<&str>,
+    untold: u64,
+) -> Vec<AuditRecord> {
+    let more = (untold > 0).then(|| format!("{untold} refusals before it are not listed"));
+    let detail: Vec<String> = address.map(str::to_owned).into_iter().chain(more).collect();
+    let made = connection((host, port), refused, &detail);
+    let record = |plugin: &String| AuditRecord {
+        plugin_id: Some(PluginId(plugin.clone())),
+        plugin_id_claimed: plugins.len() > 1,
+        ..made.clone()
+    };
+    plugins.iter().map(record).collect()
+}
+
+/// What the user's settings grant single plugins beyond the sandbox.
+pub fn grants(store: &Store, config: &Loaded, plugins: &[PluginStatus]) {
+    let settings = &config.settings;
+    let mut records = Vec::new();
+    for plugin in plugins {
+        records.extend(hosted(plugin));
+        let Some(rules) = settings
+            .plugins
+            .get(&plugin.id)
+            .or_else(|| settings.plugins.get(&plugin.spec))
+        else {
+            continue;
+        };
+        let mut what = Vec::new();
+        if !rules.env.is_empty() {
+            what.push(format!("variables {}", rules.env.join(", ")));
+        }
+        if !rules.ports.is_empty() {
+            let ports: Vec<String> = rules.ports.iter().map(u16::to_string).collect();
+            what.push(format!("ports {}", ports.join(", ")));
+        }
+        for (word, places) in [("reading", &rules.read), ("writing", &rules.write)] {
+            if !places.is_empty() {
+                what.push(format!("{word} {}", places.join(", ")));
+            }
+        }
+        if let Some(programs) = &rules.processes {
+            what.push(format!("programs {}", programs.join(", ")));
+        }
+        if let Some(hosts) = &rules.hosts {
+            what.push(format!("hosts {}", hosts.join(", ")));
+        }
+        if rules.unix_sockets {
+            what.push("UNIX sockets".to_owned());
+        }
+        if what.is_empty() {
+            continue;
+        }
+        // Withheld where the plugin is not the one that the setting names.
+        let withheld = plugin
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("are for the npm package"));
+        records.push(AuditRecord {
+            plugin_id: Some(PluginId(plugin.id.clone())),
+            subject: Some(what.join("; ")),
+            detail: Some("outrigger.toml".to_owned()),
+            policy_check_result: if withheld {
+                "refused: another plugin of that name".into()
+            } else {
+                "passed".into()
+            },
+            ..AuditRecord::new(
+                AuditKind::Grant,
+                now(),
+                if withheld { "deny" } else { "allow" },
+            )
+        });
+    }
+    store.audit_lazily(now(), records);
+}
+
+/// What a hosted plugin asked for and its host does not have (C8).
+fn hosted(plugin: &PluginStatus) -> Option<AuditRecord> {
+    let host = plugin.host.as_ref()?;
+    let withheld = plugin.manifest.as_ref().map(|it| it.withheld.join("; "));
+    Some(AuditRecord {
+        plugin_id: Some(PluginId(plugin.id.clone())),
+        subject: Some(format!("no more than {host} has")),
+        detail: withheld.filter(|it| !it.is_empty()),
+        ..AuditRecord::new(AuditKind::Grant, now(), "allow")
+    })
+}

@@ -1,0 +1,56 @@
+//! Processes that were started, and connections that they made.
+
+use std::sync::Arc;
+
+use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
+use outrigger_sandbox::{Level, ProcessStart, Spawner};
+use outrigger_store::Store;
+use outrigger_workspace::sync::now;
+
+/// A started process.
+fn process(start: &ProcessStart) -> AuditRecord {
+    AuditRecord {
+        subject: Some(format!("{} ({})", start.label, start.program)),
+        detail: Some(format!(
+            "pid {}, box: {}",
+            start.pid,
+            match start.level {
+                None => "none asked for",
+                Some(Level::None) => "none: the kernel has none of it",
+                Some(Level::Full) if start.open => "open but for what is kept from it",
+                Some(Level::Partial) => "partial: the system cannot enforce every rule",
+                Some(Level::Full) => "full",
+            }
+        )),
+        ..AuditRecord::new(AuditKind::Process, now(), "start")
+    }
+}
+
+/// A spawner whose processes are written down.
+#[must_use]
+pub fn recorded(store: &Store, spawner: Spawner) -> Spawner {
+    let store = store.clone();
+    spawner.with_recorder(Arc::new(move |start| {
+        store.audit_lazily(now(), vec![process(start)]);
+    }))
+}
+
+/// A connection that was made, or refused with a code.
+#[must_use]
+pub fn connection(
+    (host, port): (&str, u16),
+    refused: Option<&str>,
+    detail: &[String],
+) -> AuditRecord {
+    let (decision, policy) = match refused {
+        Some(code) => ("deny", format!("refused: {code}")),
+        None => ("allow", POLICY_PASSED.to_owned()),
+    };
+    AuditRecord {
+        subject: Some(format!("{host}:{port}")),
+        errored: refused.is_some(),
+        policy_check_result: policy,
+        detail: (!detail.is_empty()).then(|| detail.join("; ")),
+        ..AuditRecord::new(AuditKind::Network, now(), decision)
+    }
+}

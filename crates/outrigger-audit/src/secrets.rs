@@ -1,0 +1,61 @@
+//! What must not get into the audit: keys of the configuration, of the environment, and stored ones.
+
+use std::collections::BTreeMap;
+
+use outrigger_config::Loaded;
+use outrigger_store::{Retention, Store};
+use serde_json::Value;
+
+/// Says how much is kept and what must not get in: keys of the configuration, of the environment, and stored ones.
+pub fn prepare(store: &Store, config: &Loaded, env: &BTreeMap<String, String>) {
+    let audit = &config.settings.audit;
+    let retention = Retention {
+        records: audit.keep_records,
+        days: audit.keep_days,
+    };
+    if let Err(error) = store.keep_audit(retention) {
+        tracing::warn!("[audit] {error}");
+    }
+    let mut secrets = Vec::new();
+    differing(&config.value, &config.redacted(), &mut secrets);
+    store.redactor().hide(secrets);
+    store.redactor().hide_environment(env);
+}
+
+/// Stored credentials, once it is known where they are.
+pub fn hide_credentials(store: &Store, credentials: impl Iterator<Item = Value>) {
+    let mut secrets = Vec::new();
+    for credential in credentials {
+        texts(&credential, &mut secrets);
+    }
+    // Words such as `oauth` or a date are in there as well; a key is longer.
+    secrets.retain(|text| text.len() >= 16);
+    store.redactor().hide(secrets);
+}
+
+fn texts(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::String(text) => out.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, out)),
+        Value::Object(fields) => fields.values().for_each(|field| texts(field, out)),
+        _ => {}
+    }
+}
+
+/// The texts of `value` that stand otherwise in `shown`.
+fn differing(value: &Value, shown: &Value, out: &mut Vec<String>) {
+    match (value, shown) {
+        (Value::Object(a), Value::Object(b)) => {
+            for (key, value) in a {
+                differing(value, b.get(key).unwrap_or(&Value::Null), out);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            for (value, shown) in a.iter().zip(b) {
+                differing(value, shown, out);
+            }
+        }
+        (a, b) if a != b => texts(a, out),
+        _ => {}
+    }
+}

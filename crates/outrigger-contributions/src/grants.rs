@@ -1,0 +1,79 @@
+//! What plugins are granted, and what their tools declare (D6).
+
+use std::collections::BTreeSet;
+
+use outrigger_config::settings::hands::ToolLimits;
+use outrigger_plugins::PluginStatus;
+use outrigger_protocol::descriptor::{Capability, Constraints, Declared, SandboxProfile};
+use outrigger_tools::Grant;
+use serde_json::Value;
+
+/// What a plugin was granted, as capabilities: that follows from what its manifest asks for. `None`: everything.
+#[must_use]
+pub fn grant_of_plugin(plugin: &PluginStatus) -> Option<Grant> {
+    let shown = plugin.manifest.as_ref().filter(|shown| shown.declared)?;
+    let asks = &shown.manifest.permissions;
+    let withheld = |it: Capability| match it {
+        Capability::FsRead => asks.files.read.is_empty() && asks.files.write.is_empty(),
+        Capability::FsWrite => asks.files.write.is_empty(),
+        Capability::Net => asks.network.hosts.is_empty(),
+        Capability::Spawn | Capability::Session => asks.client.as_ref().is_some_and(Vec::is_empty),
+        Capability::Exec | Capability::Mcp | Capability::User => false,
+    };
+    let all = Capability::ALL.into_iter();
+    Some(Grant {
+        who: format!("the plugin `{}`", plugin.id),
+        capabilities: all.filter(|it| !withheld(*it)).collect::<BTreeSet<_>>(),
+        how: "its manifest has to ask for it, under `permissions`".to_owned(),
+    })
+}
+
+/// Reads what a plugin's tool declares. The sandbox is that of its process, whatever it says.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn declared(value: Option<Value>, is_sandboxed: bool) -> Result<Declared, String> {
+    let mut declared: Declared = match value {
+        Some(value) => serde_json::from_value(value).map_err(|error| error.to_string())?,
+        None => Declared::default(),
+    };
+    declared.constraints.sandbox_profile = match is_sandboxed {
+        true => SandboxProfile::Process,
+        false => SandboxProfile::NoIsolation,
+    };
+    Ok(declared)
+}
+
+/// Limits of the user's settings as constraints of a tool.
+#[must_use]
+pub fn constraints(limits: &ToolLimits) -> Constraints {
+    Constraints {
+        timeout_ms: limits.timeout_ms,
+        max_retries: limits.max_retries.unwrap_or(u32::MAX),
+        deterministic_hooks: limits.deterministic_hooks == Some(true),
+        allowed_read_roots: limits.allowed_read_roots.clone(),
+        allowed_write_roots: limits.allowed_write_roots.clone(),
+        ..Constraints::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_plugin_says_of_its_sandbox_does_not_count() {
+        let says = json!({"version": "2.0.0", "constraints": {"sandbox_profile": "ReadOnly"}});
+        for (is_sandboxed, want) in [
+            (true, SandboxProfile::Process),
+            (false, SandboxProfile::NoIsolation),
+        ] {
+            let read = declared(Some(says.clone()), is_sandboxed).unwrap();
+            assert_eq!(read.constraints.sandbox_profile, want);
+            assert_eq!(read.version, "2.0.0");
+        }
+        let error = declared(Some(json!({"constraints": {"timeout": 5}})), true).unwrap_err();
+        assert!(error.contains("timeout"), "{error}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Model providers of plugins: whose addresses and protocols they change, and by which proxy they are asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outrigger_plugins::Plugins;
+use outrigger_protocol::id::PluginId;
+use outrigger_sandbox::OwnBoxes;
+use serde_json::{Map, Value};
+
+/// The proxies of the model providers whose addresses plugins contributed.
+#[must_use]
+pub fn providers(all: &Map<String, Value>, boxes: &OwnBoxes) -> BTreeMap<String, String> {
+    let proxy = |id: &String| Some((id.clone(), boxes.of(&format!("provider:{id}"))?.proxy()?));
+    all.keys().filter_map(proxy).collect()
+}
+
+/// What models of a `provider` hook hold at this place that none of those `before` did.
+#[must_use]
+pub fn new_in_models<'a>(
+    place: &str,
+    before: &Value,
+    models: &'a Map<String, Value>,
+) -> Vec<&'a str> {
+    let at = |model: &'a Value| model.pointer(place)?.as_str();
+    let known = before.get("models").and_then(Value::as_object);
+    let known = known.into_iter().flat_map(Map::values);
+    let known: BTreeSet<&str> = known.filter_map(|it| it.pointer(place)?.as_str()).collect();
+    let named: BTreeSet<&str> = models.values().filter_map(at).collect();
+    let new = |text: &&str| !text.trim().is_empty() && !known.contains(text);
+    named.into_iter().filter(new).collect()
+}
+
+/// Whether models of a `provider` hook are asked elsewhere than those `before`, or in another way.
+#[must_use]
+pub fn says_where(before: &Value, models: &Map<String, Value>) -> bool {
+    ["/api/url", "/api/npm"]
+        .iter()
+        .any(|place| !new_in_models(place, before, models).is_empty())
+}
+
+/// The providers whose addresses, or whose protocol, `config` hooks changed, each with the plugin that did so last.
+#[must_use]
+pub fn speakers(plugins: &Plugins, before: &Value, after: &Value) -> Vec<(String, PluginId)> {
+    let entries = after.get("provider").and_then(Value::as_object);
+    let entries = entries.into_iter().flatten();
+    let known = |name: &str| before.get("provider")?.get(name);
+    let said = |entry: &Value| -> Vec<String> {
+        let addresses = addresses(entry).into_iter().map(str::to_owned);
+        addresses.chain(protocols(entry)).collect()
+    };
+    entries
+        .filter(|(name, entry)| said(entry) != known(name).map_or(Vec::new(), said))
+        .filter_map(|(name, _)| Some((name.clone(), plugins.configured_by("provider", name)?)))
+        .collect()
+}
+
+/// The packages that say how models of a provider are asked.
+fn protocols(entry: &Value) -> Vec<String> {
+    let Value::Object(fields) = entry else {
+        return Vec::new();
+    };
+    let own = fields.get("npm").map(Value::to_string);
+    own.into_iter()
+        .chain(fields.values().flat_map(protocols))
+        .collect()
+}
+
+/// The addresses in an entry.
+pub(crate) fn addresses(entry: &Value) -> Vec<&str> {
+    match entry {
+        Value::String(text) => {
+            // As it is read where it is asked.
+            let text = text.trim();
+            let is = |scheme: &str| {
+                let start = text.get(..scheme.len());
+                start.is_some_and(|it| it.eq_ignore_ascii_case(scheme))
+            };
+            let found = is("http://") || is("https://");
+            found.then_some(text).into_iter().collect()
+        }
+        Value::Array(items) => items.iter().flat_map(addresses).collect(),
+        Value::Object(fields) => fields.values().flat_map(addresses).collect(),
+        _ => Vec::new(),
+    }
+}
