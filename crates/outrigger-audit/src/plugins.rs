@@ -50,43 +50,30 @@ pub fn notice(store: &Store, then: NoticeFn) -> NoticeFn {
 }
 
 fn noticed(notice: &Notice) -> Vec<AuditRecord> {
-    let record = |plugin: &str, decision: String, hook: Option<&str>, detail: Option<&str>| {
-        let hook = hook.and_then(HookPoint::parse);
-        AuditRecord {
-            plugin_id: Some(PluginId(plugin.to_owned())),
-            hook_name: hook.map(|point| point.name().to_owned()),
-            detail: detail.map(str::to_owned),
-            errored: true,
-            ..AuditRecord::new(AuditKind::LifeCycle, now(), decision)
-        }
-    };
     match notice {
         Notice::Breaker {
             plugin,
             hook,
             state,
             ..
-        } => vec![record(plugin, format!("breaker {state}"), Some(hook), None)],
-        Notice::Quarantine { plugin, cause } => {
-            vec![record(plugin, "quarantine".into(), None, Some(cause))]
+        } => {
+            let hook = HookPoint::parse(hook);
+            vec![AuditRecord {
+                hook_name: hook.map(|point| point.name().to_owned()),
+                ..life(plugin, format!("breaker {state}"), None)
+            }]
         }
+        Notice::Quarantine { plugin, cause } => vec![life(plugin, "quarantine", Some(cause))],
         Notice::Restart {
             plugins,
             cause,
             culprit,
-        } => {
-            let told = |plugin: &String| match culprit {
-                Some(culprit) if culprit != plugin => format!("caused by {culprit}: {cause}"),
-                _ => cause.clone(),
-            };
-            let one = |plugin: &String| record(plugin, "restart".into(), None, Some(&told(plugin)));
-            plugins.iter().map(one).collect()
+        } => restart(plugins, cause, culprit.as_ref()),
+        Notice::Limit { plugins, cause } => {
+            let record = |plugin: &String| life(plugin, "limit", Some(cause));
+            plugins.iter().map(record).collect()
         }
-        Notice::Limit { plugins, cause } => plugins
-            .iter()
-            .map(|plugin| record(plugin, "limit".into(), None, Some(cause)))
-            .collect(),
-        Notice::Off { plugin, cause } => vec![record(plugin, "off".into(), None, Some(cause))],
+        Notice::Off { plugin, cause } => vec![life(plugin, "off", Some(cause))],
         Notice::Network {
             plugins,
             host,
@@ -105,17 +92,7 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             plugins,
             request,
             rule,
-        } => {
-            let record = |plugin: &String| AuditRecord {
-                plugin_id: Some(PluginId(plugin.clone())),
-                plugin_id_claimed: plugins.len() > 1,
-                subject: Some(request.clone()),
-                errored: true,
-                policy_check_result: format!("refused: {rule}"),
-                ..AuditRecord::new(AuditKind::Client, now(), "deny")
-            };
-            plugins.iter().map(record).collect()
-        }
+        } => refused_requests(plugins, request, rule),
         // Its steps have records of their own.
         notice if notice.is_of_itself() => Vec::new(),
         Notice::State {
@@ -124,19 +101,53 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             error,
             generation,
             ..
-        } => {
-            let detail = match error {
-                Some(error) => error.clone(),
-                None => format!("generation {generation}"),
-            };
-            vec![AuditRecord {
-                errored: error.is_some(),
-                ..record(plugin, action.clone(), None, Some(&detail))
-            }]
-        }
+        } => vec![changed(plugin, action, error.as_deref(), *generation)],
         // What it says to the user; what became of the call has a record of its own.
         Notice::Command { .. } => Vec::new(),
     }
+}
+
+/// Somebody changed the state of a plugin, or could not.
+fn changed(plugin: &str, action: &str, error: Option<&str>, generation: u64) -> AuditRecord {
+    let detail = match error {
+        Some(error) => error.to_owned(),
+        None => format!("generation {generation}"),
+    };
+    AuditRecord {
+        errored: error.is_some(),
+        ..life(plugin, action, Some(&detail))
+    }
+}
+
+/// What became of a plugin.
+fn life(plugin: &str, decision: impl Into<String>, detail: Option<&str>) -> AuditRecord {
+    AuditRecord {
+        plugin_id: Some(PluginId(plugin.to_owned())),
+        detail: detail.map(str::to_owned),
+        errored: true,
+        ..AuditRecord::new(AuditKind::LifeCycle, now(), decision)
+    }
+}
+
+fn restart(plugins: &[String], cause: &str, culprit: Option<&String>) -> Vec<AuditRecord> {
+    let detail = |plugin: &String| match culprit {
+        Some(culprit) if culprit != plugin => format!("caused by {culprit}: {cause}"),
+        _ => cause.to_owned(),
+    };
+    let one = |plugin: &String| life(plugin, "restart", Some(&detail(plugin)));
+    plugins.iter().map(one).collect()
+}
+
+fn refused_requests(plugins: &[String], request: &str, rule: &str) -> Vec<AuditRecord> {
+    let record = |plugin: &String| AuditRecord {
+        plugin_id: Some(PluginId(plugin.clone())),
+        plugin_id_claimed: plugins.len() > 1,
+        subject: Some(request.to_owned()),
+        errored: true,
+        policy_check_result: format!("refused: {rule}"),
+        ..AuditRecord::new(AuditKind::Client, now(), "deny")
+    };
+    plugins.iter().map(record).collect()
 }
 
 /// A connection that was made, or not, for each plugin of the process: which of them it was is not known.
