@@ -23,7 +23,7 @@ pub(crate) fn directory(global: &Global) -> Result<PathBuf, Failure> {
         .map_err(|e| Failure::usage(format!("cannot work in {}: {e}", dir.display()), None))
 }
 
-/// The environment as a map; what is not text is left out.
+/// The environment as a map; what is not text is skipped.
 pub(crate) fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))

@@ -101,7 +101,7 @@ impl Signals {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
         let state = watch::Sender::new(State::default());
-        let told = state.clone();
+        let shared = state.clone();
         tokio::spawn(async move {
             loop {
                 let signal = tokio::select! {
@@ -109,8 +109,8 @@ impl Signals {
                     Some(()) = terminate.recv() => Signal::Terminate,
                     else => return,
                 };
-                told.send_modify(|state| state.on(signal));
-                if let Some(code) = told.borrow().leave {
+                shared.send_modify(|state| state.on(signal));
+                if let Some(code) = shared.borrow().leave {
                     std::thread::spawn(move || {
                         std::thread::sleep(LEAVING);
                         std::process::exit(i32::from(code));

@@ -61,7 +61,7 @@ pub(crate) struct Global {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Log levels, in the reference's spelling.
+/// Log levels, in OpenCode's spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "UPPER")]
 pub(crate) enum LogLevel {
@@ -84,7 +84,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Answer clients over HTTP
     Serve(ServeArgs),
-    /// Execute for a brain elsewhere: read, write, edit and commands, over a WebSocket
+    /// Execute for a remote controller: read, write, edit and commands, over a WebSocket
     Bridge(BridgeArgs),
     /// Talk with a running server
     Attach(AttachArgs),
@@ -119,7 +119,7 @@ pub(crate) enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// See who did what on whose word, and check that the record of it is whole
+    /// See who did what, authorised by whom, and check that the record of it is whole
     #[command(subcommand)]
     Audit(AuditCommand),
     /// Let the settings of a folder count as they are now

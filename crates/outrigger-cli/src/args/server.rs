@@ -74,7 +74,7 @@ pub(crate) struct BridgeArgs {
     /// Command line that is executed, as "git log **"; can be given more than once, without any none is
     #[arg(long, value_name = "RULE", conflicts_with = "shell")]
     pub(crate) command: Vec<String>,
-    /// Execute any command line, by a shell, in the box
+    /// Execute any command line, by a shell, in the sandbox
     #[arg(long)]
     pub(crate) shell: bool,
     /// Folder that listed commands read as well; can be given more than once

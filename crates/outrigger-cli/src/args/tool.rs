@@ -5,7 +5,7 @@ use clap::Subcommand;
 /// `outrigger tool`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolCommand {
-    /// List the tools: version, contract, box, source, capabilities that they need
+    /// List the tools: version, contract, sandbox, source, capabilities that they need
     #[command(visible_alias = "ls")]
     List {
         /// As JSON

@@ -41,7 +41,7 @@ pub(crate) enum Answers {
 #[derive(Debug)]
 pub(crate) enum Next {
     /// From the agent.
-    Told(StreamItem),
+    Agent(StreamItem),
     /// From the person; `None` is the end of the input.
     Typed(Option<String>),
 }
@@ -108,7 +108,7 @@ impl<'a> Follower<'a> {
     pub(crate) async fn next(&mut self) -> Next {
         tokio::select! {
             biased;
-            item = self.events.next() => Next::Told(item),
+            item = self.events.next() => Next::Agent(item),
             typed = self.questions.typed() => Next::Typed(typed),
         }
     }
@@ -145,8 +145,8 @@ impl<'a> Follower<'a> {
         self.questions.clear(self.line);
         self.inquiry = None;
         // A server that refuses a turn tells no more of it.
-        let told = self.connection.is_local() || matches!(outcome, Some(Ok(_)));
-        while told && let Some(item) = self.events.rest(screen.idle).await {
+        let drain = self.connection.is_local() || matches!(outcome, Some(Ok(_)));
+        while drain && let Some(item) = self.events.rest(screen.idle).await {
             match item {
                 StreamItem::Event(event) => {
                     screen.idle |= is_idle(&event, id);
@@ -194,12 +194,12 @@ impl<'a> Follower<'a> {
                     cancel = self.cancel(&screen.id, tries).await;
                 }
                 next = self.next() => match next {
-                    Next::Told(StreamItem::Event(event)) => {
+                    Next::Agent(StreamItem::Event(event)) => {
                         screen.idle |= is_idle(&event, &screen.id);
                         self.on(screen.view, &event).await;
                     }
-                    Next::Told(StreamItem::Gap) => self.catch_up(screen).await,
-                    Next::Told(StreamItem::End) => return Some(Err(gone())),
+                    Next::Agent(StreamItem::Gap) => self.catch_up(screen).await,
+                    Next::Agent(StreamItem::End) => return Some(Err(gone())),
                     Next::Typed(typed) => self.typed(typed.as_deref()).await,
                 },
                 outcome = &mut turn => return Some(outcome),

@@ -35,7 +35,7 @@ pub(crate) struct View {
     conversation: Conversation,
     /// None: start and result of a tool are shown apart (E5).
     merger: Option<Merger>,
-    /// An error was told.
+    /// An error was printed.
     pub(crate) failed: bool,
     directory: String,
     /// Stored events that were shown.
@@ -205,10 +205,10 @@ impl View {
                 {
                     if !self.summaries.contains_key(&message.id) {
                         self.summaries.insert(message.id.clone(), String::new());
-                        let told = self
+                        let line = self
                             .paint
                             .dim("~ the conversation is long: making a summary of it\n");
-                        self.err(&told);
+                        self.err(&line);
                     }
                 } else if let MessageInfo::Assistant(message) = info.as_ref()
                     && !std::mem::replace(&mut self.begun, true)
@@ -229,8 +229,8 @@ impl View {
                     },
                 ..
             } => {
-                let told = self.paint.dim(&format!("~ try {attempt}: {message}\n"));
-                self.err(&told);
+                let line = self.paint.dim(&format!("~ try {attempt}: {message}\n"));
+                self.err(&line);
             }
             Event::PermissionAsked(request) if !crate::terminal::person_is_there() => {
                 let mark = self.paint.bad("!");
@@ -267,10 +267,10 @@ impl View {
                     && thought.time.end.is_some()
                     && !thought.text.trim().is_empty() =>
             {
-                let told = self
+                let line = self
                     .paint
                     .dim(&format!("Thinking: {}\n", thought.text.trim()));
-                self.err(&told);
+                self.err(&line);
             }
             PartKind::Tool(call) => {
                 if let ToolState::Running {
@@ -278,8 +278,8 @@ impl View {
                 } = &call.state
                     && call.tool == "task"
                 {
-                    let told = self.paint.dim(&format!("• {}\n", name(title)));
-                    self.err(&told);
+                    let line = self.paint.dim(&format!("• {}\n", name(title)));
+                    self.err(&line);
                 }
             }
             _ => {}
@@ -306,8 +306,8 @@ impl View {
     fn say(&mut self, messages: &[ConversationMessage]) {
         for message in messages.iter().filter(|message| is_tool(message)) {
             if !self.quiet {
-                let told = tool_text(message, self.paint, &self.directory);
-                self.err(&told);
+                let line = tool_text(message, self.paint, &self.directory);
+                self.err(&line);
             }
         }
     }

@@ -181,11 +181,11 @@ impl Talk<'_> {
             match self.follower.next().await {
                 Next::Typed(typed) if !self.follower.asks() => return Ok(typed),
                 Next::Typed(typed) => self.follower.typed(typed.as_deref()).await,
-                Next::Told(StreamItem::End) => return Err(gone()),
-                Next::Told(StreamItem::Gap) => {
+                Next::Agent(StreamItem::End) => return Err(gone()),
+                Next::Agent(StreamItem::Gap) => {
                     self.line.say("~ some of what happened is not shown\n");
                 }
-                Next::Told(StreamItem::Event(event)) => {
+                Next::Agent(StreamItem::Event(event)) => {
                     if let Some(view) = &mut self.view {
                         self.follower.on(view, &event).await;
                     }

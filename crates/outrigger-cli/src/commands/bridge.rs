@@ -1,4 +1,4 @@
-//! `outrigger bridge`: executes for a brain elsewhere (C17).
+//! `outrigger bridge`: executes for a remote controller (C17).
 
 use std::path::PathBuf;
 
@@ -38,15 +38,7 @@ pub(crate) async fn bridge(
         false => Some(reads(&args.read, &rules, &env)?),
     };
     let (token, kept) = token(&env)?;
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", args.port))
-        .await
-        .map_err(|error| {
-            Failure::new(
-                "bridge.port",
-                format!("cannot listen on port {}: {error}", args.port),
-                Some("choose another with --port, or leave it out for any that is free".into()),
-            )
-        })?;
+    let listener = listen(args.port).await?;
     let address = listener
         .local_addr()
         .map_err(|error| Failure::new("bridge.port", error.to_string(), None))?;
@@ -78,6 +70,17 @@ pub(crate) async fn bridge(
     drop(turn);
     agent.shutdown().await;
     Ok(0)
+}
+
+async fn listen(port: u16) -> Result<tokio::net::TcpListener, Failure> {
+    let listening = tokio::net::TcpListener::bind(("127.0.0.1", port)).await;
+    listening.map_err(|error| {
+        Failure::new(
+            "bridge.port",
+            format!("cannot listen on port {port}: {error}"),
+            Some("choose another with --port, or leave it out for any that is free".into()),
+        )
+    })
 }
 
 /// What listed commands read besides what every command does: what the user names, and where the programs themselves lie.

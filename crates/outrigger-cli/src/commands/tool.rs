@@ -65,7 +65,7 @@ fn needs(tool: &ToolDescriptor) -> String {
 }
 
 fn line(tool: &ToolDescriptor) -> String {
-    let box_of = match tool.declared.constraints.sandbox_profile {
+    let sandbox = match tool.declared.constraints.sandbox_profile {
         SandboxProfile::NoIsolation => "NoIsolation",
         SandboxProfile::ReadOnly => "ReadOnly",
         SandboxProfile::WorkspaceWrite => "WorkspaceWrite",
@@ -77,7 +77,7 @@ fn line(tool: &ToolDescriptor) -> String {
         tool.spec.name,
         tool.declared.version,
         contract(tool),
-        box_of,
+        sandbox,
         tool.spec.source,
         needs(tool),
     )
@@ -94,10 +94,6 @@ fn whole(tool: &ToolDescriptor) -> String {
         allowed_read_roots,
         allowed_write_roots,
     } = &declared.constraints;
-    let roots = |roots: &Option<Vec<String>>| match roots {
-        Some(roots) => roots.join(", "),
-        None => "where its rules allow".to_owned(),
-    };
     let rows = [
         ("version", declared.version.clone()),
         ("source", tool.spec.source.clone()),
@@ -118,15 +114,7 @@ fn whole(tool: &ToolDescriptor) -> String {
                 n => format!("{n}, the first after {} ms", first_pause(*retry_backoff_ms)),
             },
         ),
-        (
-            "box",
-            match sandbox_profile {
-                SandboxProfile::NoIsolation => "NoIsolation: none, it runs in the host".to_owned(),
-                SandboxProfile::Process => "Process: that of its plugin or server".to_owned(),
-                SandboxProfile::Configured => "Configured: the setting tools.sandbox".to_owned(),
-                other => format!("{other:?}"),
-            },
-        ),
+        ("sandbox", profile(*sandbox_profile)),
         (
             "equal calls",
             if *deterministic_hooks {
@@ -136,8 +124,8 @@ fn whole(tool: &ToolDescriptor) -> String {
             }
             .to_owned(),
         ),
-        ("reads", roots(allowed_read_roots)),
-        ("writes", roots(allowed_write_roots)),
+        ("reads", roots(allowed_read_roots.as_deref())),
+        ("writes", roots(allowed_write_roots.as_deref())),
         ("input", tool.spec.input_schema.to_string()),
         (
             "output",
@@ -152,6 +140,19 @@ fn whole(tool: &ToolDescriptor) -> String {
         text.push_str(&format!("  {key:<15} {value}\n"));
     }
     text
+}
+
+fn roots(roots: Option<&[String]>) -> String {
+    roots.map_or("where its rules allow".to_owned(), |it| it.join(", "))
+}
+
+fn profile(profile: SandboxProfile) -> String {
+    match profile {
+        SandboxProfile::NoIsolation => "NoIsolation: none, it runs in the host".to_owned(),
+        SandboxProfile::Process => "Process: that of its plugin or server".to_owned(),
+        SandboxProfile::Configured => "Configured: the setting tools.sandbox".to_owned(),
+        other => format!("{other:?}"),
+    }
 }
 
 fn first_pause(declared: u64) -> u64 {

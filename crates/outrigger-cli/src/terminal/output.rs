@@ -110,7 +110,7 @@ pub(crate) fn is_lost() -> bool {
     LOST.get().is_some()
 }
 
-/// The program's exit code: a success whose output was lost is none. A reader that went away (`head`) is told nothing.
+/// The program's exit code: a success whose output was lost is none. Nothing is printed for a reader that went away (`head`).
 pub(crate) fn exit_code(code: u8) -> ExitCode {
     let Some(reason) = LOST.get().filter(|_| code == 0) else {
         return ExitCode::from(code);

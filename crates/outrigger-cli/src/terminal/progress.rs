@@ -39,7 +39,7 @@ impl State {
         }
     }
 
-    /// What the line says. What is being fetched is told first: the rest waits for it.
+    /// What the line says. What is being fetched comes first: the rest waits for it.
     fn text(&self, now: Instant) -> Option<String> {
         if let Some(fetching) = self.fetching.values().next() {
             return Some(fetching.bar(now));

@@ -56,87 +56,130 @@ fn shorten(text: &str, directory: &str) -> String {
 }
 
 fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
-    let field = |key: &str| message.metadata.get(key);
-    let name = terminal::name(field("tool_name").and_then(Value::as_str).unwrap_or("tool"));
-    let input = |key: &str| {
-        field("input")
-            .and_then(|i| i.get(key))
-            .and_then(Value::as_str)
+    let tool = Tool {
+        message,
+        paint,
+        directory,
     };
-    let shorten = |text: &str| shorten(text, directory);
-    let time = field("duration_ms").and_then(Value::as_u64).unwrap_or(0);
-    let time = paint.dim(&format!("  {time} ms"));
-    if field("is_error").and_then(Value::as_bool) == Some(true) {
-        let why = field("output").and_then(Value::as_str).unwrap_or("failed");
-        let what = input("command")
-            .or_else(|| input("filePath"))
-            .or_else(|| input("pattern"))
-            .unwrap_or_default();
-        return format!(
-            "{} {name} {} failed{time}\n{} {}\n",
-            paint.bad("✗"),
-            terminal::question(&shorten(what)),
-            paint.bad("Error:"),
-            shorten(why)
-        );
+    if tool.field("is_error").and_then(Value::as_bool) == Some(true) {
+        return tool.failed();
     }
     match details(message) {
         Some(Details::CommandOutput {
             stdout,
             stderr,
             exit_code,
-        }) => {
-            let code = match exit_code {
-                Some(0) => String::new(),
-                Some(code) => paint.bad(&format!("  exit {code}")),
-                None => paint.bad("  killed"),
-            };
-            let output = clip(&format!("{stdout}{stderr}"));
-            format!(
-                "{} {}{code}{time}\n{output}",
-                paint.bold("$"),
-                terminal::question(input("command").unwrap_or(&name))
-            )
-        }
+        }) => tool.command(&format!("{stdout}{stderr}"), exit_code),
         Some(Details::Diff {
             old_content,
             new_content,
             ..
-        }) => {
-            format!(
-                "{} {}{time}\n{}",
-                paint.bold("←"),
-                terminal::name(&shorten(&message.content)),
-                diff(&old_content, &new_content, paint)
-            )
-        }
-        Some(Details::FileList { files }) => {
-            let count = files.len();
-            let what = terminal::name(input("pattern").unwrap_or_default());
-            let noun = if count == 1 { "file" } else { "files" };
-            format!(
-                "{} {name} \"{what}\" {}{time}\n",
-                paint.bold("✱"),
-                paint.dim(&format!("{count} {noun}"))
-            )
-        }
-        None if message.content.starts_with("Read ") => {
-            format!(
-                "{} {}{time}\n",
-                paint.bold("→"),
-                terminal::name(&shorten(&message.content))
-            )
-        }
-        None => {
-            let input = field("input").map(ToString::to_string).unwrap_or_default();
-            let output = clip(field("output").and_then(Value::as_str).unwrap_or_default());
-            format!(
-                "{} {name} {}{time}\n{}",
-                paint.bold("⚙"),
-                shorten(&input),
-                shorten(&output)
-            )
-        }
+        }) => tool.content("←") + &diff(&old_content, &new_content, paint),
+        Some(Details::FileList { files }) => tool.files(files.len()),
+        None if message.content.starts_with("Read ") => tool.content("→"),
+        None => tool.other(),
+    }
+}
+
+/// A call with its result.
+struct Tool<'m> {
+    message: &'m ConversationMessage,
+    paint: Paint,
+    directory: &'m str,
+}
+
+impl<'m> Tool<'m> {
+    fn field(&self, key: &str) -> Option<&'m Value> {
+        self.message.metadata.get(key)
+    }
+
+    fn input(&self, key: &str) -> Option<&'m str> {
+        self.field("input")?.get(key)?.as_str()
+    }
+
+    fn name(&self) -> String {
+        terminal::name(
+            self.field("tool_name")
+                .and_then(Value::as_str)
+                .unwrap_or("tool"),
+        )
+    }
+
+    fn time(&self) -> String {
+        let time = self.field("duration_ms").and_then(Value::as_u64);
+        self.paint.dim(&format!("  {} ms", time.unwrap_or(0)))
+    }
+
+    fn shorten(&self, text: &str) -> String {
+        shorten(text, self.directory)
+    }
+
+    fn failed(&self) -> String {
+        let why = self.field("output").and_then(Value::as_str);
+        let what = self
+            .input("command")
+            .or_else(|| self.input("filePath"))
+            .or_else(|| self.input("pattern"))
+            .unwrap_or_default();
+        format!(
+            "{} {} {} failed{}\n{} {}\n",
+            self.paint.bad("✗"),
+            self.name(),
+            terminal::question(&self.shorten(what)),
+            self.time(),
+            self.paint.bad("Error:"),
+            self.shorten(why.unwrap_or("failed"))
+        )
+    }
+
+    fn command(&self, output: &str, exit_code: Option<i64>) -> String {
+        let code = match exit_code {
+            Some(0) => String::new(),
+            Some(code) => self.paint.bad(&format!("  exit {code}")),
+            None => self.paint.bad("  killed"),
+        };
+        format!(
+            "{} {}{code}{}\n{}",
+            self.paint.bold("$"),
+            terminal::question(self.input("command").unwrap_or(&self.name())),
+            self.time(),
+            clip(output)
+        )
+    }
+
+    /// What the message says of it, after a mark.
+    fn content(&self, mark: &str) -> String {
+        format!(
+            "{} {}{}\n",
+            self.paint.bold(mark),
+            terminal::name(&self.shorten(&self.message.content)),
+            self.time()
+        )
+    }
+
+    fn files(&self, count: usize) -> String {
+        let what = terminal::name(self.input("pattern").unwrap_or_default());
+        let noun = if count == 1 { "file" } else { "files" };
+        format!(
+            "{} {} \"{what}\" {}{}\n",
+            self.paint.bold("✱"),
+            self.name(),
+            self.paint.dim(&format!("{count} {noun}")),
+            self.time()
+        )
+    }
+
+    fn other(&self) -> String {
+        let input = self.field("input").map(ToString::to_string);
+        let output = self.field("output").and_then(Value::as_str);
+        format!(
+            "{} {} {}{}\n{}",
+            self.paint.bold("⚙"),
+            self.name(),
+            self.shorten(&input.unwrap_or_default()),
+            self.time(),
+            self.shorten(&clip(output.unwrap_or_default()))
+        )
     }
 }
 

@@ -1,4 +1,4 @@
-//! `outrigger audit`: who did what on whose word, and whether the record of it is whole (C13).
+//! `outrigger audit`: who did what authorised by whom, and whether the record of it is whole (C13).
 
 mod otlp;
 
@@ -146,13 +146,13 @@ fn line(stored: &StoredAudit) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    const MOST: usize = 160;
+    const MAX_LENGTH: usize = 160;
     let mut line: String = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
-        .take(MOST)
+        .take(MAX_LENGTH)
         .collect();
-    if text.chars().nth(MOST).is_some() {
+    if text.chars().nth(MAX_LENGTH).is_some() {
         line.push_str("...");
     }
     line

@@ -113,10 +113,10 @@ impl Demo {
         if let Err(error) = outrigger_agent::trust_folder(&boot) {
             tracing::warn!("[demo] {error}");
         }
-        let (line, told) = (line.clone(), self.program.is_err());
+        let (line, is_known) = (line.clone(), self.program.is_err());
         boot.progress = Arc::new(move |progress| {
             // Without a runtime a plugin cannot but fail, and that has been said.
-            if !(told && progress.stage == Stage::Failed) {
+            if !(is_known && progress.stage == Stage::Failed) {
                 line.plugin(progress);
             }
         });

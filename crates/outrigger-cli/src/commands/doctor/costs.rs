@@ -25,7 +25,7 @@ const LEAST_CPU_MS: f64 = 100.0;
 
 /// What is said of one plugin.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Report {
     pub(super) plugin: String,
     /// The figures; the first line is the summary.
     pub(super) lines: Vec<String>,
@@ -67,12 +67,12 @@ pub(super) fn recorded(store: &Store, rows: u64) -> Result<Vec<Cost>, Failure> {
 }
 
 /// In words, the costliest first; plugins that were never called come behind, by the time that they take to load. Plugins of
-/// other folders, which the log knows as well, are left out. `usage` says what a process uses.
-pub(super) fn told(
+/// other folders, which the log knows as well, are skipped. `usage` says what a process uses.
+pub(super) fn reports(
     costs: Vec<Cost>,
     plugins: &[PluginStatus],
     usage: impl Fn(u32) -> Option<Usage>,
-) -> Vec<Told> {
+) -> Vec<Report> {
     let mut known: BTreeMap<String, Cost> = costs
         .into_iter()
         .map(|cost| (cost.plugin.clone(), cost))
@@ -86,7 +86,7 @@ pub(super) fn told(
         let by_time = b.total_ms.total_cmp(&a.total_ms);
         by_time.then(other.load_ms.total_cmp(&one.load_ms))
     });
-    let words = |(cost, plugin): &(Cost, &PluginStatus)| Told {
+    let words = |(cost, plugin): &(Cost, &PluginStatus)| Report {
         plugin: plugin.id.clone(),
         lines: lines(cost, plugin, plugins, &usage),
         advice: advice(cost, plugin),
@@ -118,6 +118,28 @@ fn lines(
             time(cost.cpu_ms)
         ));
     }
+    lines.extend(troubles(cost));
+    lines.extend(
+        plugin
+            .breakers
+            .iter()
+            .map(|breaker| format!("breaker of {} is {} now", breaker.hook, breaker.state)),
+    );
+    if let Some(cause) = plugin.quarantine.as_ref().or(cost.quarantine.as_ref()) {
+        lines.push(format!("was given a process of its own: {cause}"));
+    }
+    if let Some(cause) = &cost.restart_cause {
+        lines.push(format!("last restart: {cause}"));
+    }
+    if let Some(cause) = &cost.off {
+        lines.push(format!("was put off: {cause}"));
+    }
+    lines
+}
+
+/// What went wrong in its calls and with its process.
+fn troubles(cost: &Cost) -> Vec<String> {
+    let mut lines = Vec::new();
     let timeouts: u64 = cost.timeouts.values().sum();
     let troubles = [
         (timeouts, "timeout"),
@@ -144,21 +166,6 @@ fn lines(
             "its process was shared and was ended for the faults of others: {}",
             others.join(", ")
         ));
-    }
-    lines.extend(
-        plugin
-            .breakers
-            .iter()
-            .map(|breaker| format!("breaker of {} is {} now", breaker.hook, breaker.state)),
-    );
-    if let Some(cause) = plugin.quarantine.as_ref().or(cost.quarantine.as_ref()) {
-        lines.push(format!("was given a process of its own: {cause}"));
-    }
-    if let Some(cause) = &cost.restart_cause {
-        lines.push(format!("last restart: {cause}"));
-    }
-    if let Some(cause) = &cost.off {
-        lines.push(format!("was put off: {cause}"));
     }
     lines
 }
@@ -283,11 +290,11 @@ mod tests {
         }
     }
 
-    fn shown(told: &[Told]) -> String {
+    fn shown(reports: &[Report]) -> String {
         let mut text = String::new();
-        for told in told {
-            text += &format!("{}: {}\n", told.plugin, told.lines.join("\n  "));
-            for advice in &told.advice {
+        for report in reports {
+            text += &format!("{}: {}\n", report.plugin, report.lines.join("\n  "));
+            for advice in &report.advice {
                 text += &format!("  do: {advice}\n");
             }
         }
@@ -353,8 +360,8 @@ mod tests {
                 files: 3,
             })
         };
-        let told = told(vec![elsewhere, quick, slow], &plugins, usage);
-        insta::assert_snapshot!(shown(&told), @r#"
+        let found = reports(vec![elsewhere, quick, slow], &plugins, usage);
+        insta::assert_snapshot!(shown(&found), @r#"
         slow: 5.0 s of a turn at p50, 10.0 s at p95, over 4 turns; most of it in chat.params
           12 ms to load; its process holds 56 MiB and used 140 ms of CPU to start
           its own code used 4.9 s of CPU in calls

@@ -107,17 +107,17 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
         has(spawner.has_filters(), "seccomp"),
         has(spawner.has_connects(), "connections by address"),
     ];
-    let told = format!(
+    let has = format!(
         "{} ({})",
         format!("{level:?}").to_lowercase(),
         parts.join(", ")
     );
     if level == Level::Full {
-        return lines.good("sandbox", told);
+        return lines.good("sandbox", has);
     }
     lines.note(
         "sandbox",
-        format!("{told}: a part of the rules for processes cannot be enforced; `sandbox = \"strict\"` refuses to start them then"),
+        format!("{has}: a part of the rules for processes cannot be enforced; `sandbox = \"strict\"` refuses to start them then"),
     );
 }
 
@@ -154,17 +154,17 @@ fn plugin_costs(lines: &mut Lines, agent: &Agent, rows: u64) {
         Ok(costs) => costs,
         Err(error) => return lines.wrong("cost", error.text().trim(), None),
     };
-    for told in costs::told(costs, &agent.plugins(), outrigger_sandbox::usage::usage) {
-        let mut said = told.lines.iter();
+    for report in costs::reports(costs, &agent.plugins(), outrigger_sandbox::usage::usage) {
+        let mut said = report.lines.iter();
         let first = said.next().map(String::as_str).unwrap_or_default();
-        let text = format!("{}: {first}", told.plugin);
-        if told.advice.is_empty() {
+        let text = format!("{}: {first}", report.plugin);
+        if report.advice.is_empty() {
             lines.good("cost", text);
         } else {
             lines.note("cost", text);
         }
         said.for_each(|line| lines.below(line));
-        for advice in &told.advice {
+        for advice in &report.advice {
             lines.below(format_args!("to do: {advice}"));
         }
     }

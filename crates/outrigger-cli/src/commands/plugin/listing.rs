@@ -29,79 +29,96 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
     if plugins.is_empty() {
         return "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned();
     }
+    plugins
+        .iter()
+        .map(|plugin| origin(plugin) + &breakers(plugin) + &troubles(plugin))
+        .collect()
+}
+
+/// What it is, where it is from and what it has.
+fn origin(plugin: &PluginStatus) -> String {
     let mut text = String::new();
-    for plugin in plugins {
-        let version = plugin
-            .version
-            .as_deref()
-            .map(|v| format!(" {v}"))
-            .unwrap_or_default();
+    let version = plugin
+        .version
+        .as_deref()
+        .map(|v| format!(" {v}"))
+        .unwrap_or_default();
+    text.push_str(&format!(
+        "{:<12} {}{version}",
+        plugin.stage.to_string(),
+        plugin.id
+    ));
+    if plugin.load_ms > 0.0 {
+        text.push_str(&format!("  {:.0} ms", plugin.load_ms));
+    }
+    text.push('\n');
+    text.push_str(&format!(
+        "             from   {} in {}\n",
+        plugin.spec,
+        plugin.declared_in.display()
+    ));
+    if let Some(host) = &plugin.host {
+        text.push_str(&format!("             host   {host}\n"));
+    }
+    // A file that is named is its own entry.
+    let named = plugin
+        .spec
+        .strip_prefix("file://")
+        .map(std::path::Path::new);
+    if let Some(entry) = plugin.entry.as_deref().filter(|e| named != Some(e)) {
+        text.push_str(&format!("             entry  {}\n", entry.display()));
+    }
+    for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools)] {
+        if !values.is_empty() {
+            text.push_str(&format!("             {name:<6} {}\n", values.join(", ")));
+        }
+    }
+    text
+}
+
+fn breakers(plugin: &PluginStatus) -> String {
+    let mut text = String::new();
+    for breaker in &plugin.breakers {
+        let hook = &breaker.hook;
+        let line = match (breaker.state, breaker.opens_in_ms) {
+            (BreakerState::Open, Some(ms)) => {
+                format!("{hook} is skipped for another {} s", ms.div_ceil(1000))
+            }
+            (BreakerState::Closed, _) => {
+                let n = u64::try_from(breaker.timeouts).unwrap_or(u64::MAX);
+                format!("{hook} timed out {} lately", times(n))
+            }
+            (state, _) => format!("{hook} is {state}"),
+        };
+        text.push_str(&format!("             breaker {line}\n"));
+    }
+    text
+}
+
+/// What is wrong with it, and what it says.
+fn troubles(plugin: &PluginStatus) -> String {
+    let mut text = String::new();
+    if plugin.events_missed > 0 {
+        let missed = plugin.events_missed;
         text.push_str(&format!(
-            "{:<12} {}{version}",
-            plugin.stage.to_string(),
-            plugin.id
+            "             events {missed} never reached its process\n"
         ));
-        if plugin.load_ms > 0.0 {
-            text.push_str(&format!("  {:.0} ms", plugin.load_ms));
+    }
+    if let Some(cause) = &plugin.quarantine {
+        text.push_str(&format!("             apart  {cause}\n"));
+    }
+    for (name, lines) in [("warn", &plugin.warnings), ("note", &plugin.notes)] {
+        for line in lines {
+            text.push_str(&format!("             {name:<6} {line}\n"));
         }
-        text.push('\n');
+    }
+    if let Some(cause) = &plugin.cause {
         text.push_str(&format!(
-            "             from   {} in {}\n",
-            plugin.spec,
-            plugin.declared_in.display()
+            "             cause  {} (while {}) [{}]\n",
+            cause.message, cause.at, cause.code
         ));
-        if let Some(host) = &plugin.host {
-            text.push_str(&format!("             host   {host}\n"));
-        }
-        // A file that is named is its own entry.
-        let named = plugin
-            .spec
-            .strip_prefix("file://")
-            .map(std::path::Path::new);
-        if let Some(entry) = plugin.entry.as_deref().filter(|e| named != Some(e)) {
-            text.push_str(&format!("             entry  {}\n", entry.display()));
-        }
-        for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools)] {
-            if !values.is_empty() {
-                text.push_str(&format!("             {name:<6} {}\n", values.join(", ")));
-            }
-        }
-        for breaker in &plugin.breakers {
-            let hook = &breaker.hook;
-            let line = match (breaker.state, breaker.opens_in_ms) {
-                (BreakerState::Open, Some(ms)) => {
-                    format!("{hook} is skipped for another {} s", ms.div_ceil(1000))
-                }
-                (BreakerState::Closed, _) => {
-                    let n = u64::try_from(breaker.timeouts).unwrap_or(u64::MAX);
-                    format!("{hook} timed out {} lately", times(n))
-                }
-                (state, _) => format!("{hook} is {state}"),
-            };
-            text.push_str(&format!("             breaker {line}\n"));
-        }
-        if plugin.events_missed > 0 {
-            let missed = plugin.events_missed;
-            text.push_str(&format!(
-                "             events {missed} never reached its process\n"
-            ));
-        }
-        if let Some(cause) = &plugin.quarantine {
-            text.push_str(&format!("             apart  {cause}\n"));
-        }
-        for (name, lines) in [("warn", &plugin.warnings), ("note", &plugin.notes)] {
-            for line in lines {
-                text.push_str(&format!("             {name:<6} {line}\n"));
-            }
-        }
-        if let Some(cause) = &plugin.cause {
-            text.push_str(&format!(
-                "             cause  {} (while {}) [{}]\n",
-                cause.message, cause.at, cause.code
-            ));
-            if let Some(hint) = &cause.hint {
-                text.push_str(&format!("             hint   {hint}\n"));
-            }
+        if let Some(hint) = &cause.hint {
+            text.push_str(&format!("             hint   {hint}\n"));
         }
     }
     text

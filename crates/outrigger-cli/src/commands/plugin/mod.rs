@@ -29,51 +29,12 @@ use crate::terminal::progress::Line;
 /// Runs the command.
 pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8, Failure> {
     match command {
-        PluginCommand::List { json } => {
-            let boot = listing(global)?;
-            let policies = outrigger_agent::policies(&boot)?;
-            let agent = Agent::boot(boot).await?;
-            let plugins = agent.plugins();
-            agent.shutdown().await;
-            let bad = plugins
-                .iter()
-                .any(|plugin| matches!(plugin.stage, Stage::Failed | Stage::Off));
-            if json {
-                let text = serde_json::to_string_pretty(&plugins).unwrap_or_default();
-                out(&format!("{text}\n"));
-            } else {
-                out(&table(&plugins));
-                for line in policies.iter().flat_map(PolicyFile::forbidden) {
-                    out(&format!("{:<12} {line}\n", "policy"));
-                }
-            }
-            Ok(if bad && global.strict_plugins {
-                exit::PLUGINS
-            } else {
-                0
-            })
-        }
+        PluginCommand::List { json } => list(global, json).await,
         PluginCommand::Matrix {
             csv,
             json,
             declared,
-        } => {
-            let agent = Agent::boot(listing(global)?).await?;
-            let matrix = matrix(&agent, declared);
-            agent.shutdown().await;
-            let matrix = matrix?;
-            out(&if json {
-                format!(
-                    "{}\n",
-                    serde_json::to_string_pretty(&matrix).unwrap_or_default()
-                )
-            } else if csv {
-                matrix.csv(!declared)
-            } else {
-                matrix.table()
-            });
-            Ok(0)
-        }
+        } => matrix(global, csv, json, declared).await,
         PluginCommand::Perf { session, json } => {
             let (store, place) = recorded(global)?;
             let session = session
@@ -107,27 +68,72 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             let remote = Remote::new(&url, &server, global.dir.as_deref())?;
             perf::top(&remote, once).await
         }
-        PluginCommand::Setup => {
-            let boot = crate::boot::boot(global, &Line::new())?;
-            match outrigger_agent::setup_plugins(&boot).await {
-                Ok(lines) => {
-                    for line in lines {
-                        out(&format!("{line}\n"));
-                    }
-                    Ok(0)
-                }
-                Err(failure) => Err(Failure::new(
-                    failure.code(),
-                    failure.to_string(),
-                    failure.hint(),
-                )),
-            }
+        PluginCommand::Setup => setup(global).await,
+    }
+}
+
+async fn list(global: &Global, json: bool) -> Result<u8, Failure> {
+    let boot = listing(global)?;
+    let policies = outrigger_agent::policies(&boot)?;
+    let agent = Agent::boot(boot).await?;
+    let plugins = agent.plugins();
+    agent.shutdown().await;
+    let bad = plugins
+        .iter()
+        .any(|plugin| matches!(plugin.stage, Stage::Failed | Stage::Off));
+    if json {
+        let text = serde_json::to_string_pretty(&plugins).unwrap_or_default();
+        out(&format!("{text}\n"));
+    } else {
+        out(&table(&plugins));
+        for line in policies.iter().flat_map(PolicyFile::forbidden) {
+            out(&format!("{:<12} {line}\n", "policy"));
         }
+    }
+    Ok(if bad && global.strict_plugins {
+        exit::PLUGINS
+    } else {
+        0
+    })
+}
+
+async fn matrix(global: &Global, csv: bool, json: bool, declared: bool) -> Result<u8, Failure> {
+    let agent = Agent::boot(listing(global)?).await?;
+    let matrix = uses(&agent, declared);
+    agent.shutdown().await;
+    let matrix = matrix?;
+    out(&if json {
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(&matrix).unwrap_or_default()
+        )
+    } else if csv {
+        matrix.csv(!declared)
+    } else {
+        matrix.table()
+    });
+    Ok(0)
+}
+
+async fn setup(global: &Global) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    match outrigger_agent::setup_plugins(&boot).await {
+        Ok(lines) => {
+            for line in lines {
+                out(&format!("{line}\n"));
+            }
+            Ok(0)
+        }
+        Err(failure) => Err(Failure::new(
+            failure.code(),
+            failure.to_string(),
+            failure.hint(),
+        )),
     }
 }
 
 /// What the plugins declare and name, and, unless only that is `declared`, what the log says they did.
-fn matrix(agent: &Agent, declared: bool) -> Result<Matrix, Failure> {
+fn uses(agent: &Agent, declared: bool) -> Result<Matrix, Failure> {
     let feature = |kind: &str| match kind {
         "hook" => Some(Feature::Hook),
         "tool" => Some(Feature::Tool),

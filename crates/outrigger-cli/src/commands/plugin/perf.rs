@@ -334,8 +334,8 @@ mod tests {
             record(Some("trn_2"), "chat.headers", 1050),
             record(Some("trn_1"), "chat.headers", 1060),
         ];
-        let told = traced(&records);
-        let told: Vec<String> = told
+        let lines = traced(&records);
+        let lines: Vec<String> = lines
             .lines()
             .map(|line| {
                 line.split_whitespace()
@@ -345,7 +345,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "trn_1",
                 "1 +0 ms chat.message",

@@ -35,13 +35,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
             None,
         ));
     }
-    // What a project brings is switched on by where it is: its id may be that of another one tomorrow.
-    let key = match named.iter().find(|it| it.place == id || !it.of_project) {
-        Some(it) if it.place != id => id.to_owned(),
-        _ if !on => id.to_owned(),
-        _ => named.first().map_or(id, |it| it.place.as_str()).to_owned(),
-    };
-    let key = key.as_str();
+    let key = key(&named, id, on);
     let config = boot.load(&Place::find(&boot.directory))?;
     let file = boot.folders.settings();
     let mut text = read_settings(&file)?;
@@ -76,6 +70,15 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     out(&format!("written to {name}\n"));
     out(&super::snapshot::explain(&after, id)?);
     Ok(0)
+}
+
+/// The key of the switch. What a project brings is switched on by where it is: its id may be that of another one tomorrow.
+fn key<'a>(named: &[&'a SnapshotEntry], id: &'a str, on: bool) -> &'a str {
+    match named.iter().find(|it| it.place == id || !it.of_project) {
+        Some(it) if it.place != id => id,
+        _ if !on => id,
+        _ => named.first().map_or(id, |it| it.place.as_str()),
+    }
 }
 
 /// `suspend`, `resume` and `reload`: asks a running server.

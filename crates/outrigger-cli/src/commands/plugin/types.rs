@@ -6,7 +6,7 @@ use outrigger_plugins::{EventRow, PointRow};
 use serde_json::{Map, Value};
 
 /// A schema that goes deeper is `unknown` from there on.
-const MOST_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// A `.d.ts` with what one plugin declares, or all of them.
 pub(crate) fn declarations(points: &[PointRow], events: &[EventRow], of: Option<&str>) -> String {
@@ -53,7 +53,7 @@ fn comment(about: &str) -> String {
     format!("    /** {} */\n", line.join(" ").replace("*/", "* /"))
 }
 
-/// The type of what satisfies a schema, or of more: what a schema says beside types is left out.
+/// The type of what satisfies a schema, or of more: what a schema says beside types is skipped.
 fn typed(schema: &Value, depth: usize) -> String {
     let Value::Object(schema) = schema else {
         return if *schema == Value::Bool(false) {
@@ -62,7 +62,7 @@ fn typed(schema: &Value, depth: usize) -> String {
             "unknown".to_owned()
         };
     };
-    if depth > MOST_DEPTH {
+    if depth > MAX_DEPTH {
         return "unknown".to_owned();
     }
     let list = |key: &str| schema.get(key).and_then(Value::as_array);

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::terminal::{Paint, err};
 
 /// Bytes of standard input that are taken.
-const MOST: u64 = 16 * 1024 * 1024;
+const MAX_INPUT: u64 = 16 * 1024 * 1024;
 /// An open pipe that says nothing for so long is named as what the program waits for.
 const SILENT: Duration = Duration::from_secs(1);
 
@@ -47,10 +47,10 @@ pub(crate) async fn message(args: &RunArgs) -> Result<String, Failure> {
 
 fn read(from: impl std::io::Read) -> Result<String, Failure> {
     let mut text = String::new();
-    from.take(MOST + 1)
+    from.take(MAX_INPUT + 1)
         .read_to_string(&mut text)
         .map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), None))?;
-    if text.len() as u64 > MOST {
+    if text.len() as u64 > MAX_INPUT {
         let hint = "put it into a file and name the file in the message";
         return Err(Failure::usage(
             "standard input is longer than 16 MiB",
@@ -60,7 +60,7 @@ fn read(from: impl std::io::Read) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Words as the reference joins them: one with a blank keeps its quotation marks.
+/// Words as OpenCode joins them: one with a blank keeps its quotation marks.
 fn words(words: &[String]) -> String {
     let quoted = |word: &String| {
         if word.contains(' ') {

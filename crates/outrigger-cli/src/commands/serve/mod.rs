@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_agent::{Answering, Boot, Folders, Place};
-use outrigger_server::{Guard, Hub, Login};
+use outrigger_server::{Guard, Hub, Login, MakeBoot};
+use tokio::task::JoinHandle;
 
 use self::network::Network;
 use crate::args::{Global, ServeArgs};
 use crate::client::remote::USERNAME;
 use crate::failure::Failure;
-use crate::signals::Signals;
+use crate::signals::{Signals, Turn};
 use crate::terminal::{err, out};
 
 /// Runs the command. No agent is started before the first request for its folder, unless plugins have to load
@@ -32,37 +33,24 @@ pub(crate) async fn serve(
     let listening = outrigger_server::listen(&network.hostname, network.port)
         .await
         .map_err(|error| cannot_listen(&network, &error))?;
-    if args.no_auth && !listening.address.ip().is_loopback() {
-        return Err(Failure::usage(
-            format!("--no-auth on {} would let everyone in", network.hostname),
-            Some("leave it out, or listen on 127.0.0.1".into()),
-        ));
-    }
-    let (login, made) = if args.no_auth {
-        (None, false)
-    } else {
-        let (login, made) = login(&env, &folders)?;
-        (Some(login), made)
-    };
-    let (pure, strict) = (global.pure, global.strict_plugins.then_some(true));
-    let variables = env.clone();
-    let own = directory.clone();
-    let make = move |directory: PathBuf| {
-        let mut variables = variables.clone();
-        // Said of the folder that it was started in: one that a client names is a folder of its own.
-        if directory != own {
-            variables.remove(outrigger_agent::TRUST_PROJECT);
+    let (login, made) = match args.no_auth {
+        true if !listening.address.ip().is_loopback() => {
+            return Err(Failure::usage(
+                format!("--no-auth on {} would let everyone in", network.hostname),
+                Some("leave it out, or listen on 127.0.0.1".into()),
+            ));
         }
-        let mut boot = Boot::new(directory, variables);
-        boot.pure = pure;
-        boot.strict = strict;
-        boot.answering = Answering::Ask;
-        boot
+        true => (None, false),
+        false => login(&env, &folders).map(|(login, made)| (Some(login), made))?,
     };
     let announced = login
         .is_some()
         .then(|| announce(&folders, listening.address.port()));
-    let hub = Hub::new(folders, directory.clone(), Arc::new(make));
+    let hub = Hub::new(
+        folders,
+        directory.clone(),
+        make_boot(global, env.clone(), directory.clone()),
+    );
     let boot = hub.boot(directory);
     if is_strict(&boot) {
         started(&hub).await?;
@@ -78,22 +66,10 @@ pub(crate) async fn serve(
     let url = format!("http://{}", listening.address);
     out(&format!("{} server listening on {url}\n", name()));
     if let Some(login) = login.filter(|_| made) {
-        // Whoever can read this could read the file, too: both are the user's.
-        err(&format!(
-            "attach with: outrigger attach {url}\n         or: OPENCODE_SERVER_PASSWORD={} opencode attach {url}\n",
-            login.password
-        ));
+        say_login(&url, &login);
     }
     // A turn is not in the way of a signal here: ending is what cancels it.
-    let turn = signals.turn();
-    let stop = async {
-        signals.cancelled().await;
-        // No prompt comes from there any more.
-        if let Some(connector) = telegram {
-            connector.abort();
-        }
-        drop(turn);
-    };
+    let stop = stopped(&signals, signals.turn(), telegram);
     let giving_back = tokio::spawn(memory::give_back());
     listening
         .serve(router, &hub, stop)
@@ -104,7 +80,42 @@ pub(crate) async fn serve(
     Ok(0)
 }
 
-/// Whether plugins that do not load are an error here. A configuration that cannot be read is told to whoever asks.
+/// Comes back when the server is to end.
+async fn stopped(signals: &Signals, turn: Turn<'_>, telegram: Option<JoinHandle<()>>) {
+    signals.cancelled().await;
+    // No prompt comes from there any more.
+    if let Some(connector) = telegram {
+        connector.abort();
+    }
+    drop(turn);
+}
+
+/// How to attach. Whoever can read this could read the file of the password, too: both are the user's.
+fn say_login(url: &str, login: &Login) {
+    err(&format!(
+        "attach with: outrigger attach {url}\n         or: OPENCODE_SERVER_PASSWORD={} opencode attach {url}\n",
+        login.password
+    ));
+}
+
+/// How the agent of a folder is started, by a server that was started in the folder `own`.
+fn make_boot(global: &Global, env: BTreeMap<String, String>, own: PathBuf) -> MakeBoot {
+    let (pure, strict) = (global.pure, global.strict_plugins.then_some(true));
+    Arc::new(move |directory: PathBuf| {
+        let mut variables = env.clone();
+        // Said of the folder that it was started in: one that a client names is a folder of its own.
+        if directory != own {
+            variables.remove(outrigger_agent::TRUST_PROJECT);
+        }
+        let mut boot = Boot::new(directory, variables);
+        boot.pure = pure;
+        boot.strict = strict;
+        boot.answering = Answering::Ask;
+        boot
+    })
+}
+
+/// Whether plugins that do not load are an error here. A configuration that cannot be read is reported to clients.
 fn is_strict(boot: &Boot) -> bool {
     let setting = || {
         let loaded = boot.load(&Place::find(&boot.directory));
@@ -150,7 +161,7 @@ fn login(env: &BTreeMap<String, String>, folders: &Folders) -> Result<(Login, bo
     Ok((Login { username, password }, made))
 }
 
-/// A configuration that cannot be read costs what it says of the server; whoever asks for something is told of it.
+/// A configuration that cannot be read costs what it says of the server; requests answer why.
 fn network(args: &ServeArgs, directory: &Path, env: &BTreeMap<String, String>) -> Network {
     let global = Boot::new(directory.to_path_buf(), env.clone()).load_global();
     let global = global.unwrap_or_else(|error| {
@@ -171,7 +182,7 @@ fn cannot_listen(network: &Network, error: &std::io::Error) -> Failure {
     )
 }
 
-/// The name that this program was called by, when that is the reference's: its SDK starts `opencode serve` and waits for a
+/// The name that this program was called by, when that is OpenCode's: its SDK starts `opencode serve` and waits for a
 /// line that begins so.
 fn name() -> &'static str {
     let called = std::env::args_os().next().map(PathBuf::from);

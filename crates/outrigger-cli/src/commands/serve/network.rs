@@ -18,7 +18,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// The command line wins; origins add up. Only the user's own files count, as in the reference: a project that somebody
+    /// The command line wins; origins add up. Only the user's own files count, as in OpenCode: a project that somebody
     /// else wrote opens no port to the network. `mdns` and `mdnsDomain` have no effect (docs/compatibility.md).
     pub(crate) fn of(args: &ServeArgs, global: &Value) -> Self {
         let text = |pointer: &str| {

@@ -28,7 +28,7 @@ impl Agent for Local {
     }
 }
 
-/// Starts the connector if it should run in the server's folder. What is wrong with it is told in the log and costs nobody else
+/// Starts the connector if it should run in the server's folder. What is wrong with it is in the log and costs nobody else
 /// anything.
 pub(crate) fn start(
     hub: &Hub,

@@ -33,19 +33,19 @@ pub(crate) fn conversation(
     let mut together = true;
     for message in merged {
         let is_tool = is_tool(&message);
-        let told = match message.role.as_str() {
+        let line = match message.role.as_str() {
             _ if is_tool => tool_text(&message, paint, &session.directory),
             "user" => format!("{} {}\n", paint.bold(">"), message.content),
             _ if message.content.trim().is_empty() => continue,
             _ => format!("{}\n", message.content),
         };
-        let told = told + &causes.line(&message, paint);
+        let line = line + &causes.line(&message, paint);
         let close = text.is_empty() || is_tool && together;
         if !close {
             text.push('\n');
         }
-        together = message.role != "user" && (!is_tool || told.lines().count() == 1);
-        text.push_str(&told);
+        together = message.role != "user" && (!is_tool || line.lines().count() == 1);
+        text.push_str(&line);
     }
     Ok(text)
 }
