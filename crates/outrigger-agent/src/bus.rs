@@ -11,7 +11,7 @@ const CAPACITY: usize = 4096;
 /// Takes each event in the order in which they are told. It must not wait.
 pub type Sink = Arc<dyn Fn(&Arc<BusEvent>) + Send + Sync>;
 
-/// Hands events to every listener. A listener that is slow, or gone, disturbs nobody (C15): sending never waits.
+/// ToolExecutor events to every listener. A listener that is slow, or gone, disturbs nobody (C15): sending never waits.
 #[derive(Clone)]
 pub struct Bus {
     sender: broadcast::Sender<Arc<BusEvent>>,

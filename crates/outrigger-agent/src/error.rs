@@ -132,7 +132,7 @@ pub enum AgentError {
         /// Each with its cause.
         failed: Vec<String>,
     },
-    /// Settings of the project changed while something in a box ran.
+    /// Settings of the project changed while something in a sandbox ran.
     #[error(
         "settings of this project changed while Outrigger ran here, and not by its tools: {}",
         files.join(", ")

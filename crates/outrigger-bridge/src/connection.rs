@@ -155,7 +155,7 @@ fn refused(shared: &Shared, number: u64, (id, refusal): (Option<String>, Refusal
         Some(id) => format!("frame {id} of connection {number}"),
         None => format!("frame of connection {number}"),
     };
-    shared.hands.audit(AuditRecord {
+    shared.executor.audit(AuditRecord {
         subject: Some(subject),
         errored: true,
         policy_check_result: format!("refused: {}", refusal.code),
@@ -276,7 +276,7 @@ async fn execute(shared: &Shared, call: &mut Call, cancel: CancelFlag) -> Outcom
         )
     };
     let began = Instant::now();
-    let work = AssertUnwindSafe(shared.hands.execute(call, cancel.clone())).catch_unwind();
+    let work = AssertUnwindSafe(shared.executor.execute(call, cancel.clone())).catch_unwind();
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(Refusal::new("bridge.cancelled", "the brain cancelled the call")),

@@ -25,7 +25,7 @@ use tokio::time::Sleep;
 /// Most bytes that a stranger may send: a request's line and head.
 const LONGEST_HEAD: usize = 64 * 1024;
 /// Addresses that are remembered since somebody was let in from them.
-const MOST_KNOWN: usize = 256;
+const MAX_KNOWN: usize = 256;
 /// How long a stranger may take where more than half of the places are taken.
 const HURRIED: Duration = Duration::from_millis(2500);
 
@@ -96,7 +96,7 @@ impl Strangers {
         self.all.remove(&number);
         self.known.retain(|known| *known != address);
         self.known.push_back(address);
-        if self.known.len() > MOST_KNOWN {
+        if self.known.len() > MAX_KNOWN {
             self.known.pop_front();
         }
     }
@@ -110,12 +110,12 @@ impl Door {
     /// Most connections at once that nobody was let in on.
     pub const STRANGERS: usize = 128;
     /// How long one of them may take.
-    pub const PATIENCE: Duration = Duration::from_secs(10);
+    pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
     /// A door with the usual bounds.
     #[must_use]
     pub fn new(listener: TcpListener) -> Self {
-        Self::with_bounds(listener, Self::STRANGERS, Self::PATIENCE)
+        Self::with_bounds(listener, Self::STRANGERS, Self::HANDSHAKE_TIMEOUT)
     }
 
     /// A door for this many strangers at once, who may each take this long.
@@ -370,6 +370,6 @@ mod tests {
             let number = all.come(address);
             all.let_in(number, address);
         }
-        assert_eq!((all.all.len(), all.known.len()), (0, MOST_KNOWN));
+        assert_eq!((all.all.len(), all.known.len()), (0, MAX_KNOWN));
     }
 }

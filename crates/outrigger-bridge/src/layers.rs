@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{Commands, Refusal, SharedHands};
+use crate::{Commands, Refusal, SharedExecutor};
 
 /// Parameters of a call, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,16 +148,16 @@ pub trait Layer: Send + Sync {
 
 /// The layers in their order.
 pub(crate) fn all(
-    hands: &SharedHands,
+    executor: &SharedExecutor,
     root: &std::path::Path,
     commands: Commands,
     concurrent: usize,
 ) -> Vec<Box<dyn Layer>> {
     vec![
-        Box::new(Audited(Arc::clone(hands))),
+        Box::new(Audited(Arc::clone(executor))),
         Box::new(Valid),
         Box::new(Limited(Arc::new(Semaphore::new(concurrent)), concurrent)),
-        Box::new(Told(Arc::clone(hands))),
+        Box::new(NotifyHooks(Arc::clone(executor))),
         Box::new(PathGuard {
             roots: Roots::new([root]),
             root: root.to_owned(),
@@ -167,7 +167,7 @@ pub(crate) fn all(
 }
 
 /// Writes every call down, refused ones too. The intent of one that runs is written by the tool runtime.
-struct Audited(SharedHands);
+struct Audited(SharedExecutor);
 
 impl Layer for Audited {
     fn name(&self) -> &'static str {
@@ -243,9 +243,9 @@ impl Layer for Limited {
 }
 
 /// The points of the bridge, where plugins are told and not asked.
-struct Told(SharedHands);
+struct NotifyHooks(SharedExecutor);
 
-impl Layer for Told {
+impl Layer for NotifyHooks {
     fn name(&self) -> &'static str {
         "points"
     }

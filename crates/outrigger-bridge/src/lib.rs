@@ -5,7 +5,7 @@
 //! What holds whatever a hook, a plugin or a brain says (C9, 1 to 5 and 8) is in [`Gate`], [`layers`], and the limits of
 //! [`Options`].
 //!
-//! What this crate is not for: running anything itself. [`Hands`] does, which the agent implements over the tool runtime.
+//! What this crate is not for: running anything itself. [`ToolExecutor`] does, which the agent implements over the tool runtime.
 
 mod commands;
 mod connection;
@@ -56,7 +56,7 @@ impl Refusal {
 }
 
 /// Who executes, and who is told.
-pub trait Hands: Send + Sync {
+pub trait ToolExecutor: Send + Sync {
     /// Does it. Dropped when its deadline passes, it is cancelled, or the brain goes away: whatever it started ends with
     /// it.
     fn execute<'a>(
@@ -71,4 +71,4 @@ pub trait Hands: Send + Sync {
 }
 
 /// The executing side, shared by all connections.
-pub type SharedHands = Arc<dyn Hands>;
+pub type SharedExecutor = Arc<dyn ToolExecutor>;

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::layers::Layer;
-use crate::{Commands, Door, Gate, SharedHands, Visitor, connection, layers};
+use crate::{Commands, Door, Gate, SharedExecutor, Visitor, connection, layers};
 
 /// How a bridge is.
 #[derive(Clone, Debug)]
@@ -55,14 +55,14 @@ impl Options {
             deadline: Duration::from_secs(600),
             idle: Duration::from_secs(120),
             strangers: Door::STRANGERS,
-            patience: Door::PATIENCE,
+            patience: Door::HANDSHAKE_TIMEOUT,
         }
     }
 }
 
 pub(crate) struct Shared {
     pub(crate) options: Options,
-    pub(crate) hands: SharedHands,
+    pub(crate) executor: SharedExecutor,
     pub(crate) layers: Vec<Box<dyn Layer>>,
     gate: Gate,
     open: Arc<Semaphore>,
@@ -75,9 +75,9 @@ pub struct Bridge(Arc<Shared>);
 impl Bridge {
     /// A bridge with these limits, whom it lets in, and who executes.
     #[must_use]
-    pub fn new(options: Options, gate: Gate, hands: SharedHands) -> Self {
+    pub fn new(options: Options, gate: Gate, executor: SharedExecutor) -> Self {
         let layers = layers::all(
-            &hands,
+            &executor,
             &options.root,
             options.commands.clone(),
             options.concurrent,
@@ -85,7 +85,7 @@ impl Bridge {
         Self(Arc::new(Shared {
             open: Arc::new(Semaphore::new(options.connections)),
             options,
-            hands,
+            executor,
             layers,
             gate,
             count: AtomicU64::new(0),
@@ -130,7 +130,7 @@ async fn upgrade(
         .map_or_else(|e| e.code.as_str(), |()| "connect");
     let origin = headers.get(http::header::ORIGIN);
     let origin = origin.map_or("none".into(), |it| String::from_utf8_lossy(it.as_bytes()));
-    shared.hands.audit(AuditRecord {
+    shared.executor.audit(AuditRecord {
         subject: Some(format!("connection {number}")),
         detail: Some(format!(
             "origin: {}",

@@ -13,14 +13,14 @@ pub enum ApprovalReason {
     /// A command hook wants it.
     Hook(String),
     /// A plugin acted where it was not granted that: only a person can say yes, no rule and no `--auto`.
-    Ungranted(Lacking),
+    Ungranted(UngrantedAction),
     /// A tool would change files that make something run later: only a person can say yes, or a rule that names them.
     RunsLater(Vec<RunsLater>),
 }
 
 /// A plugin that acts in the user's place, and the grant that it lacks for that.
 #[derive(Clone, Debug)]
-pub struct Lacking {
+pub struct UngrantedAction {
     /// Who acted.
     pub plugin: PluginId,
     /// What would have allowed it.
@@ -31,7 +31,7 @@ pub struct Lacking {
     pub why: String,
 }
 
-impl Lacking {
+impl UngrantedAction {
     /// Whether it is this plugin that acted, or one of those that share its process.
     pub fn may_be(&self, plugin: &PluginId) -> bool {
         self.plugin == *plugin || self.plugin.0 == UNKNOWN_PLUGIN

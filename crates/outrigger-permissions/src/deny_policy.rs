@@ -18,7 +18,7 @@ use crate::config_source::ConfigSource;
 
 /// What is forbidden in a project.
 #[derive(Clone, Debug)]
-pub struct Forbidden {
+pub struct DenyPolicy {
     forbid: Arc<Forbid>,
     project: PathBuf,
     /// Where programs are searched.
@@ -57,7 +57,7 @@ impl<T> Seen<T> {
     }
 }
 
-impl Forbidden {
+impl DenyPolicy {
     fn new(forbid: Forbid, project: PathBuf, path: OsString) -> Self {
         Self {
             forbid: Arc::new(forbid),
@@ -159,7 +159,7 @@ pub fn is_forbidden(forbids: Option<&dyn Forbids>, path: &Path) -> bool {
     paths.any(|path| forbids.file(path).is_some())
 }
 
-impl Forbids for Forbidden {
+impl Forbids for DenyPolicy {
     fn file(&self, path: &Path) -> Option<String> {
         if let Some(pattern) = self.forbid.file(&self.project, path) {
             return Some(pattern.to_owned());
@@ -217,10 +217,10 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn forbidden(root: &Path, policy: &str) -> Forbidden {
+    fn forbidden(root: &Path, policy: &str) -> DenyPolicy {
         let policy = policy.replace("ROOT", &root.display().to_string());
         let forbid = outrigger_config::read_toml(&policy, "policy.toml").unwrap();
-        Forbidden::new(forbid, root.join("project"), root.join("bin").into())
+        DenyPolicy::new(forbid, root.join("project"), root.join("bin").into())
     }
 
     #[test]

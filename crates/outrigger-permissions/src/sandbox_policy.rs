@@ -13,9 +13,9 @@ use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 
 use crate::access::{Access, PathRules};
-use crate::deny_policy::Forbidden;
+use crate::deny_policy::DenyPolicy;
 use crate::reserved_paths;
-use crate::workspace_trust::Settled;
+use crate::workspace_trust::WorkspaceTrust;
 
 /// Why a process is not started.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ pub fn ours(folders: &Folders) -> Covers {
 pub fn kept(
     rules: &PathRules,
     folders: &Folders,
-    forbidden: &Forbidden,
+    forbidden: &DenyPolicy,
 ) -> Result<Covers, SandboxError> {
     let mut found = rules.covers()?;
     found.hide.extend(forbidden.covers()?);
@@ -132,7 +132,7 @@ pub struct Withheld {
     rules: PathRules,
     /// Ours.
     folders: Vec<PathBuf>,
-    forbidden: Forbidden,
+    forbidden: DenyPolicy,
 }
 
 impl Withheld {
@@ -142,7 +142,7 @@ impl Withheld {
         (config.settings.sandbox != Sandbox::Off).then(|| Self {
             rules: Access::new(place, &folders.home).rules(&[&config.config.permission]),
             folders: ours.hide.into_iter().chain(ours.closed).collect(),
-            forbidden: Forbidden::of(config, place),
+            forbidden: DenyPolicy::of(config, place),
         })
     }
 
@@ -161,7 +161,7 @@ pub fn spawner(
     config: &Loaded,
     place: &Place,
     folders: &Folders,
-    settled: Option<&Arc<Settled>>,
+    settled: Option<&Arc<WorkspaceTrust>>,
 ) -> Spawner {
     let sandbox = config.settings.sandbox;
     if sandbox == Sandbox::Off {
@@ -170,7 +170,7 @@ pub fn spawner(
     let (access, folders) = (Access::new(place, &folders.home), folders.clone());
     let rules = config.config.permission.clone();
     let settled = settled.cloned();
-    let forbidden = Forbidden::of(config, place);
+    let forbidden = DenyPolicy::of(config, place);
     let covers = Arc::new(move || {
         if let Some(settled) = &settled {
             settled.runs()?;
@@ -305,7 +305,7 @@ mod tests {
                 let withheld = Withheld {
                     rules: access.rules(&[&rules]),
                     folders: Vec::new(),
-                    forbidden: Forbidden::here(Default::default(), &place),
+                    forbidden: DenyPolicy::here(Default::default(), &place),
                 };
                 for file in FILES.into_iter().filter(|_| git) {
                     let file = root.join(file);

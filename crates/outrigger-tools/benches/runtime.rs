@@ -46,7 +46,7 @@ impl ToolHost for Host {
     fn ask<'a>(&'a self, _ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Ok("allow".into()) })
     }
-    fn intend<'a>(&'a self, _input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+    fn record_intent<'a>(&'a self, _input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async {
             let Some(store) = &self.0 else { return Ok(()) };
             let record = AuditRecord {

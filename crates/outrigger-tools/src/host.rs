@@ -77,9 +77,9 @@ pub struct HookVerdict {
     pub output: Value,
     /// A handler refused or, at a tool's hook points, threw.
     pub block: Option<Block>,
-    /// The user is to be asked about the call whatever the rules allow. The host insists on it when it is asked; one that
+    /// The user is to be asked about the call whatever the rules allow. The host requires it when it is asked; one that
     /// asks nothing by itself is asked about all the same.
-    pub insists: bool,
+    pub requires_approval: bool,
 }
 
 /// Work for an agent in a child session.
@@ -158,7 +158,7 @@ pub trait ToolHost: Send + Sync {
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>>;
     /// Hooks and permission questions are behind the call. Answers when it is written down that it runs with these
     /// arguments (invariant 6: the intent before the effect). An error refuses the call.
-    fn intend<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+    fn record_intent<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         let _ = input;
         Box::pin(std::future::ready(Ok(())))
     }
@@ -483,7 +483,7 @@ impl ToolContext {
         )
     }
     /// Takes over the roots that the tool declares.
-    pub(crate) fn hold_to(&mut self, limits: &Constraints, held: &[Vec<String>]) {
+    pub(crate) fn apply_constraints(&mut self, limits: &Constraints, held: &[Vec<String>]) {
         let declared = [&limits.allowed_read_roots, &limits.allowed_write_roots];
         let absolute = |root: &String| resolve(&self.directory, Path::new(root));
         let roots = declared.into_iter().flatten().chain(held);

@@ -229,7 +229,7 @@ impl ToolRuntime {
         let listeners = Arc::clone(&listeners.unwrap_or_else(PoisonError::into_inner));
         let entry = self.find(&ctx.call.tool);
         if let Some(entry) = &entry {
-            ctx.hold_to(&entry.descriptor.declared.constraints, &entry.held);
+            ctx.apply_constraints(&entry.descriptor.declared.constraints, &entry.held);
         }
         let ctx = ctx;
         let told = Told::new(&ctx.call, listeners);
@@ -307,7 +307,7 @@ impl ToolRuntime {
         };
         let (point, payload) = asked.call(&before_call::Output { args: input });
         let verdict = ctx.host.hooks(point, payload).await;
-        let insists = verdict.insists;
+        let requires_approval = verdict.requires_approval;
         let rewritten = rewrite(verdict, input).map_err(|block| blocked(block, None))?;
         // Checked even when nothing changed the arguments visibly: cheap, and no path around it (invariant 7).
         check(&entry, input, name, rewritten)?;
@@ -331,7 +331,7 @@ impl ToolRuntime {
             None => entry.tool.permissions(input, ctx)?,
             Some(_) => entry.tool.permissions_elsewhere(input, ctx)?,
         };
-        if insists && questions.iter().all(|ask| ask.permission == ELSEWHERE) {
+        if requires_approval && questions.iter().all(|ask| ask.permission == ELSEWHERE) {
             questions.push(PermissionAsk {
                 permission: name.to_owned(),
                 patterns: vec!["*".to_owned()],
@@ -348,7 +348,10 @@ impl ToolRuntime {
             }
         }
         told.tell(&Stage::Decided);
-        ctx.host.intend(input).await.map_err(ToolError::failed)?;
+        ctx.host
+            .record_intent(input)
+            .await
+            .map_err(ToolError::failed)?;
         if let Some(contract) = bound.contract {
             told.tell(&Stage::Routed {
                 contract,

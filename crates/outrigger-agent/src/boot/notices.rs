@@ -1,6 +1,6 @@
 //! What becomes of plugins while they run, told to everyone as events: breakers, restarts, a process of its own, off.
 //!
-//! The kinds are ours (`outrigger.plugin.*`); the reference has none of this. Clients that do not know them pass them
+//! The kinds are ours (`outrigger.plugin.*`); OpenCode has none of this. Clients that do not know them pass them
 //! over.
 
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub(crate) fn bind(inner: &Arc<Inner>, mut notices: UnboundedReceiver<Notice>) {
     });
 }
 
-/// Tells clients which plugins could not be loaded, as the reference does (facts 3.2): an error without a session. Plugins
-/// are not told; in the reference, too, none listens by then.
+/// Tells clients which plugins could not be loaded, as OpenCode does (facts 3.2): an error without a session. Plugins
+/// are not told; in OpenCode, too, none listens by then.
 pub(crate) fn failed(inner: &Inner) {
     let plugins = inner.plugins.list();
     let failed = plugins

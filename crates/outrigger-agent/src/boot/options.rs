@@ -122,7 +122,7 @@ impl Boot {
             .map_err(|e| e.to_string())
     }
 
-    /// Reads the user's own configuration files only, in the reference's form.
+    /// Reads the user's own configuration files only, in OpenCode's form.
     ///
     /// # Errors
     /// Those of the configuration.

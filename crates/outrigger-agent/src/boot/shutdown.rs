@@ -33,8 +33,8 @@ impl Agent {
             self.inner.lsp.shutdown(GRACE)
         );
         lock(&self.inner.sdk).take();
-        if let Some(settled) = &self.inner.settled {
-            settled.end().await;
+        if let Some(workspace_trust) = &self.inner.workspace_trust {
+            workspace_trust.end().await;
         }
         self.inner.spawner.end();
         if let Err(error) = self.inner.store.flush(true).await {

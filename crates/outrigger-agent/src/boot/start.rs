@@ -11,7 +11,7 @@ use outrigger_mcp_tools::SkillServers;
 use outrigger_mcp_tools::skill_servers::GRACE;
 use outrigger_models::Models;
 use outrigger_permissions::agents;
-use outrigger_permissions::deny_policy::Forbidden;
+use outrigger_permissions::deny_policy::DenyPolicy;
 use outrigger_permissions::pinned_rules::UserRules;
 use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Snapshot};
 use outrigger_sandbox::{OwnBoxes, Spawner};
@@ -67,17 +67,20 @@ impl Agent {
         outrigger_permissions::reserved_paths::make(&boot.folders);
         outrigger_audit::prepare(&store, &config, &boot.env);
         let spawner = outrigger_audit::recorded(&store, spawner);
-        let spawner = Forbidden::of(&config, &place).kept_by(spawner);
-        let settled =
-            outrigger_permissions::workspace_trust::Settled::begin(&boot, &config, &place).await?;
+        let spawner = DenyPolicy::of(&config, &place).kept_by(spawner);
+        let workspace_trust =
+            outrigger_permissions::workspace_trust::WorkspaceTrust::begin(&boot, &config, &place)
+                .await?;
         let bridge = Arc::new(Bridge::default());
         let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
         let project = place.project(&spawner, &store, home, now()).await;
         let project = crate::session::projects::remember(&store, project).await;
         let admitted =
             crate::plugin_api::plugin_admission::decide(&store, &mut config, &boot.folders);
-        if let (Some(settled), false) = (&settled, admitted.to_load(&config).0.is_empty()) {
-            settled.will_run().await?;
+        if let (Some(workspace_trust), false) =
+            (&workspace_trust, admitted.to_load(&config).0.is_empty())
+        {
+            workspace_trust.will_run().await?;
         }
         let boxes = OwnBoxes::default();
         let boxed = outrigger_permissions::sandbox_policy::spawner(
@@ -85,7 +88,7 @@ impl Agent {
             &config,
             &place,
             &boot.folders,
-            settled.as_ref(),
+            workspace_trust.as_ref(),
         );
         let boxed = boxed.with_boxes(boxes.clone());
         let mcp = crate::tools::mcp::start(&boot, &config, &place, &boxed);
@@ -115,8 +118,8 @@ impl Agent {
         if let Err(error) = crate::boot::strict::check(&boot, &config, &plugins) {
             plugins.dispose(Duration::from_secs(5)).await;
             mcp.shutdown(GRACE).await;
-            if let Some(settled) = &settled {
-                settled.end().await;
+            if let Some(workspace_trust) = &workspace_trust {
+                workspace_trust.end().await;
             }
             return Err(error);
         }
@@ -209,7 +212,7 @@ impl Agent {
                 env,
             ),
             snapshots,
-            settled,
+            workspace_trust,
             shell: options,
             waiting: WaitingPrompts::default(),
             agents: all_agents(&config, &artifacts, &skills),
@@ -306,7 +309,7 @@ fn plugin_options(
             let access = outrigger_permissions::access::Access::new(place, &boot.folders.home);
             let rules = config.config.permission.clone();
             let folders = boot.folders.clone();
-            let forbidden = Forbidden::of(config, place);
+            let forbidden = DenyPolicy::of(config, place);
             Arc::new(move || {
                 outrigger_permissions::sandbox_policy::kept(
                     &access.rules(&[&rules]),
@@ -332,7 +335,7 @@ fn plugin_options(
     }
 }
 
-/// As the reference has it: `/` outside version control.
+/// As OpenCode has it: `/` outside version control.
 pub(crate) fn worktree(place: &Place) -> PathBuf {
     if place.git {
         place.worktree.clone()

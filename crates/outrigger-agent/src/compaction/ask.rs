@@ -80,7 +80,7 @@ impl Agent {
         }
     }
 
-    /// Hands the request to the turn that runs; false when there is none, or when it is about to end.
+    /// ToolExecutor the request to the turn that runs; false when there is none, or when it is about to end.
     async fn steer(&self, id: &SessionId, session: &Session, compact: &Compact) -> bool {
         let Some(turn) = self.inner.turns.steering(id) else {
             return false;
@@ -110,7 +110,7 @@ impl Agent {
         }
     }
 
-    /// What the turn of a compaction starts from: the agent of the last prompt, as in the reference.
+    /// What the turn of a compaction starts from: the agent of the last prompt, as in OpenCode.
     pub(crate) fn begin_compaction(
         &self,
         session: &Session,

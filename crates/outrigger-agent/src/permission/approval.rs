@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use outrigger_permissions::approval::{ApprovalReason, Lacking};
+use outrigger_permissions::approval::{ApprovalReason, UngrantedAction};
 use outrigger_plugins::Grant;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
@@ -19,8 +19,8 @@ const MAX_SHOWN: usize = 200;
 impl Inner {
     /// Whether the user is to be asked about the call whatever the rules allow; `before` and `after` are what the hooks in
     /// front of it were given and what they left, `records` what each of them did, `provider` the one whose model made it.
-    /// With its own tools a plugin does as it likes: they run in its box.
-    pub(crate) fn insistence(
+    /// With its own tools a plugin does as it likes: they run in its sandbox.
+    pub(crate) fn approval_reason(
         &self,
         call: &ToolCall,
         provider: Option<&str>,
@@ -53,7 +53,12 @@ impl Inner {
     }
 
     /// What `plugin` did without the grant, and what gives it; `None` where it has the grant.
-    pub(crate) fn lacks(&self, plugin: &PluginId, grant: Grant, what: &str) -> Option<Lacking> {
+    pub(crate) fn lacks(
+        &self,
+        plugin: &PluginId,
+        grant: Grant,
+        what: &str,
+    ) -> Option<UngrantedAction> {
         let key = self.plugins.grant_missing(plugin, grant)?;
         if self.questions.is_granted(plugin, grant) {
             return None;
@@ -72,7 +77,7 @@ impl Inner {
         let why = format!(
             "{who} {what} (`{word} = true` under {table} in your own outrigger.toml grants that)"
         );
-        Some(Lacking {
+        Some(UngrantedAction {
             plugin: plugin.clone(),
             grant,
             name: (plugin.0 != UNKNOWN_PLUGIN).then_some(key),

@@ -12,7 +12,7 @@ use outrigger_kernel::permission::evaluate_unclear;
 use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::access::hosts;
 use outrigger_permissions::access::startup::RunsLater;
-use outrigger_permissions::approval::{ApprovalReason, Lacking};
+use outrigger_permissions::approval::{ApprovalReason, UngrantedAction};
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
@@ -58,7 +58,7 @@ const OUTSIDE: &str = "sandbox";
 pub(crate) enum Refusal {
     /// A rule says so, or the user does and says what to do instead; the turn goes on.
     Rule(String),
-    /// The user says so, or nobody is there to say otherwise; the turn ends behind this step, as in the reference.
+    /// The user says so, or nobody is there to say otherwise; the turn ends behind this step, as in OpenCode.
     User(String),
 }
 
@@ -75,7 +75,7 @@ enum HookAnswer {
     /// All that changed the answer may approve: these.
     Allow(Vec<PluginId>),
     /// One of them may not: why, with the grant that is missing.
-    AllowUngranted(Box<Lacking>),
+    AllowUngranted(Box<UngrantedAction>),
     Deny,
     None,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) tool: Option<ToolRef>,
     pub(crate) rules: &'a [&'a [Rule]],
     /// Why the user is asked whatever the rules allow.
-    pub(crate) insists: Option<&'a ApprovalReason>,
+    pub(crate) requires_approval: Option<&'a ApprovalReason>,
     /// Who wants it.
     pub(crate) causes: &'a Provenance,
 }
@@ -168,11 +168,11 @@ impl Inner {
         }
         let allowed = |action: &Action| *action == Action::Allow;
         let later = self.runs_later(asker, &ask.permission, &patterns).await;
-        let insists = match asker.insists {
-            Some(ApprovalReason::Ungranted(_)) => asker.insists,
+        let requires_approval = match asker.requires_approval {
+            Some(ApprovalReason::Ungranted(_)) => asker.requires_approval,
             other => later.as_ref().or(other),
         };
-        if insists.is_none() && actions.iter().all(allowed) {
+        if requires_approval.is_none() && actions.iter().all(allowed) {
             return Ok(Allowed::by_rule());
         }
         let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
@@ -180,7 +180,9 @@ impl Inner {
         let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
         let (asked, unclear) = (ask.clone(), ask.unclear);
         let metadata = with_doubt(ask.metadata, unclear.as_deref());
-        let reasons = [asker.insists, later.as_ref()].into_iter().flatten();
+        let reasons = [asker.requires_approval, later.as_ref()]
+            .into_iter()
+            .flatten();
         let reasons: Vec<String> = reasons.map(ApprovalReason::shown).collect();
         let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
         // "Always" is about these files: one for all would not count for them.
@@ -199,27 +201,27 @@ impl Inner {
             provenance: asker.causes.clone(),
             missing_grant: None,
         };
-        let firmness = match insists {
+        let firmness = match requires_approval {
             Some(ApprovalReason::Ungranted(_)) => Some(Firmness::Person),
             Some(ApprovalReason::RunsLater(_)) => Some(Firmness::Startup),
             Some(ApprovalReason::Hook(_)) => Some(Firmness::Asked),
             None => by_rule.then_some(Firmness::Asked),
         };
         let _firm = firmness.map(|firmness| self.questions.hold_firm(&request.id, firmness));
-        let lacking = match insists {
+        let lacking = match requires_approval {
             Some(ApprovalReason::Ungranted(lacking)) => Some(lacking),
             _ => None,
         };
         let mut ungranted = lacking.map(|it| it.why.clone());
-        request.missing_grant = lacking.and_then(Lacking::missing).map(Box::new);
+        request.missing_grant = lacking.and_then(UngrantedAction::missing).map(Box::new);
         match self.ask_plugins(&request).await? {
-            HookAnswer::Allow(plugins) if insists.is_none() => {
+            HookAnswer::Allow(plugins) if requires_approval.is_none() => {
                 return Ok(Allowed {
                     text: "allow (plugin)".to_owned(),
                     by: plugins.iter().map(Actor::plugin).collect(),
                 });
             }
-            HookAnswer::AllowUngranted(it) if insists.is_none() => {
+            HookAnswer::AllowUngranted(it) if requires_approval.is_none() => {
                 request.metadata = with_reason(request.metadata, Some(&it.why));
                 request.missing_grant = it.missing().map(Box::new);
                 ungranted = Some(it.why);
@@ -287,7 +289,7 @@ impl Inner {
         lacking.map(|it| it.why)
     }
 
-    /// `permission.ask`, which the reference declares and never calls (B3).
+    /// `permission.ask`, which OpenCode declares and never calls (B3).
     async fn ask_plugins(&self, request: &PermissionRequest) -> Result<HookAnswer, Refusal> {
         let (point, payload) = before_permission::Input(request).call(&before_permission::Output {
             status: Status::Ask,
@@ -382,7 +384,7 @@ impl Inner {
         }
     }
 
-    /// Stores and tells events to the end, even when whoever waits for it is cancelled: an event that is in the store
+    /// Stores and tells events to the end, even when the caller for it is cancelled: an event that is in the store
     /// and was not told would be missed by every client.
     pub(crate) async fn commit_whole(self: &Arc<Self>, events: Vec<Event>) {
         let inner = Arc::clone(self);
@@ -395,7 +397,7 @@ impl Inner {
     }
 
     /// What an answer means for the other questions of its session: "always" answers those that it covers, a refusal
-    /// refuses them all, as in the reference.
+    /// refuses them all, as in OpenCode.
     fn answer_others(&self, answered: &PermissionRequest, reply: Reply, by: &Actor) {
         if reply == Reply::Always {
             self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
@@ -439,12 +441,12 @@ impl Inner {
     }
 }
 
-/// Why a hook insists, beside what is shown. A tool, which may be a plugin's, says nothing in its place.
-fn with_reason(mut metadata: Value, insists: Option<&str>) -> Value {
+/// Why a hook requires approval, beside what is shown. A tool, which may be a plugin's, says nothing in its place.
+fn with_reason(mut metadata: Value, requires_approval: Option<&str>) -> Value {
     if let Value::Object(fields) = &mut metadata {
         fields.remove(HOOK_REASON);
     }
-    match (metadata, insists) {
+    match (metadata, requires_approval) {
         (Value::Object(mut fields), Some(why)) => {
             fields.insert(HOOK_REASON.to_owned(), json!(why));
             Value::Object(fields)
@@ -497,7 +499,7 @@ mod tests {
     #[test]
     fn a_tool_does_not_speak_as_a_hook() {
         let own = json!({"reason": "mine", HOOK_REASON: "safe, say yes"});
-        for (metadata, insists, want) in [
+        for (metadata, requires_approval, want) in [
             (own.clone(), None, json!({"reason": "mine"})),
             (
                 own,
@@ -507,7 +509,7 @@ mod tests {
             (Value::Null, Some("why"), json!({HOOK_REASON: "why"})),
             (Value::Null, None, Value::Null),
         ] {
-            assert_eq!(with_reason(metadata, insists), want);
+            assert_eq!(with_reason(metadata, requires_approval), want);
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use outrigger_config::Origin;
-use outrigger_permissions::approval::Lacking;
+use outrigger_permissions::approval::UngrantedAction;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
@@ -121,7 +121,7 @@ impl Inner {
         causes: &Provenance,
         tool: Option<&str>,
         ask: &PermissionAsk,
-    ) -> Option<Lacking> {
+    ) -> Option<UngrantedAction> {
         let prompted = causes.causes().iter();
         let mut prompted = prompted.filter(|cause| cause.did == Deed::Prompted);
         prompted.find_map(|cause| {
@@ -143,7 +143,7 @@ impl Inner {
         causes: &Provenance,
         what: &str,
         ask: &PermissionAsk,
-    ) -> Option<Lacking> {
+    ) -> Option<UngrantedAction> {
         let mut plugins = causes.plugins_that(Deed::Prompted).into_iter();
         plugins.find_map(|plugin| {
             let lacking = self.lacks(&plugin, Grant::Prompt, what)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Once};
 
 use outrigger_config::settings::{Profile, Sandbox};
 use outrigger_permissions::command_sandbox::Around;
-use outrigger_permissions::deny_policy::{Forbidden, is_forbidden};
+use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
 use outrigger_permissions::sandbox_policy::{ConfineError, kept, ours};
 use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::covers::{self, Cover, Kept};
@@ -32,7 +32,7 @@ fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
 static WARNED: Once = Once::new();
 
 impl Inner {
-    /// The box of a shell command under these rules; `None` where nothing is kept from it.
+    /// The sandbox of a shell command under these rules; `None` where nothing is kept from it.
     ///
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
@@ -41,7 +41,7 @@ impl Inner {
         self.confine_to(profile, rules, None, None).await
     }
 
-    /// The box of a command that a person lets run outside of its sandbox: what rules deny and what is ours is kept from it.
+    /// The sandbox of a command that a person lets run outside of its sandbox: what rules deny and what is ours is kept from it.
     ///
     /// # Errors
     /// As for [`Inner::confine`].
@@ -58,7 +58,7 @@ impl Inner {
         !policies.any(|it| it.policy.sandbox.tools.is_some())
     }
 
-    /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
+    /// The same for a command of a remote controller: it never writes outside of the project, and not into `.git`, by whatever
     /// option of a program it could (C9, 4). `reads`: what it reads besides the project, the system, temporary folders and what git
     /// reads; without them everything.
     ///
@@ -93,7 +93,7 @@ impl Inner {
             || self.is_forbidden(path)
     }
 
-    /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is boxed.
+    /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is sandboxed.
     ///
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
@@ -113,7 +113,7 @@ impl Inner {
         more: Option<MoreFn>,
     ) -> Result<Kept, ConfineError> {
         let (place, folders) = (self.place.clone(), self.folders.clone());
-        let (access, forbidden) = (self.access.clone(), Forbidden::of(&self.config, &place));
+        let (access, forbidden) = (self.access.clone(), DenyPolicy::of(&self.config, &place));
         let again: CoversFn = Arc::new(move || {
             let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
             if let Some(more) = more {
@@ -163,8 +163,11 @@ impl Inner {
         if sandbox == Sandbox::Off {
             return Ok(None);
         }
-        if let Some(settled) = &self.settled {
-            settled.will_run().await.map_err(ConfineError::Noted)?;
+        if let Some(workspace_trust) = &self.workspace_trust {
+            workspace_trust
+                .will_run()
+                .await
+                .map_err(ConfineError::Noted)?;
         }
         let denied =
             self.access.rules(&[&rules]).denies() || self.config.settings.forbid.is_about_files();

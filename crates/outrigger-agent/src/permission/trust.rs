@@ -57,8 +57,8 @@ pub fn count_settings(boot: &Boot, file: &Path, change: &Rewritten) {
 impl Agent {
     /// Settings of the project that changed since this began, and not by our tools. None with them can be started.
     pub async fn changed_settings(&self) -> Vec<String> {
-        match &self.inner.settled {
-            Some(settled) => settled.changed().await,
+        match &self.inner.workspace_trust {
+            Some(workspace_trust) => workspace_trust.changed().await,
             None => Vec::new(),
         }
     }

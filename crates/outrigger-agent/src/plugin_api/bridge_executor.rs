@@ -1,11 +1,11 @@
-//! The hands of a bridge (C17): what a brain elsewhere asks for, done by the bundled tools, in the box, and written down. No
+//! The hands of a bridge (C17): what a remote controller asks for, done by the bundled tools, in the sandbox, and written down. No
 //! hook of a plugin has a word in it, nobody is asked, and what the rules of this machine do not allow is refused.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use outrigger_bridge::{Call, Hands, Refusal};
+use outrigger_bridge::{Call, Refusal, ToolExecutor};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
@@ -27,7 +27,7 @@ use crate::ids::now;
 use crate::state::notifications::About;
 use crate::state::{Agent, Inner};
 
-/// Who calls, where the brain names no session.
+/// Who calls, where the remote controller names no session.
 const NOBODY: &str = "bridge";
 
 struct Executor {
@@ -39,14 +39,17 @@ struct Executor {
 }
 
 impl Agent {
-    /// The executing side of a bridge over this agent's folder, box, rules, plugins and audit. `reads`: what its commands read
+    /// The executing side of a bridge over this agent's folder, sandbox, rules, plugins and audit. `reads`: what its commands read
     /// besides the project, the system and temporary folders; without them everything.
     ///
     /// # Errors
     /// Tools that cannot be registered, which would be a defect.
-    pub fn hands(&self, reads: Option<Vec<PathBuf>>) -> Result<Arc<dyn Hands>, AgentError> {
+    pub fn tool_executor(
+        &self,
+        reads: Option<Vec<PathBuf>>,
+    ) -> Result<Arc<dyn ToolExecutor>, AgentError> {
         let inner = Arc::clone(&self.inner);
-        // Of its own: what plugins put in place of bundled tools is not for brains elsewhere.
+        // Of its own: what plugins put in place of bundled tools is not for remote controllers.
         let runtime = ToolRuntime::new();
         outrigger_tools::builtin::register_all(&runtime, &inner.shell)
             .map_err(|e| AgentError::Tools(e.to_string()))?;
@@ -108,7 +111,7 @@ impl Executor {
     }
 }
 
-impl Hands for Executor {
+impl ToolExecutor for Executor {
     fn execute<'a>(
         &'a self,
         call: &'a Call,
@@ -134,7 +137,7 @@ impl Hands for Executor {
 /// Settings of git that keep it from starting the monitor, the hooks, the pager and the `ssh` that the files of a repository
 /// name. They win over those of the repository. Filters, external diffs, text conversions, merge drivers, aliases, editors,
 /// signing and helpers for credentials go by names of their own and are not among them: what those start is in the
-/// command's box, and the brain cannot write to `.git`.
+/// command's sandbox, and the remote controller cannot write to `.git`.
 const GIT: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -212,7 +215,7 @@ impl ToolHost for Host {
         })
     }
 
-    fn intend<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+    fn record_intent<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         let record = AuditRecord {
             session_id: Some(self.call.session_id.clone()),
             subject: Some(format!("bridge: {} {}", self.call.tool, self.call.call_id)),

@@ -111,7 +111,7 @@ pub(crate) fn of(
 }
 
 impl CommandHost for Bridge {
-    /// The box of the shell tool's commands, under the rules of the configuration and of the session.
+    /// The sandbox of the shell tool's commands, under the rules of the configuration and of the session.
     fn confine<'a>(
         &'a self,
         session: Option<&'a str>,

@@ -48,7 +48,7 @@ pub(crate) fn register(inner: &Arc<Inner>) {
             let (owner, runner) = (owner.clone(), runner.clone());
             async move {
                 match call(&owner, &runner, input, &ctx).await {
-                    // The model reads what the plugin said, as in the reference, without our words around it.
+                    // The model reads what the plugin said, as in OpenCode, without our words around it.
                     Err(PluginError::Tool { message, .. })
                         if again && !ctx.cancel.is_cancelled() =>
                     {
@@ -71,7 +71,7 @@ pub(crate) fn register(inner: &Arc<Inner>) {
     }
 }
 
-/// Calls a plugin's tool, with what a tool of the reference knows of its call.
+/// Calls a plugin's tool, with what a tool of OpenCode knows of its call.
 pub(crate) async fn call(
     owner: &Weak<Inner>,
     runner: &ToolRunner,
@@ -129,7 +129,7 @@ fn left_out(inner: &Inner, spec: &ToolSpec, why: &str) {
     inner.store.audit_lazily(crate::ids::now(), vec![record]);
 }
 
-/// The schema without its word on further keys. The reference checks arguments with the plugin's own zod schema, which passes
+/// The schema without its word on further keys. OpenCode checks arguments with the plugin's own zod schema, which passes
 /// keys over that it does not know, whatever the JSON Schema made from it says; where it does not, the plugin's process
 /// refuses the call.
 fn lenient(mut schema: Value) -> Value {

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_permissions::access::{Access, Operation, PathRules};
-use outrigger_permissions::deny_policy::{Forbidden, is_forbidden};
+use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
 use outrigger_prompt::parts::text_part;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::PartKind;
@@ -140,7 +140,7 @@ impl Boot {
     /// # Errors
     /// [`AgentError::Attachment`], and those of the policy and the configuration.
     pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
-        let forbidden = Forbidden::by_policy(self)?;
+        let forbidden = DenyPolicy::by_policy(self)?;
         let place = Place::find(&self.directory);
         let config = self.load(&place)?;
         let rules = Access::new(&place, &self.folders.home).rules(&[&config.config.permission]);

@@ -49,13 +49,13 @@ impl Agent {
                 patterns,
                 ..PermissionAsk::default()
             };
-            let insists = self.inner.prompted_without_grant(causes, None, &ask);
-            let insists = insists.map(ApprovalReason::Ungranted);
+            let requires_approval = self.inner.prompted_without_grant(causes, None, &ask);
+            let requires_approval = requires_approval.map(ApprovalReason::Ungranted);
             let asker = Asker {
                 session_id,
                 tool: None,
                 rules: &[&agent.permission, &own.unwrap_or_default()],
-                insists: insists.as_ref(),
+                requires_approval: requires_approval.as_ref(),
                 causes,
             };
             let decided = match self.inner.is_forbidden(&path) {

@@ -1,5 +1,5 @@
 //! Shell lines in templates of commands: `` !`git status` ``. Each is asked for as the `bash` tool would be, and runs in the
-//! same box; one that a plugin brought, in the plugin's.
+//! same sandbox; one that a plugin brought, in the plugin's.
 
 use std::time::Duration;
 
@@ -34,21 +34,22 @@ impl Agent {
             .unwrap_or_default();
         let ask = outrigger_tools::ask_for_line(line);
         let label = command_label(name);
-        let insists = self.inner.prompted_without_grant(causes, None, &ask);
+        let requires_approval = self.inner.prompted_without_grant(causes, None, &ask);
         // A line that the plugin brought itself runs in its own sandbox.
         let owner = self.inner.plugins.configured_by("command", name);
         let owner = owner.filter(|_| self.inner.boxes.of(&label).is_some());
-        let insists = insists.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
-        let insists = insists.map(ApprovalReason::Ungranted);
+        let requires_approval =
+            requires_approval.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
+        let requires_approval = requires_approval.map(ApprovalReason::Ungranted);
         let asker = Asker {
             session_id,
             tool: None,
             rules: &[&agent.permission, &own],
-            insists: insists.as_ref(),
+            requires_approval: requires_approval.as_ref(),
             causes,
         };
         // Such as `cd` alone, which needs no approval.
-        let decided = match ask.patterns.is_empty() && insists.is_none() {
+        let decided = match ask.patterns.is_empty() && requires_approval.is_none() {
             true => Ok(()),
             false => self.inner.decide(&asker, ask).await.map(drop),
         };

@@ -1,4 +1,4 @@
-//! Tools that a prompt switches on or off: rules of the session from then on, as in the reference.
+//! Tools that a prompt switches on or off: rules of the session from then on, as in OpenCode.
 
 use outrigger_protocol::Object;
 use outrigger_protocol::permission::{Action, Rule};

@@ -30,7 +30,7 @@ type Place = (String, String);
 impl Agent {
     /// Takes back a message of the user and all that follows, or, with a part, the answer from that part on. The messages
     /// stay until the next prompt removes them, so it can be undone by [`Self::unrevert`]. A session in which there is no
-    /// such message or part is left as it is (the reference's rule).
+    /// such message or part is left as it is (OpenCode's rule).
     ///
     /// # Errors
     /// [`AgentError::Conflict`] where files are not what the session left, unless `force`; [`AgentError::NoSession`],
@@ -269,7 +269,7 @@ impl Agent {
     }
 }
 
-/// Where to take back from, by the reference's rule: a part before which its message says nothing stands for the message,
+/// Where to take back from, by OpenCode's rule: a part before which its message says nothing stands for the message,
 /// and a message stands for the user's message that it answers.
 fn find(
     messages: &[MessageWithParts],

@@ -73,7 +73,7 @@ pub(crate) struct Inner {
     pub(crate) config: Loaded,
     /// What the user's files say, whatever plugins made of it.
     pub(crate) user_rules: outrigger_permissions::pinned_rules::UserRules,
-    /// Boxes of what plugins bring.
+    /// Sandboxes of what plugins bring.
     pub(crate) boxes: outrigger_sandbox::OwnBoxes,
     pub(crate) agents: BTreeMap<String, AgentInfo>,
     pub(crate) commands: BTreeMap<String, CommandInfo>,
@@ -107,7 +107,7 @@ pub(crate) struct Inner {
     /// How shell commands are run.
     pub(crate) shell: outrigger_tools::builtin::Options,
     pub(crate) snapshots: outrigger_workspace::snapshot::Snapshots,
-    pub(crate) settled: Option<Arc<outrigger_permissions::workspace_trust::Settled>>,
+    pub(crate) workspace_trust: Option<Arc<outrigger_permissions::workspace_trust::WorkspaceTrust>>,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
     /// Terminals of clients.

@@ -55,7 +55,7 @@ pub(crate) struct CallHost {
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
     /// The user is to be asked whatever the rules allow, and why.
-    insists: Mutex<Option<ApprovalReason>>,
+    requires_approval: Mutex<Option<ApprovalReason>>,
     /// Who caused the call, as far as is known.
     causes: Mutex<Provenance>,
     /// Of the arguments that it runs with.
@@ -102,7 +102,7 @@ impl CallHost {
             sender,
             cancel,
             speaking,
-            insists: Mutex::default(),
+            requires_approval: Mutex::default(),
             causes: Mutex::new(causes),
             input_hash: Mutex::default(),
             users: false,
@@ -184,7 +184,7 @@ impl CallHost {
     }
 
     /// A fast tool may have its answer while the model still speaks. Its result is of no use before the model is done, and
-    /// plugins are told of it after the text that announced the call, as in the reference.
+    /// plugins are told of it after the text that announced the call, as in OpenCode.
     async fn after_the_model(&self) {
         let mut speaking = self.speaking.clone();
         tokio::select! {
@@ -194,7 +194,7 @@ impl CallHost {
     }
 
     /// Subagents of subagents are made as deep as `subagent_depth` of the configuration says, which is 1 where it says
-    /// nothing (as in the reference).
+    /// nothing (as in OpenCode).
     fn may_go_deeper(&self, agent: &Agent) -> Result<(), ToolError> {
         let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
         let most = self.inner.config.config.subagent_depth.unwrap_or(1);
@@ -213,10 +213,10 @@ impl CallHost {
         )))
     }
 
-    /// What a hook insists on it does once, and not where a folder is in question; what a plugin did without a grant holds
+    /// What a hook requires it does once, and not where a folder is in question; what a plugin did without a grant holds
     /// for every question of the call.
-    fn insists_on(&self, ask: &PermissionAsk) -> Option<ApprovalReason> {
-        if let Some(ApprovalReason::Ungranted(lacking)) = &*lock(&self.insists) {
+    fn approval_for(&self, ask: &PermissionAsk) -> Option<ApprovalReason> {
+        if let Some(ApprovalReason::Ungranted(lacking)) = &*lock(&self.requires_approval) {
             return Some(ApprovalReason::Ungranted(lacking.clone()));
         }
         let causes = self.causes();
@@ -224,7 +224,7 @@ impl CallHost {
         let prompted = self.inner.prompted_without_grant(&causes, tool, ask);
         let hook = match ask.permission.as_str() {
             "external_directory" => None,
-            _ => lock(&self.insists).take(),
+            _ => lock(&self.requires_approval).take(),
         };
         prompted.map(ApprovalReason::Ungranted).or(hook)
     }
@@ -274,11 +274,16 @@ impl ToolHost for CallHost {
                 let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
             }
             let output = result.outputs.into_iter().next();
-            let insists = match (point, &output) {
+            let requires_approval = match (point, &output) {
                 (HookPoint::ToolBeforeCall, Some(output)) => {
                     let model = (!self.users).then_some(self.model.provider_id.as_str());
-                    self.inner
-                        .insistence(&self.call, model, &result.records, &fallback, output)
+                    self.inner.approval_reason(
+                        &self.call,
+                        model,
+                        &result.records,
+                        &fallback,
+                        output,
+                    )
                 }
                 _ => None,
             };
@@ -286,11 +291,11 @@ impl ToolHost for CallHost {
             let verdict = HookVerdict {
                 output: output.unwrap_or(fallback),
                 block: result.block,
-                insists: insists.is_some()
+                requires_approval: requires_approval.is_some()
                     || (point == HookPoint::ToolBeforeCall && self.is_prompted()),
             };
             if point == HookPoint::ToolBeforeCall {
-                *lock(&self.insists) = insists;
+                *lock(&self.requires_approval) = requires_approval;
             }
             verdict
         })
@@ -298,8 +303,8 @@ impl ToolHost for CallHost {
 
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
-            let insists = self.insists_on(&ask);
-            if self.users && !matches!(insists, Some(ApprovalReason::Ungranted(_))) {
+            let requires_approval = self.approval_for(&ask);
+            if self.users && !matches!(requires_approval, Some(ApprovalReason::Ungranted(_))) {
                 return Ok("allow (the user's call)".to_owned());
             }
             let own = match self.inner.store.session(&self.session_id) {
@@ -311,7 +316,7 @@ impl ToolHost for CallHost {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
                 rules: &[&self.agent.permission, &own],
-                insists: insists.as_ref(),
+                requires_approval: requires_approval.as_ref(),
                 causes: &causes,
             };
             let answer = self.inner.decide(&asker, ask).await;
@@ -325,7 +330,7 @@ impl ToolHost for CallHost {
         })
     }
 
-    fn intend<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+    fn record_intent<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         let input_hash = outrigger_plugins::hash(&(&self.call.tool, input));
         *lock(&self.input_hash) = Some(input_hash.clone());
         Box::pin(
@@ -370,7 +375,7 @@ impl ToolHost for CallHost {
         after: &'a [u8],
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let Some(settled) = self.inner.settled.clone() else {
+            let Some(workspace_trust) = self.inner.workspace_trust.clone() else {
                 return;
             };
             let (before, after) = (
@@ -379,7 +384,7 @@ impl ToolHost for CallHost {
             );
             let file = file.to_path_buf();
             // It may read the configuration, and another program may have the notes.
-            let count = move || settled.count(&file, before.as_deref(), &after);
+            let count = move || workspace_trust.count(&file, before.as_deref(), &after);
             if let Err(error) = tokio::task::spawn_blocking(count).await {
                 tracing::warn!("[config] {error}");
             }
@@ -430,7 +435,7 @@ impl ToolHost for CallHost {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
                 rules: &[&self.agent.permission, &own],
-                insists: None,
+                requires_approval: None,
                 causes: &causes,
             };
             if !self.inner.ask_person_outside(&asker, command, why).await {

@@ -66,7 +66,7 @@ pub(crate) fn environment(boot: &Boot) -> Vec<(OsString, OsString)> {
     outrigger_sandbox::env::allow_list_of(env, TOOL_CHAINS)
 }
 
-/// Whether the tool `lsp` is offered: the reference's switch, which that for all of its experiments stands in for.
+/// Whether the tool `lsp` is offered: OpenCode's switch, which that for all of its experiments stands in for.
 pub(crate) fn tool_is_on(env: &std::collections::BTreeMap<String, String>) -> bool {
     let switch = |name: &str| {
         let value = env.get(name)?.to_ascii_lowercase();
@@ -96,7 +96,7 @@ pub(crate) fn new(
     )
 }
 
-/// Tells everyone when a server came up, as the reference does.
+/// Tells everyone when a server came up, as OpenCode does.
 pub(crate) fn bind(inner: &Arc<Inner>) {
     if !inner.lsp.is_on() {
         return;

@@ -169,7 +169,7 @@ impl Inner {
                 == Some(false)
                 || is_disabled(&spec.name, &[&rules, &own])
         };
-        // What the reference does not have costs tokens in each request, so somebody has to want it.
+        // What OpenCode does not have costs tokens in each request, so somebody has to want it.
         let wanted = |spec: &ToolSpec| {
             let on = switches.and_then(|s| s.get(&spec.name)) == Some(&Value::Bool(true));
             let Some(plugin) = optional::plugin(spec) else {
@@ -354,7 +354,7 @@ impl Inner {
     }
 }
 
-/// The payload of `tool.definition`. Tools of plugins carry their schema under `jsonSchema` as well, as in the reference.
+/// The payload of `tool.definition`. Tools of plugins carry their schema under `jsonSchema` as well, as in OpenCode.
 pub(crate) fn definition(spec: &ToolSpec, description: &str) -> HookPayload {
     let apart = spec.source != "builtin" || spec.name == "task";
     let output = tool_definition::Output {

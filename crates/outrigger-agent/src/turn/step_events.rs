@@ -23,7 +23,7 @@ pub(crate) fn events_of(
     let mut events = Vec::new();
     for (index, effect) in effects.iter().enumerate() {
         match effect {
-            // A turn's first request has nothing to say of the session yet (as in the reference).
+            // A turn's first request has nothing to say of the session yet (as in OpenCode).
             Effect::PatchSession { patch }
                 if *patch == SessionPatch::default()
                     && matches!(effects.get(index + 1), Some(Effect::PrepareTools { .. })) => {}
@@ -98,7 +98,7 @@ fn patched_session(mut session: Session, patch: &SessionPatch) -> Session {
     session
 }
 
-/// Agent and model of a prompt that are those of the last one: the reference tells nothing then.
+/// Agent and model of a prompt that are those of the last one: OpenCode tells nothing then.
 fn says_nothing_new(patch: &SessionPatch, before: &Session, after: &Session) -> bool {
     let names = patch.agent.is_some() || patch.model.is_some();
     let only_names = names && patch.usage.is_none() && !patch.summarize;

@@ -397,7 +397,7 @@ impl Agent {
         }
     }
 
-    /// Cancels the turn that runs in a session, if any, and the prompts that wait for it (the reference does so too). The
+    /// Cancels the turn that runs in a session, if any, and the prompts that wait for it (OpenCode does so too). The
     /// turn ends by itself, with everything kept.
     pub fn cancel(&self, id: &SessionId) -> bool {
         self.inner.turns.hurry();

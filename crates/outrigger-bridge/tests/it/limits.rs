@@ -159,7 +159,7 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
         );
     }
     // Each was written down, the refused ones as such; the points are told behind the limits only.
-    let lines = world.hands.lines();
+    let lines = world.executor.lines();
     let has = |text: &str| lines.iter().any(|line| line.contains(text));
     for told in [
         "audit connection 1 connect passed",
@@ -216,7 +216,7 @@ async fn the_101st_call_is_told_so_and_the_place_of_one_that_ends_is_free() {
     world.wait_until_running(49).await;
     let gone = || {
         let gone = "bridge.gone passed";
-        let lines = world.hands.lines();
+        let lines = world.executor.lines();
         let audited = lines.iter().filter(|line| line.contains(gone)).count();
         let told = lines.iter().filter(|line| {
             line.starts_with("bridge.on_error") && line.contains("\"code\":\"bridge.gone\"")
@@ -227,7 +227,7 @@ async fn the_101st_call_is_told_so_and_the_place_of_one_that_ends_is_free() {
     drop(one);
     world.wait_until_running(0).await;
     assert_eq!(gone(), (99, 99));
-    let lines = world.hands.lines();
+    let lines = world.executor.lines();
     let twice = "audit frame 0 of connection 1 bridge.id refused: bridge.id";
     assert!(lines.iter().any(|line| line == twice), "{lines:#?}");
 }
@@ -260,7 +260,7 @@ async fn what_hangs_fails_or_panics_costs_its_own_call() {
         (&json!("bridge.timeout"), &json!("so far")),
         "{answer}"
     );
-    let lines = world.hands.lines();
+    let lines = world.executor.lines();
     let told = lines
         .iter()
         .filter(|line| line.contains("\"callID\":\"6\""));
@@ -314,10 +314,10 @@ async fn a_huge_frame_and_half_a_frame_end_the_connection() {
 /// Nothing, half a head, and a wrong token on a connection that is to be kept: none of them stays, and none takes a brain's place.
 #[tokio::test]
 async fn who_is_not_let_in_does_not_stay() {
-    const PATIENCE: Duration = Duration::from_millis(300);
+    const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(300);
     let world = World::new(|options| {
         options.strangers = 4;
-        options.patience = PATIENCE;
+        options.patience = HANDSHAKE_TIMEOUT;
     })
     .await;
     let mut before = world.brain().await;
@@ -344,7 +344,7 @@ async fn who_is_not_let_in_does_not_stay() {
     while let Some(ended) = strangers.join_next().await {
         ended.unwrap();
     }
-    tokio::time::sleep(2 * PATIENCE).await;
+    tokio::time::sleep(2 * HANDSHAKE_TIMEOUT).await;
     for brain in [&mut before, &mut behind] {
         brain.invoke("1", "read", json!({"filePath": "a"})).await;
         assert_eq!(brain.next().await["type"], "result");
@@ -416,7 +416,7 @@ async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {
     }
     assert!(
         world
-            .hands
+            .executor
             .lines()
             .iter()
             .any(|it| it.contains("refused: bridge.origin"))
@@ -440,7 +440,7 @@ async fn who_takes_no_answers_begins_no_more_calls() {
         brain
     });
     let begun = || {
-        let lines = world.hands.lines();
+        let lines = world.executor.lines();
         let begun = lines.iter().filter(|line| line.starts_with("audit "));
         begun.count()
     };

@@ -1,4 +1,4 @@
-//! The bridge over real connections on loopback, with hands that only write down what they are asked.
+//! The bridge over real connections on loopback, with an executor that only writes down what it is asked.
 
 #![expect(
     clippy::unwrap_used,

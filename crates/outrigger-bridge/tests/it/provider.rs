@@ -211,7 +211,7 @@ async fn a_bridge_that_goes_away_in_the_middle_leaves_the_outcome_unknown() {
         "{said}"
     );
     world.stop();
-    assert_eq!(world.hands.running.load(Ordering::SeqCst), 0);
+    assert_eq!(world.executor.running.load(Ordering::SeqCst), 0);
 }
 
 /// A call that the bridge would not take is refused here: sent, it would cost those beside it their connection.

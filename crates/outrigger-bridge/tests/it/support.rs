@@ -1,4 +1,4 @@
-//! A bridge with hands for tests, and a brain.
+//! A bridge with an executor for tests, and a remote controller.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{SinkExt as _, StreamExt as _};
-use outrigger_bridge::{Bridge, Call, Commands, Gate, Hands, Options, Refusal};
+use outrigger_bridge::{Bridge, Call, Commands, Gate, Options, Refusal, ToolExecutor};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::tool::ToolOutput;
@@ -45,7 +45,7 @@ impl Noting {
     }
 }
 
-impl Hands for Noting {
+impl ToolExecutor for Noting {
     fn execute<'a>(
         &'a self,
         call: &'a Call,
@@ -97,7 +97,7 @@ impl Hands for Noting {
 
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
-    pub(crate) hands: Arc<Noting>,
+    pub(crate) executor: Arc<Noting>,
     pub(crate) address: String,
     server: tokio::task::JoinHandle<()>,
 }
@@ -108,15 +108,19 @@ impl World {
         let mut options = Options::new(std::fs::canonicalize(folder.path()).unwrap());
         options.commands = Commands::new(Vec::new(), true);
         change(&mut options);
-        let hands = Arc::new(Noting::default());
+        let executor = Arc::new(Noting::default());
         let gate = Gate::new(TOKEN.into(), vec!["https://app.example".into()], true);
-        let bridge = Bridge::new(options, gate, Arc::clone(&hands) as Arc<dyn Hands>);
+        let bridge = Bridge::new(
+            options,
+            gate,
+            Arc::clone(&executor) as Arc<dyn ToolExecutor>,
+        );
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = tokio::spawn(async move { bridge.serve(listener).await.unwrap() });
         Self {
             folder,
-            hands,
+            executor,
             address,
             server,
         }
@@ -153,14 +157,14 @@ impl World {
 
     pub(crate) async fn wait_until_running(&self, count: usize) {
         for _ in 0..1000 {
-            if self.hands.running.load(Ordering::SeqCst) == count {
+            if self.executor.running.load(Ordering::SeqCst) == count {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         panic!(
             "{} run, not {count}",
-            self.hands.running.load(Ordering::SeqCst)
+            self.executor.running.load(Ordering::SeqCst)
         );
     }
 }

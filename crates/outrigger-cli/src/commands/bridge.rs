@@ -46,7 +46,7 @@ pub(crate) async fn bridge(
     // What no rule of this machine allows is refused: nobody is here to be asked.
     boot.answering = Answering::Refuse;
     let agent = Agent::boot(boot).await?;
-    let hands = agent.hands(reads)?;
+    let executor = agent.tool_executor(reads)?;
     let mut options = Options::new(agent.place().directory.clone());
     options.commands = Commands::new(rules, args.shell);
     options.concurrent = usize::from(args.concurrent);
@@ -58,7 +58,7 @@ pub(crate) async fn bridge(
     let bridge = Bridge::new(
         options,
         Gate::new(token, args.origin, args.no_origin),
-        hands,
+        executor,
     );
     let turn = signals.turn();
     tokio::select! {

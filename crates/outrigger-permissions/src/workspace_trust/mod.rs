@@ -187,7 +187,7 @@ fn write(path: &Path, note: &Note) -> io::Result<()> {
 
 /// The note of one agent.
 #[derive(Debug)]
-pub struct Settled {
+pub struct WorkspaceTrust {
     notes: Notes,
     /// As it began.
     began: State,
@@ -195,7 +195,7 @@ pub struct Settled {
     own: Mutex<Option<(PathBuf, File)>>,
 }
 
-impl Settled {
+impl WorkspaceTrust {
     /// Looks whether an agent may begin with the settings that there are. `None`: nothing is in a box here.
     ///
     /// # Errors
@@ -244,7 +244,7 @@ impl Settled {
     /// The same, beside the caller's thread.
     ///
     /// # Errors
-    /// As for [`Settled::runs`].
+    /// As for [`WorkspaceTrust::runs`].
     pub async fn will_run(self: &Arc<Self>) -> Result<(), SandboxError> {
         let settled = Arc::clone(self);
         let noted = tokio::task::spawn_blocking(move || settled.runs()).await;
@@ -434,7 +434,7 @@ mod tests {
         }
     }
 
-    async fn project() -> (tempfile::TempDir, Start, Arc<Settled>) {
+    async fn project() -> (tempfile::TempDir, Start, Arc<WorkspaceTrust>) {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().canonicalize().unwrap().join("project");
         fs::create_dir(&project).unwrap();
@@ -450,10 +450,10 @@ mod tests {
         (dir, boot, settled)
     }
 
-    async fn begun(boot: &Start) -> Result<Arc<Settled>, TrustError> {
+    async fn begun(boot: &Start) -> Result<Arc<WorkspaceTrust>, TrustError> {
         let place = Place::find(&boot.directory);
         let config = boot.load_config(&place).unwrap();
-        let settled = Settled::begin(boot, &config, &place).await?;
+        let settled = WorkspaceTrust::begin(boot, &config, &place).await?;
         Ok(settled.unwrap())
     }
 

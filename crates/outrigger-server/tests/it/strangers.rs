@@ -119,7 +119,7 @@ async fn served(strangers: usize, patience: Duration) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_does_not_wait_behind_slow_strangers() {
     outrigger_sandbox::files::raise_limit();
-    let address = served(Door::STRANGERS, Door::PATIENCE).await;
+    let address = served(Door::STRANGERS, Door::HANDSHAKE_TIMEOUT).await;
     let strangers = (0..1000).map(|n| {
         let address = address.clone();
         tokio::spawn(async move {

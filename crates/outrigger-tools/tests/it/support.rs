@@ -84,7 +84,7 @@ impl ToolHost for Host {
             HookVerdict {
                 output,
                 block,
-                insists: false,
+                requires_approval: false,
             }
         })
     }

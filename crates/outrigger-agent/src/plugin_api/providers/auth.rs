@@ -83,7 +83,7 @@ impl LoginError {
         }
     }
 
-    /// The reference's name for it, as routes answer it.
+    /// OpenCode's name for it, as routes answer it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -495,7 +495,7 @@ impl Agent {
             .await
     }
 
-    /// Stores what a login came to. A plugin may name another provider than its own, as in the reference, where nobody else
+    /// Stores what a login came to. A plugin may name another provider than its own, as in OpenCode, where nobody else
     /// has stored a credential.
     async fn store_login(
         &self,

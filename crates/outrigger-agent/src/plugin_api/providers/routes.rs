@@ -43,7 +43,7 @@ impl Inner {
             Ok(None) => return None,
             Ok(Some(own)) => {
                 let proxy = own.proxy().ok_or_else(|| NOTHING.to_owned());
-                // The proxy knows the plugin for as long as the box is kept.
+                // The proxy knows the plugin for as long as the sandbox is kept.
                 self.boxes.set(format!("{what}:{provider}"), own);
                 proxy
             }

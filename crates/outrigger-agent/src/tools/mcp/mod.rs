@@ -49,7 +49,7 @@ impl McpHost for Inner {
             &self.config,
             &self.place,
             &self.folders,
-            self.settled.as_ref(),
+            self.workspace_trust.as_ref(),
         );
         options(
             self.config.env(),

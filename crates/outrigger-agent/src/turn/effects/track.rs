@@ -64,7 +64,7 @@ impl Inner {
         Ok((absolute.collect(), diffs))
     }
 
-    /// Whether a call that repeats itself may be made: permission `doom_loop`, as in the reference.
+    /// Whether a call that repeats itself may be made: permission `doom_loop`, as in OpenCode.
     pub(crate) async fn ask_about_loop(
         self: &Arc<Self>,
         call: &ToolCall,
@@ -84,7 +84,7 @@ impl Inner {
                 call_id: call.call_id.clone(),
             }),
             rules: &[rules, &own],
-            insists: None,
+            requires_approval: None,
             causes: &call.provenance,
         };
         let ask = PermissionAsk {

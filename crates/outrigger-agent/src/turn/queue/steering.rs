@@ -60,7 +60,7 @@ impl Joined {
 }
 
 impl Agent {
-    /// Hands a prompt whose message is stored to the turn that runs. None when there is no turn to take it.
+    /// ToolExecutor a prompt whose message is stored to the turn that runs. None when there is no turn to take it.
     pub(crate) fn join(
         &self,
         id: &SessionId,
