@@ -42,7 +42,7 @@ pub struct Answer {
     /// The model is to go on with `context`.
     pub(crate) wakes: bool,
     /// The turn is to end, and why.
-    pub(crate) stop: Option<String>,
+    pub stop: Option<String>,
     /// For the user.
     pub messages: Vec<String>,
     /// What of it has no effect.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use outrigger_claude_hooks::{Called, Callee, Calls, effect};
+use outrigger_claude_hooks::{Called, Callee, Calls, outcome};
 use outrigger_protocol::hook::{HookFailure, HookOutcome};
 
 use super::{Drive, Sent, cancelled};
@@ -68,7 +68,7 @@ impl Drive<'_> {
         }
         let answer = &called.answer;
         let item = self.items().first().cloned().unwrap_or_default();
-        let effect = effect(commands, self.point, answer, &item, bound.fail_closed);
+        let outcome = outcome(commands, self.point, answer, &item, bound.fail_closed);
         for message in &answer.messages {
             tracing::info!("[plugin:{}] {message}", bound.id);
             commands.tell(&bound.id, session, message.clone());
@@ -79,7 +79,7 @@ impl Drive<'_> {
         }
         // What the chain is told is logged with its record.
         let told = matches!(
-            effect.outcome,
+            outcome,
             HookOutcome::Failed(HookFailure::Lost { .. } | HookFailure::TimedOut { .. })
         );
         for failure in &answer.failures {
@@ -88,10 +88,10 @@ impl Drive<'_> {
             }
             commands.tell(&bound.id, session, failure.clone());
         }
-        if let Some(why) = effect.stop {
+        if let Some(why) = answer.stop.clone() {
             commands.tell(&bound.id, session, format!("the turn ends: {why}"));
             self.stop.get_or_insert(why);
         }
-        self.feed(handler, effect.outcome, called.ms);
+        self.feed(handler, outcome, called.ms);
     }
 }

@@ -12,46 +12,32 @@ use crate::names::to_ours;
 use crate::result;
 use crate::state::{Commands, call_of};
 
-/// What becomes of a handler's call.
-pub struct Effect {
-    /// What the chain is fed.
-    pub outcome: HookOutcome,
-    /// The turn is to end behind this, and why.
-    pub stop: Option<String>,
-}
-
 /// What an answer means for the payload as the handlers before left it. A failure is what the chain hears of only where
 /// nothing else was answered, or where a failure has to refuse.
 #[must_use]
-pub fn effect(
+pub fn outcome(
     commands: &Commands,
     point: HookPoint,
     answer: &Answer,
     item: &HookPayload,
     fail_closed: bool,
-) -> Effect {
-    let refusal = refusal(point, answer);
-    let stop = answer.stop.clone();
+) -> HookOutcome {
     if point == HookPoint::ToolBeforeCall {
         remark(commands, answer, item);
     }
-    if let Some(block) = refusal {
-        return Effect {
-            outcome: HookOutcome::Block(block),
-            stop,
-        };
+    if let Some(block) = refusal(point, answer) {
+        return HookOutcome::Block(block);
     }
     let changes = changes(commands, point, answer, item);
     let failed = !answer.failures.is_empty() && (changes.is_empty() || fail_closed);
-    let outcome = match (failed, answer.timed_out) {
+    match (failed, answer.timed_out) {
         (true, Some(ms)) => HookFailure::TimedOut { ms }.into(),
         (true, None) => HookFailure::Lost {
             message: answer.failures.join("; "),
         }
         .into(),
         (false, _) => HookOutcome::patch(vec![changes]),
-    };
-    Effect { outcome, stop }
+    }
 }
 
 fn refusal(point: HookPoint, answer: &Answer) -> Option<Block> {
