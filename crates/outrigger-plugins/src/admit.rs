@@ -9,14 +9,14 @@ use outrigger_config::PluginSpec;
 use outrigger_kernel::admission::Reason;
 use outrigger_plugin_package::{Cache, PackageError, ResolvedPlugin, Source, resolve};
 use outrigger_plugin_status::Stage;
-use outrigger_plugin_trust::{Candidate, Gate, TrustError, Verified, signature};
+use outrigger_plugin_trust::{Candidate, Gate, TrustError, signature};
 use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
 
 use crate::error::PluginError;
 use crate::hosted::{self, Host};
 use crate::manifest::{self, ManifestShown};
-use crate::plugins::LoadOptions;
-use crate::registry::Registry;
+use crate::options::LoadOptions;
+use crate::registry::{Fresh, Registry};
 use crate::settings::PluginRules;
 
 /// How many plugins are installed at once.
@@ -106,14 +106,6 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
     for host in &hosts {
         hosted::admit(options, registry, host);
     }
-}
-
-/// A plugin as it is now.
-pub(crate) struct Fresh {
-    pub(crate) resolved: ResolvedPlugin,
-    pub(crate) rules: PluginRules,
-    pub(crate) verified: Option<Verified>,
-    pub(crate) shown: Option<ManifestShown>,
 }
 
 /// Looks at a plugin anew, for a reload: the three layers (D3), its files, what it requires and needs, whether it is trusted as it

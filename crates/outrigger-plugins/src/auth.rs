@@ -21,7 +21,8 @@ use tokio::sync::Mutex;
 
 use crate::error::PluginError;
 use crate::group::{Counts, Fault, Group, Live};
-use crate::plugins::{Inner, Plugins};
+use crate::plugin_host::PluginHost;
+use crate::plugins::Plugins;
 
 /// How long a login may wait for its user. The reference waits for ever.
 const USER: Duration = Duration::from_secs(15 * 60);
@@ -34,7 +35,7 @@ pub type FetchStream = BoxStream<'static, Result<bytes::Bytes, String>>;
 /// The `auth` object of a plugin. It stays good when the plugin's process is started again.
 #[derive(Clone)]
 pub struct AuthHook {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<PluginHost>,
     pub(crate) index: usize,
     /// Whose.
     pub plugin: String,
@@ -49,7 +50,7 @@ pub struct AuthHook {
 /// The `provider` object of a plugin.
 #[derive(Clone)]
 pub struct ProviderHook {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<PluginHost>,
     pub(crate) index: usize,
     /// Whose.
     pub plugin: String,
@@ -168,7 +169,7 @@ fn failed(plugin: &str, what: &str, code: &'static str, message: impl ToString) 
 }
 
 pub(crate) async fn place(
-    inner: &Arc<Inner>,
+    inner: &Arc<PluginHost>,
     index: usize,
     plugin: &str,
     what: &str,

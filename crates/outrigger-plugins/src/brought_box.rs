@@ -16,8 +16,9 @@ use crate::auth::{AuthHook, ProviderHook};
 use crate::group::Group;
 use crate::home;
 use crate::launch::{Launch, search};
-use crate::plugins::{Inner, Plugins};
-use crate::reconfigure::Configured;
+use crate::plugin_host::PluginHost;
+use crate::plugins::Plugins;
+use crate::registry::Configured;
 
 impl Plugins {
     /// The plugin whose `config` hook had the last word on an entry (`mcp`, `notes`).
@@ -63,7 +64,7 @@ impl Plugins {
     }
 }
 
-impl Inner {
+impl PluginHost {
     fn group_of(&self, index: usize) -> Result<Arc<Group>, String> {
         let group = self.registry.with(index, |plugin| plugin.group).flatten();
         let group = group.and_then(|key| self.processes.get(key));

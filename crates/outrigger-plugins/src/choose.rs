@@ -6,9 +6,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use outrigger_config::settings::{Install, Js, JsRuntime as Wanted};
 use outrigger_js::{JsRuntime, Lookup, RuntimeKind};
 use outrigger_plugin_package::{BUN_SPEC, setup_bun};
@@ -16,11 +14,9 @@ use outrigger_plugin_status::{Cause, Fetched, Progress, Stage};
 use outrigger_sandbox::{Spawner, which};
 
 use crate::error::PluginError;
-use crate::registry::{ProgressFn, Registry};
+use crate::options::{ConsentFn, LoadOptions, ProgressFn};
+use crate::registry::Registry;
 use crate::settings::PluginSettings;
-
-/// Asks whether a program may be fetched from npm; what it is goes in, as `bun@1.4.5`.
-pub type ConsentFn = Arc<dyn Fn(&str) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// Fetches Bun, at most once.
 pub(crate) struct Fetch {
@@ -37,7 +33,7 @@ pub(crate) struct Fetch {
 impl Fetch {
     /// Nothing when Bun must not, cannot or need not be fetched.
     pub(crate) fn allowed(
-        options: &crate::LoadOptions,
+        options: &LoadOptions,
         found: &Result<JsRuntime, PluginError>,
     ) -> Option<Self> {
         let lookup = &options.runtimes;

@@ -36,14 +36,15 @@ pub(crate) fn divide(registry: &Registry, members: &[usize]) -> Divided {
 pub(crate) fn groups(
     launch: &Arc<Launch>,
     divided: Divided,
-    processes: &Processes,
+    processes: &Arc<Processes>,
 ) -> Vec<Arc<Group>> {
     let group = |(name, members): (String, Vec<usize>)| {
         let key = processes.key();
         for index in &members {
             launch.registry.assign(*index, key);
         }
-        Group::new(key, name, Arc::clone(launch), members)
+        let table = Arc::downgrade(processes);
+        Group::new(key, name, Arc::clone(launch), members, table)
     };
     divided.into_iter().map(group).collect()
 }

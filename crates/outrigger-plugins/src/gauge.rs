@@ -1,8 +1,12 @@
 //! What a plugin process may use of the machine (A13): a pure judge over one reading a second.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use outrigger_sandbox::usage::Usage;
+
+use crate::status::ProcessUse;
 
 /// Limits of one plugin process with everything it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +134,29 @@ fn over(usage: &Usage, limits: &ProcessLimits) -> Option<String> {
             usage.processes, limits.processes
         )
     })
+}
+
+/// Readings of all processes, by process key.
+#[derive(Default)]
+pub(crate) struct Readings(pub(crate) Mutex<HashMap<u64, (u64, Gauge, Usage)>>);
+
+impl Readings {
+    /// What a process uses, as it was seen last.
+    pub(crate) fn of(&self, key: u64) -> Option<ProcessUse> {
+        let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, gauge, usage) = readings.get(&key)?;
+        Some(ProcessUse {
+            cpu_ms: u64::try_from(usage.cpu.as_millis()).unwrap_or(u64::MAX),
+            cpu: gauge.cpu,
+            rss: usage.rss,
+            processes: usage.processes,
+        })
+    }
+
+    pub(crate) fn forget(&self, key: u64) {
+        let mut readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        readings.remove(&key);
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! come back. When it cannot be told which one it was, each gets its own.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use outrigger_js::{JsError, JsProcess};
@@ -92,11 +92,23 @@ impl Live {
     }
 }
 
+/// Where the processes of a project are listed, as one of them sees it.
+pub(crate) trait ProcessTable: Send + Sync {
+    /// A key that no process has had.
+    fn key(&self) -> u64;
+    /// Lists a process.
+    fn add(&self, group: &Arc<Group>);
+    /// A process has begun: its CPU time is counted from here.
+    fn begins(&self, key: u64, live: &Live);
+}
+
 /// A plugin process, now or again.
 pub(crate) struct Group {
     pub(crate) key: u64,
     pub(crate) name: String,
     pub(crate) launch: Arc<Launch>,
+    /// All processes of the project; they hold this.
+    table: Weak<dyn ProcessTable>,
     /// Held while the process is being started.
     state: tokio::sync::Mutex<State>,
     slot: Mutex<Slot>,
@@ -129,6 +141,7 @@ impl Group {
         name: String,
         launch: Arc<Launch>,
         members: Vec<usize>,
+        table: Weak<dyn ProcessTable>,
     ) -> Arc<Self> {
         let state = State {
             members,
@@ -140,6 +153,7 @@ impl Group {
             key,
             name,
             launch,
+            table,
             state: tokio::sync::Mutex::new(state),
             slot: Mutex::default(),
         })
@@ -158,7 +172,8 @@ impl Group {
             .registry
             .with(member, |plugin| plugin.id.clone());
         let launch = Arc::clone(&self.launch);
-        let group = Self::new(key, name.unwrap_or_default(), launch, vec![member]);
+        let table = Weak::clone(&self.table);
+        let group = Self::new(key, name.unwrap_or_default(), launch, vec![member], table);
         {
             let slot = self.slot();
             let mut fresh = group.slot();

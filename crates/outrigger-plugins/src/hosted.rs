@@ -9,11 +9,10 @@ use outrigger_plugin_package::{ResolvedPlugin, hosted_entry};
 use outrigger_plugin_trust::Verified;
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
-use crate::admit::Fresh;
 use crate::error::PluginError;
 use crate::manifest::{self, ManifestShown};
-use crate::plugins::LoadOptions;
-use crate::registry::{Plugin, Registry};
+use crate::options::LoadOptions;
+use crate::registry::{Fresh, Plugin, Registry};
 use crate::settings::PluginRules;
 
 /// A plugin whose manifest hosts others, as it was admitted.

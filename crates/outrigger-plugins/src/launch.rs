@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use outrigger_config::settings::Environment;
@@ -16,6 +16,7 @@ use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_package::host_modules::Modules;
 use outrigger_plugin_status::{NoticeFn, Stage};
 use outrigger_plugin_trust::{self as trust, Content, kept_code};
+use outrigger_protocol::Millis;
 use outrigger_protocol::rpc::{
     Facade, Initialize, Initialized, LoadedPlugin, PluginEntry, Sources,
 };
@@ -26,18 +27,14 @@ use outrigger_sandbox::{Level, Limits, Policy, Spawner, env};
 use serde_json::Value;
 
 use crate::access::Access;
-use crate::custom_points::PointGateway;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
 use crate::network::Network;
-use crate::plugins::Inner;
-use crate::processes::Processes;
 use crate::registry::Registry;
-use crate::relay::Relay;
+use crate::relay::{CustomPoints, CustomPointsFn, Relay};
 use crate::settings::PluginSettings;
 use crate::tmux;
-use crate::uncovered;
 
 mod culprit;
 mod plugin_box;
@@ -68,10 +65,12 @@ pub(crate) struct Launch {
     pub(crate) registry: Arc<Registry>,
     /// Where large payloads are put for processes; without it they are sent inline.
     pub(crate) files: Option<ExchangeRoot>,
-    /// All processes of the project; they hold this.
-    pub(crate) processes: Weak<Processes>,
-    /// What holds them, for points of plugins.
-    pub(crate) plugins: Weak<Inner>,
+    /// How a process reaches what its plugin declared.
+    pub(crate) custom_points: CustomPointsFn,
+    /// The configuration as the `config` hooks left it.
+    pub(crate) configured: Arc<OnceLock<Value>>,
+    /// The clock of the records.
+    pub(crate) now: fn() -> Millis,
     pub(crate) notice: NoticeFn,
     pub(crate) network: Arc<Network>,
     pub(crate) covers: CoversFn,
@@ -176,12 +175,12 @@ impl Launch {
             Arc::clone(&self.handler),
             serial,
             (names, access),
-            self.desk(members),
+            self.points_of(members),
             (
                 move |id: &str| registry.stage_of(id, Stage::Starting),
                 Arc::clone(&self.notice),
             ),
-            self.plugins.upgrade().map_or(|| 0, |plugins| plugins.now),
+            self.now,
         );
         let looked = self.trusted(members).await?;
         let (process, pass, hidden) = self
@@ -329,7 +328,7 @@ impl Launch {
             false => Kept::default(),
         };
         let project = crate::admit::project_of(&self.directory, &self.worktree);
-        let hidden = uncovered::hidden(&kept, [&self.directory, &project]);
+        let hidden = plugin_box::hidden(&kept, [&self.directory, &project]);
         let mut policy = None;
         if self.settings.sandbox {
             if !(packages.is_empty() && write.is_empty()) {
@@ -445,17 +444,14 @@ impl Launch {
     }
 
     /// Where the one plugin of this process reaches what it declared.
-    fn desk(&self, members: &[usize]) -> Option<PointGateway> {
+    fn points_of(&self, members: &[usize]) -> Option<Box<dyn CustomPoints>> {
         let [one] = members else {
             return None;
         };
         let (id, declares) = self.registry.with(*one, |plugin| {
             (plugin.id.clone(), plugin.rules.access.is_some())
         })?;
-        declares.then(|| {
-            let notice = Arc::clone(&self.notice);
-            PointGateway::new(Weak::clone(&self.plugins), *one, id, notice)
-        })
+        declares.then(|| (self.custom_points)(*one, id))
     }
 
     fn grants(&self, access: Option<&Access>) -> Grants {

@@ -7,11 +7,13 @@ use outrigger_plugin_package::Source;
 use outrigger_plugin_status::{LifeState, Notice, Stage};
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
-use crate::admit::{Fresh, again};
+use crate::admit::again;
 use crate::error::{PROCESS, PluginError};
 use crate::group::Group;
 use crate::hosted::{self, Host};
-use crate::plugins::{LoadOptions, Plugins, late_launch};
+use crate::options::LoadOptions;
+use crate::plugins::{Plugins, late_launch};
+use crate::registry::Fresh;
 
 /// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.
 const DISPOSE: Duration = Duration::from_secs(5);
@@ -239,7 +241,8 @@ impl Plugins {
         let registry = &self.0.registry;
         let launch = late_launch(options, &self.0).await;
         let launch = launch.inspect_err(|error| registry.fail(index, error))?;
-        let group = Group::new(self.0.processes.key(), id.to_owned(), launch, vec![index]);
+        let (key, table) = (self.0.processes.key(), Arc::downgrade(&self.0.processes));
+        let group = Group::new(key, id.to_owned(), launch, vec![index], table);
         let before = self.group_of(index);
         registry.assign(index, group.key);
         self.0.processes.add(&group);

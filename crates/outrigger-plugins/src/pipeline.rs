@@ -25,9 +25,9 @@ use tokio::sync::watch;
 use crate::group::{Counts, Fault, Live};
 use crate::payload::{open, taken};
 use crate::pipeline::cpu::carried;
-use crate::plugins::Inner;
-use crate::reconfigure::{self, Configured};
-use crate::registry::Bound;
+use crate::plugin_host::PluginHost;
+use crate::reconfigure;
+use crate::registry::{Bound, Configured};
 use crate::trail::{Trail, log};
 
 /// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
@@ -67,7 +67,7 @@ pub struct PipelineResult {
 
 /// Runs hook chains. Cheap to clone.
 #[derive(Clone)]
-pub struct Pipeline(pub(crate) Arc<Inner>);
+pub struct Pipeline(pub(crate) Arc<PluginHost>);
 
 /// How one request to a process went on.
 struct Reply {
@@ -223,7 +223,7 @@ fn handler(bound: &Bound) -> Handler {
 }
 
 struct Drive<'a> {
-    inner: &'a Arc<Inner>,
+    inner: &'a Arc<PluginHost>,
     point: HookPoint,
     /// Gone once the chain is over.
     chain: Option<Chain>,

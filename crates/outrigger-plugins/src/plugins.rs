@@ -4,186 +4,44 @@ mod modules;
 mod skipped;
 mod start;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outrigger_claude_hooks::{CommandBreakers, CommandHooks, Commands};
-use outrigger_config::{PluginSpec, SkipReason, SkippedPlugin};
-use outrigger_js::{HostHandler, Lookup};
+use outrigger_claude_hooks::{CommandBreakers, Commands};
+use outrigger_config::SkipReason;
 use outrigger_kernel::breaker::Rules;
 use outrigger_kernel::hooks::points::runtime::configure;
 use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_plugin_package::name_of;
-use outrigger_plugin_status::{NoticeFn, Stage};
-use outrigger_plugin_trust::TrustFn;
-use outrigger_protocol::Millis;
+use outrigger_plugin_status::Stage;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::tool::ToolSpec;
-use outrigger_sandbox::Spawner;
 use serde_json::Value;
 use skipped::{guards, required, why_skipped};
 
 use crate::admit::rules_of;
 use crate::breakers::Breakers;
-use crate::choose::ConsentFn;
 use crate::command_hooks;
-use crate::custom_points::Links;
-use crate::error::PluginError;
+use crate::custom_points::links::Links;
 use crate::granted::Grant;
-use crate::group::{Group, Live};
-use crate::launch::{CoversFn, Launch};
-use crate::perf::{Perf, PerfRow};
+use crate::group::Live;
+use crate::options::LoadOptions;
+use crate::perf::PerfRow;
 use crate::pipeline::{Pipeline, PipelineContext};
-use crate::processes::Processes;
-use crate::registry::{Plugin, ProgressFn, Registry};
+use crate::plugin_host::PluginHost;
+use crate::registry::{Plugin, Registry};
 use crate::settings::PluginSettings;
 use crate::status::PluginStatus;
 use crate::tools::{PluginToolEntry, ToolRunner};
 pub(crate) use start::late_launch;
 use start::{Started, start, under_bun};
 
-/// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
-pub const SERVER_URL: &str = "http://outrigger.localhost/";
-
-/// Whether a plugin of the list should run as everything is now, or why not.
-pub type AdmitFn = Arc<dyn Fn(&PluginSpec) -> Result<(), PluginError> + Send + Sync>;
-
-/// What plugins are loaded from and with.
-pub struct LoadOptions {
-    /// The plugins in load order, from the configuration; tool files before them, since their tools come first (facts 3.3).
-    pub plugins: Vec<PluginSpec>,
-    /// Entries that are not loaded; they are listed with their reason, behind the others.
-    pub skipped: Vec<SkippedPlugin>,
-    /// Asked before a plugin is loaded again: whether the layers of the snapshot (D3) still have it. It may block.
-    pub admits: Option<AdmitFn>,
-    /// Bundled plugins that run, by id: others may need them.
-    pub bundled: Vec<String>,
-    /// How they are run.
-    pub settings: PluginSettings,
-    /// Project folder.
-    pub directory: PathBuf,
-    /// Root of the working tree; `/` outside version control, as in the reference.
-    pub worktree: PathBuf,
-    /// `project` of the plugin input.
-    pub project: Value,
-    /// `serverUrl` of the plugin input, usually [`SERVER_URL`].
-    pub server_url: String,
-    /// What the user's rules keep from processes; asked at each start of one.
-    pub covers: CoversFn,
-    /// Starts processes.
-    pub spawner: Spawner,
-    /// Where a JavaScript runtime is looked for.
-    pub runtimes: Lookup,
-    /// Our data folder.
-    pub data: PathBuf,
-    /// Our cache folder.
-    pub cache: PathBuf,
-    /// The user's OpenCode configuration folder; plugin processes get copies of its files.
-    pub user_config: Option<PathBuf>,
-    /// Install `@opencode-ai/sdk` and its like when they are not there yet. Without them plugins run, and `client` says
-    /// that it is missing when it is used.
-    pub install_modules: bool,
-    /// Command hooks in Claude Code's form, called behind the plugins; `None` where they are switched off.
-    pub commands: Option<CommandHooks>,
-    /// Asks before Bun is fetched, where the setting is to ask; `None`: nobody is there who could answer.
-    pub consent: Option<ConsentFn>,
-    /// Asks whether a plugin that is new or changed is to be trusted; `None`: nobody is there who could answer.
-    pub trust: Option<TrustFn>,
-    /// What of the project a person let count, with its settings.
-    pub let_count: Option<outrigger_plugin_trust::LetCount>,
-    /// Answers what plugins ask.
-    pub handler: Arc<dyn HostHandler>,
-    /// Told of every step of every plugin.
-    pub progress: ProgressFn,
-    /// Told of what becomes of plugins while they run.
-    pub notice: NoticeFn,
-    /// The clock of the records, in milliseconds since the Unix epoch.
-    pub now: fn() -> Millis,
-}
-
-/// Shared by [`Plugins`], its pipelines and its tools.
-pub(crate) struct Inner {
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) settings: PluginSettings,
-    pub(crate) now: fn() -> Millis,
-    pub(crate) breakers: Breakers,
-    pub(crate) perf: Mutex<Perf>,
-    pub(crate) commands: Option<Commands>,
-    pub(crate) links: Links,
-    pub(crate) processes: Arc<Processes>,
-    /// What everything was loaded from.
-    pub(crate) options: Option<Arc<LoadOptions>>,
-    /// What processes are started with, once there was one to start.
-    pub(crate) launch: OnceLock<Arc<Launch>>,
-    /// The configuration as the `config` hooks left it.
-    pub(crate) configured: OnceLock<Value>,
-    /// One change of states at a time.
-    pub(crate) changing: tokio::sync::Mutex<()>,
-}
-
-impl Inner {
-    /// The process that a plugin lives in now; waits for a restart that is under way. A plugin that is given a process
-    /// of its own meanwhile is found there.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub(crate) async fn live(&self, plugin: usize) -> Result<(Arc<Group>, Arc<Live>), String> {
-        loop {
-            let key = || self.registry.with(plugin, |plugin| plugin.group).flatten();
-            let Some(group) = key().and_then(|key| self.processes.get(key)) else {
-                return Err("its plugin is not loaded".to_owned());
-            };
-            let live = group.live().await;
-            // It moves at most once, so this ends.
-            if key() == Some(group.key) {
-                return Ok((group, live?));
-            }
-        }
-    }
-
-    /// Plugins that bring authentication handle secrets, and no other plugin's code may live beside them: where one turns
-    /// out to be in a shared process, it gets one of its own, and that process is started again without it.
-    async fn apart(&self) -> Vec<Arc<Group>> {
-        let mut fresh = Vec::new();
-        for group in self.processes.all() {
-            let members = group.members().await;
-            let secret = |index: &usize| self.registry.brings_auth(*index);
-            let leave: Vec<usize> = members.iter().copied().filter(secret).collect();
-            if members.len() < 2 || leave.is_empty() {
-                continue;
-            }
-            // All of them handle secrets: the first may stay where it is.
-            let stays = usize::from(leave.len() == members.len());
-            let leave = leave.get(stays..).unwrap_or_default();
-            group.without(leave).await;
-            for index in leave {
-                let one = group.beside(self.processes.key(), *index);
-                self.registry.assign(*index, one.key);
-                fresh.push(one);
-            }
-        }
-        fresh
-    }
-
-    /// Starts the processes side by side. They are known before: a restart may need them.
-    async fn run(&self, fresh: Vec<Arc<Group>>) {
-        for group in &fresh {
-            self.processes.add(group);
-        }
-        join_all(fresh.iter().map(|group| group.live())).await;
-        // One that came apart while it loaded has made others.
-        let all = self.processes.all();
-        join_all(all.iter().map(|group| group.live())).await;
-    }
-}
-
 /// The plugins of one project. Cheap to clone.
 #[derive(Clone)]
-pub struct Plugins(pub(crate) Arc<Inner>);
+pub struct Plugins(pub(crate) Arc<PluginHost>);
 
 impl Plugins {
     /// Finds, installs, starts and initialises the plugins. Never fails: what could not be loaded is in
@@ -211,7 +69,7 @@ impl Plugins {
             registry.set_rules(index, rules);
             registry.fail(index, &why_skipped(skipped));
         }
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(PluginHost {
             registry: Arc::clone(&registry),
             settings: options.settings.clone(),
             now: options.now,
@@ -226,10 +84,11 @@ impl Plugins {
             processes: Arc::default(),
             options: Some(Arc::clone(&options)),
             launch: OnceLock::new(),
-            configured: OnceLock::new(),
+            configured: Arc::default(),
             changing: tokio::sync::Mutex::default(),
         });
-        registry.live_in(&inner.processes);
+        let processes = Arc::downgrade(&inner.processes);
+        registry.live_in(processes);
         if let Some(started) = start(&options, &registry, &inner).await {
             let _ = inner.launch.set(Arc::clone(&started.launch));
             let settings = &options.settings;
@@ -262,7 +121,7 @@ impl Plugins {
     /// No plugins at all.
     #[must_use]
     pub fn none() -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(PluginHost {
             registry: Arc::new(Registry::new(Vec::new(), Arc::new(|_| {}))),
             settings: PluginSettings::default(),
             now: || 0,
@@ -273,7 +132,7 @@ impl Plugins {
             processes: Arc::default(),
             options: None,
             launch: OnceLock::new(),
-            configured: OnceLock::new(),
+            configured: Arc::default(),
             changing: tokio::sync::Mutex::default(),
         }))
     }

@@ -4,10 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
 
 use crate::charges::Charges;
-use crate::group::Group;
-use crate::watch::Readings;
+use crate::gauge::Readings;
+use crate::group::{Group, Live, ProcessTable};
+use crate::registry::ProcessList;
 
 /// All of them.
 #[derive(Default)]
@@ -52,5 +56,34 @@ impl Processes {
             .remove(&key);
         self.readings.forget(key);
         self.charges.forget(key);
+    }
+}
+
+impl ProcessTable for Processes {
+    fn key(&self) -> u64 {
+        Self::key(self)
+    }
+
+    fn add(&self, group: &Arc<Group>) {
+        Self::add(self, group);
+    }
+
+    fn begins(&self, key: u64, live: &Live) {
+        self.charges.begin(key, live);
+    }
+}
+
+impl ProcessList for Processes {
+    fn generation(&self, group: u64) -> Option<u64> {
+        Some(self.get(group)?.now().1)
+    }
+
+    fn end(self: Arc<Self>, group: u64, deadline: Duration) {
+        if let (Some(group), Ok(runtime)) = (self.get(group), Handle::try_current()) {
+            runtime.spawn(async move {
+                group.close(deadline).await;
+                self.remove(group.key);
+            });
+        }
     }
 }

@@ -15,7 +15,8 @@ use crate::auth::{FetchStream, Place, place};
 use crate::blame::PING;
 use crate::grants::is_secret;
 use crate::group::{Counts, Fault, Group, Live};
-use crate::plugins::{Inner, Plugins};
+use crate::plugin_host::PluginHost;
+use crate::plugins::Plugins;
 
 /// How long a process may be deaf after an answer of its was given up, before it is ended: nothing else has a deadline
 /// there.
@@ -24,7 +25,7 @@ const DEAF: Duration = Duration::from_secs(2);
 /// The provider of a plugin. It stays good when the plugin's process is started again.
 #[derive(Clone)]
 pub struct PluginProvider {
-    inner: Arc<Inner>,
+    inner: Arc<PluginHost>,
     index: usize,
     /// Whose.
     pub plugin: String,

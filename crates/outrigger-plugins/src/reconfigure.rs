@@ -15,24 +15,12 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
 use crate::error::PluginError;
-use crate::registry::Registry;
+use crate::registry::{Configured, Registry};
 
 /// Our name of the point.
 pub(crate) const POINT: HookPoint = HookPoint::RuntimeConfigure;
 /// Most places that are named.
 const NAMED: usize = 5;
-
-/// One `config` hook as it was called first, and what it did.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Configured {
-    /// Which of the plugin's hooks objects.
-    pub(crate) instance: usize,
-    /// The hook's name as the plugin spells it.
-    pub(crate) hook: String,
-    /// The configuration as the hooks before it had left it.
-    pub(crate) before: Value,
-    pub(crate) changes: Vec<Change>,
-}
 
 /// Calls the `config` hooks of these plugins again, in order. Answers what is worth telling of them.
 ///

@@ -8,6 +8,8 @@ mod shown;
 mod table;
 
 pub(crate) use commands::COMMAND_GROUP;
+pub(crate) use hosted::ProcessList;
+pub(crate) use life::{Configured, Fresh};
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -28,13 +30,9 @@ use crate::critical;
 use crate::error::PluginError;
 use crate::granted::{Grant, grant_key};
 use crate::manifest::ManifestShown;
-use crate::processes::Processes;
-use crate::reconfigure::Configured;
+use crate::options::ProgressFn;
 use crate::settings::PluginRules;
 use crate::status::PluginStatus;
-
-/// Told of every step of every plugin. Called on the task that makes the step; it must not block.
-pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// A hook function, as the pipeline needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,7 +170,7 @@ pub(crate) struct Registry {
     bun: Mutex<Bun>,
     progress: ProgressFn,
     /// The processes that plugins live in, to end those of hosted ones with their hosts.
-    processes: OnceLock<Weak<Processes>>,
+    processes: OnceLock<Weak<dyn ProcessList>>,
     /// Told of what becomes of them.
     notice: OnceLock<NoticeFn>,
 }

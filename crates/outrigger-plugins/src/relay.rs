@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::access::Access;
-use crate::custom_points::PointGateway;
 use crate::failures::{Failures, MOST};
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
@@ -29,6 +28,21 @@ pub(crate) fn host_call(serial: u64, call: u64) -> u64 {
     (serial << CALL_BITS) | (call & ((1 << CALL_BITS) - 1))
 }
 
+/// What came of a call of a declared point: the answer, and what is to be written down.
+pub(crate) type Ran = (Result<PointCalled, Refused>, Vec<HookRecord>);
+
+/// The points and events that the one plugin of a process declared.
+pub(crate) trait CustomPoints: Send + Sync {
+    /// Runs the chain of a point.
+    fn call(&self, call: PointCall) -> BoxFuture<'_, Ran>;
+
+    /// Whether the plugin may publish an event, and the depth of it; the refusal is to be written down.
+    fn emit(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)>;
+}
+
+/// Makes them for a plugin, by its index and name.
+pub(crate) type CustomPointsFn = Arc<dyn Fn(usize, String) -> Box<dyn CustomPoints> + Send + Sync>;
+
 /// The handler that a process is started with.
 pub(crate) struct Relay {
     inner: Arc<dyn HostHandler>,
@@ -37,7 +51,7 @@ pub(crate) struct Relay {
     /// What the one plugin of the process may reach, where it has a manifest.
     access: Option<Access>,
     /// Where it reaches what it declared.
-    desk: Option<PointGateway>,
+    points: Option<Box<dyn CustomPoints>>,
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
@@ -52,7 +66,7 @@ impl Relay {
         inner: Arc<dyn HostHandler>,
         serial: u64,
         (members, access): (Vec<String>, Option<Access>),
-        desk: Option<PointGateway>,
+        points: Option<Box<dyn CustomPoints>>,
         (starting, notice): (impl Fn(&str) + Send + Sync + 'static, NoticeFn),
         now: fn() -> Millis,
     ) -> Arc<Self> {
@@ -61,7 +75,7 @@ impl Relay {
             serial,
             members,
             access,
-            desk,
+            points,
             stages: Mutex::default(),
             ticks: watch::Sender::new(0),
             starting: Box::new(starting),
@@ -168,11 +182,11 @@ impl HostHandler for Relay {
 
     fn call_point(&self, call: PointCall) -> BoxFuture<'_, Result<PointCalled, Refused>> {
         Box::pin(async move {
-            let Some(desk) = &self.desk else {
+            let Some(points) = &self.points else {
                 self.refused("own.undeclared", format!("the point {}", call.point));
                 return Err(no_manifest(&call.point));
             };
-            let (answer, records) = desk.call(call).await;
+            let (answer, records) = points.call(call).await;
             self.inner.ran(records);
             answer
         })
@@ -180,11 +194,11 @@ impl HostHandler for Relay {
 
     fn emit(&self, mut emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
-            let Some(desk) = &self.desk else {
+            let Some(points) = &self.points else {
                 self.refused("own.undeclared", format!("the event {}", emit.event));
                 return Err(no_manifest(&emit.event));
             };
-            match desk.emit(&emit) {
+            match points.emit(&emit) {
                 Ok(depth) => emit.depth = depth,
                 Err((refused, record)) => {
                     let records = record.into_iter().map(|record| *record);

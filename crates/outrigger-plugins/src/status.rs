@@ -1,6 +1,6 @@
 //! A plugin as it is listed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outrigger_config::PluginSource;
 use outrigger_plugin_status::{BreakerStatus, Cause, LifeState, Stage};
@@ -8,7 +8,6 @@ use outrigger_plugin_trust::TrustShown;
 use serde::Serialize;
 
 use crate::manifest::ManifestShown;
-use crate::watch::ProcessUse;
 
 /// One plugin, as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -75,10 +74,41 @@ pub struct PluginStatus {
     pub load_ms: f64,
     /// Where its sources are, once they are there.
     #[serde(skip)]
-    pub source: Option<crate::matrix::SourceOf>,
+    pub source: Option<SourceOf>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// What a plugin process uses (A1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ProcessUse {
+    /// CPU time so far, in milliseconds, with everything it started.
+    pub cpu_ms: u64,
+    /// Part of one core that it used during the last second.
+    pub cpu: f64,
+    /// Resident bytes.
+    pub rss: u64,
+    /// Processes.
+    pub processes: usize,
+}
+
+/// Where the sources of a plugin are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceOf {
+    /// Its entry.
+    pub file: PathBuf,
+    /// Its package's folder, or the folder of its file.
+    pub dir: PathBuf,
+}
+
+impl SourceOf {
+    pub(crate) fn new(file: &Path, dir: &Path) -> Self {
+        Self {
+            file: file.to_owned(),
+            dir: dir.to_owned(),
+        }
+    }
 }

@@ -13,11 +13,11 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::blame::{Late, late};
-use crate::custom_points::Link;
+use crate::custom_points::links::Link;
 use crate::error::PluginError;
 use crate::group::{Counts, Fault, Group, Live};
 use crate::pipeline::cancelled;
-use crate::plugins::Inner;
+use crate::plugin_host::PluginHost;
 use crate::relay::host_call;
 
 /// A plugin's tool: what it says of itself, and the way to run it.
@@ -34,7 +34,7 @@ pub struct PluginToolEntry {
 /// Runs one tool of one plugin. It stays good when the plugin's process is started again.
 #[derive(Clone)]
 pub struct ToolRunner {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<PluginHost>,
     pub(crate) plugin: usize,
     pub(crate) tool: String,
 }

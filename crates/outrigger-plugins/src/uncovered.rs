@@ -2,14 +2,13 @@
 //! one in a running process does not cover that. Such a process is replaced by one that is started now.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
-use outrigger_sandbox::covers::Kept;
-use outrigger_sandbox::uncovered::{EVERY, Hidden};
+use outrigger_sandbox::uncovered::EVERY;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::group::{Fault, Group, Live};
@@ -17,12 +16,6 @@ use crate::processes::Processes;
 
 /// How long a process goes on with what it sees, so that the next one takes over and calls come to their end.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// Of what is kept from a process, what lies in these folders: it could read the rest in no case.
-pub(crate) fn hidden(kept: &Kept, folders: [&Path; 2]) -> Hidden {
-    let hidden = kept.covers().hide.iter();
-    Hidden::of(hidden.filter(|path| folders.iter().any(|folder| path.starts_with(folder))))
-}
 
 /// A process that sees what it should not.
 struct Found {

@@ -1,11 +1,9 @@
 //! Looks once a second at what plugin processes use, and stops those that use too much.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use outrigger_sandbox::usage::{self, Usage};
-use serde::Serialize;
+use outrigger_sandbox::usage;
 
 use crate::blame::PING;
 use crate::gauge::{Gauge, ProcessLimits, Verdict};
@@ -17,42 +15,6 @@ use crate::processes::Processes;
 const EVERY: Duration = Duration::from_secs(1);
 /// `nice` of a process that burns CPU with nothing to do.
 const NICE: i32 = 10;
-
-/// What a plugin process uses (A1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct ProcessUse {
-    /// CPU time so far, in milliseconds, with everything it started.
-    pub cpu_ms: u64,
-    /// Part of one core that it used during the last second.
-    pub cpu: f64,
-    /// Resident bytes.
-    pub rss: u64,
-    /// Processes.
-    pub processes: usize,
-}
-
-/// Readings of all processes, by process key.
-#[derive(Default)]
-pub(crate) struct Readings(Mutex<HashMap<u64, (u64, Gauge, Usage)>>);
-
-impl Readings {
-    /// What a process uses, as it was seen last.
-    pub(crate) fn of(&self, key: u64) -> Option<ProcessUse> {
-        let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, gauge, usage) = readings.get(&key)?;
-        Some(ProcessUse {
-            cpu_ms: u64::try_from(usage.cpu.as_millis()).unwrap_or(u64::MAX),
-            cpu: gauge.cpu,
-            rss: usage.rss,
-            processes: usage.processes,
-        })
-    }
-
-    pub(crate) fn forget(&self, key: u64) {
-        let mut readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        readings.remove(&key);
-    }
-}
 
 /// Watches until the plugins are gone.
 ///

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use outrigger_files::sync::lock;
 use outrigger_js::Refused;
 use outrigger_kernel::hooks::HookPoint;
@@ -18,10 +19,11 @@ use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 
-use super::Link;
+use crate::custom_points::links::Link;
 use crate::failures::counted;
 use crate::pipeline::{Pipeline, PipelineContext};
-use crate::plugins::Inner;
+use crate::plugin_host::PluginHost;
+use crate::relay::{CustomPoints, Ran};
 
 /// How many points and events of plugins may come one out of the other.
 const DEPTH: usize = 8;
@@ -44,7 +46,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Of one process, whose one plugin has a manifest.
 pub(crate) struct PointGateway {
-    inner: Weak<Inner>,
+    inner: Weak<PluginHost>,
     plugin: usize,
     id: String,
     under_way: AtomicUsize,
@@ -57,9 +59,6 @@ pub(crate) struct PointGateway {
 /// Why not: a rule as the audit names it, and a text.
 type No = (&'static str, String);
 
-/// What came of a call: the answer, and what is to be written down.
-pub(crate) type Ran = (Result<PointCalled, Refused>, Vec<HookRecord>);
-
 struct UnderWay<'a>(&'a AtomicUsize);
 
 impl Drop for UnderWay<'_> {
@@ -68,8 +67,23 @@ impl Drop for UnderWay<'_> {
     }
 }
 
+impl CustomPoints for PointGateway {
+    fn call(&self, call: PointCall) -> BoxFuture<'_, Ran> {
+        Box::pin(self.run(call))
+    }
+
+    fn emit(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)> {
+        self.publish(emit)
+    }
+}
+
 impl PointGateway {
-    pub(crate) fn new(inner: Weak<Inner>, plugin: usize, id: String, notice: NoticeFn) -> Self {
+    pub(crate) fn new(
+        inner: Weak<PluginHost>,
+        plugin: usize,
+        id: String,
+        notice: NoticeFn,
+    ) -> Self {
         Self {
             inner,
             plugin,
@@ -83,7 +97,7 @@ impl PointGateway {
     }
 
     /// Runs the chain of a point that the plugin declared.
-    pub(crate) async fn call(&self, call: PointCall) -> Ran {
+    async fn run(&self, call: PointCall) -> Ran {
         let Some(inner) = self.inner.upgrade() else {
             let gone = Refused::new("own.gone", "the plugins are being ended");
             return (Err(gone), Vec::new());
@@ -125,7 +139,7 @@ impl PointGateway {
 
     fn begin<'a>(
         &'a self,
-        inner: &Inner,
+        inner: &PluginHost,
         call: &PointCall,
         link: &Link,
     ) -> Result<(Arc<Own>, UnderWay<'a>), No> {
@@ -177,7 +191,7 @@ impl PointGateway {
     }
 
     /// Where a call or an event of the plugin comes from: a chain of ours, or an event, as its process says.
-    fn link(&self, inner: &Inner, chain: Option<u64>, depth: u32) -> Link {
+    fn link(&self, inner: &PluginHost, chain: Option<u64>, depth: u32) -> Link {
         let link = chain.and_then(|chain| inner.links.get(chain, self.plugin));
         link.unwrap_or(Link {
             depth,
@@ -186,7 +200,7 @@ impl PointGateway {
     }
 
     /// Whether the plugin may tell an event, and the depth of it; the refusal is to be written down.
-    pub(crate) fn emit(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)> {
+    fn publish(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)> {
         let Some(inner) = self.inner.upgrade() else {
             return Err((
                 Refused::new("own.gone", "the plugins are being ended"),
@@ -200,7 +214,7 @@ impl PointGateway {
         })
     }
 
-    fn may_tell(&self, inner: &Inner, emit: &EventEmit, link: &Link) -> Result<u32, No> {
+    fn may_tell(&self, inner: &PluginHost, emit: &EventEmit, link: &Link) -> Result<u32, No> {
         let own = self.own(inner, &emit.event, "event", |own, name| {
             own.event(name).is_some()
         })?;
@@ -250,7 +264,7 @@ impl PointGateway {
     /// What this plugin declared, if the name is among it.
     fn own(
         &self,
-        inner: &Inner,
+        inner: &PluginHost,
         name: &str,
         what: &str,
         has: impl Fn(&Own, &str) -> bool,
@@ -305,7 +319,7 @@ impl PointGateway {
     /// What is to be written down of a refusal; nothing when there were too many.
     fn refusal(
         &self,
-        inner: &Inner,
+        inner: &PluginHost,
         name: &str,
         link: &Link,
         (rule, why): &No,

@@ -104,8 +104,7 @@ impl Group {
         let deadline = self.launch.settings.deadlines.load;
         let answers: Vec<(usize, &LoadedPlugin)> =
             members.iter().copied().zip(&loaded.plugins).collect();
-        let plugins = self.launch.plugins.upgrade();
-        let given = plugins.as_ref().and_then(|it| it.configured.get());
+        let given = self.launch.configured.get();
         let next = configure_next(&loaded.process, registry, &answers, given, deadline).await;
         let next = next.map_err(|(_, error)| error)?;
         // It has loaded everything; now it has to answer like one that is in use.
@@ -136,8 +135,8 @@ impl Group {
             });
             self.flush(&mut slot, &live);
             slot.alone = alone(members);
-            if let Some(processes) = self.launch.processes.upgrade() {
-                processes.charges.begin(self.key, &live);
+            if let Some(processes) = self.table.upgrade() {
+                processes.begins(self.key, &live);
             }
             slot.fault = None;
             (slot.live.replace(live), slot.generation)

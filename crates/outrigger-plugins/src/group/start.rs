@@ -32,7 +32,7 @@ impl Group {
     /// Gives the culprit a process of its own, or every plugin one when it cannot be told who it was; true when somebody
     /// left. Plugins with `isolation = "shared"` stay.
     pub(super) fn part(&self, state: &mut State, fault: &Fault) -> bool {
-        let Some(processes) = self.launch.processes.upgrade() else {
+        let Some(processes) = self.table.upgrade() else {
             return false;
         };
         let registry = &self.launch.registry;
@@ -240,8 +240,8 @@ impl Group {
             return Err("its plugins have been disposed of".to_owned());
         }
         self.flush(&mut slot, &live);
-        if let Some(processes) = self.launch.processes.upgrade() {
-            processes.charges.begin(self.key, &live);
+        if let Some(processes) = self.table.upgrade() {
+            processes.begins(self.key, &live);
         }
         slot.live = Some(Arc::clone(&live));
         slot.alone = alone(members);

@@ -8,12 +8,20 @@ use outrigger_network_proxy::ProxyTicket;
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_trust::code_places;
 use outrigger_protected_paths::Process;
+use outrigger_sandbox::covers::Kept;
+use outrigger_sandbox::uncovered::Hidden;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
 use super::Launch;
 use crate::access::Access;
 use crate::registry::Plugin;
 use crate::settings::PluginRules;
+
+/// Of what is kept from a process, what lies in these folders: it could read the rest in no case.
+pub(super) fn hidden(kept: &Kept, folders: [&Path; 2]) -> Hidden {
+    let hidden = kept.covers().hide.iter();
+    Hidden::of(hidden.filter(|path| folders.iter().any(|folder| path.starts_with(folder))))
+}
 
 impl Launch {
     /// What the plugins may reach by their manifest, the user's rules and where their code lies, `packages` beside it.

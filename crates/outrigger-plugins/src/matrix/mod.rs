@@ -7,11 +7,11 @@ mod routes;
 mod scan;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Serialize;
 
 use crate::status::PluginStatus;
+pub use crate::status::SourceOf;
 
 /// What kind of thing is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -233,23 +233,5 @@ fn quoted(field: &str) -> String {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {
         field.to_owned()
-    }
-}
-
-/// Where the sources of a plugin are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceOf {
-    /// Its entry.
-    pub file: std::path::PathBuf,
-    /// Its package's folder, or the folder of its file.
-    pub dir: std::path::PathBuf,
-}
-
-impl SourceOf {
-    pub(crate) fn new(file: &Path, dir: &Path) -> Self {
-        Self {
-            file: file.to_owned(),
-            dir: dir.to_owned(),
-        }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Drive;
-use crate::custom_points::{Link, Opened};
+use crate::custom_points::links::{Link, Opened};
 use crate::registry::Bound;
 
 impl Drive<'_> {

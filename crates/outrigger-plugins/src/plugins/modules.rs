@@ -4,8 +4,8 @@ use outrigger_plugin_package::Installer;
 use outrigger_plugin_package::host_modules::{self, Modules};
 use outrigger_plugin_status::{Progress, Stage};
 
-use super::LoadOptions;
 use crate::error::PluginError;
+use crate::options::LoadOptions;
 use crate::registry::Registry;
 
 pub(super) async fn modules(

@@ -2,8 +2,8 @@
 
 use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 
-use super::LoadOptions;
 use crate::error::PluginError;
+use crate::options::LoadOptions;
 use crate::registry::{Plugin, Registry};
 
 /// Whether what an entry was to guard is refused without it: not when everything was left out together, nor when another

@@ -1,21 +1,25 @@
 //! From the plugins that were found to the processes that they are to live in.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use outrigger_js::{JsRuntime, RuntimeKind};
 use outrigger_plugin_package::{Cache, Installer, Source};
 use sha2::{Digest as _, Sha256};
 
-use super::{Inner, LoadOptions, modules};
+use super::modules;
 use crate::admit::{absent_with_rules, resolve_all};
 use crate::choose::{self, Fetch};
+use crate::custom_points::gateway::PointGateway;
 use crate::divide::{divide, groups};
 use crate::error::PluginError;
 use crate::group::Group;
 use crate::launch::{self, Launch};
 use crate::network::Network;
+use crate::options::LoadOptions;
+use crate::plugin_host::PluginHost;
 use crate::processes::Processes;
 use crate::registry::Registry;
+use crate::relay::CustomPointsFn;
 
 /// Processes that are to be started, and what may still be done for plugins that fail in them.
 pub(super) struct Started {
@@ -28,7 +32,7 @@ pub(super) struct Started {
 pub(super) async fn start(
     options: &LoadOptions,
     registry: &Arc<Registry>,
-    inner: &Arc<Inner>,
+    inner: &Arc<PluginHost>,
 ) -> Option<Started> {
     let processes = &inner.processes;
     if options.plugins.is_empty() {
@@ -67,7 +71,7 @@ pub(super) async fn start(
 async fn launch(
     options: &LoadOptions,
     registry: &Arc<Registry>,
-    inner: &Arc<Inner>,
+    inner: &Arc<PluginHost>,
     runtime: JsRuntime,
     installer: Option<&Installer>,
 ) -> Arc<Launch> {
@@ -90,10 +94,20 @@ async fn launch(
         user_config: options.user_config.clone(),
         files: launch::files(&options.settings, &options.data).await,
         registry: Arc::clone(registry),
-        processes: Arc::downgrade(&inner.processes),
-        plugins: Arc::downgrade(inner),
+        custom_points: custom_points(options, inner),
+        now: options.now,
+        configured: Arc::clone(&inner.configured),
         notice: Arc::clone(&options.notice),
         network: Network::new(&options.settings, Arc::clone(&options.notice)),
+    })
+}
+
+/// How a process reaches the points and events that its plugin declared.
+fn custom_points(options: &LoadOptions, inner: &Arc<PluginHost>) -> CustomPointsFn {
+    let (plugins, notice) = (Arc::downgrade(inner), Arc::clone(&options.notice));
+    Arc::new(move |plugin, id| {
+        let (plugins, notice) = (Weak::clone(&plugins), Arc::clone(&notice));
+        Box::new(PointGateway::new(plugins, plugin, id, notice))
     })
 }
 
@@ -103,7 +117,7 @@ async fn launch(
 /// `plugin.no_runtime`.
 pub(crate) async fn late_launch(
     options: &LoadOptions,
-    inner: &Arc<Inner>,
+    inner: &Arc<PluginHost>,
 ) -> Result<Arc<Launch>, PluginError> {
     if let Some(launch) = inner.launch.get() {
         return Ok(Arc::clone(launch));
@@ -120,7 +134,7 @@ pub(super) async fn under_bun(
     waiting: Vec<(usize, PluginError)>,
     launch: &Launch,
     mut fetch: Fetch,
-    processes: &Processes,
+    processes: &Arc<Processes>,
 ) -> Vec<Arc<Group>> {
     match fetch.bun().await {
         Ok(runtime) => {

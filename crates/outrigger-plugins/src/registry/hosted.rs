@@ -5,10 +5,17 @@ use std::time::Duration;
 
 use super::{Plugin, Registry};
 use crate::error::PluginError;
-use crate::processes::Processes;
 
 /// How long a hosted plugin that has ended may take to dispose of what it holds.
 const DISPOSE: Duration = Duration::from_secs(5);
+
+/// The processes of plugins, as far as the list of plugins needs them.
+pub(crate) trait ProcessList: Send + Sync {
+    /// The generation of a process; `None` where there is none of this key.
+    fn generation(&self, group: u64) -> Option<u64>;
+    /// Ends a process when its plugins have disposed of what they hold, at the deadline by force. Does not wait for it.
+    fn end(self: Arc<Self>, group: u64, deadline: Duration);
+}
 
 impl Registry {
     /// A plugin that another one hosts; it comes behind all that are there.
@@ -77,25 +84,17 @@ impl Registry {
     }
 
     /// Where the processes are, once there are any.
-    pub(crate) fn live_in(&self, processes: &Arc<Processes>) {
+    pub(crate) fn live_in(&self, processes: Weak<dyn ProcessList>) {
         // Said once, at the start.
-        let _ = self.processes.set(Arc::downgrade(processes));
+        let _ = self.processes.set(processes);
     }
 
     /// A hosted plugin that is called no more does not run on in its process, which is its alone.
     pub(super) fn end_process(&self, index: usize) {
         let group = self.with(index, |plugin| plugin.host.and(plugin.group));
         let processes = self.processes.get().and_then(Weak::upgrade);
-        let (Some(Some(group)), Some(processes)) = (group, processes) else {
-            return;
-        };
-        if let (Some(group), Ok(runtime)) =
-            (processes.get(group), tokio::runtime::Handle::try_current())
-        {
-            runtime.spawn(async move {
-                group.close(DISPOSE).await;
-                processes.remove(group.key);
-            });
+        if let (Some(Some(group)), Some(processes)) = (group, processes) {
+            processes.end(group, DISPOSE);
         }
     }
 }

@@ -2,13 +2,37 @@
 
 use std::sync::{Arc, Weak};
 
+use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_status::{LifeState, Notice, NoticeFn, Stage};
+use outrigger_plugin_trust::Verified;
+use outrigger_protocol::hook::Change;
 use outrigger_protocol::rpc::LoadedPlugin;
+use serde_json::Value;
 
 use super::{Plugin, Registry, own};
-use crate::admit::Fresh;
 use crate::error::PluginError;
-use crate::reconfigure::Configured;
+use crate::manifest::ManifestShown;
+use crate::settings::PluginRules;
+
+/// A plugin as it is now.
+pub(crate) struct Fresh {
+    pub(crate) resolved: ResolvedPlugin,
+    pub(crate) rules: PluginRules,
+    pub(crate) verified: Option<Verified>,
+    pub(crate) shown: Option<ManifestShown>,
+}
+
+/// One `config` hook as it was called first, and what it did.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Configured {
+    /// Which of the plugin's hooks objects.
+    pub(crate) instance: usize,
+    /// The hook's name as the plugin spells it.
+    pub(crate) hook: String,
+    /// The configuration as the hooks before it had left it.
+    pub(crate) before: Value,
+    pub(crate) changes: Vec<Change>,
+}
 
 impl Registry {
     /// How far it is.
@@ -87,13 +111,13 @@ impl Registry {
         };
         let (state, plugin, error, group) = told;
         let processes = self.processes.get().and_then(Weak::upgrade);
-        let group = processes.and_then(|processes| processes.get(group?));
+        let generation = processes.and_then(|processes| processes.generation(group?));
         let ended = matches!(state, LifeState::Failed | LifeState::Deactivated);
         notice(Notice::State {
             plugin,
             state,
             action: state.action().to_owned(),
-            generation: group.map_or(0, |group| group.now().1),
+            generation: generation.unwrap_or_default(),
             error: error.filter(|_| ended),
         });
     }

@@ -4,8 +4,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::rpc::Problem;
 
 use super::Plugin;
-use crate::matrix::SourceOf;
-use crate::status::PluginStatus;
+use crate::status::{PluginStatus, SourceOf};
 
 impl Plugin {
     pub(super) fn status(&self) -> PluginStatus {

@@ -1,0 +1,94 @@
+//! What the plugins of a project have in common while they run: who is called, where they live, what is counted.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use futures_util::future::join_all;
+use outrigger_claude_hooks::Commands;
+use outrigger_protocol::Millis;
+use serde_json::Value;
+
+use crate::breakers::Breakers;
+use crate::custom_points::links::Links;
+use crate::group::{Group, Live};
+use crate::launch::Launch;
+use crate::options::LoadOptions;
+use crate::perf::Perf;
+use crate::processes::Processes;
+use crate::registry::Registry;
+use crate::settings::PluginSettings;
+
+/// Shared by [`crate::Plugins`], its pipelines and its tools.
+pub(crate) struct PluginHost {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) settings: PluginSettings,
+    pub(crate) now: fn() -> Millis,
+    pub(crate) breakers: Breakers,
+    pub(crate) perf: Mutex<Perf>,
+    pub(crate) commands: Option<Commands>,
+    pub(crate) links: Links,
+    pub(crate) processes: Arc<Processes>,
+    /// What everything was loaded from.
+    pub(crate) options: Option<Arc<LoadOptions>>,
+    /// What processes are started with, once there was one to start.
+    pub(crate) launch: OnceLock<Arc<Launch>>,
+    /// The configuration as the `config` hooks left it.
+    pub(crate) configured: Arc<OnceLock<Value>>,
+    /// One change of states at a time.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+}
+
+impl PluginHost {
+    /// The process that a plugin lives in now; waits for a restart that is under way. A plugin that is given a process
+    /// of its own meanwhile is found there.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn live(&self, plugin: usize) -> Result<(Arc<Group>, Arc<Live>), String> {
+        loop {
+            let key = || self.registry.with(plugin, |plugin| plugin.group).flatten();
+            let Some(group) = key().and_then(|key| self.processes.get(key)) else {
+                return Err("its plugin is not loaded".to_owned());
+            };
+            let live = group.live().await;
+            // It moves at most once, so this ends.
+            if key() == Some(group.key) {
+                return Ok((group, live?));
+            }
+        }
+    }
+
+    /// Plugins that bring authentication handle secrets, and no other plugin's code may live beside them: where one turns
+    /// out to be in a shared process, it gets one of its own, and that process is started again without it.
+    pub(crate) async fn apart(&self) -> Vec<Arc<Group>> {
+        let mut fresh = Vec::new();
+        for group in self.processes.all() {
+            let members = group.members().await;
+            let secret = |index: &usize| self.registry.brings_auth(*index);
+            let leave: Vec<usize> = members.iter().copied().filter(secret).collect();
+            if members.len() < 2 || leave.is_empty() {
+                continue;
+            }
+            // All of them handle secrets: the first may stay where it is.
+            let stays = usize::from(leave.len() == members.len());
+            let leave = leave.get(stays..).unwrap_or_default();
+            group.without(leave).await;
+            for index in leave {
+                let one = group.beside(self.processes.key(), *index);
+                self.registry.assign(*index, one.key);
+                fresh.push(one);
+            }
+        }
+        fresh
+    }
+
+    /// Starts the processes side by side. They are known before: a restart may need them.
+    pub(crate) async fn run(&self, fresh: Vec<Arc<Group>>) {
+        for group in &fresh {
+            self.processes.add(group);
+        }
+        join_all(fresh.iter().map(|group| group.live())).await;
+        // One that came apart while it loaded has made others.
+        let all = self.processes.all();
+        join_all(all.iter().map(|group| group.live())).await;
+    }
+}
