@@ -5,8 +5,10 @@ mod breaker;
 mod notice;
 mod progress;
 mod stage;
+mod usage;
 
 pub use breaker::{BreakerState, BreakerStatus};
 pub use notice::{Notice, NoticeFn};
 pub use progress::{Cause, Fetched, Progress};
 pub use stage::{LifeState, Stage};
+pub use usage::ProcessUse;

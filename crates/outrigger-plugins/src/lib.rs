@@ -11,70 +11,39 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod access;
-mod admit;
-mod apart;
-mod auth;
-mod blame;
-mod breakers;
-mod brought_box;
-mod charges;
-mod choose;
-mod command_hooks;
-mod cost;
-mod critical;
+mod admission;
+mod contributions;
 mod custom_points;
-mod digest;
-mod divide;
 mod error;
-mod failures;
-mod gauge;
-mod granted;
-mod grants;
-mod group;
-mod health;
-mod home;
-mod hosted;
-mod launch;
-mod life;
-mod manifest;
+mod hooks;
 pub mod matrix;
-mod network;
 mod options;
-mod own_reach;
-mod payload;
-mod perf;
-mod pipeline;
 mod plugin_host;
 mod plugins;
-mod processes;
-mod provider;
-mod reconfigure;
 mod registry;
-mod relay;
-mod settings;
-mod skills;
 mod snapshot;
 mod status;
-mod tmux;
-mod tools;
-mod trail;
-mod uncovered;
-mod waiting;
-mod watch;
+mod supervisor;
 
-pub use access::Access;
-pub use admit::project_of;
-pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
-pub use choose::setup_runtime;
-pub use cost::{Cost, Costs};
-pub use critical::refusing_hooks;
+pub use access::critical::refusing_hooks;
+pub use access::manifest::ManifestShown;
+pub use access::own_reach::OwnReach;
+pub use access::rights::Access;
+pub use access::settings::{Deadlines, PluginRules, PluginSettings, Restarts};
+pub use access::user_grants::Grant;
+pub use admission::admit::project_of;
+pub use admission::runtime_selection::setup_runtime;
+pub use contributions::auth::{
+    AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook,
+};
+pub use contributions::provider::PluginProvider;
+pub use contributions::tools::{PluginToolEntry, ToolRunner};
 pub use custom_points::list::{EventRow, PointRow};
-pub use digest::hash;
 pub use error::PluginError;
-pub use gauge::ProcessLimits;
-pub use granted::Grant;
-pub use launch::CoversFn;
-pub use manifest::ManifestShown;
+pub use hooks::cost::{Cost, Costs};
+pub use hooks::digest::hash;
+pub use hooks::perf::{Perf, PerfRow};
+pub use hooks::pipeline::{Pipeline, PipelineContext, PipelineResult};
 pub use options::{AdmitFn, ConsentFn, LoadOptions, ProgressFn, SERVER_URL};
 pub use outrigger_claude_hooks::{
     CommandFile, CommandHooks, CommandHost, SessionAbout, guarded_as, known_as,
@@ -86,7 +55,8 @@ pub use outrigger_plugin_package::{
     resolve, resolve_package, resolve_path, setup_bun,
 };
 pub use outrigger_plugin_status::{
-    BreakerState, BreakerStatus, Cause, Fetched, LifeState, Notice, NoticeFn, Progress, Stage,
+    BreakerState, BreakerStatus, Cause, Fetched, LifeState, Notice, NoticeFn, ProcessUse, Progress,
+    Stage,
 };
 pub use outrigger_plugin_trust::kept_code::{KeptCode, kept_code};
 pub use outrigger_plugin_trust::{
@@ -94,13 +64,9 @@ pub use outrigger_plugin_trust::{
     Signed, TRUST_FILE, TrustError, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy,
     Verification, accept, review, trust_no_newcomers, verify,
 };
-pub use own_reach::OwnReach;
-pub use perf::{Perf, PerfRow};
-pub use pipeline::{Pipeline, PipelineContext, PipelineResult};
 pub use plugins::Plugins;
-pub use provider::PluginProvider;
-pub use settings::{Deadlines, PluginRules, PluginSettings, Restarts};
 pub use snapshot::{Snapshot, SnapshotEntry};
-pub use status::{PluginStatus, ProcessUse};
-pub use tmux::{TMUX_TMPDIR, tmux_dir};
-pub use tools::{PluginToolEntry, ToolRunner};
+pub use status::PluginStatus;
+pub use supervisor::launch::CoversFn;
+pub use supervisor::launch::tmux::{TMUX_TMPDIR, tmux_dir};
+pub use supervisor::resource_limits::ProcessLimits;

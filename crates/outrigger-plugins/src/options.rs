@@ -13,8 +13,8 @@ use outrigger_protocol::Millis;
 use outrigger_sandbox::{CoversFn, Spawner};
 use serde_json::Value;
 
+use crate::access::settings::PluginSettings;
 use crate::error::PluginError;
-use crate::settings::PluginSettings;
 
 /// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
 pub const SERVER_URL: &str = "http://outrigger.localhost/";

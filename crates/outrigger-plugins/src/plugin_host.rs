@@ -7,15 +7,15 @@ use outrigger_claude_hooks::Commands;
 use outrigger_protocol::Millis;
 use serde_json::Value;
 
-use crate::breakers::Breakers;
+use crate::access::settings::PluginSettings;
 use crate::custom_points::links::Links;
-use crate::group::{Group, Live};
-use crate::launch::Launch;
+use crate::hooks::breakers::Breakers;
+use crate::hooks::perf::Perf;
 use crate::options::LoadOptions;
-use crate::perf::Perf;
-use crate::processes::Processes;
 use crate::registry::Registry;
-use crate::settings::PluginSettings;
+use crate::supervisor::group::{Group, Live};
+use crate::supervisor::launch::Launch;
+use crate::supervisor::processes::Processes;
 
 /// Shared by [`crate::Plugins`], its pipelines and its tools.
 pub(crate) struct PluginHost {

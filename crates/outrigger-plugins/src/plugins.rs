@@ -22,20 +22,20 @@ use outrigger_protocol::tool::ToolSpec;
 use serde_json::Value;
 use skipped::{guards, required, why_skipped};
 
-use crate::admit::rules_of;
-use crate::breakers::Breakers;
-use crate::command_hooks;
+use crate::access::settings::PluginSettings;
+use crate::access::user_grants::Grant;
+use crate::admission::admit::rules_of;
+use crate::admission::command_hooks;
+use crate::contributions::tools::{PluginToolEntry, ToolRunner};
 use crate::custom_points::links::Links;
-use crate::granted::Grant;
-use crate::group::Live;
+use crate::hooks::breakers::Breakers;
+use crate::hooks::perf::PerfRow;
+use crate::hooks::pipeline::{Pipeline, PipelineContext};
 use crate::options::LoadOptions;
-use crate::perf::PerfRow;
-use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugin_host::PluginHost;
 use crate::registry::{Plugin, Registry};
-use crate::settings::PluginSettings;
 use crate::status::PluginStatus;
-use crate::tools::{PluginToolEntry, ToolRunner};
+use crate::supervisor::group::Live;
 pub(crate) use start::late_launch;
 use start::{Started, start, under_bun};
 
@@ -93,11 +93,14 @@ impl Plugins {
             let _ = inner.launch.set(Arc::clone(&started.launch));
             let settings = &options.settings;
             let stuck = settings.self_heal.then_some(settings.deadlines.normal);
-            crate::watch::watch(&inner.processes, settings.limits, stuck);
-            crate::uncovered::watch(&inner.processes);
+            crate::supervisor::watch::watch(&inner.processes, settings.limits, stuck);
+            crate::supervisor::stale_masks::watch(&inner.processes);
             if let (Some(every), true) = (settings.health, settings.self_heal) {
                 let deadline = settings.deadlines.normal;
-                crate::health::check(&inner.processes, crate::health::Rhythm { every, deadline });
+                crate::supervisor::health::check(
+                    &inner.processes,
+                    crate::supervisor::health::Rhythm { every, deadline },
+                );
             }
             let Started {
                 launch,
@@ -112,7 +115,7 @@ impl Plugins {
             }
             let apart = inner.apart().await;
             inner.run(apart).await;
-            crate::apart::remember(&options.data, &registry);
+            crate::supervisor::isolation_memory::remember(&options.data, &registry);
         }
         required(&options, &registry);
         Self(inner)

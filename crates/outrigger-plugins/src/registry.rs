@@ -26,12 +26,12 @@ use outrigger_plugin_status::{Cause, Fetched, LifeState, NoticeFn, Progress, Sta
 use outrigger_plugin_trust::Verified;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
-use crate::critical;
+use crate::access::critical;
+use crate::access::manifest::ManifestShown;
+use crate::access::settings::PluginRules;
+use crate::access::user_grants::{Grant, grant_key};
 use crate::error::PluginError;
-use crate::granted::{Grant, grant_key};
-use crate::manifest::ManifestShown;
 use crate::options::ProgressFn;
-use crate::settings::PluginRules;
 use crate::status::PluginStatus;
 
 /// A hook function, as the pipeline needs it.

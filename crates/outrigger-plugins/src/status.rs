@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use outrigger_config::PluginSource;
-use outrigger_plugin_status::{BreakerStatus, Cause, LifeState, Stage};
+use outrigger_plugin_status::{BreakerStatus, Cause, LifeState, ProcessUse, Stage};
 use outrigger_plugin_trust::TrustShown;
 use serde::Serialize;
 
-use crate::manifest::ManifestShown;
+use crate::access::manifest::ManifestShown;
 
 /// One plugin, as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,19 +80,6 @@ pub struct PluginStatus {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-/// What a plugin process uses (A1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct ProcessUse {
-    /// CPU time so far, in milliseconds, with everything it started.
-    pub cpu_ms: u64,
-    /// Part of one core that it used during the last second.
-    pub cpu: f64,
-    /// Resident bytes.
-    pub rss: u64,
-    /// Processes.
-    pub processes: usize,
 }
 
 /// Where the sources of a plugin are.

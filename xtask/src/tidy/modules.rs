@@ -15,7 +15,6 @@ const MAX_SIBLINGS: usize = 15;
 /// Cycles that are still larger, by crate: the size of the largest.
 const OLD_CYCLES: &[(&str, usize)] = &[
     ("outrigger-config", 8),
-    ("outrigger-plugins", 1),
     ("outrigger-protocol", 9),
     ("outrigger-sandbox", 13),
     ("outrigger-server", 10),
@@ -27,7 +26,6 @@ const OLD_FOLDERS: &[(&str, usize)] = &[
     ("crates/outrigger-js/src", 16),
     ("crates/outrigger-mcp/src", 19),
     ("crates/outrigger-models/src", 21),
-    ("crates/outrigger-plugins/src", 1),
     ("crates/outrigger-protocol/src", 30),
     ("crates/outrigger-sandbox/src", 34),
     ("crates/outrigger-server/src", 40),

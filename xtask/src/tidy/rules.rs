@@ -227,7 +227,7 @@ fn names(line: &str, folder: &str) -> bool {
 
 /// Chains of hooks are made in one place (invariant 3).
 pub(super) fn chains(repo: &Repo) -> Vec<String> {
-    const HOME: &str = "crates/outrigger-plugins/src/pipeline.rs";
+    const HOME: &str = "crates/outrigger-plugins/src/hooks/pipeline.rs";
     let made = |(path, text): (&str, &str)| {
         let product =
             path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
@@ -381,7 +381,7 @@ mod tests {
     fn chains_are_made_in_the_pipeline_only() {
         let make = "let chain = Chain::new(point, handlers, items);";
         let repo = Repo::of(&[
-            ("crates/outrigger-plugins/src/pipeline.rs", make),
+            ("crates/outrigger-plugins/src/hooks/pipeline.rs", make),
             ("crates/outrigger-kernel/src/hooks/chain.rs", make),
             ("crates/outrigger-agent/src/tools/tool_catalog.rs", make),
             ("crates/outrigger-agent/src/turn/drive.rs", "nothing"),
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(
             chains(&repo),
             [
-                "crates/outrigger-agent/src/tools/tool_catalog.rs makes a chain of hooks; only crates/outrigger-plugins/src/pipeline.rs does"
+                "crates/outrigger-agent/src/tools/tool_catalog.rs makes a chain of hooks; only crates/outrigger-plugins/src/hooks/pipeline.rs does"
             ]
         );
     }

@@ -20,10 +20,10 @@ use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 
 use crate::custom_points::links::Link;
-use crate::failures::counted;
-use crate::pipeline::{Pipeline, PipelineContext};
+use crate::hooks::failures::counted;
+use crate::hooks::pipeline::{Pipeline, PipelineContext};
 use crate::plugin_host::PluginHost;
-use crate::relay::{CustomPoints, Ran};
+use crate::supervisor::host_proxy::{CustomPoints, Ran};
 
 /// How many points and events of plugins may come one out of the other.
 const DEPTH: usize = 8;

@@ -7,19 +7,19 @@ use outrigger_plugin_package::{Cache, Installer, Source};
 use sha2::{Digest as _, Sha256};
 
 use super::modules;
-use crate::admit::{absent_with_rules, resolve_all};
-use crate::choose::{self, Fetch};
+use crate::access::network::Network;
+use crate::admission::admit::{absent_with_rules, resolve_all};
+use crate::admission::runtime_selection::{self, Fetch};
 use crate::custom_points::gateway::PointGateway;
-use crate::divide::{divide, groups};
 use crate::error::PluginError;
-use crate::group::Group;
-use crate::launch::{self, Launch};
-use crate::network::Network;
 use crate::options::LoadOptions;
 use crate::plugin_host::PluginHost;
-use crate::processes::Processes;
 use crate::registry::Registry;
-use crate::relay::CustomPointsFn;
+use crate::supervisor::group::Group;
+use crate::supervisor::host_proxy::CustomPointsFn;
+use crate::supervisor::launch::{self, Launch};
+use crate::supervisor::process_assignment::{divide, groups};
+use crate::supervisor::processes::Processes;
 
 /// Processes that are to be started, and what may still be done for plugins that fail in them.
 pub(super) struct Started {
@@ -51,9 +51,10 @@ pub(super) async fn start(
     let installer = Installer::find_in(bun.as_deref(), &options.runtimes.path);
     let cache = Cache::new(&options.cache, installer.clone(), options.spawner.clone());
     resolve_all(options, registry, &cache).await;
-    let runtime = choose::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;
+    let runtime =
+        runtime_selection::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;
     let all: Vec<usize> = (0..registry.len()).collect();
-    crate::apart::recall(&options.data, registry);
+    crate::supervisor::isolation_memory::recall(&options.data, registry);
     let divided = divide(registry, &all);
     if divided.is_empty() {
         return None;
@@ -90,7 +91,7 @@ async fn launch(
             .data
             .join("plugin-homes")
             .join(digest(&options.directory)),
-        tmux: crate::tmux::tmux_dir(&options.data, &options.directory),
+        tmux: crate::supervisor::launch::tmux::tmux_dir(&options.data, &options.directory),
         user_config: options.user_config.clone(),
         files: launch::files(&options.settings, &options.data).await,
         registry: Arc::clone(registry),

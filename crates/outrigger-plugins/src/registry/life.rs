@@ -10,9 +10,9 @@ use outrigger_protocol::rpc::LoadedPlugin;
 use serde_json::Value;
 
 use super::{Plugin, Registry, own};
+use crate::access::manifest::ManifestShown;
+use crate::access::settings::PluginRules;
 use crate::error::PluginError;
-use crate::manifest::ManifestShown;
-use crate::settings::PluginRules;
 
 /// A plugin as it is now.
 pub(crate) struct Fresh {

@@ -7,7 +7,7 @@ use outrigger_kernel::hooks::{HookPoint, is_alias};
 use outrigger_plugin_status::Stage;
 
 use super::{Bound, Inner, Plugin};
-use crate::critical;
+use crate::access::critical;
 
 impl Inner {
     // Every change of a plugin makes the table anew: that is seldom, and looking up is what has to be cheap.

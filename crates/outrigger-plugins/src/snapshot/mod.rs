@@ -28,9 +28,9 @@ use outrigger_sandbox::which;
 use serde::Serialize;
 use untrusted::untrusted;
 
+use crate::access::settings::PluginSettings;
+use crate::access::user_grants::names_of;
 use crate::error::PluginError;
-use crate::granted::names_of;
-use crate::settings::PluginSettings;
 
 /// What should run, and what should not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -99,7 +99,7 @@ impl SnapshotEntry {
         let plugin = self.plugin.as_ref()?;
         let source =
             outrigger_plugin_package::Source::parse(&plugin.spec, &plugin.declared_in).ok();
-        crate::granted::grant_key(source.as_ref()).map(str::to_owned)
+        crate::access::user_grants::grant_key(source.as_ref()).map(str::to_owned)
     }
 }
 

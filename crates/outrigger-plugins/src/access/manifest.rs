@@ -1,0 +1,300 @@
+//! What a plugin gets of what its manifest asks for (issue 5, item 1); [`Access`] is the result.
+//!
+//! A plugin with a manifest gets what stands in it, as far as the default for plugins goes, and of what a user grants by
+//! name (variables that are secrets, ports, UNIX sockets) what the user has granted. Without a manifest it gets the default.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger_config::policy::Grant;
+use outrigger_config::{Forbid, PolicyFile};
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_network_proxy::hosts::Hosts;
+use outrigger_protocol::manifest::{Manifest, PluginKind};
+use outrigger_sandbox::which;
+use serde::Serialize;
+
+use crate::access::critical;
+use crate::access::environment::is_secret;
+use crate::access::rights::{Access, matches, real};
+use crate::access::settings::PluginRules;
+
+/// What a plugin says of itself, as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ManifestShown {
+    /// It is its own; else it is what such a plugin is given by default.
+    pub declared: bool,
+    /// The manifest.
+    pub manifest: Manifest,
+    /// What its hooks may do (C3).
+    pub hooks: String,
+    /// What it asks for and does not get, with what would grant it.
+    pub withheld: Vec<String>,
+    /// Hosts that it was granted; of these it reaches what its manifest asks for.
+    pub hosts: Vec<String>,
+    /// What the policy of the machine keeps from it, whatever it was granted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forbidden: Vec<String>,
+}
+
+/// Why a plugin cannot run here: what it requires and is not there (D3).
+pub(crate) fn missing(
+    manifest: &Manifest,
+    path: &OsString,
+    env: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
+    let needs = &manifest.requirements;
+    let mut missing: Vec<String> = needs
+        .env
+        .iter()
+        .filter(|name| !env(name))
+        .map(|name| format!("the variable {name}"))
+        .collect();
+    let groups = needs
+        .env_any
+        .iter()
+        .filter(|group| !group.iter().any(|name| env(name)));
+    missing.extend(groups.map(|group| format!("one of the variables {}", group.join(", "))));
+    let programs = needs
+        .external_bins
+        .iter()
+        .filter(|name| which(name, path).is_none());
+    missing.extend(programs.map(|name| format!("the program {name}")));
+    missing
+}
+
+/// What a policy forbids and a manifest asks for: such a plugin is refused, not cut down, since it would not work.
+pub(crate) fn too_wide(manifest: &Manifest, policies: &[PolicyFile]) -> Option<(String, PathBuf)> {
+    let asked = &manifest.permissions;
+    for file in policies {
+        let grants = &file.policy.grants;
+        let forbids = |grant: Grant| grants.forbid.contains(&grant);
+        let secret = asked
+            .secrets
+            .iter()
+            .find(|name| forbids(Grant::Env) || grants.forbids_env(name));
+        let what = match secret {
+            Some(name) => format!("the variable {name}"),
+            None if !asked.network.listen.is_empty() && forbids(Grant::Ports) => {
+                "ports to listen on".to_owned()
+            }
+            None if asked.unix_sockets && forbids(Grant::UnixSockets) => "UNIX sockets".to_owned(),
+            None => match forbidden(manifest, &file.policy.forbid) {
+                Some(what) => what,
+                None => continue,
+            },
+        };
+        return Some((what, file.path.clone()));
+    }
+    None
+}
+
+/// The first file or program that a manifest asks for and a policy forbids.
+fn forbidden(manifest: &Manifest, forbid: &Forbid) -> Option<String> {
+    let asked = &manifest.permissions;
+    let mut programs = asked.processes.iter().flatten();
+    if let Some(name) = programs.find(|it| forbid.program(Path::new(it)).is_some()) {
+        return Some(format!("the program {name}"));
+    }
+    let mut files = asked.files.read.iter().chain(&asked.files.write);
+    let file = files.find(|it| {
+        let path = crate::access::settings::place(it);
+        path.is_some_and(|path| forbid.file(Path::new("/"), &path).is_some())
+    })?;
+    Some(format!("the file {file}"))
+}
+
+/// Cuts the rules of a plugin down to what its manifest asks for, and says what it does not get of it.
+pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules) -> ManifestShown {
+    let asked = &manifest.permissions;
+    let mut withheld = Vec::new();
+    for name in asked
+        .secrets
+        .iter()
+        .filter(|name| !rules.env.contains(name))
+    {
+        withheld.push(format!(
+            "the variable {name} (`env = [\"{name}\"]` grants it)"
+        ));
+    }
+    rules
+        .env
+        .retain(|name| asked.secrets.contains(name) || matches(&asked.env, name));
+    for port in asked
+        .network
+        .listen
+        .iter()
+        .filter(|port| !rules.ports.contains(port))
+    {
+        withheld.push(format!("the port {port} (`ports = [{port}]` grants it)"));
+    }
+    rules
+        .ports
+        .retain(|port| asked.network.listen.contains(port));
+    withheld.extend(private_hosts(&asked.network.hosts, rules));
+    if asked.unix_sockets && !rules.unix_sockets {
+        withheld.push("UNIX sockets (`unix_sockets = true` grants them)".to_owned());
+    }
+    rules.unix_sockets &= asked.unix_sockets;
+    for name in asked
+        .env
+        .iter()
+        .filter(|name| !name.ends_with('*') && is_secret(name))
+    {
+        withheld.push(format!(
+            "the variable {name}: it looks like a secret, which belongs into `secrets`"
+        ));
+    }
+    let policy = &manifest.hook_policy;
+    if rules.priority == 0 {
+        rules.priority = policy.priority;
+    }
+    rules.max_timeout = policy.max_timeout_ms.map(Duration::from_millis);
+    let point =
+        |name: &str| HookPoint::parse(name).map_or(name.to_owned(), |it| it.name().to_owned());
+    for hook in &policy.fail_closed {
+        let said = rules.fail_closed.iter().any(|it| point(it) == point(hook));
+        if !said && critical::by_manifest(hook) {
+            rules.fail_closed.push(hook.clone());
+        } else if !said {
+            withheld.push(format!(
+                "a refusal where {hook} fails, which may refuse nothing (`fail_closed = [\"{hook}\"]` grants it)"
+            ));
+        }
+    }
+    let (granted_read, granted_write) = (
+        std::mem::take(&mut rules.read),
+        std::mem::take(&mut rules.write),
+    );
+    let readable = [granted_read, granted_write.clone()].concat();
+    let mut roots = |list: &[String], granted: &[PathBuf], key: &str| -> Vec<PathBuf> {
+        let place = |root: &String| root_of(project, root, granted);
+        for root in list.iter().filter(|root| place(root).is_none()) {
+            withheld.push(format!("{root} (`{key} = [\"{root}\"]` grants it)"));
+        }
+        list.iter().filter_map(place).collect()
+    };
+    let read = roots(&asked.files.read, &readable, "read");
+    let write = roots(&asked.files.write, &granted_write, "write");
+    rules.processes = fewer(asked.processes.as_deref(), rules.processes.as_deref());
+    let access = Access {
+        read,
+        write,
+        env: asked.env.clone(),
+        hosts: asked.network.hosts.clone(),
+        client: asked.client.clone(),
+        hooks: policy.allowed_hooks.clone(),
+        named: policy.allowed_hooks.is_some(),
+        // What executes for a connector is a tool of that name.
+        tools: manifest.provides.tools.as_ref().map(|tools| {
+            let connectors = &manifest.provides.connectors;
+            tools.iter().chain(connectors).cloned().collect()
+        }),
+        providers: manifest.provides.providers.clone(),
+        hooks_only: manifest.kind == PluginKind::Hook,
+        hosted: false,
+    };
+    let shown = access.hooks_shown(&rules.fail_closed);
+    rules.access = Some(access);
+    ManifestShown {
+        declared: true,
+        manifest: manifest.clone(),
+        hooks: shown,
+        withheld,
+        hosts: Vec::new(),
+        forbidden: Vec::new(),
+    }
+}
+
+/// Addresses that are not public are the user's to grant.
+fn private_hosts(asked: &[String], rules: &PluginRules) -> Vec<String> {
+    let granted = rules.hosts.as_deref().filter(|_| !rules.hosts_withheld);
+    let granted = granted.unwrap_or_default();
+    let private = asked.iter().filter(|host| {
+        let one = Hosts::parse([host.as_str()]);
+        one.is_ok_and(|one| one.is_private()) && !granted.contains(*host)
+    });
+    private
+        .map(|host| format!("the host {host} (`hosts = [\"{host}\"]` grants it)"))
+        .collect()
+}
+
+/// Programs that are on both lists, where there are two.
+fn fewer(asked: Option<&[String]>, granted: Option<&[String]>) -> Option<Vec<String>> {
+    match (asked, granted) {
+        (Some(asked), Some(granted)) => {
+            let both = asked.iter().filter(|program| granted.contains(program));
+            Some(both.cloned().collect())
+        }
+        (one, other) => one.or(other).map(<[String]>::to_vec),
+    }
+}
+
+/// A place that is asked for; `None` when it lies outside of the project and was not granted.
+fn root_of(project: &Path, root: &str, granted: &[PathBuf]) -> Option<PathBuf> {
+    let granted_too = |place: &PathBuf| granted.iter().any(|it| place.starts_with(it));
+    if !root.starts_with(['/', '~']) {
+        // A link in the project may lead anywhere.
+        let place = real(&under(project, root))?;
+        let inside = real(project).is_some_and(|project| place.starts_with(project));
+        return (inside || granted_too(&place)).then_some(place);
+    }
+    let place = crate::access::settings::place(root)?;
+    granted_too(&place).then_some(place)
+}
+
+fn under(project: &Path, root: &str) -> PathBuf {
+    let rest = root.strip_prefix("${project}").unwrap_or(root);
+    outrigger_sandbox::paths::resolve(project, Path::new(rest.trim_start_matches('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use outrigger_sandbox::Policy;
+
+    use super::*;
+
+    #[test]
+    fn roots_through_links_are_withheld() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        let project = dir.join("project");
+        for folder in ["project/real", "outside/deep", "granted"] {
+            fs::create_dir_all(dir.join(folder)).unwrap();
+        }
+        for (link, to) in [
+            ("out", "outside"),
+            ("in", "project/real"),
+            ("grant", "granted"),
+            ("circle", "project/circle"),
+        ] {
+            std::os::unix::fs::symlink(dir.join(to), project.join(link)).unwrap();
+        }
+        let granted = [dir.join("granted")];
+        for (root, want) in [
+            ("${project}/out", None),
+            ("${project}/out/deep", None),
+            ("out/not/there", None),
+            ("${project}/../outside", None),
+            ("circle", None),
+            ("${project}/in", Some("project/real")),
+            ("new/folder", Some("project/new/folder")),
+            ("${project}", Some("project")),
+            ("grant", Some("granted")),
+        ] {
+            let found = root_of(&project, root, &granted);
+            assert_eq!(found, want.map(|name| dir.join(name)), "{root}");
+        }
+        // One that has become a link since is left out.
+        let access = Access {
+            write: vec![project.join("real"), project.join("out")],
+            ..Access::default()
+        };
+        let mut policy = Policy::default();
+        access.box_in(&mut policy, &project);
+        assert_eq!(policy.write, [project.join("real")]);
+    }
+}

@@ -1,0 +1,135 @@
+//! From a plugin's manifest to the plugins that it hosts (C8): each in a process of its own, with what the kernel's rule
+//! leaves of what it asks for.
+
+use std::path::Path;
+
+use outrigger_config::PluginSpec;
+use outrigger_kernel::subset;
+use outrigger_plugin_package::{ResolvedPlugin, hosted_entry};
+use outrigger_plugin_trust::Verified;
+use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
+
+use crate::access::manifest::{self, ManifestShown};
+use crate::access::settings::PluginRules;
+use crate::error::PluginError;
+use crate::options::LoadOptions;
+use crate::registry::{Fresh, Plugin, Registry};
+
+/// A plugin whose manifest hosts others, as it was admitted.
+pub(crate) struct Host<'a> {
+    pub(crate) index: usize,
+    pub(crate) declared: &'a PluginSpec,
+    pub(crate) resolved: ResolvedPlugin,
+    pub(crate) rules: PluginRules,
+    pub(crate) verified: Option<Verified>,
+}
+
+/// Lists the plugins that a plugin hosts; those that may be started are ready to be.
+pub(crate) fn admit(options: &LoadOptions, registry: &Registry, host: &Host<'_>) {
+    let Some(manifest) = &host.resolved.manifest else {
+        return;
+    };
+    for own in &manifest.subplugins {
+        list(options, registry, host, (manifest, own));
+    }
+}
+
+/// Lists one of them; its index.
+pub(crate) fn list(
+    options: &LoadOptions,
+    registry: &Registry,
+    host: &Host<'_>,
+    (manifest, own): (&Manifest, &SubpluginDecl),
+) -> usize {
+    let id = subset::named(&host.resolved.id, &own.id);
+    let index = registry.host(host.index, Plugin::found(id.clone(), host.declared));
+    let gone = registry.with(host.index, Plugin::has_ended) != Some(false);
+    let fresh = match gone {
+        true => Err(PluginError::HostGone {
+            id,
+            host: host.resolved.id.clone(),
+        }),
+        false => fresh(options, host, (manifest, own)),
+    };
+    match fresh {
+        Ok(fresh) => {
+            registry.resolved(index, fresh.resolved, fresh.rules);
+            registry.verified(index, fresh.verified);
+            if let Some(shown) = fresh.shown {
+                registry.manifest(index, shown);
+            }
+        }
+        Err(error) => registry.fail(index, &error),
+    }
+    index
+}
+
+/// A hosted plugin as its host's manifest has it now.
+///
+/// # Errors
+/// `plugin.disabled`, and what is wrong with its entry.
+pub(crate) fn fresh(
+    options: &LoadOptions,
+    host: &Host<'_>,
+    (manifest, own): (&Manifest, &SubpluginDecl),
+) -> Result<Fresh, PluginError> {
+    let id = subset::named(&host.resolved.id, &own.id);
+    let settings = options.settings.rules(&id, &id);
+    if settings.is_off(host.declared) {
+        return Err(PluginError::Disabled { spec: id });
+    }
+    let resolved = resolved(host, own, &id)?;
+    let (rules, shown) = granted(&options.directory, host, (manifest, own), &settings);
+    for withheld in &shown.withheld {
+        tracing::warn!("plugin {id}: it is not given {withheld}");
+    }
+    Ok(Fresh {
+        resolved,
+        rules,
+        verified: host.verified.clone(),
+        shown: Some(shown),
+    })
+}
+
+/// The same package, with another entry and a manifest of what both allow.
+fn resolved(host: &Host<'_>, own: &SubpluginDecl, id: &str) -> Result<ResolvedPlugin, PluginError> {
+    let (file, entry) = hosted_entry(&host.resolved, &own.entry)?;
+    let manifest = host.resolved.manifest.as_deref();
+    Ok(ResolvedPlugin {
+        id: id.to_owned(),
+        entry,
+        file,
+        options: None,
+        tools: None,
+        manifest: manifest.map(|it| Box::new(subset::hosted(it, own).0)),
+        ..host.resolved.clone()
+    })
+}
+
+/// Its rules: its host's, cut down. What the user sets for it by its own name can only take away.
+fn granted(
+    project: &Path,
+    host: &Host<'_>,
+    (whole, own): (&Manifest, &SubpluginDecl),
+    settings: &PluginRules,
+) -> (PluginRules, ManifestShown) {
+    let mut rules = PluginRules {
+        // A failure of the hosted one is not its host's.
+        fail_closed: settings.fail_closed.clone(),
+        hook_deadline: settings.hook_deadline.or(host.rules.hook_deadline),
+        ..host.rules.clone()
+    };
+    let (cut, lost) = subset::hosted(whole, own);
+    let mut shown = manifest::apply(&cut, project, &mut rules);
+    let lost = lost
+        .into_iter()
+        .map(|it| format!("{it}: its host {} does not have it", host.resolved.id));
+    shown.withheld.extend(lost);
+    if let Some(access) = &mut rules.access {
+        access.hosted = true;
+        // What its host may not do it may not do either, whatever it names.
+        access.named &= whole.hook_policy.allowed_hooks.is_some();
+        shown.hooks = access.hooks_shown(&rules.fail_closed);
+    }
+    (rules, shown)
+}

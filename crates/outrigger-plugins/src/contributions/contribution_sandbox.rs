@@ -1,0 +1,251 @@
+//! The box of programs that a plugin brings by its `config` hook: MCP servers, language servers, formatters, and what the
+//! templates of its commands run; and of addresses that its `config`, `auth` and `provider` objects name. They are started
+//! and asked by the host, and may do what the plugin's own process may (issue 5, item 5).
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_network_proxy::ProxyTicket;
+use outrigger_protocol::hook::{Change, Key};
+use outrigger_protocol::id::PluginId;
+use outrigger_sandbox::OwnBox;
+use serde_json::Value;
+
+use crate::contributions::auth::{AuthHook, ProviderHook};
+use crate::plugin_host::PluginHost;
+use crate::plugins::Plugins;
+use crate::registry::Configured;
+use crate::supervisor::group::Group;
+use crate::supervisor::launch::home;
+use crate::supervisor::launch::{Launch, search};
+
+impl Plugins {
+    /// The plugin whose `config` hook had the last word on an entry (`mcp`, `notes`).
+    fn last_to_configure(&self, key: &str, name: &str) -> Option<usize> {
+        let touches = |configured: &Configured| {
+            let mut changes = configured.changes.iter();
+            changes.any(|change| touches(change, key, name))
+        };
+        let all = 0..self.0.registry.list().len();
+        let mut touched = all.filter(|index| {
+            let configured = self
+                .0
+                .registry
+                .with(*index, |plugin| plugin.configured.clone());
+            configured.is_some_and(|all| all.iter().any(touches))
+        });
+        touched.next_back()
+    }
+
+    /// The box of a program that an entry of the configuration names, where a plugin has put it there; `None` where plugins
+    /// are in no box.
+    ///
+    /// # Errors
+    /// Why there is none. The program must not be started then.
+    pub async fn box_of(&self, key: &str, name: &str) -> Result<Option<OwnBox>, String> {
+        if !self.0.settings.sandbox {
+            return Ok(None);
+        }
+        let index = self.last_to_configure(key, name);
+        let Some(index) = index else {
+            return Err("no plugin is known that brought it".to_owned());
+        };
+        let group = self.0.group_of(index)?;
+        group.launch.box_of_helpers(index).await.map(Some)
+    }
+
+    /// The plugin whose `config` hook changed this entry last.
+    #[must_use]
+    pub fn configured_by(&self, key: &str, name: &str) -> Option<PluginId> {
+        let index = self.last_to_configure(key, name)?;
+        let id = self.0.registry.with(index, |plugin| plugin.id.clone());
+        id.map(PluginId)
+    }
+}
+
+impl PluginHost {
+    fn group_of(&self, index: usize) -> Result<Arc<Group>, String> {
+        let group = self.registry.with(index, |plugin| plugin.group).flatten();
+        let group = group.and_then(|key| self.processes.get(key));
+        group.ok_or_else(|| "the plugin that brought it does not run".to_owned())
+    }
+
+    /// The box by whose proxy these addresses of a plugin's are asked; `None` where plugins are in no box.
+    async fn box_to_ask(&self, index: usize, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+        if !self.settings.sandbox {
+            return Ok(None);
+        }
+        let launch = &self.group_of(index)?.launch;
+        let rules = self.registry.with(index, |plugin| plugin.rules.clone());
+        let access = rules.and_then(|rules| rules.access);
+        let client = launch
+            .network
+            .client(&self.registry, &[index], access.as_ref())?
+            .ok_or_else(|| "the plugin that names its address connects to nothing".to_owned())?;
+        match addresses.iter().find_map(|it| client.refuses(it)) {
+            Some(why) => Err(why),
+            None => launch.box_of_helpers(index).await.map(Some),
+        }
+    }
+}
+
+impl AuthHook {
+    /// The box by whose proxy the addresses that the loader named are asked; `None` where plugins are in no box.
+    ///
+    /// # Errors
+    /// Why they are not asked: what the plugin was granted does not cover one of them.
+    pub async fn box_to_ask(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+        self.inner.box_to_ask(self.index, addresses).await
+    }
+}
+
+impl ProviderHook {
+    /// The same for the addresses of the models that it listed.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn box_to_ask(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+        self.inner.box_to_ask(self.index, addresses).await
+    }
+}
+
+fn touches(change: &Change, key: &str, name: &str) -> bool {
+    let named = |at: usize, wanted: &str| matches!(change.path.get(at), Some(Key::Name(it)) if it == wanted);
+    let holds = |value: &Value| value.get(name).is_some();
+    match change.path.len() {
+        0 => change
+            .value
+            .as_ref()
+            .and_then(|it| it.get(key))
+            .is_some_and(holds),
+        1 => named(0, key) && change.value.as_ref().is_some_and(holds),
+        _ => named(0, key) && named(1, name),
+    }
+}
+
+impl Launch {
+    /// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
+    async fn box_of_helpers(&self, index: usize) -> Result<OwnBox, String> {
+        let id = self.registry.with(index, |plugin| plugin.id.clone());
+        let id = id.ok_or_else(|| "it is not there".to_owned())?;
+        let access = self.access(&[index]);
+        let pass = self
+            .network
+            .pass(&self.registry, &[index], access.as_ref())
+            .await?;
+        let private = self
+            .homes
+            .join(format!("{}+started", id.replace(['/', '\\'], "+")));
+        let mut variables = home::prepare(&private, None)
+            .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
+        let proxy = pass.iter().flat_map(ProxyTicket::variables);
+        variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
+        let mut policy = self
+            .plugin_box(&[index], &private, pass.as_ref(), Vec::new())
+            .await
+            .map_err(|error| error.to_string())?;
+        policy.read.extend(tool_chains(&search()));
+        Ok(OwnBox {
+            policy,
+            variables,
+            proxy_redirect: pass.as_ref().map(ProxyTicket::redirect),
+            held: Arc::new(pass),
+        })
+    }
+}
+
+/// Tool chains whose programs are of no use without what stands beside them, by a folder that all of it lies in.
+const CHAINS: [&str; 11] = [
+    ".asdf", ".bun", ".deno", ".fnm", ".nvm", ".pyenv", ".rbenv", ".volta", "fnm", "mise", "pnpm",
+];
+
+/// Folders of programs of the user's outside of the system's (`~/.nvm/versions/node/v24/bin`): what a plugin brings is started
+/// by name, `npx` or `uvx`. What stands beside them, which may be keys, goes with known tool chains only.
+fn tool_chains(path: &OsStr) -> Vec<PathBuf> {
+    let hidden = |folder: &Path| {
+        let mut steps = folder.components();
+        steps.any(|step| step.as_os_str().as_encoded_bytes().starts_with(b"."))
+    };
+    let is_chain = |folder: &Path| {
+        let mut steps = folder.components();
+        steps.any(|step| CHAINS.iter().any(|name| step.as_os_str() == *name))
+    };
+    let readable = |folder: PathBuf| {
+        let programs = ["bin", "shims"];
+        let holds_programs = folder
+            .file_name()
+            .is_some_and(|name| programs.iter().any(|it| name == *it));
+        match folder.parent().filter(|_| holds_programs) {
+            Some(chain) if is_chain(chain) => Some(chain.to_path_buf()),
+            Some(_) => Some(folder),
+            None => is_chain(&folder).then_some(folder),
+        }
+    };
+    let folders =
+        std::env::split_paths(path).filter(|folder| folder.is_absolute() && hidden(folder));
+    folders.filter_map(readable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde_json::json;
+
+    #[test]
+    fn tool_chains_of_the_user() {
+        for (path, want) in [
+            ("/usr/bin:/home/me/bin:.bin", vec![]),
+            ("/home/me/.local/bin:/home/me", vec!["/home/me/.local/bin"]),
+            ("/home/me/.cargo/bin", vec!["/home/me/.cargo/bin"]),
+            ("/home/me/.nvm/node/bin", vec!["/home/me/.nvm/node"]),
+            ("/root/.pyenv/shims", vec!["/root/.pyenv"]),
+            (
+                "/home/me/.local/share/mise/shims",
+                vec!["/home/me/.local/share/mise"],
+            ),
+            (
+                "/home/me/.local/share/pnpm",
+                vec!["/home/me/.local/share/pnpm"],
+            ),
+            // Tokens stand beside the programs of these.
+            (
+                "/home/me/.docker/bin:/home/me/.fly/bin:/home/me/.pulumi/bin",
+                vec![
+                    "/home/me/.docker/bin",
+                    "/home/me/.fly/bin",
+                    "/home/me/.pulumi/bin",
+                ],
+            ),
+            ("/home/me/.config:/home/me/.ssh/x", vec![]),
+        ] {
+            let want: Vec<PathBuf> = want.into_iter().map(PathBuf::from).collect();
+            assert_eq!(tool_chains(path.as_ref()), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn which_changes_are_about_an_entry() {
+        let name = |it: &str| Key::Name(it.to_owned());
+        for (path, value, want) in [
+            (vec![name("mcp"), name("a")], json!({}), true),
+            (
+                vec![name("mcp"), name("a"), name("command")],
+                json!([]),
+                true,
+            ),
+            (vec![name("mcp"), name("b")], json!({}), false),
+            (vec![name("mcp")], json!({"a": {}}), true),
+            (vec![name("mcp")], json!({"b": {}}), false),
+            (vec![], json!({"mcp": {"a": {}}}), true),
+            (vec![name("lsp"), name("a")], json!({}), false),
+        ] {
+            let change = Change {
+                path: path.clone(),
+                value: Some(value),
+            };
+            assert_eq!(touches(&change, "mcp", "a"), want, "{path:?}");
+        }
+    }
+}

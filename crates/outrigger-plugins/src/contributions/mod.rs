@@ -1,0 +1,7 @@
+//! What plugins contribute besides hooks: tools, logins, providers, skills.
+
+pub(crate) mod auth;
+pub(crate) mod contribution_sandbox;
+pub(crate) mod provider;
+pub(crate) mod skills;
+pub(crate) mod tools;

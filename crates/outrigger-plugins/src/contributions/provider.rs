@@ -1,0 +1,194 @@
+//! Providers that plugins speak for with a protocol of their own (B8): a request goes to the plugin's process, and what its
+//! `stream` yields comes back no faster than it is taken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{StreamExt as _, unfold};
+use outrigger_js::{FetchBody, JsError};
+use outrigger_protocol::login::AuthHead;
+use outrigger_protocol::own::{ProviderAsked, ProviderDecl, ProviderStream};
+use outrigger_protocol::rpc::{HandlerRef, Instance, host};
+
+use crate::access::environment::is_secret;
+use crate::contributions::auth::{FetchStream, Place, place};
+use crate::plugin_host::PluginHost;
+use crate::plugins::Plugins;
+use crate::supervisor::blame::PING;
+use crate::supervisor::group::{Counts, Fault, Group, Live};
+
+/// How long a process may be deaf after an answer of its was given up, before it is ended: nothing else has a deadline
+/// there.
+const DEAF: Duration = Duration::from_secs(2);
+
+/// The provider of a plugin. It stays good when the plugin's process is started again.
+#[derive(Clone)]
+pub struct PluginProvider {
+    inner: Arc<PluginHost>,
+    index: usize,
+    /// Whose.
+    pub plugin: String,
+    /// Its name, what it is called, and the variables that may hold its key.
+    pub declared: ProviderDecl,
+    /// Those of them that the plugin may see.
+    pub granted: Vec<String>,
+}
+
+impl std::fmt::Debug for PluginProvider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PluginProvider")
+            .field("plugin", &self.plugin)
+            .field("declared", &self.declared)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Plugins {
+    /// Providers with a protocol of their own, in load order.
+    #[must_use]
+    pub fn providers(&self) -> Vec<PluginProvider> {
+        let streams = self
+            .0
+            .registry
+            .instances(|instance| instance.streams.clone());
+        let provider = |(index, plugin, declared): (usize, String, ProviderDecl)| {
+            let names = declared.env.iter();
+            let granted = names.filter(|name| self.may_see(index, name)).cloned();
+            PluginProvider {
+                granted: granted.collect(),
+                inner: Arc::clone(&self.0),
+                index,
+                plugin,
+                declared,
+            }
+        };
+        streams.into_iter().map(provider).collect()
+    }
+
+    /// A provider that is refused: the plugin that brought it goes on without.
+    pub fn refuse_provider(&self, provider: &PluginProvider, why: &str) {
+        let id = &provider.declared.id;
+        let warning = format!("its provider {id} is not offered: {why}");
+        self.0.registry.warn(provider.index, warning);
+    }
+
+    /// What a plugin may see of the environment, it may be handed as a key: the secrets that the user grants it, and
+    /// what is none.
+    fn may_see(&self, index: usize, name: &str) -> bool {
+        let may = self.0.registry.with(index, |plugin| {
+            let granted = plugin.rules.env.iter().any(|granted| granted == name);
+            let access = plugin.rules.access.as_ref();
+            granted || (!is_secret(name) && access.is_some_and(|access| access.has_variable(name)))
+        });
+        may == Some(true)
+    }
+}
+
+impl PluginProvider {
+    /// Asks for an answer. The head says whether it has begun or failed, the body is what comes, as server-sent events.
+    /// Dropping the future or the body cancels it. There is no deadline here.
+    pub fn send(
+        &self,
+        ask: ProviderAsked,
+        key: Option<String>,
+    ) -> BoxFuture<'static, Result<(AuthHead, FetchStream), String>> {
+        let provider = self.clone();
+        Box::pin(async move {
+            let id = provider.declared.id.clone();
+            let is = |i: &Instance| i.streams.as_ref().is_some_and(|streams| streams.id == id);
+            let (inner, plugin) = (&provider.inner, &provider.plugin);
+            let found = place(inner, provider.index, plugin, host::PROVIDER_STREAM, is).await;
+            let Place {
+                group,
+                live,
+                handler,
+            } = found.map_err(|error| error.to_string())?;
+            provider.ask(group, live, handler, (ask, key)).await
+        })
+    }
+
+    async fn ask(
+        &self,
+        group: Arc<Group>,
+        live: Arc<Live>,
+        handler: HandlerRef,
+        (ask, key): (ProviderAsked, Option<String>),
+    ) -> Result<(AuthHead, FetchStream), String> {
+        let params = ProviderStream {
+            handler,
+            provider: self.declared.id.clone(),
+            key,
+            ask,
+        };
+        let mut open = Open {
+            group,
+            live: Arc::clone(&live),
+            plugin: self.index,
+            heals: self.inner.settings.self_heal,
+            over: false,
+        };
+        match live.until_gone(live.process.provider_stream(&params)).await {
+            Ok(Ok((head, body))) => Ok((head, pieces(open, body))),
+            Ok(Err(error)) => {
+                open.over = !matches!(error, JsError::Closed { .. });
+                Err(error.to_string())
+            }
+            Err(fault) => {
+                open.over = true;
+                Err(fault.cause)
+            }
+        }
+    }
+}
+
+/// An answer under way.
+struct Open {
+    group: Arc<Group>,
+    live: Arc<Live>,
+    plugin: usize,
+    heals: bool,
+    over: bool,
+}
+
+/// Given up before its end: the plugin was told, and if its process does not even take that, it is started again, since
+/// nobody else may ever ask it anything that has a deadline.
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.over || !self.heals {
+            return;
+        }
+        let (group, live, plugin) = (Arc::clone(&self.group), Arc::clone(&self.live), self.plugin);
+        tokio::spawn(async move {
+            tokio::time::sleep(DEAF).await;
+            if live.given_up().is_some() || live.process.responds(PING).await {
+                return;
+            }
+            let fault = Fault {
+                cause: "it did not let go of an answer that was given up".to_owned(),
+                culprit: Some(plugin),
+                counts: Counts::Crash,
+            };
+            group.give_up(live.generation, fault);
+        });
+    }
+}
+
+fn pieces(open: Open, body: FetchBody) -> FetchStream {
+    unfold(Some((open, body)), |state| async move {
+        let (mut open, mut body) = state?;
+        let live = Arc::clone(&open.live);
+        let next = live.until_gone(body.next()).await;
+        open.over = !matches!(next, Ok(Some(Ok(_))));
+        match next {
+            Ok(Some(Ok(bytes))) => {
+                open.over = false;
+                Some((Ok(bytes), Some((open, body))))
+            }
+            Ok(Some(Err(error))) => Some((Err(error), None)),
+            Ok(None) => None,
+            Err(fault) => Some((Err(format!("its process was ended: {}", fault.cause)), None)),
+        }
+    })
+    .boxed()
+}

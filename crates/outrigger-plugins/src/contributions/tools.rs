@@ -1,0 +1,209 @@
+//! Tools that plugins bring.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use outrigger_js::JsError;
+use outrigger_protocol::Object;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::rpc::{Enter, ToolRun};
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::custom_points::links::Link;
+use crate::error::PluginError;
+use crate::hooks::pipeline::cancelled;
+use crate::plugin_host::PluginHost;
+use crate::supervisor::blame::{Late, late};
+use crate::supervisor::group::{Counts, Fault, Group, Live};
+use crate::supervisor::host_proxy::host_call;
+
+/// A plugin's tool: what it says of itself, and the way to run it.
+#[derive(Clone, Debug)]
+pub struct PluginToolEntry {
+    /// For the model; `source` is `plugin:ID`.
+    pub spec: ToolSpec,
+    /// What it declares beside that, unread.
+    pub declares: Option<Value>,
+    /// Runs it.
+    pub runner: ToolRunner,
+}
+
+/// Runs one tool of one plugin. It stays good when the plugin's process is started again.
+#[derive(Clone)]
+pub struct ToolRunner {
+    pub(crate) inner: Arc<PluginHost>,
+    pub(crate) plugin: usize,
+    pub(crate) tool: String,
+}
+
+impl std::fmt::Debug for ToolRunner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolRunner")
+            .field("plugin", &self.plugin)
+            .field("tool", &self.tool)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ToolRunner {
+    /// Runs the tool. `context` holds the plain keys of the tool context (`sessionID`, `messageID`, `callID`, `agent`,
+    /// `directory`, `worktree`, `extra`, `messages`). `on_call` is told the number that questions and reports of this
+    /// call carry to the host's handler ([`outrigger_protocol::rpc::ToolAsk::call`]), before any can come.
+    ///
+    /// # Errors
+    /// [`PluginError::Tool`] with `plugin.tool` and the tool's own text; `plugin.tool_cancelled`; `plugin.tool_timeout`;
+    /// `plugin.tool_lost` when its process ended or could not be had. Nothing is run twice.
+    pub async fn run(
+        &self,
+        args: Value,
+        context: Object,
+        cancel: Option<watch::Receiver<bool>>,
+        on_call: impl FnOnce(u64) + Send,
+    ) -> Result<ToolOutput, PluginError> {
+        // A restart goes on when nobody waits for it any more.
+        let live = tokio::select! {
+            biased;
+            () = cancelled(cancel.clone()) => {
+                let why = "cancelled while its process was being started".to_owned();
+                return Err(self.failed("plugin.tool_cancelled", why));
+            }
+            live = self.inner.live(self.plugin) => live,
+        };
+        let (group, live) = live.map_err(|why| self.failed("plugin.tool_lost", why))?;
+        // Looked up now: after a restart the plugin may bring other tools.
+        let Some(handler) = self.inner.registry.tool(self.plugin, &self.tool) else {
+            let message = format!("the plugin no longer brings the tool {}", self.tool);
+            return Err(self.failed("plugin.tool_lost", message));
+        };
+        let session = context.get("sessionID").and_then(Value::as_str);
+        let deadline = self.inner.settings.deadlines.tool;
+        let link = self.inner.registry.declares_any(self.plugin).then(|| {
+            self.inner.links.open(Link {
+                plugin: self.plugin,
+                session: session.map(|id| SessionId(id.to_owned())),
+                ..Link::default()
+            })
+        });
+        let run = ToolRun {
+            chain: link.as_ref().map(|link| link.number),
+            handler,
+            tool: self.tool.clone(),
+            args,
+            context,
+        };
+        let serial = live.serial;
+        // Given up half-way (a cancelled turn, the deadline of the tool runtime), it has to come to its end by itself.
+        let number = AtomicU64::new(0);
+        let mut open = Unfinished {
+            group: &group,
+            generation: live.generation,
+            plugin: &run.handler.plugin,
+            tool: &self.tool,
+            call: &number,
+            over: false,
+        };
+        let call = live
+            .process
+            .tool_run_as(&run, deadline, cancelled(cancel), |call| {
+                number.store(call, Ordering::Relaxed);
+                on_call(host_call(serial, call));
+            });
+        let ended = live.until_gone(call).await;
+        open.over = !matches!(ended, Ok(Err(JsError::Cancelled { .. })));
+        match ended {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(error)) => {
+                if group.ends_with(&error) {
+                    let fault = self.fault(&group, &live, &run, &error).await;
+                    group.give_up(live.generation, fault);
+                }
+                Err(self.failed(code(&error), text(&error, deadline)))
+            }
+            Err(fault) => Err(self.failed(
+                "plugin.tool_lost",
+                format!("its plugin process was ended: {}", fault.cause),
+            )),
+        }
+    }
+
+    async fn fault(&self, group: &Group, live: &Live, run: &ToolRun, error: &JsError) -> Fault {
+        let (plugin, what) = (run.handler.plugin.as_str(), format!("tool:{}", self.tool));
+        if !matches!(error, JsError::CallTimeout { .. }) {
+            return Fault {
+                cause: format!("tool {} of {plugin}: {error}", self.tool),
+                culprit: group.only(&live.process.suspects()),
+                counts: Counts::Crash,
+            };
+        }
+        // Its cancellation is on its way, so that it may have left meanwhile: it was entered all the same.
+        let Late { culprit, who } = late(group, live, (self.plugin, plugin), &what, true).await;
+        Fault {
+            cause: format!("{who}: {error}"),
+            culprit,
+            counts: if culprit == Some(self.plugin) {
+                Counts::Nothing
+            } else {
+                Counts::Crash
+            },
+        }
+    }
+
+    fn failed(&self, code: &'static str, message: String) -> PluginError {
+        let plugin = self
+            .inner
+            .registry
+            .with(self.plugin, |plugin| plugin.id.clone())
+            .unwrap_or_default();
+        PluginError::Tool {
+            plugin,
+            tool: self.tool.clone(),
+            code,
+            message,
+        }
+    }
+}
+
+/// A call of a tool that may be given up before it has ended.
+struct Unfinished<'c> {
+    group: &'c Arc<Group>,
+    generation: u64,
+    plugin: &'c str,
+    tool: &'c str,
+    call: &'c AtomicU64,
+    over: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let enter = Enter {
+            plugin: self.plugin.to_owned(),
+            what: format!("tool:{}", self.tool),
+            call: Some(self.call.load(Ordering::Relaxed)),
+        };
+        self.group.end_unless_left(self.generation, enter);
+    }
+}
+
+fn code(error: &JsError) -> &'static str {
+    match error {
+        JsError::Plugin { .. } | JsError::FrameTooLarge { .. } | JsError::BadAnswer { .. } => {
+            "plugin.tool"
+        }
+        JsError::Cancelled { .. } => "plugin.tool_cancelled",
+        JsError::CallTimeout { .. } => "plugin.tool_timeout",
+        _ => "plugin.tool_lost",
+    }
+}
+
+fn text(error: &JsError, deadline: Duration) -> String {
+    match error {
+        JsError::CallTimeout { .. } => format!("no answer within {} s", deadline.as_secs()),
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,587 @@
+//! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
+
+mod causes;
+mod commands;
+mod cpu;
+mod missing;
+mod own;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use outrigger_js::{HookCall, JsError};
+use outrigger_kernel::breaker::{Ended, Gate};
+use outrigger_kernel::hooks::points::runtime::dispose;
+use outrigger_kernel::hooks::{Chain, Empty, Failure, Handler, HookInput, HookPoint, OutputCheck};
+use outrigger_protocol::history::History;
+use outrigger_protocol::hook::{Block, Carried, HookFailure, HookOutcome, HookRecord};
+use outrigger_protocol::id::{PluginId, SessionId, TurnId};
+use outrigger_protocol::rpc::{HandlerRef, HookResult};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::hooks::hook_audit::{Trail, log};
+use crate::hooks::payload::{open, taken};
+use crate::hooks::pipeline::cpu::carried;
+use crate::hooks::reconfigure;
+use crate::plugin_host::PluginHost;
+use crate::registry::{Bound, Configured};
+use crate::supervisor::group::{Counts, Fault, Live};
+
+/// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
+const RESTART: Duration = Duration::from_secs(2);
+
+/// Whom a chain is run for, and what stops it.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineContext {
+    /// Session, for the records.
+    pub session: Option<SessionId>,
+    /// Turn, for the records.
+    pub turn: Option<TurnId>,
+    /// Turns true when nobody wants the result any more; handlers not yet called are skipped then.
+    pub cancel: Option<watch::Receiver<bool>>,
+    /// Points of plugins that it is reached from, the outermost first (B8).
+    pub path: Vec<&'static str>,
+    /// Out of how many events of plugins it comes, and the points that those came from.
+    pub depth: u32,
+    /// When whoever reaches it has to have answered.
+    pub by: Option<Instant>,
+}
+
+/// What became of a chain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PipelineResult {
+    /// Outputs, one for each item, as the last handler left them.
+    pub outputs: Vec<Value>,
+    /// The conversation that a payload had: it stands for the field `messages` of its output.
+    pub history: Option<History>,
+    /// A handler refused; the ones behind it were not called.
+    pub block: Option<Block>,
+    /// One for each handler that was reached, in order (A1, A2, C13).
+    pub records: Vec<HookRecord>,
+    /// A handler wants the turn to end behind this, and why.
+    pub stop: Option<String>,
+}
+
+/// Runs hook chains. Cheap to clone.
+#[derive(Clone)]
+pub struct Pipeline(pub(crate) Arc<PluginHost>);
+
+/// How one request to a process went on.
+struct Reply {
+    results: Vec<HookResult>,
+    end: End,
+}
+
+enum End {
+    Answered,
+    Cancelled,
+    Failed(JsError),
+    Gone(Fault),
+}
+
+/// What is written down of a handler's call besides its outcome.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    bytes: u64,
+    at: u64,
+    carried: Option<Carried>,
+    cpu_ms: Option<f64>,
+}
+
+impl Pipeline {
+    /// True when some plugin has a handler there; else [`Pipeline::run`] answers at once, and a caller need not even
+    /// make the payloads.
+    #[must_use]
+    pub fn has(&self, point: HookPoint) -> bool {
+        self.0.registry.bound(point).is_some()
+    }
+
+    /// Runs the chain of a point over `items`, one payload for most points.
+    ///
+    /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on behind it with the
+    /// output from before it (C5), unless the point or the plugin's rules make that a refusal.
+    pub async fn run(
+        &self,
+        point: HookPoint,
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+    ) -> PipelineResult {
+        let Some(bound) = self.0.registry.bound(point) else {
+            return untouched(items);
+        };
+        let check = self.0.registry.output_check(point);
+        if !self.0.settings.seq_hooks && only_observes(point, &bound) {
+            return self.at_once(point, &bound, items, context).await;
+        }
+        self.one_after_another((point, check), &bound, items, context)
+            .await
+    }
+
+    /// Tells the command hooks of each session that it ends (`SessionEnd`), all at the same time. JavaScript plugins are told
+    /// in their processes.
+    pub(crate) async fn end_sessions(&self) -> Vec<HookRecord> {
+        let point = HookPoint::RuntimeDispose;
+        let (Some(bound), Some(commands)) = (self.0.registry.bound(point), &self.0.commands) else {
+            return Vec::new();
+        };
+        let bound: Vec<Bound> = bound
+            .iter()
+            .filter(|bound| bound.group == crate::registry::COMMAND_GROUP)
+            .cloned()
+            .collect();
+        let one = |session: String| {
+            let session = SessionId(session);
+            let input = dispose::Input {
+                session_id: &session,
+            };
+            let item = input.payload(&Empty {});
+            let context = PipelineContext {
+                session: Some(session),
+                ..PipelineContext::default()
+            };
+            self.one_after_another((point, None), &bound, vec![item], context)
+        };
+        let all = futures_util::future::join_all(commands.begun().into_iter().map(one)).await;
+        all.into_iter().flat_map(|one| one.records).collect()
+    }
+
+    async fn one_after_another(
+        &self,
+        (point, check): (HookPoint, Option<OutputCheck>),
+        bound: &[Bound],
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+    ) -> PipelineResult {
+        let mut drive = Drive {
+            inner: &self.0,
+            point,
+            chain: Some(
+                Chain::new(point, bound.iter().map(handler).collect(), items).checked(check),
+            ),
+            sent: vec![Sent::default(); bound.len()],
+            trail: Trail::new(bound.len()),
+            gates: BTreeMap::new(),
+            bound,
+            context,
+            repeated: None,
+            stop: None,
+        };
+        while let Some(handlers) = drive.chain.as_ref().and_then(Chain::due) {
+            drive.call(&handlers).await;
+        }
+        drive.finish()
+    }
+
+    /// A chain for each handler, all at the same time (A12, `plugin_seq_hooks` off). Nothing is changed, so the outputs are
+    /// what went in; the records keep the order of the chain.
+    async fn at_once(
+        &self,
+        point: HookPoint,
+        bound: &[Bound],
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+    ) -> PipelineResult {
+        let alone =
+            |one| self.one_after_another((point, None), one, items.clone(), context.clone());
+        let all = futures_util::future::join_all(bound.chunks(1).map(alone)).await;
+        PipelineResult {
+            records: all.into_iter().flat_map(|one| one.records).collect(),
+            ..untouched(items)
+        }
+    }
+}
+
+/// The payloads as they came.
+fn untouched(mut items: Vec<HookPayload>) -> PipelineResult {
+    PipelineResult {
+        history: items.iter_mut().find_map(|item| item.history.take()),
+        outputs: items.into_iter().map(|item| item.output).collect(),
+        ..PipelineResult::default()
+    }
+}
+
+/// Whether no handler there can change or refuse anything.
+fn only_observes(point: HookPoint, bound: &[Bound]) -> bool {
+    point.spec().patch.is_empty()
+        && !point.spec().block
+        && !bound.iter().any(|bound| bound.fail_closed)
+}
+
+fn handler(bound: &Bound) -> Handler {
+    Handler {
+        plugin: PluginId(bound.id.clone()),
+        instance: bound.instance,
+        process: bound.group,
+        priority: bound.rules.priority,
+        order: bound.order,
+        fail_closed: bound.fail_closed,
+        rights: bound.rights,
+    }
+}
+
+struct Drive<'a> {
+    inner: &'a Arc<PluginHost>,
+    point: HookPoint,
+    /// Gone once the chain is over.
+    chain: Option<Chain>,
+    bound: &'a [Bound],
+    sent: Vec<Sent>,
+    trail: Trail,
+    /// What the breakers said to the calls that are under way.
+    gates: BTreeMap<usize, Gate>,
+    context: PipelineContext,
+    /// The handler that was called again, since the first request never reached it.
+    repeated: Option<usize>,
+    /// A command wants the turn to end.
+    stop: Option<String>,
+}
+
+/// A chain that is dropped half-way has said nothing about whom it called; a trial is made anew by the next call.
+impl Drop for Drive<'_> {
+    fn drop(&mut self) {
+        for handler in self.gates.keys().copied().collect::<Vec<_>>() {
+            self.settle(handler, Ended::Unclear);
+        }
+    }
+}
+
+impl Drive<'_> {
+    /// One request to one process, or the skipping of handlers that cannot be called.
+    async fn call(&mut self, handlers: &[usize]) {
+        let Some((first, bound)) = handlers
+            .first()
+            .and_then(|first| Some((*first, self.bound.get(*first)?)))
+        else {
+            return;
+        };
+        if self.cancelled() {
+            return self.skip(handlers, "cancelled");
+        }
+        if let Some(why) = bound.absent.clone() {
+            return self.skip(&[first], &why);
+        }
+        if bound.group == crate::registry::COMMAND_GROUP {
+            return self.call_commands(handlers).await;
+        }
+        if let Err(why) = self.admit(first) {
+            return self.skip(&[first], &why);
+        }
+        // A restart goes on when nobody waits for it any more, and at a plugin's own point whoever asks there has a deadline, too.
+        let patience = self.left(self.deadline(bound).max(RESTART));
+        let found = tokio::select! {
+            biased;
+            () = cancelled(self.context.cancel.clone()) => Err("cancelled".to_owned()),
+            found = self.inner.live(bound.plugin) => found,
+            () = tokio::time::sleep(patience) => Err("its process is still being started".to_owned()),
+        };
+        let (group, live) = match found {
+            Ok(found) => found,
+            Err(why) => {
+                self.settle(first, Ended::Unclear);
+                return self.skip(&[first], &why);
+            }
+        };
+        let width = self.width(first, handlers, group.key);
+        let rest = handlers.iter().copied().take(width).skip(1);
+        let rest = rest.take_while(|handler| self.admit(*handler).is_ok());
+        let handlers: Vec<usize> = std::iter::once(first).chain(rest).collect();
+        let refs = handlers
+            .iter()
+            .filter_map(|handler| self.bound.get(*handler));
+        let refs: Vec<HandlerRef> = refs
+            .map(|b| HandlerRef {
+                plugin: b.id.clone(),
+                instance: b.instance,
+            })
+            .collect();
+        let hook = bound.hook.as_str();
+        let deadline = self.left(self.deadline(bound));
+        let link = self.link(bound, deadline);
+        let informed = self.with_causes(bound);
+        let call = HookCall {
+            chain: link.as_ref().map(|link| link.number),
+            hook: &bound.hook,
+            handlers: &refs,
+            open: &open(self.point, bound.rights),
+            items: informed.as_deref().unwrap_or_else(|| self.items()),
+            session: self.context.session.as_ref().map(|id| id.0.as_str()),
+        };
+        let (at, began) = ((self.inner.now)(), Instant::now());
+        // The process is asked first: what is given is hashed while it works.
+        let ((reply, sent), given) = tokio::join!(self.ask(&live, &call, deadline), async {
+            self.trail.hash(self.items())
+        });
+        let (bytes, carried) = (sent.payload, carried(&sent));
+        self.trail.called(&handlers, given, group.is_shared());
+        for handler in &handlers {
+            if let Some(place) = self.sent.get_mut(*handler) {
+                let cpu_ms = None;
+                *place = Sent {
+                    bytes,
+                    at,
+                    carried,
+                    cpu_ms,
+                };
+            }
+        }
+        self.charge(&handlers, (&group, &live), &reply.results, began.elapsed());
+        let (mut answered, mut theirs) = (0, 0.0);
+        for result in reply.results {
+            theirs += result.ms;
+            if let Some(handler) = handlers.get(result.handler) {
+                answered = result.handler + 1;
+                self.settle(*handler, Ended::Answered);
+                self.keep(*handler, &result.outcome);
+                self.feed(*handler, taken(&result.outcome), result.ms);
+                let run = self.chain.as_ref().and_then(|chain| chain.runs().last());
+                self.trail.answered(*handler, &result.outcome, run);
+            }
+        }
+        // What those before it took is not the time of the one that gave no answer.
+        let ms = (began.elapsed().as_secs_f64() * 1000.0 - theirs).max(0.0);
+        // A run that ends early ends behind a handler that went too far: those behind it are asked anew.
+        let early = answered > 0 && matches!(reply.end, End::Answered);
+        if let Some(handler) = handlers.get(answered).copied()
+            && !early
+        {
+            self.missing(handler, (hook, sent.call), &group, &live, reply.end, ms)
+                .await;
+        } else if let End::Failed(error) = &reply.end
+            && group.ends_with(error)
+        {
+            // All have answered, and then the process hung or died: whoever was called last left it so.
+            let fault = Fault {
+                cause: format!("behind {hook}: {error}"),
+                culprit: group.only(&live.process.suspects()),
+                counts: Counts::Crash,
+            };
+            group.give_up(live.generation, fault);
+        }
+        // Those behind it were not reached.
+        for handler in handlers {
+            self.settle(handler, Ended::Unclear);
+        }
+    }
+
+    /// A `config` hook is called again, with the same, when its process has to be started again.
+    fn keep(&self, handler: usize, outcome: &HookOutcome) {
+        let changes = match outcome {
+            HookOutcome::Failed(_) => return,
+            HookOutcome::Patch(patch) => patch.items.first(),
+            HookOutcome::Continue | HookOutcome::Block(_) => None,
+        };
+        if self.point != reconfigure::POINT {
+            return;
+        }
+        let (Some(bound), Some(item)) = (self.bound.get(handler), self.items().first()) else {
+            return;
+        };
+        let configured = Configured {
+            instance: bound.instance,
+            hook: bound.hook.clone(),
+            before: item.output.clone(),
+            changes: changes.cloned().unwrap_or_default(),
+        };
+        self.inner.registry.configured(bound.plugin, configured);
+    }
+
+    fn items(&self) -> &[HookPayload] {
+        self.chain.as_ref().map(Chain::items).unwrap_or_default()
+    }
+
+    fn feed(&mut self, handler: usize, outcome: HookOutcome, ms: f64) {
+        if let Some(chain) = &mut self.chain {
+            chain.feed(handler, outcome, ms);
+        }
+    }
+
+    // Asks the breaker; a call that may be made is settled later.
+    fn admit(&mut self, handler: usize) -> Result<(), String> {
+        let Some(bound) = self.bound.get(handler) else {
+            return Ok(());
+        };
+        let plugin = (bound.plugin, bound.id.as_str());
+        let turn = self.context.turn.as_ref();
+        let gate = self.inner.breakers.ask(plugin, self.point, turn)?;
+        self.gates.insert(handler, gate);
+        Ok(())
+    }
+
+    // Once for each call: what comes second finds no gate.
+    fn settle(&mut self, handler: usize, ended: Ended) {
+        let (Some(gate), Some(bound)) = (self.gates.remove(&handler), self.bound.get(handler))
+        else {
+            return;
+        };
+        let plugin = (bound.plugin, bound.id.as_str());
+        let turn = self.context.turn.as_ref();
+        self.inner
+            .breakers
+            .ended(plugin, self.point, turn, gate, ended);
+    }
+
+    // How many of the neighbours are asked with one request. They must be in that process still, and share the hook's
+    // spelling and the deadline; and where a throw refuses, the ones behind it must not be called before it is known.
+    fn width(&self, first: usize, handlers: &[usize], group: u64) -> usize {
+        let Some(head) = self.bound.get(first) else {
+            return 0;
+        };
+        if self.point.spec().failure == Failure::ThrowBlocks || head.fail_closed {
+            return 1;
+        }
+        let alike = |handler: &&usize| {
+            self.bound.get(**handler).is_some_and(|bound| {
+                let place = self
+                    .inner
+                    .registry
+                    .with(bound.plugin, |plugin| plugin.group);
+                place.flatten() == Some(group)
+                    && bound.hook == head.hook
+                    && self.deadline(bound) == self.deadline(head)
+                    && !bound.fail_closed
+            })
+        };
+        handlers.iter().take_while(alike).count()
+    }
+
+    fn deadline(&self, bound: &Bound) -> Duration {
+        let class = || self.inner.settings.deadlines.of(self.point.spec().deadline);
+        let deadline = bound.rules.hook_deadline.unwrap_or_else(class);
+        bound
+            .rules
+            .max_timeout
+            .map_or(deadline, |most| most.min(deadline))
+    }
+
+    fn cancelled(&self) -> bool {
+        self.context
+            .cancel
+            .as_ref()
+            .is_some_and(|cancel| *cancel.borrow())
+    }
+
+    fn skip(&mut self, handlers: &[usize], reason: &str) {
+        for handler in handlers {
+            self.feed(
+                *handler,
+                HookFailure::Skipped {
+                    reason: reason.to_owned(),
+                }
+                .into(),
+                0.0,
+            );
+        }
+    }
+
+    /// The answers, and what was sent.
+    async fn ask(
+        &self,
+        live: &Live,
+        call: &HookCall<'_>,
+        deadline: Duration,
+    ) -> (Reply, outrigger_js::Sent) {
+        let mut results = Vec::new();
+        let mut sent = outrigger_js::Sent::default();
+        let call = live
+            .process
+            .hook_call(call, deadline, &mut sent, |result| results.push(result));
+        let call = live.until_gone(call);
+        let end = tokio::select! {
+            biased;
+            ended = call => match ended {
+                Ok(Ok(())) => End::Answered,
+                Ok(Err(error)) => End::Failed(error),
+                Err(fault) => End::Gone(fault),
+            },
+            () = cancelled(self.context.cancel.clone()) => End::Cancelled,
+        };
+        (Reply { results, end }, sent)
+    }
+
+    fn finish(mut self) -> PipelineResult {
+        let folded = self.chain.take().map(Chain::finish);
+        let Some(folded) = folded else {
+            return PipelineResult::default();
+        };
+        let mut trail = std::mem::take(&mut self.trail);
+        let records = folded.runs.iter().filter_map(|run| {
+            let bound = self.bound.get(run.handler)?;
+            let sent = self.sent.get(run.handler).copied().unwrap_or_default();
+            let record = HookRecord {
+                point: self.point.name().to_owned(),
+                hook: self.point.hook().to_owned(),
+                plugin: PluginId(bound.id.clone()),
+                session: self.context.session.clone(),
+                turn: self.context.turn.clone(),
+                outcome: run.outcome,
+                decision: run.decision,
+                payload_bytes: sent.bytes,
+                carried: sent.carried,
+                cpu_ms: sent.cpu_ms,
+                duration_ms: run.ms,
+                changed: run.changed.clone(),
+                message: run.message.as_deref().map(brief),
+                at: if sent.at == 0 {
+                    (self.inner.now)()
+                } else {
+                    sent.at
+                },
+                audit: trail.of(run),
+            };
+            log(&record);
+            Some(record)
+        });
+        let records: Vec<HookRecord> = records.collect();
+        {
+            let mut perf = self
+                .inner
+                .perf
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            records.iter().for_each(|record| perf.add(record));
+        }
+        PipelineResult {
+            outputs: folded.outputs,
+            history: folded.history,
+            block: folded.block,
+            records,
+            stop: self.stop.take(),
+        }
+    }
+}
+
+/// The longest text of a record, in bytes: it is stored and logged with each call.
+const MESSAGE: usize = 4096;
+
+fn brief(message: &str) -> String {
+    let end = outrigger_protocol::text::floor(message, MESSAGE);
+    message.get(..end).unwrap_or(message).to_owned()
+}
+
+/// Resolves when the flag turns true; never, when there is none or its owner has gone.
+pub(crate) async fn cancelled(cancel: Option<watch::Receiver<bool>>) {
+    if let Some(mut cancel) = cancel
+        && cancel.wait_for(|cancelled| *cancelled).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flag_whose_owner_has_gone_never_cancels() {
+        let (sender, flag) = watch::channel(false);
+        drop(sender);
+        let never = tokio::time::timeout(Duration::from_millis(20), cancelled(Some(flag))).await;
+        assert!(never.is_err());
+        let (_sender, flag) = watch::channel(true);
+        cancelled(Some(flag)).await;
+    }
+}

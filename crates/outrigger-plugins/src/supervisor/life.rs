@@ -1,0 +1,400 @@
+//! Changing the state of a plugin that runs: suspend, resume, reload (C7).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_plugin_package::Source;
+use outrigger_plugin_status::{LifeState, Notice, Stage};
+use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
+
+use crate::admission::admit::again;
+use crate::admission::hosted::{self, Host};
+use crate::error::{PROCESS, PluginError};
+use crate::options::LoadOptions;
+use crate::plugins::{Plugins, late_launch};
+use crate::registry::Fresh;
+use crate::supervisor::group::Group;
+
+/// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.
+const DISPOSE: Duration = Duration::from_secs(5);
+
+impl Plugins {
+    /// Takes a plugin out of the run graph and keeps its process with all that it holds. Calls in flight end; none begins. A
+    /// hook of it that refuses when it fails refuses meanwhile.
+    ///
+    /// # Errors
+    /// `plugin.life_cycle` when it is not active, or when others that are need it.
+    pub async fn suspend(&self, id: &str) -> Result<(), PluginError> {
+        self.set(id, true).await
+    }
+
+    /// Brings a suspended plugin back.
+    ///
+    /// # Errors
+    /// `plugin.life_cycle` when it is not suspended, `plugin.depends_on` when what it needs is not active.
+    pub async fn resume(&self, id: &str) -> Result<(), PluginError> {
+        self.set(id, false).await
+    }
+
+    /// The plugins that are suspended, in an order in which they can be: those first that need others.
+    #[must_use]
+    pub fn suspended(&self) -> Vec<String> {
+        self.0.registry.suspended()
+    }
+
+    /// The plugins whose process could not be started, which another try may mend.
+    #[must_use]
+    pub fn unstarted(&self) -> Vec<String> {
+        let failed = self.list().into_iter().filter(|it| {
+            let cause = it.cause.as_ref().map(|cause| cause.code.as_str());
+            it.stage == Stage::Failed && it.host.is_none() && cause == Some(PROCESS)
+        });
+        failed.map(|it| it.id).collect()
+    }
+
+    async fn set(&self, id: &str, suspend: bool) -> Result<(), PluginError> {
+        let _one = self.0.changing.lock().await;
+        let index = self.index(id)?;
+        let action = if suspend { "suspend" } else { "resume" };
+        let result = self.change(id, index, suspend);
+        self.told(id, index, action, result.as_ref().err());
+        result
+    }
+
+    fn change(&self, id: &str, index: usize, suspend: bool) -> Result<(), PluginError> {
+        let registry = &self.0.registry;
+        let dependents = registry.dependents(index);
+        if suspend && !dependents.is_empty() {
+            return Err(PluginError::Life {
+                id: id.to_owned(),
+                why: format!(
+                    "suspend is not possible: {} need it; suspend these first",
+                    dependents.join(", ")
+                ),
+            });
+        }
+        let needs = registry.with(index, |plugin| plugin.depends_on().to_vec());
+        let bundled = self.0.options.as_ref().map(|options| &options.bundled);
+        let bundled = bundled.map_or(&[][..], Vec::as_slice);
+        if let (false, Some((needs, _))) =
+            (suspend, registry.lacks(&needs.unwrap_or_default(), bundled))
+        {
+            let id = id.to_owned();
+            return Err(PluginError::DependsOn { id, needs });
+        }
+        let action = if suspend { "suspend" } else { "resume" };
+        if !registry.suspend(index, suspend) {
+            return Err(self.not(id, index, action));
+        }
+        // What it hosts is there with it, and gone with it.
+        for hosted in registry.hosted_by(index) {
+            registry.suspend(hosted, suspend);
+        }
+        Ok(())
+    }
+
+    /// Loads a plugin anew, in a process beside the one that it has: what changed of its files and its manifest counts, when the
+    /// layers of the snapshot (D3) still have it and it is trusted. When the new process answers, calls go to it; those in flight
+    /// end in the old one. Plugins that share its process are started again with it, as they are now, and those that it hosts by
+    /// its manifest of now. One that had failed or is off is started. Answers the new generation.
+    ///
+    /// # Errors
+    /// Why the new one is of no use. The old one runs on then.
+    pub async fn reload(&self, id: &str) -> Result<u64, PluginError> {
+        let _one = self.0.changing.lock().await;
+        let index = self.index(id)?;
+        let result = self.renew(id, index).await;
+        self.told(id, index, "reload", result.as_ref().err());
+        result
+    }
+
+    async fn renew(&self, id: &str, index: usize) -> Result<u64, PluginError> {
+        let registry = &self.0.registry;
+        let stage = registry.stage_now(index);
+        let group = self.group_of(index);
+        let Some(options) = &self.0.options else {
+            return Err(self.not(id, index, "reload"));
+        };
+        match (group, stage) {
+            (Some(group), Some(Stage::Active | Stage::Suspended)) => {
+                let members = group.members().await;
+                let generation = self.exchange(options, (id, index), &group).await?;
+                for member in members {
+                    self.renew_hosted(options, member).await;
+                }
+                Ok(generation)
+            }
+            (_, Some(Stage::Failed | Stage::Off | Stage::Skipped)) => {
+                let fresh = again(options, registry, index, id).await?;
+                registry.revive(index, fresh);
+                let generation = self.start_alone(options, (id, index)).await?;
+                self.renew_hosted(options, index).await;
+                Ok(generation)
+            }
+            _ => Err(self.not(id, index, "reload")),
+        }
+    }
+
+    /// The next generation of a process, with all its plugins as they are now. One that asks for a process of its own now gets
+    /// it.
+    async fn exchange(
+        &self,
+        options: &LoadOptions,
+        (id, index): (&str, usize),
+        group: &Arc<Group>,
+    ) -> Result<u64, PluginError> {
+        let registry = &self.0.registry;
+        let members = group.members().await;
+        let mut fresh = Vec::new();
+        for member in &members {
+            // A package stays as it was installed: by exact version, in a folder of ours.
+            let declared = options.plugins.get(*member);
+            let source = declared.map(|it| Source::parse(&it.spec, &it.declared_in));
+            if matches!(source, Some(Ok(Source::Npm { .. }))) {
+                continue;
+            }
+            let name = registry.with(*member, |plugin| plugin.id.clone());
+            let name = name.unwrap_or_default();
+            let looked = again(options, registry, *member, &name).await;
+            let looked = looked.map_err(|error| match *member == index {
+                true => error,
+                false => life(
+                    id,
+                    format!("{name} shares its process and cannot be loaded again: {error}"),
+                ),
+            })?;
+            fresh.push((*member, looked));
+        }
+        let mut leaving: Vec<usize> = fresh
+            .iter()
+            .filter(|(_, looked)| looked.rules.alone())
+            .map(|(member, _)| *member)
+            .collect();
+        // The last one has it for itself.
+        if leaving.len() == members.len() {
+            leaving.pop();
+        }
+        let mut before: Vec<(usize, Option<Fresh>)> = fresh
+            .into_iter()
+            .map(|(member, fresh)| (member, registry.exchange(member, fresh)))
+            .collect();
+        let mut moved = Vec::new();
+        let mut renewed = Ok(0);
+        for member in leaving {
+            match self.move_out(group, member).await {
+                Ok(generation) => {
+                    before.retain(|(it, _)| *it != member);
+                    moved.push((member, generation));
+                }
+                Err(error) => {
+                    renewed = Err(error);
+                    break;
+                }
+            }
+        }
+        let mut put_back = || {
+            for (member, before) in before.drain(..) {
+                before.map(|before| registry.exchange(member, before));
+            }
+        };
+        // Who stays gets nothing of what was granted to one that could not move out.
+        if renewed.is_err() {
+            put_back();
+        }
+        let gone: Vec<usize> = moved.iter().map(|(member, _)| *member).collect();
+        group.left_by(&gone).await;
+        if renewed.is_ok() || !gone.is_empty() {
+            let rest = group.renew().await;
+            renewed = renewed.and(rest);
+        }
+        if renewed.is_err() {
+            put_back();
+        }
+        match (moved.iter().find(|(member, _)| *member == index), renewed) {
+            (None, renewed) => renewed,
+            (Some((_, generation)), Ok(_)) => Ok(*generation),
+            (Some((_, generation)), Err(error)) => {
+                tracing::warn!(
+                    "plugin {id}: it has a process of its own now; those that it shared one with run on as they were: {error}"
+                );
+                Ok(*generation)
+            }
+        }
+    }
+
+    /// Gives a plugin of a shared process one of its own, beside that. Calls go there when it answers.
+    async fn move_out(&self, group: &Group, member: usize) -> Result<u64, PluginError> {
+        let apart = group.beside(self.0.processes.key(), member);
+        let ready = || {
+            self.0.processes.add(&apart);
+            self.0.registry.assign(member, apart.key);
+        };
+        apart.renew_when(ready).await
+    }
+
+    /// Starts a plugin that has no process, in one of its own.
+    async fn start_alone(
+        &self,
+        options: &LoadOptions,
+        (id, index): (&str, usize),
+    ) -> Result<u64, PluginError> {
+        let registry = &self.0.registry;
+        let launch = late_launch(options, &self.0).await;
+        let launch = launch.inspect_err(|error| registry.fail(index, error))?;
+        let (key, table) = (self.0.processes.key(), Arc::downgrade(&self.0.processes));
+        let group = Group::new(key, id.to_owned(), launch, vec![index], table);
+        let before = self.group_of(index);
+        registry.assign(index, group.key);
+        self.0.processes.add(&group);
+        // Another plugin may live there still.
+        if let Some(before) = before.filter(|before| !registry.lives_in(before.key)) {
+            before.close(DISPOSE).await;
+            self.0.processes.remove(before.key);
+        }
+        let started = group.live().await;
+        match (started, registry.stage_now(index)) {
+            (Ok(live), Some(Stage::Active)) => Ok(live.generation),
+            (started, _) => {
+                let cause = registry.with(index, crate::registry::Plugin::why);
+                let why = cause.flatten().or(started.err());
+                Err(life(
+                    id,
+                    why.unwrap_or_else(|| "it did not start".to_owned()),
+                ))
+            }
+        }
+    }
+
+    /// Holds the plugins that one hosts to its manifest of now (C8): those that are in it are loaded again with what both have,
+    /// new ones are started, and those that are gone end.
+    async fn renew_hosted(&self, options: &LoadOptions, index: usize) {
+        let registry = &self.0.registry;
+        let (Some(declared), Some(resolved)) = (
+            options.plugins.get(index),
+            registry
+                .with(index, |plugin| plugin.resolved.clone())
+                .flatten(),
+        ) else {
+            return;
+        };
+        let known = registry.with(index, |it| (it.rules.clone(), it.verified.clone()));
+        let (rules, verified) = known.unwrap_or_default();
+        let host = Host {
+            index,
+            declared,
+            resolved,
+            rules,
+            verified,
+        };
+        let manifest = host.resolved.manifest.clone();
+        let named: Vec<(&Manifest, &SubpluginDecl)> = manifest
+            .iter()
+            .flat_map(|manifest| manifest.subplugins.iter().map(|own| (&**manifest, own)))
+            .collect();
+        let there = registry.hosted_by(index);
+        let name = |hosted: &usize| registry.hosted_as(*hosted).map(|(_, own)| own);
+        for hosted in &there {
+            let own = named.iter();
+            let own = own
+                .copied()
+                .find(|(_, it)| name(hosted).as_ref() == Some(&it.id));
+            let id = registry.with(*hosted, |plugin| plugin.id.clone());
+            let id = id.unwrap_or_default();
+            let renewed = match own {
+                Some(own) => {
+                    let fresh = hosted::fresh(options, &host, own);
+                    self.renew_one(options, (&id, *hosted), fresh).await
+                }
+                None => Err(life(
+                    &id,
+                    format!("{} does not host it any more", host.resolved.id),
+                )),
+            };
+            // What it had may be more than its host has now, so it does not go on with that.
+            if let Err(error) = &renewed
+                && registry.with(*hosted, crate::registry::Plugin::has_ended) == Some(false)
+            {
+                registry.off(*hosted, error);
+            }
+            self.told(&id, *hosted, "reload", renewed.as_ref().err());
+        }
+        for own in named {
+            if there.iter().any(|it| name(it).as_ref() == Some(&own.1.id)) {
+                continue;
+            }
+            let hosted = hosted::list(options, registry, &host, own);
+            let id = registry.with(hosted, |plugin| plugin.id.clone());
+            if registry.with(hosted, crate::registry::Plugin::is_installed) == Some(true) {
+                let id = id.unwrap_or_default();
+                let started = self.start_alone(options, (&id, hosted)).await;
+                self.told(&id, hosted, "reload", started.err().as_ref());
+            }
+        }
+    }
+
+    async fn renew_one(
+        &self,
+        options: &LoadOptions,
+        (id, index): (&str, usize),
+        fresh: Result<Fresh, PluginError>,
+    ) -> Result<(), PluginError> {
+        let registry = &self.0.registry;
+        let fresh = fresh?;
+        let ended = registry.with(index, crate::registry::Plugin::has_ended) != Some(false);
+        match self.group_of(index).filter(|_| !ended) {
+            Some(group) => {
+                registry.exchange(index, fresh);
+                group.renew().await?;
+            }
+            None => {
+                registry.revive(index, fresh);
+                self.start_alone(options, (id, index)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn group_of(&self, index: usize) -> Option<Arc<Group>> {
+        let key = self.0.registry.with(index, |plugin| plugin.group)??;
+        self.0.processes.get(key)
+    }
+
+    fn index(&self, id: &str) -> Result<usize, PluginError> {
+        let index = self.0.registry.index_of(id);
+        index.ok_or_else(|| life(id, "no plugin is called so here".to_owned()))
+    }
+
+    fn not(&self, id: &str, index: usize, action: &str) -> PluginError {
+        let stage = self.0.registry.stage_now(index).unwrap_or(Stage::Found);
+        life(id, format!("{action} is not possible: it is {stage}"))
+    }
+
+    fn told(&self, id: &str, index: usize, action: &str, error: Option<&PluginError>) {
+        let group = self.group_of(index);
+        let stage = self.0.registry.stage_now(index).unwrap_or(Stage::Found);
+        let state: LifeState = stage.into();
+        match (error, state) {
+            (Some(error), LifeState::Active | LifeState::Suspended) => {
+                tracing::warn!("plugin {id}: {action}: {error}; what ran before runs on")
+            }
+            (Some(error), _) => tracing::warn!("plugin {id}: {action}: {error}"),
+            (None, _) => tracing::info!("plugin {id}: {action}"),
+        }
+        if let Some(options) = &self.0.options {
+            (options.notice)(Notice::State {
+                plugin: id.to_owned(),
+                state,
+                action: action.to_owned(),
+                generation: group.map_or(0, |group| group.now().1),
+                error: error.map(ToString::to_string),
+            });
+        }
+    }
+}
+
+fn life(id: &str, why: String) -> PluginError {
+    PluginError::Life {
+        id: id.to_owned(),
+        why,
+    }
+}

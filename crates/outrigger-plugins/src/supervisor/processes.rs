@@ -1,0 +1,89 @@
+//! The plugin processes of a project, by key. Keys are never used twice: a plugin that gets a process of its own has a new
+//! one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::registry::ProcessList;
+use crate::supervisor::cpu_accounting::Charges;
+use crate::supervisor::group::{Group, Live, ProcessTable};
+use crate::supervisor::resource_limits::Readings;
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Processes {
+    groups: RwLock<BTreeMap<u64, Arc<Group>>>,
+    made: AtomicU64,
+    /// What they use.
+    pub(crate) readings: Readings,
+    /// Whose that was.
+    pub(crate) charges: Charges,
+}
+
+impl Processes {
+    /// A key that no process has had.
+    pub(crate) fn key(&self) -> u64 {
+        self.made.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn get(&self, key: u64) -> Option<Arc<Group>> {
+        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        groups.get(&key).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Group>> {
+        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        groups.values().cloned().collect()
+    }
+
+    /// From now on it is known: calls can find it.
+    pub(crate) fn add(&self, group: &Arc<Group>) {
+        self.groups
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(group.key, Arc::clone(group));
+    }
+
+    /// It is over, and nothing goes there any more.
+    pub(crate) fn remove(&self, key: u64) {
+        self.groups
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&key);
+        self.readings.forget(key);
+        self.charges.forget(key);
+    }
+}
+
+impl ProcessTable for Processes {
+    fn key(&self) -> u64 {
+        Self::key(self)
+    }
+
+    fn add(&self, group: &Arc<Group>) {
+        Self::add(self, group);
+    }
+
+    fn begins(&self, key: u64, live: &Live) {
+        self.charges.begin(key, live);
+    }
+}
+
+impl ProcessList for Processes {
+    fn generation(&self, group: u64) -> Option<u64> {
+        Some(self.get(group)?.now().1)
+    }
+
+    fn end(self: Arc<Self>, group: u64, deadline: Duration) {
+        if let (Some(group), Ok(runtime)) = (self.get(group), Handle::try_current()) {
+            runtime.spawn(async move {
+                group.close(deadline).await;
+                self.remove(group.key);
+            });
+        }
+    }
+}
