@@ -3,7 +3,8 @@
 //! This crate is for *shapes*: sessions, messages and parts, bus events, hook payloads, tool calls, model requests,
 //! plugin RPC frames and log records. It is not for decisions (see `outrigger-kernel`) and it does no I/O.
 //!
-//! Invariant 8: what is stored or sent is a type of this crate and nowhere else. Shapes follow the reference
+//! Invariant 8: what is stored or sent is a type of this crate and nowhere else, but for what is in the input and the output of a
+//! hook call, which stands with its point in `outrigger-kernel`. Shapes follow the reference
 //! (`opencode` 1.18.33) key by key, including camel case with a capital `ID`, because published plugins read them.
 //! Types that plugins may extend carry an `extra` map, so a key that the host does not know survives a round trip.
 
