@@ -55,9 +55,6 @@ pub(crate) struct RunArgs {
     pub(crate) attach: Option<String>,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Print errors only (set by `demo`, which tells the turn when it is over)
-    #[arg(skip)]
-    pub(crate) quiet: bool,
 }
 
 /// Forms of output.

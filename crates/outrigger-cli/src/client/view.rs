@@ -11,7 +11,7 @@ use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::TurnOutcome;
 use serde_json::{Value, json};
 
-use crate::args::{Format, RunArgs};
+use crate::args::Format;
 use crate::terminal::transcript::{is_tool, tool_text};
 use crate::terminal::{Paint, err, json_line, name, out};
 
@@ -24,12 +24,22 @@ enum To {
 
 type Print = Box<dyn FnMut(To, &str) + Send>;
 
+/// What is shown, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Show {
+    pub(crate) format: Format,
+    /// What the model thinks, too.
+    pub(crate) thinking: bool,
+    /// Start and result of a tool apart (E5).
+    pub(crate) apart: bool,
+    /// Errors only.
+    pub(crate) quiet: bool,
+}
+
 /// Follows the events of one session and prints them.
 pub(crate) struct View {
     session: SessionId,
-    format: Format,
-    thinking: bool,
-    quiet: bool,
+    show: Show,
     paint: Paint,
     begun: bool,
     conversation: Conversation,
@@ -52,17 +62,15 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Prints as the options of `run` say. Paths in `directory` are shortened.
-    pub(crate) fn new(session: SessionId, args: &RunArgs, directory: String) -> Self {
+    /// Paths in `directory` are shortened.
+    pub(crate) fn new(session: SessionId, show: Show, directory: String) -> Self {
         Self {
             session,
-            format: args.format,
-            thinking: args.thinking,
-            quiet: args.quiet,
+            show,
             paint: Paint::for_stderr(),
             begun: false,
             conversation: Conversation::default(),
-            merger: (!args.no_merge).then(merger),
+            merger: (!show.apart).then(merger),
             failed: false,
             directory,
             seen: HashSet::new(),
@@ -110,7 +118,7 @@ impl View {
         {
             self.answer = Some(part.message_id.clone());
         }
-        match self.format {
+        match self.show.format {
             Format::Json => self.json(&event.event),
             Format::Default => self.text(&event.event),
         }
@@ -169,7 +177,7 @@ impl View {
     fn json(&mut self, event: &Event) {
         match event {
             Event::PartUpdated { part, .. } => match kind_of(part) {
-                Some(kind) if kind != "reasoning" || self.thinking => {
+                Some(kind) if kind != "reasoning" || self.show.thinking => {
                     self.json_line(kind, json!({ "part": part }))
                 }
                 _ => {}
@@ -186,7 +194,7 @@ impl View {
 
     fn error(&mut self, error: &outrigger_protocol::message::NamedError) {
         self.failed = true;
-        match self.format {
+        match self.show.format {
             Format::Json => self.json_line("error", json!({ "error": error })),
             Format::Default => {
                 let mark = self.paint.bad("Error:");
@@ -197,7 +205,7 @@ impl View {
 
     fn text(&mut self, event: &Event) {
         match event {
-            Event::MessageUpdated { .. } | Event::PartUpdated { .. } if self.quiet => {}
+            Event::MessageUpdated { .. } | Event::PartUpdated { .. } if self.show.quiet => {}
             Event::MessageUpdated { info, .. } => {
                 if let MessageInfo::Assistant(message) = info.as_ref()
                     && message.summary == Some(true)
@@ -263,7 +271,7 @@ impl View {
                 }
             }
             PartKind::Reasoning(thought)
-                if self.thinking
+                if self.show.thinking
                     && thought.time.end.is_some()
                     && !thought.text.trim().is_empty() =>
             {
@@ -305,7 +313,7 @@ impl View {
 
     fn say(&mut self, messages: &[ConversationMessage]) {
         for message in messages.iter().filter(|message| is_tool(message)) {
-            if !self.quiet {
+            if !self.show.quiet {
                 let line = tool_text(message, self.paint, &self.directory);
                 self.err(&line);
             }
@@ -341,9 +349,9 @@ mod tests {
     use super::*;
 
     /// A view whose output can be looked at; `> ` stands before what goes to standard output.
-    fn view(args: &RunArgs) -> (View, Arc<Mutex<String>>) {
+    fn view(show: Show) -> (View, Arc<Mutex<String>>) {
         let shown = Arc::new(Mutex::new(String::new()));
-        let mut view = View::new(SessionId("ses_1".into()), args, "/p".into());
+        let mut view = View::new(SessionId("ses_1".into()), show, "/p".into());
         let kept = Arc::clone(&shown);
         view.paint = Paint::off();
         view.print = Box::new(move |to, text| {
@@ -397,8 +405,8 @@ mod tests {
         }
     }
 
-    fn shown(args: &RunArgs, events: &[BusEvent], outcome: &TurnOutcome) -> String {
-        let (mut view, shown) = view(args);
+    fn shown(show: Show, events: &[BusEvent], outcome: &TurnOutcome) -> String {
+        let (mut view, shown) = view(show);
         for event in events {
             view.on(event);
         }
@@ -410,16 +418,16 @@ mod tests {
     fn start_and_result_are_one_or_apart() {
         let now = outrigger_agent::ids::now();
         let events = [running("e1", now), completed("e2", now), said("e3", "done")];
-        insta::assert_snapshot!(shown(&RunArgs::default(), &events, &over(Some("msg_1"))), @"
+        insta::assert_snapshot!(shown(Show::default(), &events, &over(Some("msg_1"))), @"
         $ ls  7 ms
         a
         > done
         ");
-        let apart = RunArgs {
-            no_merge: true,
-            ..RunArgs::default()
+        let apart = Show {
+            apart: true,
+            ..Show::default()
         };
-        insta::assert_snapshot!(shown(&apart, &events, &over(Some("msg_1"))), @r#"
+        insta::assert_snapshot!(shown(apart, &events, &over(Some("msg_1"))), @r#"
         ▸ bash {"command":"ls"}
         ◂ bash
         a
@@ -432,13 +440,13 @@ mod tests {
         let now = outrigger_agent::ids::now();
         // The turn ends with a call under way.
         let left = shown(
-            &RunArgs::default(),
+            Show::default(),
             &[running("e1", now)],
             &TurnOutcome::Cancelled,
         );
         assert_eq!(left, "▸ bash {\"command\":\"ls\"}\n");
         // A call that takes longer than starts are kept is shown with the next event, its result when it comes.
-        let (mut view, text) = view(&RunArgs::default());
+        let (mut view, text) = view(Show::default());
         view.on(&running("e1", now - 3_600_000));
         assert_eq!(*text.lock().unwrap(), "▸ bash {\"command\":\"ls\"}\n");
         view.on(&completed("e2", now - 3_600_000));
@@ -451,9 +459,9 @@ mod tests {
     #[test]
     fn a_stored_event_is_shown_once_however_often_it_comes() {
         for format in [Format::Default, Format::Json] {
-            let args = RunArgs {
+            let args = Show {
                 format,
-                ..RunArgs::default()
+                ..Show::default()
             };
             let once = [said("e1", "one"), said("e2", "two")];
             let again = [
@@ -463,13 +471,13 @@ mod tests {
                 said("e1", "one"),
             ];
             let text = |events: &[BusEvent]| {
-                shown(&args, events, &over(Some("msg_1")))
+                shown(args, events, &over(Some("msg_1")))
                     .matches("two")
                     .count()
             };
             assert_eq!(text(&once), 1);
             assert_eq!(
-                shown(&args, &again, &over(None)).lines().count(),
+                shown(args, &again, &over(None)).lines().count(),
                 2,
                 "{format:?}"
             );
@@ -499,13 +507,13 @@ mod tests {
                 "Error: it broke\n",
             ),
         ] {
-            assert_eq!(shown(&RunArgs::default(), &events, &outcome), want);
+            assert_eq!(shown(Show::default(), &events, &outcome), want);
         }
     }
 
     #[test]
     fn what_is_printed_beside_a_question_begins_a_new_line() {
-        let (mut view, text) = view(&RunArgs::default());
+        let (mut view, text) = view(Show::default());
         assert!(!view.on_beside_question(&part(
             "e1",
             json!({ "id": "prt_3", "type": "text", "text": "begun" })

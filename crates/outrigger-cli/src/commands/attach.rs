@@ -7,13 +7,13 @@ use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{CommandCall, TurnBody};
 use serde_json::{Value, json};
 
-use crate::args::{AttachArgs, Global, RunArgs};
+use crate::args::{AttachArgs, Global};
 use crate::client::connection::Connection;
 use crate::client::events::StreamItem;
 use crate::client::follow::{Answers, Follower, Next, gone};
 use crate::client::remote::Remote;
 use crate::client::session::{self, Wanted};
-use crate::client::view::View;
+use crate::client::view::{Show, View};
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal::name;
@@ -111,9 +111,9 @@ pub(crate) async fn attach(
         model: None,
         agent: None,
         line: &line,
-        show: RunArgs {
+        show: Show {
             thinking: args.thinking,
-            ..RunArgs::default()
+            ..Show::default()
         },
     };
     err(&Paint::for_stderr().dim(&format!("~ {}; /help tells what can be typed\n", args.url)));
@@ -130,7 +130,7 @@ struct Talk<'a> {
     model: Option<ModelRef>,
     agent: Option<String>,
     line: &'a Line,
-    show: RunArgs,
+    show: Show,
 }
 
 impl Talk<'_> {
@@ -146,7 +146,7 @@ impl Talk<'_> {
     }
 
     fn view_of(&self, session: &Session) -> View {
-        View::new(session.id.clone(), &self.show, session.directory.clone())
+        View::new(session.id.clone(), self.show, session.directory.clone())
     }
 
     async fn until_exit(&mut self) -> Result<u8, Failure> {

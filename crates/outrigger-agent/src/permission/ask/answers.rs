@@ -3,12 +3,6 @@
 use super::*;
 
 impl Agent {
-    /// Who answers what no rule answers.
-    #[must_use]
-    pub fn answering(&self) -> Answering {
-        self.inner.answering
-    }
-
     /// Questions that wait for an answer.
     #[must_use]
     pub fn questions(&self) -> Vec<PermissionRequest> {

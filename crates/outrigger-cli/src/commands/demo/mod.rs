@@ -20,6 +20,7 @@ use crate::args::{DemoArgs, Global, RunArgs};
 use crate::client::connection::Connection;
 use crate::client::follow::{Answers, Follower};
 use crate::client::session;
+use crate::client::view::Show;
 use crate::commands::run::Prompt;
 use crate::exit;
 use crate::failure::Failure;
@@ -169,13 +170,15 @@ impl Demo {
         let plugins = agent.plugins();
         self.ground
             .put_answers(plugins.iter().any(|plugin| plugin.stage == Stage::Active))?;
-        let args = RunArgs {
+        // The turn is shown when it is over, from its log.
+        let show = Show {
             quiet: true,
-            ..RunArgs::default()
+            ..Show::default()
         };
         let prompt = Prompt {
             follower: Follower::new(connection.clone(), Answers::Agent, line, signals).await?,
-            args: &args,
+            args: &RunArgs::default(),
+            show,
             message: PROMPT.to_owned(),
             model: None,
             files: Vec::new(),

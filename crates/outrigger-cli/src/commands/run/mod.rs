@@ -15,6 +15,7 @@ use crate::args::{Global, RunArgs};
 use crate::client::connection::Connection;
 use crate::client::follow::{Answers, Follower};
 use crate::client::remote::Remote;
+use crate::client::view::Show;
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal::progress::Line;
@@ -127,6 +128,12 @@ impl Run<'_> {
         let prompt = Prompt {
             follower,
             args: self.args,
+            show: Show {
+                format: self.args.format,
+                thinking: self.args.thinking,
+                apart: self.args.no_merge,
+                quiet: false,
+            },
             message: self.message,
             model: self.model,
             files,

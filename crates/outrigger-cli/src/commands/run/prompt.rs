@@ -12,7 +12,7 @@ use super::says_nothing;
 use crate::args::RunArgs;
 use crate::client::follow::Follower;
 use crate::client::session::{self, Wanted};
-use crate::client::view::View;
+use crate::client::view::{Show, View};
 use crate::failure::Failure;
 use crate::terminal::{Paint, err, out};
 
@@ -20,6 +20,7 @@ use crate::terminal::{Paint, err, out};
 pub(in crate::commands) struct Prompt<'a> {
     pub(in crate::commands) follower: Follower<'a>,
     pub(in crate::commands) args: &'a RunArgs,
+    pub(in crate::commands) show: Show,
     pub(in crate::commands) message: String,
     pub(in crate::commands) model: Option<ModelRef>,
     /// What goes with it, read.
@@ -140,7 +141,7 @@ impl Prompt<'_> {
 
     async fn follow(&mut self, session: &Session, request: &TurnBody) -> Result<u8, Failure> {
         let directory = self.directory.as_ref().unwrap_or(&session.directory);
-        let mut view = View::new(session.id.clone(), self.args, directory.clone());
+        let mut view = View::new(session.id.clone(), self.show, directory.clone());
         self.follower.follow(&session.id, &mut view, request).await
     }
 

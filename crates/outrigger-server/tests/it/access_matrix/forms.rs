@@ -194,10 +194,10 @@ impl Victim {
             folder: from_project.clone(),
             pattern: (!is_free).then(|| {
                 form.pattern
+                    .replace('N', &n)
                     .replace("DIR", &from_project)
                     .replace("ABS", dir.to_str().unwrap())
                     .replace("ROOT", root.to_str().unwrap())
-                    .replace('N', &n)
             }),
             names: vec![
                 ("relative", format!("{from_project}/{inner}")),
