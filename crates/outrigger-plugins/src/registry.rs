@@ -1,15 +1,18 @@
 //! The plugins of a project: how far each is, what it brought, and who is called at which point.
 
 mod commands;
+mod granted;
 mod hosted;
 mod life;
 mod own;
+mod plugin;
 mod shown;
 mod table;
 
 pub(crate) use commands::COMMAND_GROUP;
 pub(crate) use hosted::ProcessList;
 pub(crate) use life::{Configured, Fresh};
+pub(crate) use plugin::Plugin;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,18 +21,15 @@ use std::sync::{
 };
 
 use outrigger_config::settings::Isolation;
-use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_kernel::hooks::{HookPoint, Rights};
-use outrigger_plugin_package::custom_points::Own;
-use outrigger_plugin_package::{ResolvedPlugin, Source};
-use outrigger_plugin_status::{Cause, Fetched, LifeState, NoticeFn, Progress, Stage};
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_status::{Fetched, NoticeFn, Progress, Stage};
 use outrigger_plugin_trust::Verified;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
 use crate::access::critical;
 use crate::access::manifest::ManifestShown;
 use crate::access::settings::PluginRules;
-use crate::access::user_grants::{Grant, grant_key};
 use crate::error::PluginError;
 use crate::options::ProgressFn;
 use crate::status::PluginStatus;
@@ -56,98 +56,6 @@ pub(crate) struct Bound {
     pub(crate) rights: Rights,
     /// Why it cannot be called. Only a security-critical hook is bound all the same.
     pub(crate) absent: Option<String>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Plugin {
-    pub(crate) id: String,
-    pub(crate) spec: String,
-    pub(crate) resolved: Option<ResolvedPlugin>,
-    pub(crate) rules: PluginRules,
-    pub(crate) group: Option<u64>,
-    declared_in: PathBuf,
-    /// A project brings it.
-    pub(crate) local: bool,
-    kind: PluginSource,
-    version: Option<String>,
-    stage: Stage,
-    cause: Option<Cause>,
-    /// The state that was told last (C7).
-    told: Option<LifeState>,
-    /// That it is left out is worth a line.
-    mention: bool,
-    warnings: Vec<String>,
-    notes: Vec<String>,
-    instances: Vec<Instance>,
-    load_ms: f64,
-    quarantine: Option<String>,
-    /// What it was trusted as.
-    pub(crate) verified: Option<Verified>,
-    /// What it says of itself.
-    pub(crate) manifest: Option<ManifestShown>,
-    /// Points and events that it declared.
-    own: Arc<Own>,
-    /// The plugin that hosts it, by index (C8).
-    host: Option<usize>,
-    /// Its `config` hooks as they were called at the start.
-    pub(crate) configured: Vec<Configured>,
-}
-
-impl Plugin {
-    /// NAME of the `[plugins.NAME]` that grants it something.
-    fn grant_key(&self) -> String {
-        let source = Source::parse(&self.spec, &self.declared_in).ok();
-        grant_key(source.as_ref()).unwrap_or(&self.id).to_owned()
-    }
-
-    /// It is not in the run, and does not come by itself.
-    pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped)
-    }
-
-    /// Why it has ended.
-    pub(crate) fn why(&self) -> Option<String> {
-        self.cause.as_ref().map(|cause| cause.message.clone())
-    }
-
-    /// Its files are there, and nothing speaks against starting it so far.
-    pub(crate) fn is_installed(&self) -> bool {
-        self.stage == Stage::Installed
-    }
-
-    fn come_to(&mut self, stage: Stage) {
-        if self.stage != Stage::Suspended {
-            self.stage = stage;
-        }
-    }
-
-    pub(crate) fn found(id: String, declared: &PluginSpec) -> Self {
-        Self {
-            id,
-            spec: declared.spec.clone(),
-            declared_in: declared.declared_in.clone(),
-            local: declared.scope == PluginScope::Local,
-            kind: declared.source,
-            resolved: None,
-            rules: PluginRules::default(),
-            group: None,
-            version: None,
-            stage: Stage::Found,
-            cause: None,
-            told: None,
-            mention: false,
-            warnings: Vec::new(),
-            configured: Vec::new(),
-            notes: Vec::new(),
-            instances: Vec::new(),
-            load_ms: 0.0,
-            quarantine: None,
-            verified: None,
-            manifest: None,
-            own: Arc::default(),
-            host: None,
-        }
-    }
 }
 
 #[derive(Default)]
@@ -530,29 +438,6 @@ impl Registry {
             plugin.group = Some(group);
             plugin.quarantine = Some(cause.to_owned());
         });
-    }
-
-    /// [`crate::Plugins::grant_missing`].
-    pub(crate) fn grant_missing(&self, id: &str, grant: Grant) -> Option<String> {
-        let table = self.read();
-        let mut named = table.plugins.iter().filter(|it| it.id == id).peekable();
-        if named.peek().is_none() {
-            return Some(id.to_owned());
-        }
-        let is_command_hook = |plugin: &Plugin| plugin.group == Some(COMMAND_GROUP);
-        named
-            .find(|plugin| !plugin.rules.grants(grant) && !is_command_hook(plugin))
-            .map(Plugin::grant_key)
-    }
-
-    /// [`crate::Plugins::grant_name`].
-    pub(crate) fn grant_name(&self, id: &str) -> Option<String> {
-        let table = self.read();
-        let mut named = table.plugins.iter().filter(|it| it.id == id);
-        let (first, second) = (named.next()?, named.next());
-        let source = Source::parse(&first.spec, &first.declared_in).ok();
-        let name = grant_key(source.as_ref()).filter(|_| second.is_none());
-        name.map(str::to_owned)
     }
 
     /// The plugin of that name.

@@ -27,7 +27,6 @@ const OLD_FILES: &[(&str, usize)] = &[
     ("outrigger-kernel", 3),
     ("outrigger-models", 1),
     ("outrigger-permissions", 2),
-    ("outrigger-plugins", 4),
     ("outrigger-protocol", 1),
     ("outrigger-sandbox", 1),
     ("outrigger-shell-parse", 1),

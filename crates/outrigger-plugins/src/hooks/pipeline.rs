@@ -5,15 +5,16 @@ mod commands;
 mod cpu;
 mod missing;
 mod own;
+mod records;
+mod sessions;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::{Ended, Gate};
-use outrigger_kernel::hooks::points::runtime::dispose;
-use outrigger_kernel::hooks::{Chain, Empty, Failure, Handler, HookInput, HookPoint, OutputCheck};
+use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Block, Carried, HookFailure, HookOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
@@ -22,7 +23,7 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::hooks::hook_audit::{Trail, log};
+use crate::hooks::hook_audit::Trail;
 use crate::hooks::payload::{open, taken};
 use crate::hooks::pipeline::cpu::carried;
 use crate::hooks::reconfigure;
@@ -118,34 +119,6 @@ impl Pipeline {
         }
         self.one_after_another((point, check), &bound, items, context)
             .await
-    }
-
-    /// Tells the command hooks of each session that it ends (`SessionEnd`), all at the same time. JavaScript plugins are told
-    /// in their processes.
-    pub(crate) async fn end_sessions(&self) -> Vec<HookRecord> {
-        let point = HookPoint::RuntimeDispose;
-        let (Some(bound), Some(commands)) = (self.0.registry.bound(point), &self.0.commands) else {
-            return Vec::new();
-        };
-        let bound: Vec<Bound> = bound
-            .iter()
-            .filter(|bound| bound.group == crate::registry::COMMAND_GROUP)
-            .cloned()
-            .collect();
-        let one = |session: String| {
-            let session = SessionId(session);
-            let input = dispose::Input {
-                session_id: &session,
-            };
-            let item = input.payload(&Empty {});
-            let context = PipelineContext {
-                session: Some(session),
-                ..PipelineContext::default()
-            };
-            self.one_after_another((point, None), &bound, vec![item], context)
-        };
-        let all = futures_util::future::join_all(commands.begun().into_iter().map(one)).await;
-        all.into_iter().flat_map(|one| one.records).collect()
     }
 
     async fn one_after_another(
@@ -500,65 +473,6 @@ impl Drive<'_> {
         };
         (Reply { results, end }, sent)
     }
-
-    fn finish(mut self) -> PipelineResult {
-        let folded = self.chain.take().map(Chain::finish);
-        let Some(folded) = folded else {
-            return PipelineResult::default();
-        };
-        let mut trail = std::mem::take(&mut self.trail);
-        let records = folded.runs.iter().filter_map(|run| {
-            let bound = self.bound.get(run.handler)?;
-            let sent = self.sent.get(run.handler).copied().unwrap_or_default();
-            let record = HookRecord {
-                point: self.point.name().to_owned(),
-                hook: self.point.hook().to_owned(),
-                plugin: PluginId(bound.id.clone()),
-                session: self.context.session.clone(),
-                turn: self.context.turn.clone(),
-                outcome: run.outcome,
-                decision: run.decision,
-                payload_bytes: sent.bytes,
-                carried: sent.carried,
-                cpu_ms: sent.cpu_ms,
-                duration_ms: run.ms,
-                changed: run.changed.clone(),
-                message: run.message.as_deref().map(brief),
-                at: if sent.at == 0 {
-                    (self.inner.now)()
-                } else {
-                    sent.at
-                },
-                audit: trail.of(run),
-            };
-            log(&record);
-            Some(record)
-        });
-        let records: Vec<HookRecord> = records.collect();
-        {
-            let mut perf = self
-                .inner
-                .perf
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            records.iter().for_each(|record| perf.add(record));
-        }
-        PipelineResult {
-            outputs: folded.outputs,
-            history: folded.history,
-            block: folded.block,
-            records,
-            stop: self.stop.take(),
-        }
-    }
-}
-
-/// The longest text of a record, in bytes: it is stored and logged with each call.
-const MESSAGE: usize = 4096;
-
-fn brief(message: &str) -> String {
-    let end = outrigger_protocol::text::floor(message, MESSAGE);
-    message.get(..end).unwrap_or(message).to_owned()
 }
 
 /// Resolves when the flag turns true; never, when there is none or its owner has gone.

@@ -1,4 +1,5 @@
 use super::*;
+use outrigger_config::{PluginSource, PluginSpec};
 
 fn registry(rules: &[PluginRules]) -> Registry {
     let plugins = rules

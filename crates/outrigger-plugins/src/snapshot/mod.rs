@@ -4,26 +4,22 @@
 //! ([`Snapshot::to_load`]). The rules are the kernel's ([`outrigger_kernel::admission`]); here is what they are told: files,
 //! rights, variables, programs, settings.
 
+mod candidates;
 mod facts;
 mod find;
 mod untrusted;
 
+use candidates::{Known, bundled, found, listed};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use outrigger_config::settings::PluginProfile;
-use outrigger_config::{
-    ConfigProblem, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, SkipReason,
-    SkippedPlugin,
-};
+use outrigger_config::{ConfigProblem, Loaded, PluginSpec, PolicyFile, SkipReason, SkippedPlugin};
 use outrigger_kernel::admission::{
-    self, BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
+    self, BUNDLED, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
 };
-use outrigger_plugin_package::{
-    PackageError, ResolvedPlugin, Source as Spec, file_url, manifest_file, name_of, resolve_path,
-};
-use outrigger_plugin_trust::signature;
-use outrigger_protocol::manifest::{Manifest, PluginKind};
+use outrigger_plugin_package::Source as Spec;
+use outrigger_protocol::manifest::PluginKind;
 use outrigger_sandbox::which;
 use serde::Serialize;
 use untrusted::untrusted;
@@ -101,16 +97,6 @@ impl SnapshotEntry {
             outrigger_plugin_package::Source::parse(&plugin.spec, &plugin.declared_in).ok();
         crate::access::user_grants::grant_key(source.as_ref()).map(str::to_owned)
     }
-}
-
-/// A candidate with what only the shell of the rules needs.
-struct Known {
-    candidate: Candidate,
-    plugin: Option<PluginSpec>,
-    kind: PluginKind,
-    version: Option<String>,
-    manifest: bool,
-    switched_on: Option<String>,
 }
 
 impl Snapshot {
@@ -319,246 +305,6 @@ impl SnapshotEntry {
             },
         }
     }
-}
-
-/// What OpenCode's own rules list, in their order.
-fn listed(config: &Loaded) -> Vec<Known> {
-    let loaded = config.tool_files.iter().chain(&config.plugins);
-    let loaded = loaded.map(|plugin| (plugin, None));
-    let skipped = config.skipped.iter();
-    let skipped = skipped.map(|it| (&it.plugin, Some(&it.reason)));
-    let all = loaded.chain(skipped).enumerate();
-    all.map(|(order, (plugin, skip))| {
-        let mut known = entry(config, plugin);
-        let it = &mut known.candidate;
-        it.order = order;
-        it.listed = true;
-        it.said = skip.map(said);
-        known
-    })
-    .collect()
-}
-
-/// What took an entry from the list.
-fn said(skip: &SkipReason) -> Reason {
-    let by = match skip {
-        SkipReason::Policy { file } => {
-            return Reason::ForbiddenByManagedPolicy {
-                file: file.display().to_string(),
-            };
-        }
-        SkipReason::Pure => "--pure".to_owned(),
-        SkipReason::LeftOut => "`outrigger plugin bisect`".to_owned(),
-        SkipReason::Overridden { spec, declared_in } => {
-            format!("the later entry {spec} in {}", declared_in.display())
-        }
-        SkipReason::Replaced => "the list of a later file of the global folder".to_owned(),
-        SkipReason::NotAdmitted { why, .. } => why.clone(),
-    };
-    Reason::LeftOut { by }
-}
-
-/// An entry of the list of plugins.
-fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
-    let source = match (plugin.source, plugin.scope) {
-        (PluginSource::Config, _) => Source::ConfigPath,
-        (_, PluginScope::Local) => Source::WorkspaceRoot,
-        (_, PluginScope::Global) => Source::UserRoot,
-    };
-    let label = name_of(plugin);
-    let mut it = Candidate::new(&label, source, &plugin.spec);
-    it.has_own_id = false;
-    it.of_project = plugin.scope == PluginScope::Local;
-    let mut known = Known {
-        plugin: Some(plugin.clone()),
-        kind: PluginKind::Capability,
-        version: None,
-        manifest: false,
-        switched_on: None,
-        candidate: it,
-    };
-    // A package from npm is looked at when it is installed.
-    let Ok(Spec::Path(path)) = Spec::parse(&plugin.spec, &plugin.declared_in) else {
-        return known;
-    };
-    let world_writable = config.settings.trust.world_writable;
-    match resolve_path(&plugin.spec, &label, &path) {
-        Ok(resolved) => {
-            let root = match path.is_dir() {
-                true => path.as_path(),
-                false => path.parent().unwrap_or(&path),
-            };
-            let mut files = match &resolved.manifest {
-                Some(_) => facts::files(root, root, world_writable),
-                None => Default::default(),
-            };
-            let real = resolved.file.canonicalize().ok();
-            if let (None, Some(real), false) = (&files.world_writable, real, world_writable) {
-                files.world_writable =
-                    facts::open_to_all(&real).map(|path| path.display().to_string());
-            }
-            files.signature = signature::problem_of(&resolved, &config.policies);
-            describe(&mut known, &resolved);
-            known.candidate.files = Some(files);
-            denied(config, &mut known.candidate);
-        }
-        Err(error) => known.candidate.unsupported = Some(error.to_string()),
-    }
-    known
-}
-
-/// What the manifest says, where there is one.
-fn describe(known: &mut Known, resolved: &ResolvedPlugin) {
-    known.version.clone_from(&resolved.version);
-    known.candidate.id.clone_from(&resolved.id);
-    if let Some(manifest) = &resolved.manifest {
-        known.kind = manifest.kind;
-        known.manifest = true;
-        known.candidate.has_own_id = true;
-        asks(&mut known.candidate, manifest);
-    }
-}
-
-fn asks(it: &mut Candidate, manifest: &Manifest) {
-    it.enabled_by_default = manifest.enabled_by_default != Some(false);
-    it.side_effects = manifest.has_side_effects();
-    it.depends_on.clone_from(&manifest.depends_on);
-    it.env.clone_from(&manifest.requirements.env);
-    it.env_any.clone_from(&manifest.requirements.env_any);
-    it.external_bins
-        .clone_from(&manifest.requirements.external_bins);
-}
-
-/// What lies below the roots.
-fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
-    let roots = config.plugin_roots();
-    let sources = [
-        (Source::ConfigPath, roots.config, true),
-        (Source::EnvRoot, roots.env, true),
-        (Source::WorkspaceRoot, roots.workspace, false),
-        (Source::UserRoot, roots.user, false),
-    ];
-    let mut all = Vec::new();
-    // A folder that two roots lead to is that of the first.
-    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
-    for (source, roots, named) in sources {
-        for (order, root) in roots.iter().enumerate() {
-            if named && !root.is_dir() {
-                problems.push(format!("{}: no such folder", root.display()));
-            }
-            let below = find::below(root);
-            problems.extend(below.problem);
-            for folder in below.folders {
-                if seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
-                    let mut known = manifest(config, source, root, &folder);
-                    // Behind what OpenCode's own rules list.
-                    known.candidate.order = config.plugins.len() + config.tool_files.len() + order;
-                    all.push(known);
-                }
-            }
-        }
-    }
-    all
-}
-
-/// A folder with a manifest.
-fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Known {
-    let spec = PluginSpec {
-        spec: file_url(folder),
-        options: None,
-        declared_in: root.to_owned(),
-        source: PluginSource::Manifest,
-        scope: match source {
-            Source::WorkspaceRoot => PluginScope::Local,
-            _ => PluginScope::Global,
-        },
-    };
-    let label = name_of(&spec);
-    let mut it = Candidate::new(&label, source, &folder.display().to_string());
-    it.has_own_id = false;
-    it.of_project = spec.scope == PluginScope::Local;
-    it.files = Some(facts::files(
-        root,
-        folder,
-        config.settings.trust.world_writable,
-    ));
-    let forbids = config.policies.iter().find(|file| file.forbids(&spec));
-    it.said = match (config.left_out(&spec.key()), forbids) {
-        (Some(by), _) => Some(Reason::LeftOut { by: by.to_owned() }),
-        (None, Some(file)) => Some(Reason::ForbiddenByManagedPolicy {
-            file: file.path.display().to_string(),
-        }),
-        (None, None) => None,
-    };
-    let mut known = Known {
-        kind: PluginKind::Capability,
-        version: None,
-        manifest: true,
-        switched_on: None,
-        candidate: it,
-        plugin: Some(spec.clone()),
-    };
-    match resolve_path(&spec.spec, &label, folder) {
-        Ok(resolved) => {
-            if let Some(files) = &mut known.candidate.files {
-                files.signature = signature::problem_of(&resolved, &config.policies);
-            }
-            describe(&mut known, &resolved);
-            known.candidate.unsupported = facts::unsupported(&resolved.file);
-        }
-        Err(PackageError::Reserved { id, .. }) => known.candidate.id = id,
-        Err(error) => {
-            // What can be read of it is still its own word: a guard whose manifest is broken is missed by its name.
-            if let Some(id) = manifest_file::named(folder) {
-                known.candidate.id = id;
-            }
-            if let Ok(Some(manifest)) = manifest_file::read(&spec.spec, folder) {
-                known.candidate.id.clone_from(&manifest.id);
-                known.candidate.has_own_id = true;
-                known.kind = manifest.kind;
-                known.version = Some(manifest.version.clone());
-                asks(&mut known.candidate, &manifest);
-            }
-            known.candidate.unsupported = Some(error.to_string());
-        }
-    }
-    denied(config, &mut known.candidate);
-    known
-}
-
-/// A policy denies by the id of a manifest, which is known only when that was read.
-fn denied(config: &Loaded, it: &mut Candidate) {
-    let mut policies = config.policies.iter();
-    let denies = policies.find(|file| it.has_own_id && file.denies(&it.id));
-    if let (None, Some(file)) = (&it.said, denies) {
-        it.said = Some(Reason::ForbiddenByManagedPolicy {
-            file: file.path.display().to_string(),
-        });
-    }
-}
-
-/// The bundled plugins.
-fn bundled(config: &Loaded) -> Vec<Known> {
-    let off = |server: &serde_json::Value| server.get("enabled") == Some(&false.into());
-    let servers = config.config.mcp.values().filter(|it| !off(it)).count();
-    let row = |row: &admission::Bundled| {
-        let mut candidate = row.candidate();
-        let denies = config.policies.iter().find(|file| file.denies(row.id));
-        candidate.said = denies.map(|file| Reason::ForbiddenByManagedPolicy {
-            file: file.path.display().to_string(),
-        });
-        Known {
-            candidate,
-            plugin: None,
-            kind: row.kind,
-            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            manifest: true,
-            // Whoever names a server wants it: OpenCode's configuration knows no profiles.
-            switched_on: (row.id == "mcp" && servers > 0)
-                .then(|| format!("`mcp` of the configuration, which names {servers}")),
-        }
-    };
-    BUNDLED.iter().map(row).collect()
 }
 
 /// What of that which candidates require is there.

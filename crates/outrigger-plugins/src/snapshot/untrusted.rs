@@ -9,7 +9,7 @@ use outrigger_plugin_package::Source as Spec;
 use outrigger_plugin_package::{ResolvedPlugin, resolve_path};
 use outrigger_plugin_trust::{Before, Content, Gate, Store};
 
-use super::Known;
+use super::candidates::Known;
 
 /// Marks the candidates of the project that have the id of one that is none, and are not trusted as they are.
 pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [Known]) {

@@ -12,14 +12,11 @@ use outrigger_js::{
     ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
 };
 use outrigger_network_proxy::ProxyTicket;
-use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_package::host_modules::Modules;
 use outrigger_plugin_status::{NoticeFn, Stage};
-use outrigger_plugin_trust::{self as trust, Content, kept_code};
+use outrigger_plugin_trust::kept_code;
 use outrigger_protocol::Millis;
-use outrigger_protocol::rpc::{
-    Facade, Initialize, Initialized, LoadedPlugin, PluginEntry, Sources,
-};
+use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, Sources};
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::uncovered::Hidden;
@@ -37,7 +34,9 @@ use crate::supervisor::host_proxy::{CustomPoints, CustomPointsFn, Relay};
 mod culprit;
 pub(crate) mod home;
 mod plugin_box;
+mod plugin_input;
 pub(crate) mod tmux;
+mod trust_check;
 
 pub(crate) use plugin_box::search;
 
@@ -134,9 +133,6 @@ pub(crate) struct Loaded {
     pub(crate) plugins: Vec<LoadedPlugin>,
 }
 
-/// A plugin as it was right before its start.
-type Looked = (usize, ResolvedPlugin, Arc<Content>);
-
 /// Why a load request came to no answer.
 enum Stuck {
     Silent,
@@ -223,36 +219,6 @@ impl Launch {
             serial,
             plugins,
         })
-    }
-
-    /// What is started is what was trusted; one that is not is to blame for it.
-    async fn trusted(&self, members: &[usize]) -> Result<Vec<Looked>, Failed> {
-        let mut looked = Vec::with_capacity(members.len());
-        for index in members {
-            // What another one hosts is a part of that one's package, and was trusted with it.
-            let whose = self.registry.host_of(*index).unwrap_or(*index);
-            let known = self.registry.with(whose, |plugin| {
-                Some((plugin.resolved.clone()?, plugin.verified.clone()?))
-            });
-            let Some((resolved, verified)) = known.flatten() else {
-                continue;
-            };
-            match trust::still(&resolved, &self.settings.trust, &verified).await {
-                Ok(content) => looked.push((*index, resolved, content)),
-                Err(error) => return Err(Failed::Culprit(*index, error.into())),
-            }
-        }
-        Ok(looked)
-    }
-
-    /// What was read is what was looked at.
-    async fn untouched(&self, looked: Vec<Looked>) -> Result<(), Failed> {
-        for (index, resolved, content) in looked {
-            if let Err(error) = trust::untouched(&resolved, &self.settings.trust, &content).await {
-                return Err(Failed::Culprit(index, error.into()));
-            }
-        }
-        Ok(())
     }
 
     async fn process(
@@ -429,20 +395,6 @@ impl Launch {
         ))
     }
 
-    /// What a hosted plugin gets instead of the plugin input.
-    fn facade(&self, index: usize) -> Option<Facade> {
-        let (host, id) = self.registry.hosted_as(index)?;
-        let routes = self.registry.with(index, |plugin| {
-            let access = plugin.rules.access.as_ref();
-            access.is_none_or(|access| access.client.as_ref().is_none_or(|it| !it.is_empty()))
-        });
-        Some(Facade {
-            host,
-            id,
-            client: routes == Some(true),
-        })
-    }
-
     /// Where the one plugin of this process reaches what it declared.
     fn points_of(&self, members: &[usize]) -> Option<Box<dyn CustomPoints>> {
         let [one] = members else {
@@ -487,38 +439,6 @@ impl Launch {
                 changed = ticks.changed() => if changed.is_err() { return Err(Stuck::Silent) },
                 () = tokio::time::sleep(deadline) => return Err(Stuck::Silent),
             }
-        }
-    }
-
-    fn initialize(&self, batch: &[usize]) -> Initialize {
-        let entry = |index: &usize| {
-            let facade = self.facade(*index);
-            self.registry.with(*index, |plugin| {
-                plugin.resolved.as_ref().map(|resolved| PluginEntry {
-                    id: plugin.id.clone(),
-                    entry: resolved.entry.clone(),
-                    from_path: resolved.from_path,
-                    options: resolved.options.clone(),
-                    tools: resolved.tools.clone(),
-                    facade,
-                })
-            })?
-        };
-        Initialize {
-            directory: self.directory.to_string_lossy().into_owned(),
-            worktree: self.worktree.to_string_lossy().into_owned(),
-            project: self.project.clone(),
-            server_url: self.server_url.clone(),
-            sdk: self
-                .modules
-                .as_ref()
-                .map(|modules| modules.sdk.to_string_lossy().into_owned()),
-            modules: self
-                .modules
-                .as_ref()
-                .map(|modules| modules.root.to_string_lossy().into_owned()),
-            plugins: batch.iter().filter_map(entry).collect(),
-            ..Initialize::default()
         }
     }
 }

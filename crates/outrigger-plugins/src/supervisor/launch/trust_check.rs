@@ -1,0 +1,43 @@
+//! What is started is what was trusted.
+
+use std::sync::Arc;
+
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_trust::{self as trust, Content};
+
+use super::{Failed, Launch};
+
+/// A plugin as it was right before its start.
+pub(super) type Looked = (usize, ResolvedPlugin, Arc<Content>);
+
+impl Launch {
+    /// What is started is what was trusted; one that is not is to blame for it.
+    pub(super) async fn trusted(&self, members: &[usize]) -> Result<Vec<Looked>, Failed> {
+        let mut looked = Vec::with_capacity(members.len());
+        for index in members {
+            // What another one hosts is a part of that one's package, and was trusted with it.
+            let whose = self.registry.host_of(*index).unwrap_or(*index);
+            let known = self.registry.with(whose, |plugin| {
+                Some((plugin.resolved.clone()?, plugin.verified.clone()?))
+            });
+            let Some((resolved, verified)) = known.flatten() else {
+                continue;
+            };
+            match trust::still(&resolved, &self.settings.trust, &verified).await {
+                Ok(content) => looked.push((*index, resolved, content)),
+                Err(error) => return Err(Failed::Culprit(*index, error.into())),
+            }
+        }
+        Ok(looked)
+    }
+
+    /// What was read is what was looked at.
+    pub(super) async fn untouched(&self, looked: Vec<Looked>) -> Result<(), Failed> {
+        for (index, resolved, content) in looked {
+            if let Err(error) = trust::untouched(&resolved, &self.settings.trust, &content).await {
+                return Err(Failed::Culprit(index, error.into()));
+            }
+        }
+        Ok(())
+    }
+}
