@@ -33,6 +33,7 @@ pub use outrigger_mcp::{
 };
 pub use outrigger_mcp_tools::{AllowedServers, McpPrompt, servers_of_skills};
 pub use outrigger_permissions::agents::{self, AgentInfo};
+pub use outrigger_permissions::allowed_hooks::AllowedHooks;
 pub use outrigger_permissions::folder_trust::{FolderQuestion, FolderTrustFn};
 pub use outrigger_permissions::workspace_trust::Rewritten;
 pub use outrigger_plugins::{PluginError, Snapshot, SnapshotEntry};
@@ -42,9 +43,8 @@ pub use outrigger_workspace::snapshot::SnapshotError;
 pub use outrigger_workspace::{Folders, Place};
 pub use permission::answering::Answering;
 pub use permission::trust::{allow_settings, count_settings, distrust_folder, trust_folder};
-pub use plugin_api::command_hooks::AllowedHooks;
 pub use plugin_api::plugin_admission::{plugin_snapshot, runs_bundled};
-pub use plugin_api::providers::auth::LoginError;
+pub use plugin_api::providers::login::LoginError;
 pub use plugin_api::sdk_service::SdkService;
 pub use session::drain::Working;
 pub use session::listing::View;

@@ -8,6 +8,7 @@
 pub mod access;
 pub mod agents;
 pub mod allow_lists;
+pub mod allowed_hooks;
 pub mod approval;
 pub mod command_sandbox;
 mod config_source;

@@ -21,7 +21,6 @@ const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
 
 /// How many files of a crate are still longer.
 const OLD_FILES: &[(&str, usize)] = &[
-    ("outrigger-agent", 4),
     ("outrigger-config", 3),
     ("outrigger-js", 1),
     ("outrigger-kernel", 3),
@@ -37,7 +36,7 @@ const OLD_FILES: &[(&str, usize)] = &[
 /// How many functions of a crate are still longer.
 const OLD_FUNCTIONS: &[(&str, usize)] = &[
     ("outrigger-claude-hooks", 4),
-    ("outrigger-agent", 15),
+    ("outrigger-agent", 11),
     ("outrigger-bridge", 1),
     ("outrigger-config", 5),
     ("outrigger-js", 1),

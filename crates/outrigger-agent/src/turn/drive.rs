@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Effect;
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::{digest, turn};
@@ -14,7 +15,7 @@ use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
-use outrigger_protocol::turn::{Input, TurnOutcome};
+use outrigger_protocol::turn::{EffectId, Input, TurnOutcome};
 use outrigger_tools::CancelFlag;
 use outrigger_workspace::file_changes::Changes;
 use tokio::sync::{mpsc, watch};
@@ -172,33 +173,15 @@ impl Driver {
                 effect,
                 point,
                 result,
-            } => {
-                if point == continuation::POINT {
-                    self.go_on(&result).await?;
-                }
-                let output = result
-                    .outputs
-                    .into_iter()
-                    .next()
-                    .and_then(|output| self.draft.take(point, output, result.history));
-                self.take(Input::HookDone {
-                    effect,
-                    output,
-                    block: result.block,
-                })
-                .await
-            }
+            } => self.hooked(effect, point, result).await,
             Msg::Tools {
                 effect,
                 offers,
                 known,
             } => {
                 self.draft.offers = offers;
-                self.take(Input::ToolsReady {
-                    effect,
-                    tools: known,
-                })
-                .await
+                let tools = known;
+                self.take(Input::ToolsReady { effect, tools }).await
             }
             Msg::Planned { effect, planned } => {
                 let plan = Box::new(planned.plan.clone());
@@ -225,21 +208,43 @@ impl Driver {
                 message,
                 next,
             } => {
-                let status = SessionStatus::Retry {
+                self.waits_to_retry(SessionStatus::Retry {
                     attempt,
                     message,
                     next,
-                };
-                self.inner
-                    .turns
-                    .waits_to_retry(&self.session_id, status.clone());
-                self.inner.tell(vec![numbered(Event::SessionStatus {
-                    session_id: self.session_id.clone(),
-                    status,
-                })]);
+                });
                 Ok(())
             }
         }
+    }
+
+    /// A chain of the request has answered.
+    async fn hooked(
+        &mut self,
+        effect: EffectId,
+        point: HookPoint,
+        result: outrigger_plugins::PipelineResult,
+    ) -> Result<(), AgentError> {
+        if point == continuation::POINT {
+            self.go_on(&result).await?;
+        }
+        let output = result.outputs.into_iter().next();
+        let output = output.and_then(|output| self.draft.take(point, output, result.history));
+        self.take(Input::HookDone {
+            effect,
+            output,
+            block: result.block,
+        })
+        .await
+    }
+
+    fn waits_to_retry(&self, status: SessionStatus) {
+        let turns = &self.inner.turns;
+        turns.waits_to_retry(&self.session_id, status.clone());
+        self.inner.tell(vec![numbered(Event::SessionStatus {
+            session_id: self.session_id.clone(),
+            status,
+        })]);
     }
 
     /// What handlers want done before the turn ends joins it as a message.

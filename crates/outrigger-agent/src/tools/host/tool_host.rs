@@ -1,0 +1,339 @@
+//! What the tool of a call asks of its session.
+
+use super::*;
+
+impl ToolHost for CallHost {
+    fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
+        Box::pin(async move {
+            if point == HookPoint::ToolAfterResult {
+                self.after_the_model().await;
+            }
+            // Nobody waits for plugins in a turn that was stopped.
+            if point == HookPoint::ToolOnError && self.cancel.is_cancelled() {
+                let about = About::Turn(self.session_id.clone(), self.turn.clone());
+                let output = payload.output.clone();
+                self.inner.notify_payload(point, payload, about);
+                return HookVerdict {
+                    output,
+                    ..HookVerdict::default()
+                };
+            }
+            let fallback = payload.output.clone();
+            let payload = self.with_causes(point, payload);
+            let result = self
+                .inner
+                .run_hooks(
+                    point,
+                    vec![payload],
+                    Some(&self.session_id),
+                    Some(&self.turn),
+                    Some(self.cancel.clone()),
+                )
+                .await;
+            // The turn ends behind this step, as where the user says no.
+            if result.stop.is_some() {
+                let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
+            }
+            let output = result.outputs.into_iter().next();
+            let requires_approval = match (point, &output) {
+                (HookPoint::ToolBeforeCall, Some(output)) => {
+                    let model = (!self.users).then_some(self.model.provider_id.as_str());
+                    self.inner.approval_reason(
+                        &self.call,
+                        model,
+                        &result.records,
+                        &fallback,
+                        output,
+                    )
+                }
+                _ => None,
+            };
+            self.note_changes(point, &result.records);
+            let verdict = HookVerdict {
+                output: output.unwrap_or(fallback),
+                block: result.block,
+                requires_approval: requires_approval.is_some()
+                    || (point == HookPoint::ToolBeforeCall && self.is_prompted()),
+            };
+            if point == HookPoint::ToolBeforeCall {
+                *lock(&self.requires_approval) = requires_approval;
+            }
+            verdict
+        })
+    }
+
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
+        Box::pin(async move {
+            let requires_approval = self.approval_for(&ask);
+            if self.users && !matches!(requires_approval, Some(ApprovalReason::Ungranted(_))) {
+                return Ok("allow (the user's call)".to_owned());
+            }
+            let own = match self.inner.store.session(&self.session_id) {
+                Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
+                Err(error) => return Err(ToolError::Denied(error.to_string())),
+            };
+            let causes = self.causes();
+            let asker = Asker {
+                session_id: &self.session_id,
+                tool: Some(self.tool.clone()),
+                rules: &[&self.agent.permission, &own],
+                requires_approval: requires_approval.as_ref(),
+                causes: &causes,
+            };
+            let answer = self.inner.decide(&asker, ask).await;
+            for actor in answer.iter().flat_map(|it| &it.by) {
+                self.caused_by(actor.clone(), Deed::Answered, None);
+            }
+            answer.map(|it| it.text).map_err(|refusal| match refusal {
+                Refusal::Rule(text) => ToolError::Denied(text),
+                Refusal::User(text) => ToolError::Rejected(text),
+            })
+        })
+    }
+
+    fn record_intent<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        let input_hash = outrigger_plugins::hash(&(&self.call.tool, input));
+        *lock(&self.input_hash) = Some(input_hash.clone());
+        Box::pin(
+            self.inner
+                .audit_intent((&self.call, self.causes()), &self.turn, input_hash),
+        )
+    }
+
+    fn started(&self, input: &Value) {
+        self.inner.questions.begins(&self.call, input);
+        let _ = self.sender.send(Msg::Input(Input::ToolStarted {
+            effect: self.effect,
+            input: input.clone(),
+            provenance: self.causes(),
+        }));
+    }
+
+    fn progress(&self, title: Option<String>, metadata: Value) {
+        // A tool that says what it is at is a fact of the turn; one that shows what came out so far does so many times,
+        // and all of it is in its result.
+        let _ = self.sender.send(match title {
+            Some(_) => Msg::Input(Input::ToolProgress {
+                effect: self.effect,
+                title,
+                metadata,
+            }),
+            None => Msg::Preview {
+                effect: self.effect,
+                metadata,
+            },
+        });
+    }
+
+    fn publish(&self, event: Event) {
+        let _ = self.sender.send(Msg::Event(Box::new(event)));
+    }
+
+    fn wrote<'a>(
+        &'a self,
+        file: &'a Path,
+        before: Option<&'a [u8]>,
+        after: &'a [u8],
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(workspace_trust) = self.inner.workspace_trust.clone() else {
+                return;
+            };
+            let (before, after) = (
+                before.map(outrigger_permissions::workspace_trust::hash),
+                outrigger_permissions::workspace_trust::hash(after),
+            );
+            let file = file.to_path_buf();
+            // It may read the configuration, and another program may have the notes.
+            let count = move || workspace_trust.count(&file, before.as_deref(), &after);
+            if let Err(error) = tokio::task::spawn_blocking(count).await {
+                tracing::warn!("[config] {error}");
+            }
+        })
+    }
+
+    fn subagent<'a>(
+        &'a self,
+        request: SubagentRequest,
+    ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
+        Box::pin(self.run_subagent(request))
+    }
+
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(async move {
+            let own = self.inner.store.session(&self.session_id);
+            let own = own.map_err(|error| ToolError::failed(error.to_string()))?;
+            let mut rules = self.agent.permission.clone();
+            rules.extend(
+                own.and_then(|session| session.permission)
+                    .unwrap_or_default(),
+            );
+            self.inner.confine(rules).await.map_err(|error| {
+                ToolError::failed(format!(
+                    "The command was not started: {error} ({})",
+                    error.hint()
+                ))
+            })
+        })
+    }
+
+    fn outside<'a>(
+        &'a self,
+        command: &'a str,
+        why: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
+        Box::pin(async move {
+            if !self.inner.may_leave_sandbox() {
+                return Ok(None);
+            }
+            let own = self.inner.store.session(&self.session_id);
+            let own = own.map_err(|error| ToolError::failed(error.to_string()))?;
+            let own = own
+                .and_then(|session| session.permission)
+                .unwrap_or_default();
+            let causes = self.causes();
+            let asker = Asker {
+                session_id: &self.session_id,
+                tool: Some(self.tool.clone()),
+                rules: &[&self.agent.permission, &own],
+                requires_approval: None,
+                causes: &causes,
+            };
+            if !self.inner.ask_person_outside(&asker, command, why).await {
+                return Ok(None);
+            }
+            let rules = [self.agent.permission.clone(), own].concat();
+            let policy = self.inner.confine_outside(rules).await.map_err(|error| {
+                ToolError::failed(format!(
+                    "The command was not started: {error} ({})",
+                    error.hint()
+                ))
+            })?;
+            Ok(Some(Outside(policy)))
+        })
+    }
+
+    fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
+        Box::pin(async move {
+            self.inner
+                .ask_questions(&self.session_id, Some(self.tool.clone()), questions)
+                .await
+        })
+    }
+
+    fn skills(&self) -> Vec<SkillEntry> {
+        self.inner.skill_entries()
+    }
+
+    fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let skill = self.inner.skills.iter().find(|skill| skill.name == name)?;
+            start_skill_servers(&host(&self.inner), &self.session_id, skill).await
+        })
+    }
+
+    fn extra(&self) -> Value {
+        let model = self.inner.models.resolve(&self.model);
+        let model = model.ok().map(|resolved| resolved.model);
+        serde_json::json!({ "model": model, "bypassAgentCheck": self.users })
+    }
+
+    fn agents(&self) -> Vec<AgentEntry> {
+        self.inner.agent_entries()
+    }
+
+    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
+        Box::pin(self.inner.formatters.format(file))
+    }
+
+    fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
+        Box::pin(async move {
+            self.inner.lsp.touch(file).await;
+            self.inner.lsp.diagnostics()
+        })
+    }
+
+    fn ask_language<'a>(
+        &'a self,
+        file: &'a Path,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Option<Vec<Value>>> {
+        Box::pin(async move { self.inner.lsp.ask(file, method, &params).await })
+    }
+
+    fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
+        Box::pin(self.inner.lsp.symbols(query))
+    }
+
+    fn read_rules(&self) -> ReadRules {
+        if self.users {
+            return ReadRules::default();
+        }
+        let own = self.inner.store.session(&self.session_id).ok().flatten();
+        let own = own.and_then(|it| it.permission).unwrap_or_default();
+        let approvals = lock(&self.inner.questions.approvals).clone();
+        let access = self.inner.access.clone();
+        let rules = access.rules(&[&self.agent.permission, &own]);
+        let approvals = access.rules(&[&approvals]);
+        let denied = rules.denies().then(|| rules.denied());
+        ReadRules::new(move |file| {
+            let verdict = rules.decide(Operation::Read, file);
+            let other_name = || match &denied {
+                None => false,
+                Some(Ok(denied)) => denied.holds(file).is_some(),
+                // Which files are denied is not known.
+                Some(Err(_)) => true,
+            };
+            match verdict.action {
+                Action::Deny => Action::Deny,
+                _ if other_name() => Action::Deny,
+                // "Always" answers what is asked about; it lifts no deny.
+                Action::Ask => approvals.decide(Operation::Read, file).action,
+                Action::Allow => Action::Allow,
+            }
+        })
+    }
+
+    fn names_address(&self, url: &str) -> bool {
+        let approvals = lock(&self.inner.questions.approvals).clone();
+        let own = self.own_rules();
+        let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
+        self.users || hosts::is_named(url, &layers)
+    }
+
+    fn denies_address(&self, url: &str) -> bool {
+        let own = self.own_rules();
+        !self.users && hosts::decide(url, &[&self.agent.permission, &own]) == Action::Deny
+    }
+
+    fn opened(&self, file: &Path) {
+        self.inner.lsp.warm(file);
+    }
+
+    /// Instructions of folders below the working folder, each told once in a session.
+    fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
+        let mut told = lock(&self.inner.told_instructions);
+        nearby_instruction_files(file, &self.inner.place.directory)
+            .into_iter()
+            .filter(|path| told.insert((self.session_id.clone(), path.clone())))
+            .filter_map(|path| {
+                let text = self.inner.instruction(&path)?;
+                Some(NearbyInstruction { path, text })
+            })
+            .collect()
+    }
+
+    fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let event = Event::TodoUpdated {
+                session_id: self.session_id.clone(),
+                todos,
+            };
+            self.inner
+                .commit(Vec::new(), vec![event])
+                .await
+                .map_err(|error| ToolError::failed(error.to_string()))
+        })
+    }
+}
