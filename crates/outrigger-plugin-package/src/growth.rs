@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How often the folder is looked at.
 const LOOK: Duration = Duration::from_millis(400);
 /// A folder with more entries is not measured to its end.
-const MOST: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 
 /// Told how many bytes are there.
 pub(crate) type Growing<'a> = &'a mut (dyn FnMut(u64) + Send);
@@ -47,7 +47,7 @@ fn size(folder: &Path) -> u64 {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             seen += 1;
-            if seen > MOST {
+            if seen > MAX_FILES {
                 return bytes;
             }
             match entry.metadata() {

@@ -20,7 +20,7 @@ use crate::error::TrustError;
 /// Name of the file.
 pub const SIGNATURE_FILE: &str = "outrigger.plugin.sig";
 /// A signature is no longer than this, in bytes.
-const MOST: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 /// What is known of a plugin's signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -142,7 +142,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
         Err(error) => return Err(error.to_string()),
     };
     let mut text = String::new();
-    file.take(MOST)
+    file.take(MAX_BYTES)
         .read_to_string(&mut text)
         .map_err(|error| error.to_string())?;
     Ok(Some(text))

@@ -21,7 +21,7 @@ const NAMES: [&str; 9] = [
 /// Names of a linked worktree's folder (`worktrees/NAME`).
 const OF_WORKTREES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 /// Most linked worktrees that are looked at.
-const MOST_WORKTREES: usize = 200;
+const MAX_WORKTREES: usize = 200;
 
 /// Most files of settings that take in others.
 const MAX_INCLUDED: usize = 64;
@@ -31,7 +31,7 @@ const MAX_INCLUDED: usize = 64;
 pub fn of_repository(git: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = NAMES.iter().map(|name| git.join(name)).collect();
     let linked = std::fs::read_dir(git.join("worktrees")).into_iter();
-    for entry in linked.flatten().flatten().take(MOST_WORKTREES) {
+    for entry in linked.flatten().flatten().take(MAX_WORKTREES) {
         found.extend(OF_WORKTREES.iter().map(|name| entry.path().join(name)));
     }
     found.extend(included(&git.join("config")));

@@ -9,7 +9,7 @@ const REQUIREMENTS: &str = "docs/requirements.md";
 const PAGES_OF_PATHS: [&str; 3] = ["docs/where.md", "CONTRIBUTING.md", "STYLE.md"];
 
 /// Constants whose names STYLE.md gives up. The number may fall: lower it here.
-const MAX_OLD_CONSTANTS: usize = 88;
+const MAX_OLD_CONSTANTS: usize = 74;
 
 /// Every requirement number that a comment of the source cites stands in docs/requirements.md.
 pub(super) fn requirement_numbers(repo: &Repo) -> Vec<String> {

@@ -31,8 +31,8 @@ const DEPTH: usize = 8;
 /// cannot be followed, and is bounded by this.
 const AT_ONCE: usize = 32;
 /// Input and output of a point together, and the payload of an event, as JSON in bytes.
-const MOST_CALL: usize = 1024 * 1024;
-const MOST_EVENT: usize = 64 * 1024;
+const MAX_CALL: usize = 1024 * 1024;
+const MAX_EVENT: usize = 64 * 1024;
 /// How many events one plugin may tell within a second.
 const RATE: (usize, Duration) = (50, Duration::from_secs(1));
 
@@ -40,8 +40,8 @@ const RATE: (usize, Duration) = (50, Duration::from_secs(1));
 const REFUSALS: u32 = 30;
 const CHAINS: u32 = 300;
 /// What is written down of a name and of a reason, in characters.
-const MOST_NAME: usize = 200;
-const MOST_WHY: usize = 500;
+const MAX_NAME: usize = 200;
+const MAX_WHY: usize = 500;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Of one process, whose one plugin has a manifest.
@@ -166,10 +166,10 @@ impl PointGateway {
             ));
         }
         let size = call.input.to_string().len() + call.output.to_string().len();
-        if size > MOST_CALL {
+        if size > MAX_CALL {
             return Err((
                 "size",
-                format!("{size} bytes are more than the {MOST_CALL} of a call"),
+                format!("{size} bytes are more than the {MAX_CALL} of a call"),
             ));
         }
         for (what, schema, value) in [
@@ -227,10 +227,10 @@ impl PointGateway {
             ));
         }
         let size = emit.properties.to_string().len();
-        if size > MOST_EVENT {
+        if size > MAX_EVENT {
             return Err((
                 "size",
-                format!("{size} bytes are more than the {MOST_EVENT} of an event"),
+                format!("{size} bytes are more than the {MAX_EVENT} of an event"),
             ));
         }
         if !emit.properties.is_object() {
@@ -331,14 +331,14 @@ impl PointGateway {
                 drop(refusals);
                 self.limit(format!(
                     "more than {REFUSALS} of its calls and events were refused within a minute, the last because {}; more are counted and not listed",
-                    why.chars().take(MOST_WHY).collect::<String>()
+                    why.chars().take(MAX_WHY).collect::<String>()
                 ));
             }
             untold?
         };
         // Names are the plugin's, and as long as it likes.
-        let name: String = name.chars().take(MOST_NAME).collect();
-        let message = counted(why, MOST_WHY, (untold, "refusals"));
+        let name: String = name.chars().take(MAX_NAME).collect();
+        let message = counted(why, MAX_WHY, (untold, "refusals"));
         tracing::warn!("plugin {}: {name} is refused: {message}", self.id);
         Some(HookRecord {
             point: name.clone(),

@@ -14,10 +14,10 @@ use outrigger_protocol::rpc::HookFailed;
 use outrigger_protocol::tally::Tally;
 
 /// How many failures of one process are written down within [`MINUTE`]: an `event` hook may fail at every event.
-pub(crate) const MOST: u32 = 30;
+pub(crate) const MAX_FAILURES: u32 = 30;
 const MINUTE: Duration = Duration::from_secs(60);
 /// What is written down of what was thrown, in characters.
-const MOST_TEXT: usize = 500;
+const MAX_TEXT: usize = 500;
 
 /// Those of one process.
 pub(crate) struct Failures {
@@ -28,7 +28,7 @@ pub(crate) struct Failures {
 impl Failures {
     pub(crate) fn new(now: fn() -> Millis) -> Self {
         Self {
-            tally: Mutex::new(Tally::new(MOST, MINUTE)),
+            tally: Mutex::new(Tally::new(MAX_FAILURES, MINUTE)),
             now,
         }
     }
@@ -46,7 +46,7 @@ impl Failures {
             untold?
         };
         let point = HookPoint::parse(&failed.hook)?;
-        let message = counted(&failed.message, MOST_TEXT, (untold, "failures"));
+        let message = counted(&failed.message, MAX_TEXT, (untold, "failures"));
         tracing::warn!(
             "plugin {}: {} hook failed: {message}",
             failed.plugin,
@@ -93,19 +93,19 @@ mod tests {
         let failed = |hook: &str| HookFailed {
             plugin: "p".to_owned(),
             hook: hook.to_owned(),
-            message: "x".repeat(2 * MOST_TEXT),
+            message: "x".repeat(2 * MAX_TEXT),
             session: None,
         };
-        for _ in 0..3 * MOST {
+        for _ in 0..3 * MAX_FAILURES {
             records.extend(failures.record(failed("event"), || full += 1));
         }
-        assert_eq!((records.len(), full), (MOST as usize, 1));
+        assert_eq!((records.len(), full), (MAX_FAILURES as usize, 1));
         let first = &records[0];
         assert_eq!(
             (first.point.as_str(), first.outcome.name(), first.at),
             ("session.on_event", "error", 7)
         );
-        assert_eq!(first.message.as_ref().map(String::len), Some(MOST_TEXT));
+        assert_eq!(first.message.as_ref().map(String::len), Some(MAX_TEXT));
         // Only hooks of the table are named.
         assert!(
             Failures::new(|| 7)

@@ -49,7 +49,7 @@ const EVENTS: &[&str] = &[
 ];
 
 /// Most bytes that are read of one plugin.
-const MOST_BYTES: usize = 48 * 1024 * 1024;
+const MAX_BYTES: usize = 48 * 1024 * 1024;
 const EXTENSIONS: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "tsx"];
 
 /// What the sources name.
@@ -62,7 +62,7 @@ pub(super) struct Named {
 /// Reads the modules that the entry reaches; never outside `root`, never in a `node_modules` folder below it.
 pub(super) fn scan(entry: &Path, root: &Path) -> Named {
     let mut named = Named::default();
-    let mut left = MOST_BYTES;
+    let mut left = MAX_BYTES;
     // A package that is imported as a folder: the runtime takes its index file.
     let entry = if entry.is_dir() {
         module(entry, "./index").unwrap_or_else(|| entry.to_path_buf())

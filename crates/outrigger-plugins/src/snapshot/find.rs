@@ -10,7 +10,7 @@ const DEEP: usize = 8;
 /// How many entries of folders are looked at below one root.
 const ENTRIES: usize = 20_000;
 /// How many plugins are taken from one root.
-const MOST: usize = 256;
+const MAX_PLUGINS: usize = 256;
 
 /// What was found below a root.
 #[derive(Debug, Default)]
@@ -45,9 +45,9 @@ fn below_within(root: &Path, most: usize) -> Found {
         }
         if folder.join(MANIFEST_FILE).symlink_metadata().is_ok() {
             found.folders.push(folder);
-            if found.folders.len() >= MOST {
+            if found.folders.len() >= MAX_PLUGINS {
                 found.problem = Some(format!(
-                    "{}: more than {MOST} plugins; the rest is not looked at",
+                    "{}: more than {MAX_PLUGINS} plugins; the rest is not looked at",
                     root.display()
                 ));
                 break;

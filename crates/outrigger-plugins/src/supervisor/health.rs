@@ -11,7 +11,7 @@ use crate::supervisor::group::{Counts, Fault, Group, Live};
 use crate::supervisor::processes::Processes;
 
 /// So many checks in a row a process may not answer.
-const MOST: u32 = 2;
+const MAX_SILENT: u32 = 2;
 
 /// How often and how long.
 #[derive(Clone, Copy, Debug)]
@@ -106,8 +106,8 @@ pub(crate) fn check_old(name: String, old: &Arc<Live>, rhythm: Rhythm) {
                 true => 0,
                 false => silent + 1,
             };
-            if silent == MOST {
-                let cause = format!("it did not answer {MOST} health checks in a row");
+            if silent == MAX_SILENT {
+                let cause = format!("it did not answer {MAX_SILENT} health checks in a row");
                 tracing::warn!(
                     "plugin process {name} (its generation before this one): {cause}; it is ended"
                 );
@@ -136,13 +136,13 @@ async fn ask(group: &Arc<Group>, deadline: Duration, silent: &Mutex<Silent>) {
         group.name,
         deadline.as_millis()
     );
-    if times < MOST {
+    if times < MAX_SILENT {
         return;
     }
     let suspects = live.process.suspects();
     let fault = Fault {
         cause: format!(
-            "it did not answer {MOST} health checks in a row, {} ms each",
+            "it did not answer {MAX_SILENT} health checks in a row, {} ms each",
             deadline.as_millis()
         ),
         culprit: group.only(&suspects),

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::access::rights::Access;
-use crate::hooks::failures::{Failures, MOST};
+use crate::hooks::failures::{Failures, MAX_FAILURES};
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
 const CALL_BITS: u32 = 40;
@@ -219,7 +219,7 @@ impl HostHandler for Relay {
             return;
         }
         let record = self.failures.record(failed, || {
-            let cause = format!("more than {MOST} of its hooks that nobody waits for failed within a minute; more are counted and not listed");
+            let cause = format!("more than {MAX_FAILURES} of its hooks that nobody waits for failed within a minute; more are counted and not listed");
             (self.notice)(Notice::Limit { plugins: self.members.clone(), cause });
         });
         let shared = self.members.len() > 1;
