@@ -82,7 +82,11 @@ pub fn keep(
     if root.parent().is_some() {
         let mut nested = NestedGit::before(root);
         match process {
-            Process::Command => nested = nested.for_command(),
+            Process::Command => {
+                let of_root = |it: &PathBuf| it.parent() == Some(root) && !it.is_symlink();
+                found.extend(nested.startup().filter(of_root));
+                nested = nested.for_command();
+            }
             Process::Plugin => {
                 let startup = nested.startup().take(MAX_NESTED);
                 found.extend(startup.filter(|it| !is_granted(it, root, granted)));

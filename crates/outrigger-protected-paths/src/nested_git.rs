@@ -15,7 +15,7 @@ use outrigger_sandbox::absent::{Place, SUFFIX};
 
 use crate::git_config::{self, Setting};
 use crate::git_files::is_repository;
-use crate::nested_startup::{NestedStartup, is_candidate};
+use crate::nested_startup::{NestedStartup, is_candidate, is_workspace};
 
 /// How deep below the project's root repositories are looked for that the index does not name.
 const DEPTH: usize = 3;
@@ -238,7 +238,7 @@ impl NestedGit {
                 return;
             };
             for name in SETTINGS {
-                let taken = clear_settings(base, &git.join(name));
+                let taken = clear_settings(base, &self.worktree, &git.join(name));
                 if !taken.is_empty() {
                     told.push(format!(
                         "Commands must not set {} in the repository {folder}; it was taken out (the file as it was: {name}{}-*).",
@@ -277,11 +277,13 @@ fn walk(worktree: &Path) -> Walked {
                 return found;
             }
             let name = entry.file_name();
-            // The root's own are looked at elsewhere.
-            if depth > 0 && is_candidate(&name) {
+            let kind = entry.file_type();
+            // The root's own are looked at elsewhere, but for names that nobody can list and links in the place of folders.
+            let is_link = kind.as_ref().is_ok_and(fs::FileType::is_symlink);
+            if is_candidate(&name) && (depth > 0 || is_link || is_workspace(&name)) {
                 found.startup.push(folder.join(&name));
             }
-            let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
+            let is_folder = kind.is_ok_and(|it| it.is_dir());
             if !is_folder || name == ".git" {
                 continue;
             }
@@ -388,8 +390,18 @@ fn active_hooks(git: &Path) -> Vec<PathBuf> {
     names.collect()
 }
 
+/// Whether it says where the work tree of a submodule is, in the project: git writes files there.
+fn is_work_tree(setting: &Setting, project: &Path, git: &Path) -> bool {
+    let (section, name) = (setting.section.as_str(), setting.name.as_str());
+    let lies_in = |folder: PathBuf| {
+        let folder = folder.canonicalize().ok();
+        folder.is_some_and(|it| it.starts_with(project) && it != project)
+    };
+    (section, name) == ("core", "worktree") && lies_in(git.join(setting.text()))
+}
+
 /// Leaves of a file of settings what starts nothing, and answers what was taken out.
-fn clear_settings(base: &Path, path: &Path) -> Vec<String> {
+fn clear_settings(base: &Path, project: &Path, path: &Path) -> Vec<String> {
     let Ok(meta) = fs::symlink_metadata(path) else {
         return Vec::new();
     };
@@ -399,8 +411,9 @@ fn clear_settings(base: &Path, path: &Path) -> Vec<String> {
     } else {
         Vec::new()
     };
-    let (kept, taken): (Vec<Setting>, Vec<Setting>) =
-        settings.into_iter().partition(harmless::is_harmless);
+    let git = path.parent().unwrap_or(path);
+    let is_kept = |it: &Setting| harmless::is_harmless(it) || is_work_tree(it, project, git);
+    let (kept, taken): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_kept);
     if is_read && taken.is_empty() {
         return Vec::new();
     }

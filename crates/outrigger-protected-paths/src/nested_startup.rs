@@ -7,7 +7,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::startup::{GIT, STARTUP, startup_file};
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
@@ -32,12 +34,17 @@ enum Content {
     Other(u64, u64, i64, i64),
 }
 
+/// What was there when the first of the commands that run now began, by path from the root.
+type Before = BTreeMap<PathBuf, Content>;
+
+/// Of the commands of this process that run, by project: what one of them makes is nothing that was there for the next.
+static RUNNING: Mutex<Vec<(PathBuf, Weak<Before>)>> = Mutex::new(Vec::new());
+
 /// The files as they were before a command.
 #[derive(Debug)]
 pub(crate) struct NestedStartup {
     worktree: PathBuf,
-    /// By path from the root.
-    before: BTreeMap<PathBuf, Content>,
+    before: Arc<Before>,
     /// What was there, and of the root: by the path from the folder that it counts in. Copies of these say nothing new.
     known: BTreeSet<(PathBuf, Content)>,
 }
@@ -50,10 +57,30 @@ pub(crate) fn is_candidate(name: &OsStr) -> bool {
     !is_one(GIT) && (firsts.any(is_one) || is_listed(Path::new(name.as_ref())))
 }
 
+/// Of an editor, which has tasks and settings in it, by any name.
+pub(crate) fn is_workspace(name: &OsStr) -> bool {
+    name.to_string_lossy()
+        .to_ascii_lowercase()
+        .ends_with(".code-workspace")
+}
+
+/// Whether a link is in the place of a folder that has some in it.
+fn is_folder_of(path: &Path) -> bool {
+    STARTUP.iter().any(|it| {
+        let mut listed = it.path.split('/');
+        let mut parts = path.components();
+        parts.all(|part| {
+            listed
+                .next()
+                .is_some_and(|it| part.as_os_str().eq_ignore_ascii_case(it))
+        })
+    })
+}
+
 impl NestedStartup {
     /// As they are now; `names` are the candidates below the root, by paths from there. Blocking.
     pub(crate) fn before(worktree: &Path, names: &[PathBuf]) -> Self {
-        let before = files(worktree, names);
+        let before = first(worktree, || files(worktree, names));
         let of_root = fs::read_dir(worktree).into_iter().flatten().flatten();
         let of_root = of_root.map(|it| PathBuf::from(it.file_name()));
         let of_root: Vec<PathBuf> = of_root.filter(|it| is_candidate(it.as_os_str())).collect();
@@ -67,7 +94,7 @@ impl NestedStartup {
         }
     }
 
-    /// Those that were there.
+    /// Those that were there, and links in the place of folders with some in them.
     pub(crate) fn there(&self) -> impl Iterator<Item = PathBuf> {
         self.before.keys().map(|it| self.worktree.join(it))
     }
@@ -77,7 +104,12 @@ impl NestedStartup {
         let mut undone = Vec::new();
         for (path, content) in files(&self.worktree, names) {
             let before = self.before.get(&path);
-            if before == Some(&content) || self.known.contains(&(counted(&path), content)) {
+            // What was there in the root was read-only, and the user may have changed it meanwhile.
+            let is_of_root = path.parent() == Some(Path::new(""));
+            if before.is_some() && is_of_root
+                || before == Some(&content)
+                || self.known.contains(&(counted(&path), content))
+            {
                 continue;
             }
             let whole = self.worktree.join(&path);
@@ -108,6 +140,19 @@ impl NestedStartup {
             )
         })
     }
+}
+
+/// What was there, or what a command that still runs found there.
+fn first(worktree: &Path, now: impl FnOnce() -> Before) -> Arc<Before> {
+    let mut running = lock(&RUNNING);
+    running.retain(|(_, before)| before.strong_count() > 0);
+    let of_this = running.iter().find(|(it, _)| it == worktree);
+    if let Some(before) = of_this.and_then(|(_, before)| before.upgrade()) {
+        return before;
+    }
+    let before = Arc::new(now());
+    running.push((worktree.to_owned(), Arc::downgrade(&before)));
+    before
 }
 
 fn is_listed(path: &Path) -> bool {
@@ -146,7 +191,8 @@ fn files(worktree: &Path, names: &[PathBuf]) -> BTreeMap<PathBuf, Content> {
                 continue;
             }
             let is_aside = path.to_string_lossy().contains(SUFFIX);
-            if is_aside || !is_listed(&counted(&path)) {
+            let counts = counted(&path);
+            if is_aside || !(is_listed(&counts) || meta.is_symlink() && is_folder_of(&counts)) {
                 continue;
             }
             files += 1;
@@ -217,6 +263,8 @@ mod tests {
                 ("packages/app/.vscode/tasks.json", "app"),
                 ("packages/old/.vscode/settings.json", "old"),
                 ("packages/gone/.envrc", "gone"),
+                ("mine.code-workspace", "mine"),
+                (".zed/keymap.json", "text"),
             ],
         );
         let nested = NestedGit::before(&root).for_command();
@@ -239,8 +287,16 @@ mod tests {
                 ("packages/x.code-workspace", "evil"),
                 // The text of another file on the list.
                 ("packages/app/.envrc", "root"),
+                ("new.code-workspace", "evil"),
+                ("elsewhere/tasks.json", "evil"),
+                // The user's, meanwhile.
+                ("mine.code-workspace", "changed"),
             ],
         );
+        let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, root.join(at)).unwrap();
+        link("../elsewhere", "packages/.vscode");
+        fs::rename(root.join(".zed"), root.join("zed")).unwrap();
+        link("elsewhere", ".zed");
         std::os::unix::fs::symlink("/nowhere", root.join("packages/app/.mcp.json")).unwrap();
         assert!(nested.clear(false).is_empty());
         let said = nested.clear(true);
@@ -250,5 +306,21 @@ mod tests {
             listing(&root).join("\n")
         ));
         assert!(nested.clear(true).is_empty());
+    }
+
+    #[test]
+    fn what_one_command_made_was_not_there_for_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let file = root.join("packages/app/.vscode/tasks.json");
+        write(&root, &[("packages/app/.vscode/tasks.json", "mine")]);
+        let first = NestedGit::before(&root).for_command();
+        fs::write(&file, "evil").unwrap();
+        let second = NestedGit::before(&root).for_command();
+        assert_eq!(first.clear(true).len(), 1);
+        drop(first);
+        fs::write(&file, "evil too").unwrap();
+        assert_eq!(second.clear(true).len(), 1);
+        assert_eq!(fs::read_to_string(file).unwrap(), "mine");
     }
 }

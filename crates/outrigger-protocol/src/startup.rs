@@ -19,6 +19,7 @@ pub struct StartupFile {
 }
 
 const BY_GIT: &str = "git runs or obeys it at its next command";
+const BY_MERCURIAL: &str = "Mercurial runs or obeys it at its next command";
 const BY_AGENTS: &str = "an agent runs or obeys it when it starts next";
 const BY_EDITORS: &str = "an editor runs or obeys it when it opens the folder next";
 const BY_SHELLS: &str = "a shell runs it when it enters the folder next";
@@ -90,6 +91,7 @@ pub const STARTUP: &[StartupFile] = &[
     file(".nvim.lua", BY_EDITORS),
     file(".nvimrc", BY_EDITORS),
     file(".exrc", BY_EDITORS),
+    file(".vimrc", BY_EDITORS),
     file(".lvimrc", BY_EDITORS),
     file(".local.vimrc", BY_EDITORS),
     file(".fleet/run.json", BY_EDITORS),
@@ -102,6 +104,13 @@ pub const STARTUP: &[StartupFile] = &[
     file(".envrc", BY_SHELLS),
     file(".mise.toml", BY_SHELLS),
     file("mise.toml", BY_SHELLS),
+    file("mise.local.toml", BY_SHELLS),
+    file(".mise.local.toml", BY_SHELLS),
+    file(".mise", BY_SHELLS),
+    file("mise/config.toml", BY_SHELLS),
+    file(".config/mise", BY_SHELLS),
+    file(".config/mise.toml", BY_SHELLS),
+    file(".hg/hgrc", BY_MERCURIAL),
     file(".husky", BY_GIT),
     file(".githooks", BY_GIT),
 ];

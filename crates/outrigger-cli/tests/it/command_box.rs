@@ -156,7 +156,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Each would be run by somebody else later. `G` is `.git`.
-const PLANTS: [&str; 57] = [
+const PLANTS: [&str; 61] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -210,6 +210,10 @@ const PLANTS: [&str; 57] = [
     "mkdir -p .cursor && echo '{}' > .cursor/mcp.json",
     "mkdir -p .husky && echo x > .husky/pre-commit",
     "echo '[hooks]' > mise.toml",
+    "echo '{}' > x.code-workspace",
+    "mkdir -p .config/mise .hg && echo x > .config/mise/config.toml && echo x > .hg/hgrc; echo x > .vimrc",
+    "mkdir -p packages/f ev && ln -s ../../ev packages/f/.vscode && echo '{}' > packages/f/.vscode/tasks.json",
+    "rm -rf .fleet; ln -s ev .fleet; echo '{}' > ev/run.json",
     "mkdir -p packages/app/.claude && echo '{}' > packages/app/.claude/settings.json",
     "mkdir -p packages/app/.vscode && ln -s ../../old/x packages/app/.vscode/tasks.json",
     "echo '{}' > packages/old/.claude/settings.json",
@@ -263,6 +267,7 @@ fn commands_change_nothing_that_runs_the_next_time() {
     home_file(&world, ".cache/pip/x", "");
     world.file(".opencode/command/x.md", "hello");
     world.file("packages/old/.claude/settings.json", "mine");
+    world.file(".fleet/other", "mine");
     world.file("evil", "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\n");
     let marker = world.path("ran");
     make_executable(&world.path("evil"));
@@ -309,6 +314,12 @@ fn commands_change_nothing_that_runs_the_next_time() {
         "mise.toml",
         "packages/app/.claude/settings.json",
         "packages/app/.vscode/tasks.json",
+        "x.code-workspace",
+        ".config/mise",
+        ".hg/hgrc",
+        ".vimrc",
+        "packages/f/.vscode",
+        ".fleet",
     ] {
         assert!(
             fs::symlink_metadata(world.path(name)).is_err(),

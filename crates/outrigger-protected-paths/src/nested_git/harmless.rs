@@ -63,7 +63,6 @@ const NAMES: [(&str, &[&str]); 6] = [
             "trustctime",
             "untrackedcache",
             "whitespace",
-            "worktree",
         ],
     ),
     (
@@ -143,12 +142,12 @@ mod tests {
 
     #[test]
     fn what_starts_programs_is_not_harmless() {
-        let harmless = "[core]\nrepositoryformatversion=0\nfilemode\nworktree=../../x\n[remote \"origin\"]\n\
+        let harmless = "[core]\nrepositoryformatversion=0\nfilemode\n[remote \"origin\"]\n\
             url=https://x/y\nfetch=+refs/*:refs/*\n[branch \"main\"]\nremote=origin\nmerge=refs/heads/main\n\
             [submodule \"a\"]\nurl=../a\nactive=true\nupdate=rebase\n[extensions]\nworktreeconfig=true\n[user]\nname=me\n";
         assert!(parse(harmless).iter().all(is_harmless));
         let others = "[core]\nfsmonitor=./x\nhooksPath=x\nsshCommand=x\neditor=x\npager=x\ngitproxy=x\naskpass=x\n\
-            attributesfile=x\nalternaterefscommand=x\n[alias]\nst=!x\n[include]\npath=x\n[includeIf \"gitdir:/\"]\npath=x\n\
+            attributesfile=x\nalternaterefscommand=x\nworktree=../../x\n[alias]\nst=!x\n[include]\npath=x\n[includeIf \"gitdir:/\"]\npath=x\n\
             [filter \"a\"]\nclean=x\nsmudge=x\nprocess=x\n[diff]\nexternal=x\n[diff \"a\"]\ntextconv=x\ncommand=x\n\
             [merge \"a\"]\ndriver=x\n[gpg]\nprogram=x\n[credential]\nhelper=!x\n[remote \"o\"]\nurl=ext::sh\nuploadpack=x\n\
             receivepack=x\nvcs=x\nproxy=x\n[submodule \"a\"]\nupdate=!x\n[url \"x\"]\ninsteadof=y\n[gc]\nrecentobjectshook=x\n\

@@ -67,6 +67,25 @@ impl World {
 /// What a command makes, by name.
 type Case = (&'static str, fn(&World));
 
+/// git writes the files of a work tree, wherever it is.
+#[test]
+fn a_work_tree_outside_of_the_project_is_taken_out() {
+    let world = World::new();
+    let nested = NestedGit::before(&world.project);
+    for (name, to) in [("out", "../../home"), ("whole", ".."), ("in", "../in")] {
+        let sub = world.project.join(name);
+        commit(&sub);
+        fs::create_dir_all(sub.join(".git").join(to)).unwrap();
+        git(&sub, &["config", "core.worktree", &format!("../{to}")]);
+    }
+    nested.clear(true);
+    let left = ["out", "whole", "in"].map(|name| {
+        let config = fs::read_to_string(world.project.join(name).join(".git/config")).unwrap();
+        config.contains("worktree")
+    });
+    assert_eq!(left, [false, false, true]);
+}
+
 /// What a command makes of a repository in the project does not run when the user looks.
 #[test]
 fn what_a_repository_of_a_command_runs_is_taken_out() {
