@@ -20,7 +20,7 @@ use crate::failure::Failure;
 
 fn main() -> ExitCode {
     outrigger_sandbox::memory::give_back_large_blocks();
-    outrigger_sandbox::files::raise_limit();
+    outrigger_sandbox::open_files::raise_limit();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),

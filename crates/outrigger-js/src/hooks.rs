@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::error::JsError;
-use crate::exchange::{Exchange, ExchangeRoot, Ticket};
-use crate::mirror::Mirrors;
+use crate::payload::exchange::{Exchange, ExchangeRoot, Ticket};
+use crate::payload::mirror::Mirrors;
+use crate::payload::texts;
 use crate::peer::{Answered, Pending};
 use crate::process::{JsProcess, millis};
-use crate::texts;
 
 /// The hook whose messages are mirrored.
 const MESSAGES: &str = "experimental.chat.messages.transform";

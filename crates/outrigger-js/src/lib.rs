@@ -15,25 +15,23 @@
 mod blame;
 mod codec;
 mod error;
-mod exchange;
 mod fetch;
 mod hooks;
-mod mirror;
 mod output;
+mod payload;
 mod peer;
 mod policy;
 mod process;
 mod runtime;
 mod script;
 mod sdk;
-mod texts;
 
 pub use codec::{Decoder, encode};
 pub use error::{Closed, JsError};
-pub use exchange::ExchangeRoot;
 pub use fetch::FetchBody;
 pub use hooks::{HookCall, Sent, Transfer, Way};
 pub use output::OutputLog;
+pub use payload::exchange::ExchangeRoot;
 pub use peer::{HostHandler, Refused};
 pub use policy::default_policy;
 pub use process::{JsProcess, StartOptions};

@@ -34,8 +34,8 @@ use self::unseen::Unseen;
 use crate::blame::Entered;
 use crate::codec::{Decoder, encode, encode_call};
 use crate::error::{Closed, JsError};
-use crate::exchange::{Exchange, Ticket};
 use crate::output::Lines;
+use crate::payload::exchange::{Exchange, Ticket};
 use crate::sdk::{Credit, SdkAnswer};
 
 /// What may wait for a process that does not read, in bytes. Over it notifications, calls and requests are refused, and

@@ -13,24 +13,18 @@
 //! are no messages must be borne and endless ones must not be kept, which a typed client library does not allow.
 
 pub mod content;
+mod transport;
 
 mod catalog;
 mod config;
 mod error;
-mod http;
-mod lines;
 mod link;
 mod logins;
 mod name;
 mod oauth;
-mod pending;
-mod quota;
-mod remote;
 mod secret;
 mod server;
 mod servers;
-mod sse_link;
-mod stdio;
 mod wire;
 
 pub use catalog::{Instructions, Listed};

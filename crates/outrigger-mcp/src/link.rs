@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::error::McpError;
-use crate::http::Http;
-use crate::sse_link::SseLink;
-use crate::stdio::Stdio;
+use crate::transport::http::Http;
+use crate::transport::sse::SseLink;
+use crate::transport::stdio::Stdio;
 use crate::wire;
 
 /// Pages of the list of tools, as in the reference.

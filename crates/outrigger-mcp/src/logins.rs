@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::config::Transport;
 use crate::error::McpError;
 use crate::oauth::{AuthState, Bearer, Callback, begin, failed};
-use crate::remote::Remote;
 use crate::server::{Server, Status};
 use crate::servers::McpServers;
+use crate::transport::remote::Remote;
 use crate::wire;
 
 /// A login that was begun.

@@ -19,7 +19,7 @@ use crate::content;
 use crate::error::McpError;
 use crate::link::{About, Link, ToolInfo};
 use crate::oauth::{Bearer, Login, TokenStore};
-use crate::remote::Way;
+use crate::transport::remote::Way;
 
 pub use status::{State, Status};
 

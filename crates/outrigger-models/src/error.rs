@@ -6,7 +6,7 @@ use std::time::Duration;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 
-use crate::refusal::Refusal;
+use crate::transport::refusal::Refusal;
 
 /// A failure of this crate. No variant ever holds an API key: texts that come from a provider are scrubbed first.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -11,43 +11,31 @@
 //!
 //! Keys are in no error, no `Debug` output and no recording.
 
-mod answer;
-mod anthropic;
+mod adapters;
 mod cassette;
 mod catalog;
-mod client;
 mod content;
 mod credentials;
 mod error;
-mod fetch;
-mod gemini;
-mod json_scan;
 mod models;
-mod near;
-mod openai;
-mod plugin;
-mod presets;
 mod provider;
-mod refusal;
 mod resolved;
-mod responses;
-mod retry;
 mod secret;
-mod stream;
 #[cfg(test)]
 mod testing;
 mod transform;
-mod wire;
-mod withheld;
+mod transport;
 
-pub use client::http_client;
 pub use credentials::{CredentialError, Credentials, Origin, Stored};
 pub use error::ModelError;
-pub use fetch::{FILES, FetchRequest, FetchResponse, Overlay, OwnProvider, ProviderFetch, Route};
 pub use models::{Models, ModelsOptions, cost, max_output_tokens};
-pub use refusal::Refusal;
+pub use provider::withheld::Speaker;
 pub use resolved::{Resolved, StreamOptions};
-pub use retry::{Deadlines, RetryPolicy};
-pub use stream::{ModelStream, RetryNotice, StreamItem};
 pub use transform::{temperature, top_k, top_p};
-pub use withheld::Speaker;
+pub use transport::client::http_client;
+pub use transport::fetch::{
+    FILES, FetchRequest, FetchResponse, Overlay, OwnProvider, ProviderFetch, Route,
+};
+pub use transport::refusal::Refusal;
+pub use transport::retry::{Deadlines, RetryPolicy};
+pub use transport::stream::{ModelStream, RetryNotice, StreamItem};

@@ -12,15 +12,15 @@ use serde_json::Value;
 
 use crate::cassette::Recorder;
 use crate::catalog::Catalog;
-use crate::client::Http;
 use crate::credentials::Credentials;
 use crate::error::ModelError;
-use crate::fetch::Overlay;
-use crate::near::near;
-use crate::presets::PRESETS;
+use crate::provider::near::near;
+use crate::provider::presets::PRESETS;
+use crate::provider::withheld::without_secrets_of;
 use crate::provider::{Provider, Sources, adapter, build, catalog_model, needs_catalog};
 use crate::resolved::Resolved;
-use crate::withheld::without_secrets_of;
+use crate::transport::client::Http;
+use crate::transport::fetch::Overlay;
 
 /// Where providers, keys and models come from.
 #[derive(Clone, Default)]
@@ -249,7 +249,7 @@ impl Models {
         if entry
             .and_then(|entry| entry.get("npm"))
             .and_then(Value::as_str)
-            == Some(crate::plugin::NPM)
+            == Some(crate::adapters::plugin::NPM)
         {
             return None;
         }
@@ -339,7 +339,7 @@ impl Models {
             Some(wants_key) => !wants_key,
             None => provider.fetch.is_some() || has_address || info.api.npm == "cassette",
         };
-        if info.api.npm == crate::plugin::NPM && provider.own.is_none() {
+        if info.api.npm == crate::adapters::plugin::NPM && provider.own.is_none() {
             return Err(ModelError::Config {
                 provider: id.to_owned(),
                 message: "is a plugin's (`npm: \"plugin\"`), and no plugin that runs brings it"

@@ -10,17 +10,19 @@ use outrigger_protocol::Object;
 use outrigger_protocol::model::{ModelInfo, ModelRequest, ProviderInfo};
 use serde_json::Value;
 
-use crate::answer::Way;
+use crate::adapters::openai;
+use crate::adapters::openai::Dialect;
+use crate::adapters::plugin;
+use crate::adapters::wire::{MakeDecoder, Target};
+use crate::adapters::{anthropic, gemini, responses};
 use crate::cassette::{Player, Recorder};
-use crate::client::{Http, USER_AGENT};
 use crate::error::ModelError;
-use crate::openai::{self, Dialect};
-use crate::plugin;
 use crate::provider::{Adapter, Provider, adapter, string_pairs};
-use crate::retry::{Deadlines, RetryPolicy};
-use crate::stream::{ModelStream, Prepared, StreamItem, open};
-use crate::wire::{MakeDecoder, Target};
-use crate::{anthropic, gemini, responses, transform};
+use crate::transform;
+use crate::transport::answer::Way;
+use crate::transport::client::{Http, USER_AGENT};
+use crate::transport::retry::{Deadlines, RetryPolicy};
+use crate::transport::stream::{ModelStream, Prepared, StreamItem, open};
 
 /// Circumstances of one request.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use outrigger_protocol::model::{
 };
 use serde_json::json;
 
-use crate::wire::{Decode, Progress};
+use crate::adapters::wire::{Decode, Progress};
 use outrigger_sse::Parser;
 
 pub(crate) fn text(text: &str) -> Content {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use outrigger_config::forbid::{Leads, TooMany, expand};
 use outrigger_config::{FilePattern, Forbid, Loaded, ProgramPattern};
-use outrigger_sandbox::covers::{self, Cover};
+use outrigger_sandbox::path_masks::{self, Cover};
 use outrigger_sandbox::{Forbids, SandboxError, Spawner, programs_named};
 use outrigger_workspace::Place;
 use outrigger_workspace::sync::lock;
@@ -109,12 +109,12 @@ impl DenyPolicy {
     /// about it: blocking.
     ///
     /// # Errors
-    /// Those of [`covers::find`].
+    /// Those of [`path_masks::find`].
     pub fn covers(&self) -> Result<Vec<PathBuf>, SandboxError> {
         let mut hide = self.programs()?;
         hide.extend(self.elsewhere()?);
         if self.forbid.files.iter().any(|it| !it.is_absolute()) {
-            let found = covers::find(&self.project, |path, _| {
+            let found = path_masks::find(&self.project, |path, _| {
                 match self.forbid.file(&self.project, &self.project.join(path)) {
                     Some(_) => Cover::Hidden,
                     None => Cover::None,
@@ -317,7 +317,7 @@ mod tests {
         for folder in ["many", "bin", "project"] {
             std::fs::create_dir(root.join(folder)).unwrap();
         }
-        for n in 0..=covers::MOST_COVERS {
+        for n in 0..=path_masks::MOST_COVERS {
             std::fs::write(root.join(format!("many/f{n}")), "").unwrap();
         }
         std::fs::write(root.join("bin/other"), "").unwrap();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
-use outrigger_sandbox::covers::Covers;
 use outrigger_sandbox::folders::movable_above;
+use outrigger_sandbox::path_masks::Covers;
 use outrigger_sandbox::{Forbids as _, SandboxError, Spawner};
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use outrigger_protocol::settings::SETTINGS;
 use outrigger_protocol::startup::{STARTUP, waits_for_approval};
 use outrigger_sandbox::absent::Clear;
-use outrigger_sandbox::covers::{MOST_COVERS, MOST_ENTRIES};
+use outrigger_sandbox::path_masks::{MOST_COVERS, MOST_ENTRIES};
 use outrigger_sandbox::{Policy, SandboxError};
 
 use crate::nested_git::NestedGit;

@@ -8,39 +8,23 @@
 //! (`opencode` 1.18.33) key by key, including camel case with a capital `ID`, because published plugins read them.
 //! Types that plugins may extend carry an `extra` map, so a key that the host does not know survives a round trip.
 
-pub mod audit;
-pub mod auth;
-pub mod canonical;
-pub mod compaction;
-pub mod descriptor;
-pub mod event;
-
-pub mod history;
-pub mod hook;
+mod conversation;
 pub mod id;
-pub mod invoke;
-pub mod log;
-pub mod login;
-pub mod manifest;
-pub mod merged;
-pub mod message;
 pub mod model;
-pub mod own;
-pub mod permission;
-pub mod provenance;
-pub mod question;
-pub mod rpc;
-pub mod session;
+mod plugin;
+mod records;
 pub mod settings;
 pub mod startup;
 pub mod tally;
 pub mod text;
-pub mod tool;
-pub mod transfer;
-pub mod turn;
+mod tools;
 
 /// A JSON object with its keys in the order they were written.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// Milliseconds since the Unix epoch, as the reference writes every time.
 pub type Millis = u64;
+pub use conversation::{compaction, event, message, permission, question, session};
+pub use plugin::{auth, history, hook, login, manifest, own, rpc, transfer};
+pub use records::{audit, log, provenance, turn};
+pub use tools::{canonical, descriptor, invoke, merged, tool};

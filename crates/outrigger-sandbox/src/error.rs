@@ -51,7 +51,7 @@ pub enum SandboxError {
         /// The library's answer.
         source: Box<landlock::RulesetError>,
     },
-    /// The process did not start before the deadline of [`crate::run`].
+    /// The process did not start before the deadline of [`crate::spawn::run`].
     #[error("{} did not start within {deadline_ms} ms", program.display())]
     Deadline {
         /// What was to be started.

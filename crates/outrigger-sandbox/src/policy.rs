@@ -3,12 +3,14 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use crate::absent::Clear;
-use crate::calls::{self, Calls};
-use crate::connects::{self, Loopback};
-use crate::covers::Kept;
-use crate::programs;
-use crate::view;
+use crate::fs::absent::Clear;
+use crate::fs::path_masks::Kept;
+use crate::fs::programs;
+use crate::namespaces::view;
+use crate::seccomp::calls;
+use crate::seccomp::calls::Calls;
+use crate::seccomp::connects;
+use crate::seccomp::connects::Loopback;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
@@ -101,7 +103,7 @@ pub struct Policy {
     /// looked for anew.
     pub kept: Kept,
     /// Files and folders that are not there and are not to come. One that the process makes is put aside, under its name with
-    /// [`crate::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
+    /// [`crate::fs::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
     pub absent: Vec<PathBuf>,
     /// Undoes what else it must not leave, now and then and when it has ended.
     pub clear: Clear,

@@ -2,24 +2,19 @@
 //! these; descriptions in our own words.
 
 mod bash;
-mod changed;
 mod declared;
 mod described;
-mod edit;
-mod find;
+pub(crate) mod files;
 mod html;
 mod invalid;
 mod lsp;
 pub mod optional;
-mod patch;
 mod python;
 mod question;
-mod read;
 mod session;
 mod skill;
 mod table;
 mod webfetch;
-mod write;
 
 pub use bash::{shell_environment, shell_program};
 
@@ -74,16 +69,16 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
         Arc::new(invalid::invalid()),
         Arc::new(question::Question::new()),
         Arc::new(bash::Bash::new(options.clone())),
-        Arc::new(read::Read::new()),
-        Arc::new(find::Glob::new()),
-        Arc::new(find::Grep::new()),
-        Arc::new(edit::Edit::new()),
-        Arc::new(write::Write::new()),
+        Arc::new(files::read::Read::new()),
+        Arc::new(files::find::Glob::new()),
+        Arc::new(files::find::Grep::new()),
+        Arc::new(files::edit::Edit::new()),
+        Arc::new(files::write::Write::new()),
         Arc::new(session::Task::new()),
         Arc::new(webfetch::WebFetch::new()),
         Arc::new(session::TodoWrite::new()),
         Arc::new(skill::Skill::new()),
-        Arc::new(patch::ApplyPatch::new()),
+        Arc::new(files::patch::ApplyPatch::new()),
     ];
     let lsp = options
         .lsp

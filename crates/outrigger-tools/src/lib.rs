@@ -9,30 +9,27 @@
 
 pub mod answer;
 pub mod builtin;
+mod edits;
+mod shell;
 
-mod capture;
-mod command_line;
-mod diff;
 mod error;
 mod files;
 mod host;
 mod ignored;
-mod matching;
 mod output;
-mod patch;
 pub mod routes;
 mod runtime;
 mod schema;
 pub mod search;
 mod tool;
 
-pub use command_line::{ask_for_line, line_may_run};
+pub use edits::patch::patched;
 pub use error::ToolError;
 pub use files::{nearby_instruction_files, relative};
 pub use host::{
     AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction, Outside,
     PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
-pub use patch::patched;
 pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};
+pub use shell::command_line::{ask_for_line, line_may_run};
 pub use tool::{FnTool, Tool};

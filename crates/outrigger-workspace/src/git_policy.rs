@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use outrigger_sandbox::covers::Kept;
+use outrigger_sandbox::path_masks::Kept;
 use outrigger_sandbox::{Calls, Policy};
 
 use crate::place::Place;

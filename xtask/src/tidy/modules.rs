@@ -21,17 +21,7 @@ const OLD_CYCLES: &[(&str, usize)] = &[
 ];
 
 /// Folders with more files, by path.
-const OLD_FOLDERS: &[(&str, usize)] = &[
-    ("crates/outrigger-config/src", 34),
-    ("crates/outrigger-js/src", 16),
-    ("crates/outrigger-mcp/src", 19),
-    ("crates/outrigger-models/src", 21),
-    ("crates/outrigger-protocol/src", 30),
-    ("crates/outrigger-sandbox/src", 34),
-    ("crates/outrigger-server/src", 40),
-    ("crates/outrigger-tools/src", 18),
-    ("crates/outrigger-tools/src/builtin", 19),
-];
+const OLD_FOLDERS: &[(&str, usize)] = &[];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 

@@ -114,13 +114,13 @@ pub(super) fn terminal(repo: &Repo) -> Vec<String> {
 /// Files whose readers are held elsewhere: what they open is in /proc, is our own database, or was checked and is read to a
 /// limit there.
 const READERS: [&str; 13] = [
-    "crates/outrigger-sandbox/src/procfs.rs",
-    "crates/outrigger-sandbox/src/usage.rs",
-    "crates/outrigger-sandbox/src/cgroup.rs",
-    "crates/outrigger-sandbox/src/memory.rs",
-    "crates/outrigger-sandbox/src/listens.rs",
-    "crates/outrigger-sandbox/src/connects/notify.rs",
-    "crates/outrigger-server/src/listen/announced.rs",
+    "crates/outrigger-sandbox/src/processes/procfs.rs",
+    "crates/outrigger-sandbox/src/processes/usage.rs",
+    "crates/outrigger-sandbox/src/processes/cgroup.rs",
+    "crates/outrigger-sandbox/src/processes/memory.rs",
+    "crates/outrigger-sandbox/src/processes/socket_owners.rs",
+    "crates/outrigger-sandbox/src/seccomp/connects/notify.rs",
+    "crates/outrigger-server/src/listen/port_registry.rs",
     "crates/outrigger-store/src/salvage/pages.rs",
     "crates/outrigger-store/src/audit/tamper.rs",
     "crates/outrigger-store/src/writer.rs",

@@ -8,7 +8,7 @@ use outrigger_permissions::command_sandbox::Around;
 use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
 use outrigger_permissions::sandbox_policy::{ConfineError, kept, ours};
 use outrigger_protocol::permission::Rule;
-use outrigger_sandbox::covers::{self, Cover, Kept};
+use outrigger_sandbox::path_masks::{self, Cover, Kept};
 use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError};
 use outrigger_workspace::{Place, git_policy};
 
@@ -19,7 +19,7 @@ type MoreFn = fn(&Place) -> Result<Vec<PathBuf>, SandboxError>;
 
 /// What says which programs git starts: `.git`, file or folder, of the project and of every repository in it. Blocking.
 fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
-    let found = covers::find(&place.worktree, |path, _| {
+    let found = path_masks::find(&place.worktree, |path, _| {
         let name = path.rsplit('/').next().unwrap_or_default();
         match name.eq_ignore_ascii_case(".git") {
             true => Cover::ReadOnly,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_sandbox::Spawner;
-use outrigger_sandbox::covers::Kept;
+use outrigger_sandbox::path_masks::Kept;
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::Place;
 use outrigger_workspace::vcs::{Vcs, VcsHost};

@@ -8,7 +8,7 @@ use super::discover::{Challenge, discover};
 use super::store::{ClientInfo, Entry, TokenStore};
 use super::{OAuthConfig, exchange, failed, now};
 use crate::error::McpError;
-use crate::remote::Way;
+use crate::transport::remote::Way;
 
 /// Seconds before its end in which a token is renewed ahead of time.
 const SLACK: f64 = 30.0;

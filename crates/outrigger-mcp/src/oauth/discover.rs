@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
-use crate::remote::{Way, client, reason};
+use crate::transport::remote::{Way, client, reason};
 
 const WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a metadata document or an answer.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::discover::{Endpoints, host, post};
 use super::store::{ClientInfo, Tokens};
 use super::{OAuthConfig, now};
-use crate::remote::Way;
+use crate::transport::remote::Way;
 
 /// A refusal of the authorization server.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use tokio::sync::Notify;
 use super::Server;
 use crate::config::Transport;
 use crate::error::McpError;
-use crate::http::Http;
 use crate::link::{About, Link};
-use crate::remote::Remote;
 use crate::secret::Secrets;
-use crate::sse_link::SseLink;
-use crate::stdio::{Program, Stdio};
+use crate::transport::http::Http;
+use crate::transport::remote::Remote;
+use crate::transport::sse::SseLink;
+use crate::transport::stdio::{Program, Stdio};
 
 /// After a failed restart, how long calls fail at once instead of trying again.
 const PAUSE: Duration = Duration::from_secs(30);

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::normal::{directory_names, hide_directory, map_text};
 use super::{Entry, FORM, Head};
-use crate::client::USER_AGENT;
 use crate::error::ModelError;
 use crate::secret::Secrets;
-use crate::stream::{ModelStream, StreamItem};
+use crate::transport::client::USER_AGENT;
+use crate::transport::stream::{ModelStream, StreamItem};
 
 /// Appends answered requests to a cassette. An answer that failed is not recorded.
 #[derive(Debug)]

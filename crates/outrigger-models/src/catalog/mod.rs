@@ -178,7 +178,7 @@ mod tests {
         let table: Table = serde_json::from_str(FAMILIES).unwrap();
         for (provider, entry) in &table {
             assert!(
-                crate::presets::preset(provider).is_some(),
+                crate::provider::presets::preset(provider).is_some(),
                 "{provider} is not built in"
             );
             for (id, model) in &entry.models {

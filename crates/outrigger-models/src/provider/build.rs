@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::{Key, Provider, adapter, deadlines, model};
 use crate::catalog::{Catalog, CatalogProvider};
-use crate::client::Http;
 use crate::error::ModelError;
-use crate::fetch::{FILES, Overlay, Route};
-use crate::presets::{Preset, preset};
+use crate::provider::presets::{Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
+use crate::transport::client::Http;
+use crate::transport::fetch::{FILES, Overlay, Route};
 
 /// Where knowledge of a provider comes from.
 pub(crate) struct Sources<'a> {
@@ -100,7 +100,7 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     let granted = own.map_or(&env, |own| &own.granted);
     let key = find_key(&options, sources, granted);
     let (npm, api) = match own {
-        Some(_) => (crate::plugin::NPM.to_owned(), String::new()),
+        Some(_) => (crate::adapters::plugin::NPM.to_owned(), String::new()),
         None => package(&text, known, preset),
     };
     let defaults = model::Defaults {

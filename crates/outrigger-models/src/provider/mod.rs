@@ -2,6 +2,9 @@
 
 mod build;
 mod model;
+pub(crate) mod near;
+pub(crate) mod presets;
+pub(crate) mod withheld;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -13,13 +16,13 @@ use serde_json::Value;
 
 pub(crate) use build::{Sources, build, merged, needs_catalog, string_pairs};
 
+use crate::adapters::openai::Dialect;
 use crate::cassette::{Player, Recorder};
-use crate::client::Http;
 use crate::error::ModelError;
-use crate::fetch::ProviderFetch;
-use crate::openai::Dialect;
-use crate::retry::Deadlines;
 use crate::secret::{Secret, Secrets, is_secret_name};
+use crate::transport::client::Http;
+use crate::transport::fetch::ProviderFetch;
+use crate::transport::retry::Deadlines;
 
 /// How a provider is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +42,17 @@ pub(crate) enum Adapter {
 pub(crate) fn adapter(npm: &str) -> Option<(Adapter, Option<&'static str>)> {
     match npm {
         "cassette" => Some((Adapter::Cassette, None)),
-        crate::plugin::NPM => Some((Adapter::Plugin, None)),
-        "@ai-sdk/openai" => Some((Adapter::Responses, Some(crate::responses::BASE_URL))),
-        "@ai-sdk/google" => Some((Adapter::Gemini, Some(crate::gemini::BASE_URL))),
-        "@ai-sdk/anthropic" => Some((Adapter::Anthropic, Some(crate::anthropic::BASE_URL))),
-        other => crate::openai::dialect(other).map(|(d, url)| (Adapter::OpenAi(d), url)),
+        crate::adapters::plugin::NPM => Some((Adapter::Plugin, None)),
+        "@ai-sdk/openai" => Some((
+            Adapter::Responses,
+            Some(crate::adapters::responses::BASE_URL),
+        )),
+        "@ai-sdk/google" => Some((Adapter::Gemini, Some(crate::adapters::gemini::BASE_URL))),
+        "@ai-sdk/anthropic" => Some((
+            Adapter::Anthropic,
+            Some(crate::adapters::anthropic::BASE_URL),
+        )),
+        other => crate::adapters::openai::dialect(other).map(|(d, url)| (Adapter::OpenAi(d), url)),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::SandboxError;
-use outrigger_sandbox::covers::{self, Cover};
+use outrigger_sandbox::path_masks::{self, Cover};
 use outrigger_workspace::sync::lock;
 
 use super::PathRules;
@@ -117,7 +117,7 @@ impl PathRules {
             return Ok(Vec::new());
         }
         let worktree = &self.access.place.worktree;
-        let found = covers::find(worktree, |path, is_dir| {
+        let found = path_masks::find(worktree, |path, is_dir| {
             let path = worktree.join(path);
             let plain = !is_dir && !path.is_symlink();
             let known = |(id, links)| links > 1 && denied.files.contains_key(&id);

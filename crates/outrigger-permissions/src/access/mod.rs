@@ -25,7 +25,7 @@ use outrigger_kernel::permission::paths::{
 use outrigger_kernel::permission::{evaluate, matches};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::SandboxError;
-use outrigger_sandbox::covers::{self, Cover, Covers};
+use outrigger_sandbox::path_masks::{self, Cover, Covers};
 use outrigger_sandbox::paths::{follow, resolve};
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::Place;
@@ -537,7 +537,7 @@ impl PathRules {
 
     fn of_project(&self) -> Result<Covers, SandboxError> {
         let worktree = &self.access.place.worktree;
-        covers::find(worktree, |path, is_dir| {
+        path_masks::find(worktree, |path, is_dir| {
             self.cover(&worktree.join(path), is_dir)
         })
     }

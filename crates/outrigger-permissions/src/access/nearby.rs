@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use outrigger_protocol::permission::Rule;
-use outrigger_sandbox::covers::{Cover, Covers};
+use outrigger_sandbox::path_masks::{Cover, Covers};
 use outrigger_workspace::sync::lock;
 
 use super::{PathRules, is_of_the_kernel};

@@ -14,7 +14,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
-use outrigger_sandbox::covers::Covers;
+use outrigger_sandbox::path_masks::Covers;
 use serde_json::{Value, json};
 
 use crate::Way;

@@ -18,8 +18,8 @@ use outrigger_plugin_trust::kept_code;
 use outrigger_protocol::Millis;
 use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, Sources};
 use outrigger_sandbox::cgroup::Cgroup;
-use outrigger_sandbox::covers::Kept;
-use outrigger_sandbox::uncovered::Hidden;
+use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::stale_masks::Hidden;
 use outrigger_sandbox::{Level, Limits, Policy, Spawner, env};
 use serde_json::Value;
 

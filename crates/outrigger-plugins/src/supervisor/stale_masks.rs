@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
-use outrigger_sandbox::uncovered::EVERY;
+use outrigger_sandbox::stale_masks::EVERY;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::supervisor::group::{Fault, Group, Live};

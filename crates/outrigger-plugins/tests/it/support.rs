@@ -17,7 +17,7 @@ use outrigger_protocol::own::EventEmit;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
-use outrigger_sandbox::covers::Covers;
+use outrigger_sandbox::path_masks::Covers;
 use serde_json::{Value, json};
 
 #[path = "../../../../tests/skip/mod.rs"]

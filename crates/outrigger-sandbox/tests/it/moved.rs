@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outrigger_sandbox::covers::{self, Cover, Covers, Kept};
+use outrigger_sandbox::path_masks::{self, Cover, Covers, Kept};
 use outrigger_sandbox::{CoversFn, Policy};
 
 use super::{output, sh, spawner};
@@ -18,7 +18,7 @@ const SECRET: &str = "not-for-you";
 fn kept(root: &Path) -> Option<Kept> {
     let root = root.to_path_buf();
     let again: CoversFn = Arc::new(move || {
-        covers::find(&root, |path, _| match path.ends_with(".env") {
+        path_masks::find(&root, |path, _| match path.ends_with(".env") {
             true => Cover::Hidden,
             false => Cover::None,
         })

@@ -185,10 +185,10 @@ async fn limits() {
 #[tokio::test]
 async fn a_raised_limit_of_files_is_not_the_childrens() {
     let before = text(sh("ulimit -n")).await;
-    outrigger_sandbox::files::raise_limit();
+    outrigger_sandbox::open_files::raise_limit();
     assert_eq!(text(sh("ulimit -n")).await, before);
     let hard = text(sh("ulimit -Hn")).await;
-    let now = outrigger_sandbox::files::limit().to_string();
+    let now = outrigger_sandbox::open_files::limit().to_string();
     assert!(hard.trim() == now || hard.trim() == "unlimited", "{now}");
 }
 

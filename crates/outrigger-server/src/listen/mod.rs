@@ -1,7 +1,7 @@
 //! Listening on TCP: the port, what this user's programs read of it, and the password that clients send.
 
-pub(crate) mod announced;
 pub(crate) mod password;
+pub(crate) mod port_registry;
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use axum::Router;
 use outrigger_bridge::{Door, Visitor};
 use tokio::net::TcpListener;
 
-use crate::hub::Hub;
+use crate::hosting::hub::Hub;
 
 /// The port that is tried first when none is asked for, as in the reference.
 pub const USUAL_PORT: u16 = 4096;
@@ -58,7 +58,7 @@ impl Listening {
     ) -> io::Result<()> {
         let door = Door::new(self.listener);
         let router = router.into_make_service_with_connect_info::<Visitor>();
-        let renewing = tokio::spawn(crate::renew::renew(hub.clone()));
+        let renewing = tokio::spawn(crate::hosting::renew::renew(hub.clone()));
         let mut closing = hub.closing();
         let serving = async move {
             axum::serve(door, router)

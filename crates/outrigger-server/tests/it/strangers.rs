@@ -118,7 +118,7 @@ async fn served(strangers: usize, patience: Duration) -> String {
 /// that does not come, or takes no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_does_not_wait_behind_slow_strangers() {
-    outrigger_sandbox::files::raise_limit();
+    outrigger_sandbox::open_files::raise_limit();
     let address = served(Door::STRANGERS, Door::HANDSHAKE_TIMEOUT).await;
     let strangers = (0..1000).map(|n| {
         let address = address.clone();

@@ -18,10 +18,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::{MAX_SAFE, Options, number, spec, text};
-use crate::capture::Capture;
 use crate::error::ToolError;
 use crate::files::locate;
 use crate::host::{Outside, PermissionAsk, ToolContext};
+use crate::shell::capture::Capture;
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"

@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-use super::read::asks_read;
+use super::files::read::asks_read;
 use super::{MAX_SAFE, number, reading, spec, text};
 use crate::error::ToolError;
 use crate::files::{Located, locate};

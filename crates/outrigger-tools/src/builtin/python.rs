@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::bash::{Running, shell_environment};
 use super::optional::specified;
 use super::{MAX_SAFE, Options, number, text};
-use crate::capture::Capture;
 use crate::error::ToolError;
 use crate::files::locate;
 use crate::host::{PermissionAsk, ToolContext};
+use crate::shell::capture::Capture;
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"

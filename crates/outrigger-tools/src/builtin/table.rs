@@ -9,10 +9,10 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_table::{Format, Join, MAX_BYTES, Query, Table, TableError, join, read, write};
 use serde_json::{Map, Value, json};
 
+use super::files::read::asks_read;
+use super::files::write::{ask_edit, publish_change};
 use super::optional::specified;
-use super::read::asks_read;
 use super::text;
-use super::write::{ask_edit, publish_change};
 use crate::error::ToolError;
 use crate::files::{Kind, Located, WRITING, hold, locate, read_bytes, write_bytes};
 use crate::host::{PermissionAsk, ToolContext, lock};

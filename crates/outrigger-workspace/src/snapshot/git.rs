@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger_sandbox::covers::Kept;
+use outrigger_sandbox::path_masks::Kept;
 use outrigger_sandbox::{Policy, Spec};
 
 use super::{SnapshotError, Snapshots};

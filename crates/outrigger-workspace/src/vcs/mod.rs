@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_protocol::provenance::Actor;
-use outrigger_sandbox::covers::Kept;
+use outrigger_sandbox::path_masks::Kept;
 use outrigger_sandbox::{Output, Spawner, Spec, paths};
 use serde::Serialize;
 use tokio::sync::OnceCell;

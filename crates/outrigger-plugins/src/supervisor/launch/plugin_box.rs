@@ -8,8 +8,8 @@ use outrigger_network_proxy::ProxyTicket;
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_trust::code_places;
 use outrigger_protected_paths::Process;
-use outrigger_sandbox::covers::Kept;
-use outrigger_sandbox::uncovered::Hidden;
+use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::stale_masks::Hidden;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
 use super::Launch;

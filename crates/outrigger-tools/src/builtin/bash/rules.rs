@@ -6,10 +6,10 @@ use outrigger_shell_parse::{Command, Word};
 use serde_json::{Value, json};
 
 use super::{locate, text};
-use crate::command_line;
 use crate::error::ToolError;
 use crate::files::Located;
 use crate::host::{PermissionAsk, ToolContext};
+use crate::shell::command_line;
 
 // Commands whose arguments are paths. The reference's list, and a few more that write.
 const FILES: &[&str] = &[

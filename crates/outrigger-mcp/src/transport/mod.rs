@@ -1,0 +1,9 @@
+//! How messages travel: standard input and output, streamable HTTP, the older event streams.
+
+pub(crate) mod http;
+pub(crate) mod lines;
+pub(crate) mod pending;
+pub(crate) mod quota;
+pub(crate) mod remote;
+pub(crate) mod sse;
+pub(crate) mod stdio;

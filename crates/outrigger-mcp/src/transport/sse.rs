@@ -1,0 +1,272 @@
+//! A server behind the older HTTP transport: a stream of events (GET) names the address for our messages, and brings the
+//! answers to them. Tried where streamable HTTP is not understood, as in the reference.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Response, Url};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::McpError;
+use crate::transport::pending::{Asked, Pending};
+use crate::transport::remote::Remote;
+use crate::wire::{self, Incoming, MOST_BYTES};
+use outrigger_sse::Parser;
+
+/// For messages whose answer nobody waits for.
+const SHORT: Duration = Duration::from_secs(5);
+const PROTOCOL: &str = "mcp-protocol-version";
+
+/// A remote server. The stream is closed when this is dropped.
+pub(crate) struct SseLink {
+    shared: Arc<Shared>,
+    reader: JoinHandle<()>,
+}
+
+struct Shared {
+    remote: Remote,
+    pending: Pending,
+    // Where messages go; known once the stream has said so.
+    endpoint: watch::Sender<Option<Url>>,
+    version: Mutex<Option<HeaderValue>>,
+}
+
+impl Drop for SseLink {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl SseLink {
+    /// Opens the stream and waits for the address, `wait` at most.
+    ///
+    /// # Errors
+    /// As [`Remote::send`], and [`McpError::Answer`] for a stream that names no address of this server.
+    pub(crate) async fn open(remote: Remote, wait: Duration) -> Result<Self, McpError> {
+        let deadline = Instant::now() + wait;
+        let late = |server: &str| McpError::Timeout {
+            server: server.to_owned(),
+            what: "the stream of events".to_owned(),
+            after: wait,
+        };
+        let request = remote
+            .client
+            .get(&remote.url)
+            .headers(remote.headers.clone())
+            .header(ACCEPT, "text/event-stream");
+        let response = timeout_at(deadline, remote.send(request))
+            .await
+            .map_err(|_| late(&remote.server))??;
+        if !response.status().is_success() {
+            return Err(remote.refused(response).await);
+        }
+        let kind = response.headers().get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if !kind.to_ascii_lowercase().starts_with("text/event-stream") {
+            return Err(remote.answer("it is no stream of events"));
+        }
+        let shared = Arc::new(Shared {
+            remote,
+            pending: Pending::default(),
+            endpoint: watch::Sender::new(None),
+            version: Mutex::default(),
+        });
+        let link = Self {
+            reader: tokio::spawn(read(response, Arc::clone(&shared))),
+            shared: Arc::clone(&shared),
+        };
+        let mut endpoint = shared.endpoint.subscribe();
+        let known = timeout_at(deadline, async {
+            tokio::select! {
+                _ = endpoint.wait_for(Option::is_some) => Ok(()),
+                error = shared.ended() => Err(error),
+            }
+        });
+        known.await.map_err(|_| late(&shared.remote.server))??;
+        Ok(link)
+    }
+
+    pub(crate) fn pending(&self) -> &Pending {
+        &self.shared.pending
+    }
+
+    /// As [`crate::transport::stdio::Stdio::request`].
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: &Value,
+        wait: Duration,
+    ) -> Result<Value, McpError> {
+        let ticket = self.shared.pending.begin()?;
+        let asked = Asked {
+            server: &self.shared.remote.server,
+            method,
+            wait,
+        };
+        let _given_up = GivenUp {
+            shared: &self.shared,
+            id: ticket.id,
+            tell: method != "initialize",
+        };
+        let deadline = Instant::now() + wait;
+        let params = ticket.marked(method, params);
+        let sent = self.shared.post(wire::request(ticket.id, method, &params));
+        timeout_at(deadline, sent)
+            .await
+            .map_err(|_| asked.late())??;
+        ticket.answered(asked, deadline).await
+    }
+
+    /// Tells the server something.
+    pub(crate) async fn notify(&self, method: &str) {
+        let _ = tokio::time::timeout(SHORT, self.shared.post(wire::notice(method, None))).await;
+    }
+
+    /// The version of the protocol that was agreed upon goes with every further message.
+    pub(crate) fn agreed(&self, version: &str) {
+        let mut held = self.shared.version();
+        *held = HeaderValue::try_from(version).ok();
+    }
+
+    /// Closes the stream, which is all that ends such a session.
+    pub(crate) fn close(&self) {
+        self.reader.abort();
+        self.shared.pending.close(&McpError::Closed {
+            server: self.shared.remote.server.clone(),
+            cause: "was left".to_owned(),
+        });
+    }
+}
+
+struct GivenUp<'a> {
+    shared: &'a Arc<Shared>,
+    id: wire::Id,
+    tell: bool,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        if self.shared.pending.give_up(self.id) && self.tell {
+            self.shared.send_later(wire::cancelled(self.id));
+        }
+    }
+}
+
+impl Shared {
+    async fn post(&self, message: String) -> Result<(), McpError> {
+        let endpoint = self.endpoint.borrow().clone();
+        let endpoint = endpoint.ok_or_else(|| self.remote.answer("it named no address"))?;
+        let mut headers: HeaderMap = self.remote.headers.clone();
+        if let Some(version) = &*self.version() {
+            headers.insert(PROTOCOL, version.clone());
+        }
+        let request = self
+            .remote
+            .client
+            .post(endpoint)
+            .headers(headers)
+            .header(CONTENT_TYPE, "application/json")
+            .body(message);
+        let response = self.remote.send(request).await?;
+        if response.status().is_success() {
+            Ok(())
+        } else {
+            Err(self.remote.refused(response).await)
+        }
+    }
+
+    // Outside of a runtime (the host is going down) it is not sent.
+    fn send_later(self: &Arc<Self>, message: String) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let shared = Arc::clone(self);
+            runtime.spawn(async move {
+                let _ = tokio::time::timeout(SHORT, shared.post(message)).await;
+            });
+        }
+    }
+
+    fn version(&self) -> std::sync::MutexGuard<'_, Option<HeaderValue>> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends with the stream.
+    async fn ended(&self) -> McpError {
+        loop {
+            let news = self.pending.news();
+            if let Some(error) = self.pending.closed() {
+                return error;
+            }
+            news.notified().await;
+        }
+    }
+
+    /// Takes the address of the first event. Another origin would get the configured headers.
+    fn name_endpoint(&self, data: &str) -> Result<(), McpError> {
+        let base = Url::parse(&self.remote.url);
+        let named = base.as_ref().ok().and_then(|base| base.join(data).ok());
+        match (base, named) {
+            (Ok(base), Some(named)) if base.origin() == named.origin() => {
+                self.endpoint.send_replace(Some(named));
+                Ok(())
+            }
+            _ => Err(self
+                .remote
+                .answer("the address for messages is of another origin")),
+        }
+    }
+
+    fn take(self: &Arc<Self>, message: Incoming) {
+        match message {
+            Incoming::Answer { id, result } => {
+                self.pending.answer(id, result);
+            }
+            Incoming::Request { id, method } => self.send_later(wire::answer(&id, &method)),
+            Incoming::Notice { method, params } => match wire::progress_of(&method, &params) {
+                Some(id) => {
+                    self.pending.progress(id);
+                }
+                None if method == "notifications/tools/list_changed" => {
+                    self.pending.list_changed();
+                }
+                None => tracing::debug!("[mcp:{}] {method}", self.remote.server),
+            },
+        }
+    }
+}
+
+async fn read(response: Response, shared: Arc<Shared>) {
+    let error = match follow(response, &shared).await {
+        Ok(()) => McpError::Closed {
+            server: shared.remote.server.clone(),
+            cause: "ended the stream of events".to_owned(),
+        },
+        Err(error) => error,
+    };
+    shared.pending.close(&error);
+}
+
+async fn follow(mut response: Response, shared: &Arc<Shared>) -> Result<(), McpError> {
+    let (mut parser, mut events) = (Parser::new(MOST_BYTES), Vec::new());
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| shared.remote.failed(&error))?
+    {
+        let fed = parser.feed(&chunk, &mut events);
+        for event in events.drain(..) {
+            if event.name == "endpoint" {
+                shared.name_endpoint(&event.data)?;
+                continue;
+            }
+            for message in wire::read(event.data.as_bytes()).into_iter().flatten() {
+                shared.take(message);
+            }
+        }
+        fed.map_err(|_| shared.remote.too_long())?;
+    }
+    Ok(())
+}

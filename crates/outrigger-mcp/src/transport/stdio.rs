@@ -1,0 +1,447 @@
+//! A server that is a process of ours: messages are lines of its standard input and output.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outrigger_sandbox::{Child, Exit, SandboxError, Spawner, Spec};
+use serde_json::Value;
+use tokio::io::{AsyncWriteExt as _, Interest};
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::error::McpError;
+use crate::secret::Secrets;
+use crate::transport::lines::Lines;
+use crate::transport::pending::{Asked, Pending};
+use crate::transport::quota::Quota;
+use crate::wire::{self, Incoming, MOST_BYTES};
+
+/// Messages that wait for a server which does not read.
+const QUEUE: usize = 64;
+/// Between the end of its output and the end of the process, and the other way round.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// What a server may print that is no message, in bytes between two messages, before it is ended.
+const MOST_JUNK: usize = 16 * 1024 * 1024;
+/// Messages in a second that nobody asked for; beyond that the pipe fills and the server waits.
+const MOST_NOTICES: u64 = 5_000;
+const STDERR_LINE: usize = 4 * 1024;
+const STDERR_LINES_A_SECOND: u64 = 50;
+const STDERR_BYTES_A_SECOND: u64 = 4 * 1024 * 1024;
+/// Lines that are kept to say why it ended.
+const KEPT: usize = 5;
+/// Of a line in an error.
+const MOST_QUOTED: usize = 300;
+
+/// What to start.
+pub(crate) struct Program {
+    pub(crate) command: Vec<String>,
+    pub(crate) cwd: PathBuf,
+    /// The whole environment.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    /// Taken out of what it prints.
+    pub(crate) secrets: Secrets,
+}
+
+/// A running server. It is killed, with all that it has started, when this is dropped.
+pub(crate) struct Stdio {
+    shared: Arc<Shared>,
+    outgoing: mpsc::Sender<String>,
+    // How long it gets to end by itself once its input is closed; dropped: not at all.
+    ending: watch::Sender<Option<Duration>>,
+    ended: watch::Receiver<bool>,
+    pid: u32,
+}
+
+struct Shared {
+    server: String,
+    secrets: Secrets,
+    pending: Pending,
+    stderr: Mutex<VecDeque<String>>,
+    junk: Mutex<Option<(u64, String)>>,
+}
+
+impl Stdio {
+    /// Starts the process; nothing has been said to it yet.
+    ///
+    /// # Errors
+    /// [`McpError::Start`].
+    pub(crate) async fn start(
+        server: &str,
+        program: &Program,
+        spawner: &Spawner,
+    ) -> Result<Self, McpError> {
+        let failed = |reason: String| McpError::Start {
+            server: server.to_owned(),
+            reason,
+        };
+        let name = program.command.first().map_or("", String::as_str);
+        let spec = Spec::new(Path::new(name))
+            .args(program.command.iter().skip(1))
+            .cwd(&program.cwd)
+            .vars(program.env.iter().cloned())
+            .piped()
+            .label(format!("mcp:{server}"));
+        let mut child = spawner
+            .spawn(spec)
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(failed("it has no standard streams".to_owned()));
+        };
+        let shared = Arc::new(Shared {
+            server: server.to_owned(),
+            secrets: program.secrets.clone(),
+            pending: Pending::default(),
+            stderr: Mutex::default(),
+            junk: Mutex::default(),
+        });
+        let (outgoing, queue) = mpsc::channel(QUEUE);
+        let (ending, asked) = watch::channel(None);
+        let (over, ended) = watch::channel(false);
+        let pid = child.pid();
+        let pumps = Pumps {
+            input: tokio::spawn(write(stdin, queue)),
+            output: tokio::spawn(read(stdout, Arc::clone(&shared), outgoing.downgrade())),
+            errors: tokio::spawn(listen(stderr, Arc::clone(&shared))),
+        };
+        tokio::spawn(supervise(child, pumps, asked, Arc::clone(&shared), over));
+        Ok(Self {
+            shared,
+            outgoing,
+            ending,
+            ended,
+            pid,
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(crate) fn pending(&self) -> &Pending {
+        &self.shared.pending
+    }
+
+    /// What it said instead of messages, for an error.
+    pub(crate) fn heard(&self) -> String {
+        self.shared.heard()
+    }
+
+    /// Makes a request and waits for its answer, `wait` at most since it was made or last reported progress. When this is
+    /// dropped before, the server is told that nobody waits any more.
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: &Value,
+        wait: Duration,
+    ) -> Result<Value, McpError> {
+        let ticket = self.shared.pending.begin()?;
+        let asked = Asked {
+            server: &self.shared.server,
+            method,
+            wait,
+        };
+        // A client must not cancel the first exchange (MCP, Cancellation).
+        let _given_up = GivenUp {
+            link: self,
+            id: ticket.id,
+            tell: method != "initialize",
+        };
+        let deadline = Instant::now() + wait;
+        let params = ticket.marked(method, params);
+        tokio::select! {
+            sent = self.outgoing.send(wire::request(ticket.id, method, &params)) => {
+                // The queue closes before the cause is known; the answer brings it.
+                let _ = sent;
+            }
+            () = sleep_until(deadline) => return Err(asked.late()),
+        }
+        ticket.answered(asked, deadline).await
+    }
+
+    /// Tells the server something.
+    pub(crate) async fn notify(&self, method: &str) {
+        let _ = self.outgoing.send(wire::notice(method, None)).await;
+    }
+
+    /// Closes its input, waits for its end no longer than `grace`, then kills it with all that it has started.
+    pub(crate) async fn close(&self, grace: Duration) {
+        self.ending.send_replace(Some(grace));
+        let mut ended = self.ended.clone();
+        // Ends also when the supervisor is gone.
+        let _ = ended.wait_for(|over| *over).await;
+    }
+}
+
+struct GivenUp<'a> {
+    link: &'a Stdio,
+    id: wire::Id,
+    tell: bool,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        if self.link.shared.pending.give_up(self.id)
+            && self.tell
+            && self
+                .link
+                .outgoing
+                .try_send(wire::cancelled(self.id))
+                .is_err()
+        {
+            tracing::debug!(
+                "[mcp:{}] does not read that a call was given up",
+                self.link.shared.server
+            );
+        }
+    }
+}
+
+impl Shared {
+    fn heard(&self) -> String {
+        let mut said = Vec::new();
+        if let Some((count, first)) = &*self.junk.lock().unwrap_or_else(PoisonError::into_inner) {
+            said.push(format!(
+                "it printed {count} lines that are no MCP messages, first: {first}"
+            ));
+        }
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        if !stderr.is_empty() {
+            said.push(format!(
+                "its last words: {}",
+                Vec::from_iter(stderr.iter().cloned()).join(" | ")
+            ));
+        }
+        if said.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", said.join("; "))
+        }
+    }
+
+    fn junk(&self, bytes: &[u8]) {
+        let text = quote(bytes, &self.secrets);
+        tracing::debug!("[mcp:{}] no MCP message: {text}", self.server);
+        let mut junk = self.junk.lock().unwrap_or_else(PoisonError::into_inner);
+        junk.get_or_insert((0, text)).0 += 1;
+    }
+}
+
+/// The beginning of a line, for an error.
+fn quote(bytes: &[u8], secrets: &Secrets) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(STDERR_LINE)]);
+    // Hidden before it is cut, which might leave half of one.
+    let text = secrets.hide(text.into_owned());
+    let shown = text.trim().chars().take(MOST_QUOTED);
+    shown
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+struct Pumps {
+    input: JoinHandle<()>,
+    output: JoinHandle<Option<String>>,
+    errors: JoinHandle<()>,
+}
+
+impl Drop for Pumps {
+    fn drop(&mut self) {
+        self.input.abort();
+        self.output.abort();
+        self.errors.abort();
+    }
+}
+
+/// Owns the process until its end.
+async fn supervise(
+    mut child: Child,
+    mut pumps: Pumps,
+    mut asked: watch::Receiver<Option<Duration>>,
+    shared: Arc<Shared>,
+    over: watch::Sender<bool>,
+) {
+    let cause = tokio::select! {
+        exit = child.wait() => last_words(&mut pumps, exit_text(exit)).await,
+        end = &mut pumps.output => match end.ok().flatten() {
+            Some(fault) => ended_for(&fault),
+            None => match timeout(LAST_WORDS, child.wait()).await {
+                Ok(exit) => {
+                    // Its standard error may be read later than the end of its output.
+                    let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
+                    exit_text(exit)
+                }
+                Err(_) => "closed its output and was ended".to_owned(),
+            },
+        },
+        _ = &mut pumps.input => match timeout(LAST_WORDS, child.wait()).await {
+            Ok(exit) => last_words(&mut pumps, exit_text(exit)).await,
+            Err(_) => "closed its input and was ended".to_owned(),
+        },
+        grace = ended(&mut asked) => {
+            pumps.input.abort();
+            let _ = timeout(grace, child.wait()).await;
+            "was stopped".to_owned()
+        }
+    };
+    child.kill_tree();
+    let cause = format!("{cause}{}", shared.heard());
+    shared.pending.close(&McpError::Closed {
+        server: shared.server.clone(),
+        cause,
+    });
+    drop(child);
+    drop(pumps);
+    over.send_replace(true);
+}
+
+/// What it said before it ended is heard. A grandchild may hold the pipes open, so not without limit.
+async fn last_words(pumps: &mut Pumps, exit: String) -> String {
+    let output = timeout(LAST_WORDS, &mut pumps.output).await;
+    let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
+    // It may have ended because we read no further.
+    match output.ok().and_then(Result::ok).flatten() {
+        Some(fault) => ended_for(&fault),
+        None => exit,
+    }
+}
+
+fn ended_for(fault: &str) -> String {
+    format!("was ended: {fault}")
+}
+
+fn exit_text(exit: Result<Exit, SandboxError>) -> String {
+    match exit {
+        Ok(exit) => format!("ended ({exit})"),
+        Err(error) => format!("was ended: {error}"),
+    }
+}
+
+async fn ended(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {
+    // An error: the handle was dropped.
+    asked
+        .wait_for(Option::is_some)
+        .await
+        .ok()
+        .and_then(|grace| *grace)
+        .unwrap_or_default()
+}
+
+/// Writes what is asked for, until nobody reads it any more: a message that the server left in the pipe was written, too.
+async fn write(mut stdin: pipe::Sender, mut queue: mpsc::Receiver<String>) {
+    loop {
+        let message = tokio::select! {
+            message = queue.recv() => message,
+            _ = stdin.ready(Interest::ERROR) => return,
+        };
+        let Some(mut message) = message else { break };
+        message.push('\n');
+        if stdin.write_all(message.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+    // All handles are gone, and with them the order to end.
+    std::future::pending::<()>().await;
+}
+
+/// Reads messages until the end of its output; the text says why it is read no further.
+async fn read(
+    stdout: pipe::Receiver,
+    shared: Arc<Shared>,
+    outgoing: mpsc::WeakSender<String>,
+) -> Option<String> {
+    let mut lines = Lines::new(stdout, MOST_BYTES);
+    let mut unasked = Quota::new(MOST_NOTICES);
+    let mut junk = 0;
+    while let Ok(Some(line)) = lines.next().await {
+        if !line.whole {
+            return Some(format!(
+                "it printed a line of more than {} MiB",
+                MOST_BYTES >> 20
+            ));
+        }
+        if line.bytes.iter().all(u8::is_ascii_whitespace) {
+            unasked.hold(1).await;
+            continue;
+        }
+        let Some(messages) = wire::read(&line.bytes) else {
+            junk += line.bytes.len();
+            shared.junk(&line.bytes);
+            if junk > MOST_JUNK {
+                return Some(format!(
+                    "it printed more than {} MiB that are no messages",
+                    MOST_JUNK >> 20
+                ));
+            }
+            unasked.hold(1).await;
+            continue;
+        };
+        junk = 0;
+        for message in messages {
+            if !take(message, &shared, &outgoing) {
+                unasked.hold(1).await;
+            }
+        }
+    }
+    None
+}
+
+/// False for a message that nobody asked for.
+fn take(message: Incoming, shared: &Shared, outgoing: &mpsc::WeakSender<String>) -> bool {
+    match message {
+        Incoming::Answer { id, result } => shared.pending.answer(id, result),
+        Incoming::Request { id, method } => {
+            // A server that asks but does not read gets no answer.
+            let _ = outgoing
+                .upgrade()
+                .map(|queue| queue.try_send(wire::answer(&id, &method)));
+            false
+        }
+        Incoming::Notice { method, params } => {
+            match wire::progress_of(&method, &params) {
+                Some(id) => return shared.pending.progress(id),
+                None if method == "notifications/tools/list_changed" => {
+                    shared.pending.list_changed()
+                }
+                None => tracing::debug!("[mcp:{}] {method}", shared.server),
+            }
+            false
+        }
+    }
+}
+
+/// Its standard error goes to the log, so much of it in a second.
+async fn listen(stderr: pipe::Receiver, shared: Arc<Shared>) {
+    let mut lines = Lines::new(stderr, STDERR_LINE);
+    let mut logged = Quota::new(STDERR_LINES_A_SECOND);
+    let mut bytes = Quota::new(STDERR_BYTES_A_SECOND);
+    while let Ok(Some(line)) = lines.next().await {
+        bytes
+            .hold(u64::try_from(line.bytes.len()).unwrap_or(u64::MAX))
+            .await;
+        let text = shared
+            .secrets
+            .hide(String::from_utf8_lossy(&line.bytes).into_owned());
+        let taken = logged.take(1);
+        if taken.over > 0 {
+            tracing::info!("[mcp:{}] ({} more lines)", shared.server, taken.over);
+        }
+        if taken.within {
+            tracing::info!("[mcp:{}] {}", shared.server, text.trim_end());
+        }
+        let quoted = quote(&line.bytes, &shared.secrets);
+        if !quoted.is_empty() {
+            let mut kept = shared.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() == KEPT {
+                kept.pop_front();
+            }
+            kept.push_back(quoted);
+        }
+    }
+}

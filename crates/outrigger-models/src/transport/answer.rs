@@ -1,0 +1,124 @@
+//! Sending a request ourselves or through a plugin, and the answer of either.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, StreamExt as _};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::transport::client::{Http, error_text};
+use crate::transport::fetch::{FetchRequest, ProviderFetch};
+
+/// Who sends a request.
+pub(crate) enum Way {
+    /// We do.
+    Http(Arc<Http>),
+    /// A plugin does.
+    Plugin(Arc<dyn ProviderFetch>),
+}
+
+/// An answer whose body is still to come.
+pub(crate) enum Answer {
+    Http(reqwest::Response),
+    /// Status, headers and body. The body is behind a lock only to be shareable; nobody waits for it.
+    Plugin(
+        u16,
+        HeaderMap,
+        Mutex<BoxStream<'static, Result<Bytes, String>>>,
+    ),
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Answer").field(&self.status()).finish()
+    }
+}
+
+impl Way {
+    /// The plugin, if it is one.
+    pub(crate) fn plugin(&self) -> Option<&str> {
+        match self {
+            Self::Http(_) => None,
+            Self::Plugin(fetch) => Some(fetch.plugin()),
+        }
+    }
+
+    /// Sends a request; the error says why that was not possible.
+    pub(crate) async fn send(
+        &self,
+        url: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Answer, String> {
+        match self {
+            Self::Http(http) => {
+                let request = http
+                    .client(url)?
+                    .post(url)
+                    .headers(headers.clone())
+                    .body(body.clone());
+                request
+                    .send()
+                    .await
+                    .map(Answer::Http)
+                    .map_err(|e| error_text(&e))
+            }
+            Self::Plugin(fetch) => {
+                let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+                let request = FetchRequest {
+                    method: "POST".to_owned(),
+                    url: url.to_owned(),
+                    headers: headers
+                        .iter()
+                        .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+                        .collect(),
+                    body: String::from_utf8_lossy(body).into_owned(),
+                };
+                let response = fetch.fetch(request).await?;
+                let headers = response
+                    .headers
+                    .iter()
+                    .filter_map(|(name, value)| {
+                        Some((
+                            HeaderName::from_bytes(name.as_bytes()).ok()?,
+                            HeaderValue::from_str(value).ok()?,
+                        ))
+                    })
+                    .collect();
+                Ok(Answer::Plugin(
+                    response.status,
+                    headers,
+                    Mutex::new(response.body),
+                ))
+            }
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Self::Http(response) => response.status().as_u16(),
+            Self::Plugin(status, ..) => *status,
+        }
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        match self {
+            Self::Http(response) => response.headers(),
+            Self::Plugin(_, headers, _) => headers,
+        }
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+        match self {
+            Self::Http(response) => response.chunk().await.map_err(|e| error_text(&e)),
+            Self::Plugin(_, _, body) => {
+                let body = body.get_mut().unwrap_or_else(PoisonError::into_inner);
+                body.next().await.transpose()
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A provider's requests sent by someone else: the `fetch` that a plugin's `auth.loader` answers with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use outrigger_protocol::Object;
+use serde_json::Value;
+
+use crate::provider::withheld::Speaker;
+
+/// A request as the AI SDK's package would hand it to `fetch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// Method, `POST`.
+    pub method: String,
+    /// Whole address.
+    pub url: String,
+    /// Headers in order.
+    pub headers: Vec<(String, String)>,
+    /// Body, always text.
+    pub body: String,
+}
+
+/// The head of an answer, and its body.
+pub struct FetchResponse {
+    /// HTTP status.
+    pub status: u16,
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// Pieces of the body. Dropping it cancels the request. After an error nothing comes.
+    pub body: BoxStream<'static, Result<Bytes, String>>,
+}
+
+impl fmt::Debug for FetchResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchResponse")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sends requests of one provider. Dropping the future cancels the request.
+pub trait ProviderFetch: Send + Sync {
+    /// Sends a request; the error is a text without secrets.
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'static, Result<FetchResponse, String>>;
+    /// Whose code it is, for messages: the plugin's name.
+    fn plugin(&self) -> &str;
+}
+
+/// Options of a provider that name files of this program's: the user's to say, and no plugin's.
+pub const FILES: [&str; 2] = ["record", "file"];
+
+/// How an address is asked that a plugin named.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Route {
+    /// By this proxy, its login in the address.
+    Proxy(String),
+    /// Not at all, for this reason.
+    Refused(String),
+}
+
+/// What a plugin adds to a provider.
+#[derive(Clone, Default)]
+pub struct Overlay {
+    /// What its `auth.loader` answered, `fetch` apart; the configuration's options win over these, as in the reference.
+    pub options: Option<Object>,
+    /// How the `baseURL` in `options` is asked.
+    pub options_route: Option<Route>,
+    /// The `fetch` of that answer.
+    pub fetch: Option<Arc<dyn ProviderFetch>>,
+    /// The models that its `provider` hook answered, instead of the catalog's.
+    pub models: Option<serde_json::Map<String, Value>>,
+    /// How the addresses in `models` are asked.
+    pub models_route: Option<Route>,
+    /// It is a provider of the plugin's own, and `fetch` speaks its protocol (B8).
+    pub own: Option<OwnProvider>,
+    /// The plugin that answers for the provider, or that named where its requests are sent.
+    pub speaker: Option<Speaker>,
+}
+
+impl Overlay {
+    /// The plugin that speaks for the provider, where the user's keys are not for it.
+    pub(crate) fn without_keys(&self) -> Option<&Speaker> {
+        let speaker = self.speaker.as_ref()?;
+        (!speaker.has_keys && self.own.is_none()).then_some(speaker)
+    }
+
+    /// How the provider is asked, where the address is a plugin's. `configured` are the options of the configuration.
+    pub(crate) fn route(&self, configured: &Object) -> Option<&Route> {
+        let named = |options: &Object| options.get("baseURL").is_some_and(Value::is_string);
+        match &self.options {
+            _ if self.fetch.is_some() || named(configured) => None,
+            Some(options) if named(options) => self.options_route.as_ref(),
+            _ => self.models_route.as_ref(),
+        }
+    }
+}
+
+/// A provider that a plugin brings, with a protocol of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnProvider {
+    /// Its name for people.
+    pub name: Option<String>,
+    /// Variables that may hold its key. Without any it wants none.
+    pub env: Vec<String>,
+    /// Those of them that the plugin may see: in no other its key is looked for.
+    pub granted: Vec<String>,
+}
+
+// The options may hold keys.
+impl fmt::Debug for Overlay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overlay")
+            .field("fetch", &self.fetch.as_ref().map(|fetch| fetch.plugin()))
+            .finish_non_exhaustive()
+    }
+}

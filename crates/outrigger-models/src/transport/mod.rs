@@ -1,0 +1,8 @@
+//! Sending a request and reading its answer: clients, deadlines, retries, streams.
+
+pub(crate) mod answer;
+pub(crate) mod client;
+pub(crate) mod fetch;
+pub(crate) mod refusal;
+pub(crate) mod retry;
+pub(crate) mod stream;

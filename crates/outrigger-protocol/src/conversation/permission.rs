@@ -1,0 +1,99 @@
+//! Permission rules and requests.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{CallId, MessageId, PermissionId, PluginId, SessionId};
+use crate::records::provenance::Provenance;
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Done without asking.
+    Allow,
+    /// The user is asked; with no one to ask it is refused.
+    Ask,
+    /// Refused.
+    Deny,
+}
+
+/// One rule. The last one that matches counts, as in the reference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Tool or permission, with `*` and `?`.
+    pub permission: String,
+    /// Command, path or URL, with `*` and `?`.
+    pub pattern: String,
+    /// What then.
+    pub action: Action,
+}
+
+/// Key of [`PermissionRequest::metadata`] under which stands why a hook wants the user to be asked. Nobody else's word
+/// stands there.
+pub const HOOK_REASON: &str = "hookReason";
+
+/// A question whether something may be done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PermissionRequest {
+    /// Identifier.
+    pub id: PermissionId,
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: SessionId,
+    /// What it is about: `bash`, `edit`, `external_directory` …
+    pub permission: String,
+    /// The commands, paths or URLs in question.
+    pub patterns: Vec<String>,
+    /// Patterns that "always" would allow.
+    pub always: Vec<String>,
+    /// For display.
+    pub metadata: Value,
+    /// The call that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolRef>,
+    /// Who wants it, where that is not the user and the model alone. Not a key of the reference.
+    #[serde(default, skip_serializing_if = "Provenance::is_plain")]
+    pub provenance: Provenance,
+    /// The grant whose absence is why the user is asked. Not a key of the reference.
+    #[serde(
+        default,
+        rename = "missingGrant",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub missing_grant: Option<Box<MissingGrant>>,
+}
+
+/// A grant that a plugin lacks: `grant = true` under `[plugins.NAME]` of the user's own `outrigger.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingGrant {
+    /// The plugin.
+    pub plugin: PluginId,
+    /// NAME: its npm package, or the path of its file.
+    pub name: String,
+    /// `approve`, `rewrite`, `model`, `prompt`.
+    pub grant: String,
+}
+
+/// Points at a tool call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRef {
+    /// Message of the call.
+    #[serde(rename = "messageID")]
+    pub message_id: MessageId,
+    /// The call.
+    #[serde(rename = "callID")]
+    pub call_id: CallId,
+}
+
+/// How the user answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reply {
+    /// This time.
+    Once,
+    /// From now on in this project.
+    Always,
+    /// No.
+    Reject,
+}

@@ -1,0 +1,264 @@
+//! Sessions, projects and todo lists.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::conversation::message::Tokens;
+use crate::conversation::permission::Rule;
+use crate::id::{MessageId, PartId, SessionId};
+use crate::records::provenance::Provenance;
+use crate::{Millis, Object};
+
+/// A conversation, as the API's `Session` has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Identifier.
+    pub id: SessionId,
+    /// Three words to name it by.
+    pub slug: String,
+    /// Project that it belongs to.
+    #[serde(rename = "projectID")]
+    pub project_id: String,
+    /// Working directory, absolute.
+    pub directory: String,
+    /// Working directory relative to the project's root.
+    pub path: String,
+    /// The session whose agent started this one.
+    #[serde(default, rename = "parentID", skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<SessionId>,
+    /// Workspace that a client made it for. There are none here: it is kept, and told as it was given.
+    #[serde(
+        default,
+        rename = "workspaceID",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub workspace_id: Option<String>,
+    /// Title, first a placeholder with the time, then from the model.
+    pub title: String,
+    /// Agent used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Model used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<SessionModel>,
+    /// Version of the program that made it.
+    pub version: String,
+    /// Changed files, counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<SessionSummary>,
+    /// Price so far in US dollars.
+    pub cost: f64,
+    /// Tokens so far.
+    pub tokens: Tokens,
+    /// Rules that hold in this session, after those of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission: Option<Vec<Rule>>,
+    /// What clients keep with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    /// Messages from here on are taken back, until the next prompt removes them or they are brought back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revert: Option<SessionRevert>,
+    /// When it was made and last used.
+    pub time: SessionTime,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub extra: Object,
+}
+
+/// Model of a session. Note `id`, where messages have `modelID`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionModel {
+    /// Model.
+    pub id: String,
+    /// Provider.
+    #[serde(rename = "providerID")]
+    pub provider_id: String,
+    /// Named set of options; `default` when none was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+}
+
+/// Lines and files that a session changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionSummary {
+    /// Lines added.
+    pub additions: u64,
+    /// Lines removed.
+    pub deletions: u64,
+    /// Files touched.
+    pub files: u64,
+}
+
+/// What was taken back of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRevert {
+    /// The first message that is taken back; with a part, it stays up to that part.
+    #[serde(rename = "messageID")]
+    pub message_id: MessageId,
+    /// The first part that is taken back.
+    #[serde(default, rename = "partID", skip_serializing_if = "Option::is_none")]
+    pub part_id: Option<PartId>,
+    /// Tree of the files as they were before, to bring them back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// What taking back changed in the files, as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+}
+
+/// Times of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionTime {
+    /// Made.
+    pub created: Millis,
+    /// Last used.
+    pub updated: Millis,
+    /// A compaction is under way since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacting: Option<Millis>,
+    /// Archived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<Millis>,
+}
+
+/// What a session is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum SessionStatus {
+    /// Nothing.
+    Idle,
+    /// A turn runs.
+    Busy,
+    /// A model request failed and will be sent again.
+    Retry {
+        /// Which try comes next, from 1.
+        attempt: u32,
+        /// Why.
+        message: String,
+        /// When.
+        next: Millis,
+    },
+}
+
+/// A folder under version control, or any folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Project {
+    /// First commit of the repository, or `global`.
+    pub id: String,
+    /// Root folder, absolute.
+    pub worktree: String,
+    /// `git` or absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vcs: Option<String>,
+    /// Name that a client gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Icon that a client gave it: `{url?, override?, color?}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon: Option<Object>,
+    /// Commands that a client gave it: `{start?}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Object>,
+    /// When it was first and last seen.
+    pub time: Value,
+    /// Sandboxes of the project; none here.
+    #[serde(default)]
+    pub sandboxes: Vec<Value>,
+}
+
+/// One line of the todo list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Todo {
+    /// What to do.
+    pub content: String,
+    /// `pending`, `in_progress`, `completed`, `cancelled`.
+    pub status: String,
+    /// `high`, `medium`, `low`.
+    pub priority: String,
+}
+
+/// A part of a prompt, before it has identifiers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartInput {
+    /// Identifier, where the client chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<PartId>,
+    /// Kind and contents.
+    #[serde(flatten)]
+    pub kind: crate::conversation::message::PartKind,
+}
+
+/// What the answer to a prompt shall look like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// Text, as ever.
+    Text,
+    /// A value of this JSON Schema, which the model gives as arguments of the tool [`OutputFormat::TOOL`].
+    JsonSchema {
+        /// The schema.
+        schema: Object,
+        /// How often the model is asked again for a value that fits; 2 where nothing is said, as in the reference.
+        #[serde(default = "two", rename = "retryCount")]
+        retry_count: u32,
+    },
+}
+
+const fn two() -> u32 {
+    2
+}
+
+impl OutputFormat {
+    /// The tool that takes an answer of a schema, by the reference's name. It is offered for such a prompt only.
+    pub const TOOL: &str = "StructuredOutput";
+
+    /// The schema that the answer shall have, without the key that says by which standard it is written: not every
+    /// provider takes that one. None for text.
+    #[must_use]
+    pub fn schema(&self) -> Option<Value> {
+        match self {
+            Self::Text => None,
+            Self::JsonSchema { schema, .. } => {
+                let mut schema = schema.clone();
+                schema.remove("$schema");
+                Some(Value::Object(schema))
+            }
+        }
+    }
+}
+
+/// A prompt, as `POST /session/{id}/message` takes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PromptInput {
+    /// Identifier of the user message, where the client chose one.
+    #[serde(default, rename = "messageID", skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// Model, else that of the agent, the session, the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<crate::conversation::message::ModelRef>,
+    /// Agent, else the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Named set of model options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Store the message and do not call the model.
+    #[serde(default, rename = "noReply", skip_serializing_if = "Option::is_none")]
+    pub no_reply: Option<bool>,
+    /// System text for this prompt alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Tools on or off for this prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Object>,
+    /// What the answer shall look like; text where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<OutputFormat>,
+    /// What is said.
+    #[serde(default)]
+    pub parts: Vec<PartInput>,
+    /// Who sent it: never read off the request, whoever takes that one knows.
+    #[serde(skip)]
+    pub provenance: Provenance,
+}

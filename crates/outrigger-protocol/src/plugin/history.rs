@@ -1,0 +1,383 @@
+//! A conversation as `experimental.chat.messages.transform` is shown it.
+//!
+//! A pass of that hook over a long conversation mostly changes nothing, and the next pass shows the same messages and one
+//! more. So messages are shared between the agent, the chain and what a plugin process is known to have, and what is
+//! worked out of one (its size, its hash) is kept with it. They lie in a [tree](tree), whose nodes are shared too: a pass
+//! costs the host what is new, not what is there (A14).
+
+mod tree;
+
+use std::sync::{Arc, OnceLock};
+
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::conversation::message::MessageWithParts;
+use crate::plugin::transfer::Piece;
+use tree::Node;
+
+/// The field of a payload's output that a history stands for.
+pub const MESSAGES: &str = "messages";
+
+/// SHA-256.
+pub type Digest = [u8; 32];
+
+/// A message that is shared. What is kept with it never goes out of date: it does not change.
+#[derive(Debug)]
+pub struct HistoryMessage {
+    content: Content,
+    size: OnceLock<u64>,
+    digest: OnceLock<Digest>,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    /// As the store has it.
+    Stored(Box<MessageWithParts>),
+    /// As a plugin left it: it need not be a message at all.
+    Left(Value),
+}
+
+impl HistoryMessage {
+    fn of(content: Content) -> Self {
+        Self {
+            content,
+            size: OnceLock::new(),
+            digest: OnceLock::new(),
+        }
+    }
+
+    /// The message as the store has it; none for one that a plugin has changed or made.
+    #[must_use]
+    pub fn stored(&self) -> Option<&MessageWithParts> {
+        match &self.content {
+            Content::Stored(message) => Some(message),
+            Content::Left(_) => None,
+        }
+    }
+
+    /// Its JSON form.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        match &self.content {
+            // A message always has a JSON form.
+            Content::Stored(message) => serde_json::to_value(message).unwrap_or_default(),
+            Content::Left(value) => value.clone(),
+        }
+    }
+
+    /// Its id, where it has one.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        match &self.content {
+            Content::Stored(message) => Some(message.info.id().as_str()),
+            Content::Left(value) => value.get("info")?.get("id")?.as_str(),
+        }
+    }
+
+    /// Its JSON text was written, and has so many bytes: then nobody has to count them.
+    pub fn has_size(&self, bytes: u64) {
+        let _ = self.size.set(bytes);
+    }
+
+    /// Bytes of its JSON text.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        *self.size.get_or_init(|| json_size(self))
+    }
+
+    /// Whether two messages have the same JSON text. A message that a plugin left is none of the store's, whatever it says.
+    #[must_use]
+    pub fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other)
+            || match (&self.content, &other.content) {
+                (Content::Stored(a), Content::Stored(b)) => a == b,
+                (Content::Left(a), Content::Left(b)) => same_text(a, b),
+                _ => false,
+            }
+    }
+
+    /// Takes over what is known of one with the same text.
+    pub fn learn(&self, same: &Self) {
+        if std::ptr::eq(self, same) {
+            return;
+        }
+        if let Some(size) = same.size.get() {
+            let _ = self.size.set(*size);
+        }
+        if let Some(digest) = same.digest.get() {
+            let _ = self.digest.set(*digest);
+        }
+    }
+
+    fn into_value(self: Arc<Self>) -> Value {
+        match Arc::try_unwrap(self) {
+            Ok(Self {
+                content: Content::Left(value),
+                ..
+            }) => value,
+            Ok(other) => other.to_value(),
+            Err(shared) => shared.to_value(),
+        }
+    }
+}
+
+impl From<MessageWithParts> for HistoryMessage {
+    fn from(message: MessageWithParts) -> Self {
+        Self::of(Content::Stored(Box::new(message)))
+    }
+}
+
+impl From<Value> for HistoryMessage {
+    fn from(value: Value) -> Self {
+        Self::of(Content::Left(value))
+    }
+}
+
+impl Serialize for HistoryMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.content {
+            Content::Stored(message) => message.serialize(serializer),
+            Content::Left(value) => value.serialize(serializer),
+        }
+    }
+}
+
+/// Messages in order. Cheap to clone and to extend.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    root: Arc<Node>,
+    len: usize,
+}
+
+impl History {
+    /// How many messages it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A message.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&Arc<HistoryMessage>> {
+        let (messages, place) = self.root.leaf(index);
+        messages.get(place)
+    }
+
+    /// All messages.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<HistoryMessage>> {
+        let leaves = (0..self.len).step_by(tree::WIDTH);
+        leaves.flat_map(|index| self.root.leaf(index).0)
+    }
+
+    /// One message more.
+    pub fn push(&mut self, message: Arc<HistoryMessage>) {
+        if self.len == self.root.room() {
+            self.root.grow();
+        }
+        if let Some((messages, _)) = self.root.leaf_mut(self.len) {
+            messages.push(message);
+            self.len += 1;
+        }
+    }
+
+    /// Puts another message in a place; false when there is no such place.
+    pub fn set(&mut self, index: usize, message: HistoryMessage) -> bool {
+        let place = self.place(index);
+        let found = place.is_some();
+        if let Some(place) = place {
+            *place = Arc::new(message);
+        }
+        found
+    }
+
+    /// Changes the JSON form of a message; none when there is no such message.
+    pub fn change<T>(&mut self, index: usize, change: impl FnOnce(&mut Value) -> T) -> Option<T> {
+        let place = self.place(index)?;
+        // What was changed before in the same answer is nobody else's, so this copies a message once.
+        let nothing = Arc::new(HistoryMessage::from(Value::Null));
+        let mut value = std::mem::replace(place, nothing).into_value();
+        let told = change(&mut value);
+        *place = Arc::new(HistoryMessage::from(value));
+        Some(told)
+    }
+
+    // The place of a message that there is, for putting another there.
+    fn place(&mut self, index: usize) -> Option<&mut Arc<HistoryMessage>> {
+        if index >= self.len {
+            return None;
+        }
+        let (messages, place) = self.root.leaf_mut(index)?;
+        messages.get_mut(place)
+    }
+
+    /// The list that is told by this one; none when that names messages that there are not, or keeps more of them than
+    /// there are: it is never much larger than what was told.
+    #[must_use]
+    pub fn arranged(&self, order: &[Piece]) -> Option<Self> {
+        let mut arranged = Self::default();
+        let mut kept = 0_usize;
+        for piece in order {
+            match piece {
+                Piece::New { value } => {
+                    arranged.push(Arc::new(HistoryMessage::from(value.clone())));
+                }
+                Piece::Kept(from, count) => {
+                    kept = kept.checked_add(*count)?;
+                    let end = from.checked_add(*count)?;
+                    if end > self.len || kept > self.len {
+                        return None;
+                    }
+                    for index in *from..end {
+                        arranged.push(Arc::clone(self.get(index)?));
+                    }
+                }
+            }
+        }
+        arranged.share(self);
+        Some(arranged)
+    }
+
+    /// Takes the messages of another history where they are the same, place by place, so that what is known of them need
+    /// not be worked out again.
+    pub fn renew(&mut self, before: &Self) {
+        for (index, kept) in before.iter().enumerate() {
+            let same = |own: &&Arc<HistoryMessage>| own.is_same(kept);
+            if self.get(index).filter(same).is_some()
+                && let Some(place) = self.place(index)
+            {
+                *place = Arc::clone(kept);
+            }
+        }
+        self.share(before);
+    }
+
+    /// Takes what is kept of another history where both have the very same messages.
+    pub fn share(&mut self, other: &Self) {
+        self.root.share(&other.root);
+    }
+
+    /// How many messages from this one on both are known to share. Looks at no message; none where that would be needed.
+    #[must_use]
+    pub fn shared_from(&self, other: &Self, index: usize) -> usize {
+        let room = self.root.shared_from(&other.root, index).unwrap_or(0);
+        room.min(self.len.saturating_sub(index))
+    }
+
+    /// Bytes of all messages as JSON, without the list around them.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.root.size()
+    }
+
+    /// Whether all messages together have more bytes as JSON. Counts no further than it must.
+    #[must_use]
+    pub fn is_over(&self, bytes: u64) -> bool {
+        let mut total = 0;
+        self.iter().any(|message| {
+            total += message.size();
+            total > bytes
+        })
+    }
+
+    /// The hash of the list: over hashes of its messages' JSON texts, and again over those of sixteen each, up to the root
+    /// of the tree. What is known already is not worked out again.
+    pub fn digest(
+        &self,
+        of_message: impl Fn(&HistoryMessage) -> Digest,
+        of_bytes: impl Fn(&[u8]) -> Digest,
+    ) -> Digest {
+        self.root.digest(&of_message, &of_bytes)
+    }
+}
+
+impl<M: Into<HistoryMessage>> FromIterator<M> for History {
+    fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
+        let mut history = Self::default();
+        let shared = messages.into_iter().map(|message| Arc::new(message.into()));
+        shared.for_each(|message| history.push(message));
+        history
+    }
+}
+
+impl PartialEq for History {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len
+            && std::iter::zip(self.iter(), other.iter()).all(|(a, b)| a.is_same(b))
+    }
+}
+
+impl Serialize for History {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.len))?;
+        for message in self.iter() {
+            list.serialize_element(&**message)?;
+        }
+        list.end()
+    }
+}
+
+/// An output together with the history that belongs into it.
+pub(crate) struct WithHistory<'a>(pub(crate) &'a Value, pub(crate) &'a History);
+
+impl Serialize for WithHistory<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.0.as_object().into_iter().flatten() {
+            map.serialize_entry(key, value)?;
+        }
+        map.serialize_entry(MESSAGES, self.1)?;
+        map.end()
+    }
+}
+
+/// Whether two values have the same JSON text. (Objects with the keys in another order have not: plugins see the order.)
+fn same_text(a: &Value, b: &Value) -> bool {
+    let same_object = |a: &Map<String, Value>, b: &Map<String, Value>| {
+        let fields = std::iter::zip(a, b);
+        a.len() == b.len()
+            && fields
+                .into_iter()
+                .all(|((a_key, a), (b_key, b))| a_key == b_key && same_text(a, b))
+    };
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => same_object(a, b),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && std::iter::zip(a, b).all(|(a, b)| same_text(a, b))
+        }
+        // -0 is not 0.
+        (Value::Number(a), Value::Number(b)) if a.is_f64() && b.is_f64() => {
+            a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits)
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// Bytes of a value as JSON, counted without being kept.
+#[must_use]
+pub fn json_size<T: Serialize + ?Sized>(value: &T) -> u64 {
+    struct Count(u64);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A value always serialises, and counting cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+#[cfg(test)]
+mod tests;

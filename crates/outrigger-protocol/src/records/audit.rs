@@ -1,0 +1,406 @@
+//! Records of the audit (C13): who did what, on whose word, and what came of it. Contents are not in it, only their hashes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Millis;
+use crate::id::{PluginId, SessionId};
+use crate::plugin::hook::{Decision, HookRecord, OutcomeKind};
+use crate::records::log::{ClientRecord, LogRecord, ToolRecord};
+use crate::records::provenance::Provenance;
+
+/// What an audit record is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditKind {
+    /// One handler's run at a hook point.
+    #[default]
+    Hook,
+    /// A tool is about to run, with these arguments. Written before it does (invariant 6).
+    ToolIntent,
+    /// How a tool call ended.
+    ToolOutcome,
+    /// A permission question was decided.
+    Permission,
+    /// Something is allowed from now on that was not before.
+    Grant,
+    /// A plugin came further, stopped, failed, or was restarted.
+    LifeCycle,
+    /// A process was started, with the box that it is in.
+    Process,
+    /// A plugin's client made a request that changes something.
+    Client,
+    /// A plugin process was let connect to a host, or not.
+    Network,
+    /// A brain elsewhere connected to the bridge, or had something executed, or was refused.
+    Bridge,
+    /// Older records were removed, as the retention setting says.
+    Retention,
+}
+
+impl AuditKind {
+    /// Every kind.
+    pub const ALL: [Self; 11] = [
+        Self::Hook,
+        Self::ToolIntent,
+        Self::ToolOutcome,
+        Self::Permission,
+        Self::Grant,
+        Self::LifeCycle,
+        Self::Process,
+        Self::Client,
+        Self::Network,
+        Self::Bridge,
+        Self::Retention,
+    ];
+
+    /// As it is stored and as filters name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::ToolIntent => "tool_intent",
+            Self::ToolOutcome => "tool_outcome",
+            Self::Permission => "permission",
+            Self::Grant => "grant",
+            Self::LifeCycle => "life_cycle",
+            Self::Process => "process",
+            Self::Client => "client",
+            Self::Network => "network",
+            Self::Bridge => "bridge",
+            Self::Retention => "retention",
+        }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// `policyCheckResult` of what no rule objected to.
+pub const POLICY_PASSED: &str = "passed";
+
+/// One record of the audit. The names on the wire are those of C13.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AuditRecord {
+    /// What it is about.
+    pub kind: AuditKind,
+    /// When it began, in milliseconds since the epoch.
+    pub at: Millis,
+    /// What belongs together: the turn, where there is one; else the process of ours that wrote it.
+    pub trace_id: String,
+    /// Session, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Step of the turn, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<String>,
+    /// Hook point, by our name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook_name: Option<String>,
+    /// Plugin that ran, or whose tool or client it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin_id: Option<PluginId>,
+    /// Plugin that `plugin_id` hosts, where that one acted (C8).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sub_plugin_id: Option<PluginId>,
+    /// Several plugins share the process: which of them it was, the process says.
+    #[serde(skip_serializing_if = "std_is_false")]
+    pub plugin_id_claimed: bool,
+    /// Who caused it, where that is known.
+    #[serde(skip_serializing_if = "Provenance::is_empty")]
+    pub provenance: Provenance,
+    /// What it was done to: tool and call, permission and pattern, program, method and path. Without secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// SHA-256 of what went in, as JSON, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_hash: Option<String>,
+    /// SHA-256 of what came out, as JSON, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_hash: Option<String>,
+    /// What was decided: [`Decision`] for hooks, `allow`, `deny`, `start`, `completed`, the code of an error.
+    pub decision: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: f64,
+    /// It missed its deadline.
+    pub timeout: bool,
+    /// It failed.
+    pub errored: bool,
+    /// What the guard and the rules said: [`POLICY_PASSED`], or `refused` with the rule.
+    pub policy_check_result: String,
+    /// Message, box, origin of a decision. Without secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde calls"
+)]
+fn std_is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl AuditRecord {
+    /// A record of this kind that nothing objected to.
+    #[must_use]
+    pub fn new(kind: AuditKind, at: Millis, decision: impl Into<String>) -> Self {
+        Self {
+            kind,
+            at,
+            decision: decision.into(),
+            policy_check_result: POLICY_PASSED.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// What the audit keeps of a record of the log; `None` for what it does not.
+    #[must_use]
+    pub fn of(record: &LogRecord) -> Option<Self> {
+        match record {
+            LogRecord::Hook(hook) => Some(Self::of_hook(hook)),
+            LogRecord::Tool(tool) => Some(Self::of_tool(tool)),
+            LogRecord::Client(client) => Self::of_client(client),
+            LogRecord::Event(_) | LogRecord::TurnStep(_) => None,
+        }
+    }
+
+    fn of_hook(hook: &HookRecord) -> Self {
+        let HookAudit {
+            step,
+            input_hash,
+            output_hash,
+            claimed,
+            sub_plugin,
+            refused,
+        } = &hook.audit;
+        Self {
+            trace_id: hook.turn.as_ref().map(|t| t.0.clone()).unwrap_or_default(),
+            session_id: hook.session.clone(),
+            step_id: step.clone(),
+            hook_name: Some(hook.point.clone()),
+            plugin_id: Some(hook.plugin.clone()),
+            sub_plugin_id: sub_plugin.clone(),
+            plugin_id_claimed: *claimed,
+            input_hash: input_hash.clone(),
+            output_hash: output_hash.clone(),
+            duration_ms: hook.duration_ms,
+            timeout: hook.outcome == OutcomeKind::Timeout,
+            errored: hook.outcome.is_failure(),
+            policy_check_result: match refused {
+                Some(rule) => format!("refused: {rule}"),
+                None => POLICY_PASSED.to_owned(),
+            },
+            detail: hook.message.clone(),
+            ..Self::new(AuditKind::Hook, hook.at, hook.decision.name())
+        }
+    }
+
+    fn of_tool(tool: &ToolRecord) -> Self {
+        let denied = matches!(
+            tool.outcome.as_str(),
+            "tool.denied"
+                | "tool.rejected"
+                | "tool.blocked"
+                | "tool.invalid_rewrite"
+                | "tool.not_granted"
+                | "tool.outside_roots"
+                | "tool.elsewhere"
+        );
+        Self {
+            trace_id: tool.turn.as_ref().map(|t| t.0.clone()).unwrap_or_default(),
+            session_id: Some(tool.call.session_id.clone()),
+            step_id: tool.audit.step.clone(),
+            plugin_id: tool.audit.plugin.clone(),
+            plugin_id_claimed: tool.audit.claimed,
+            provenance: tool.provenance.clone(),
+            subject: Some(format!("{} {}", tool.call.tool, tool.call.call_id)),
+            input_hash: tool.audit.input_hash.clone(),
+            output_hash: tool.audit.output_hash.clone(),
+            duration_ms: tool.duration_ms,
+            timeout: tool.outcome == "tool.timeout",
+            errored: tool.outcome != "completed",
+            detail: match (tool.joined, tool.retries) {
+                (true, _) => Some(
+                    "not made: an equal call of its step was, and this one got the same answer"
+                        .to_owned(),
+                ),
+                (false, 0) => None,
+                (false, 1) => Some("made again once".to_owned()),
+                (false, retries) => Some(format!("made again {retries} times")),
+            },
+            policy_check_result: if denied {
+                format!("refused: {}", tool.outcome)
+            } else {
+                POLICY_PASSED.to_owned()
+            },
+            ..Self::new(AuditKind::ToolOutcome, tool.at, tool.outcome.clone())
+        }
+    }
+
+    // What only reads is in the log, and not here.
+    fn of_client(client: &ClientRecord) -> Option<Self> {
+        if matches!(client.method.as_str(), "GET" | "HEAD" | "OPTIONS") {
+            return None;
+        }
+        let refused = matches!(client.status, 401 | 403);
+        Some(Self {
+            session_id: client.session.clone(),
+            plugin_id: client.plugin.clone(),
+            plugin_id_claimed: true,
+            subject: Some(format!("{} {}", client.method, client.path)),
+            duration_ms: client.duration_ms,
+            errored: client.status >= 400,
+            policy_check_result: if refused {
+                format!("refused: {}", client.status)
+            } else {
+                POLICY_PASSED.to_owned()
+            },
+            ..Self::new(AuditKind::Client, client.at, client.status.to_string())
+        })
+    }
+}
+
+/// What only the audit keeps of a handler's run; it is not in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookAudit {
+    /// Step of the turn.
+    pub step: Option<String>,
+    /// Hash of what it was given: input and output of every item, as JSON. Behind a handler whose answer was taken it is
+    /// the hash over the hash before and the hash of that answer, so that a long history is hashed once.
+    pub input_hash: Option<String>,
+    /// Hash of its answer (the list of its changes), where it gave one that changes something.
+    pub output_hash: Option<String>,
+    /// Several plugins share its process.
+    pub claimed: bool,
+    /// Plugin that it hosts and that ran (C8).
+    pub sub_plugin: Option<PluginId>,
+    /// The rule against which its answer, or a part of it, was.
+    pub refused: Option<&'static str>,
+}
+
+/// What only the audit keeps of a tool call; it is not in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolAudit {
+    /// Step of the turn.
+    pub step: Option<String>,
+    /// Plugin whose tool it is.
+    pub plugin: Option<PluginId>,
+    /// Several plugins share its process.
+    pub claimed: bool,
+    /// Hash of the tool's name and the arguments that it got.
+    pub input_hash: Option<String>,
+    /// Hash of its result.
+    pub output_hash: Option<String>,
+}
+
+impl Decision {
+    /// As it is stored.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Patch => "patch",
+            Self::Block => "block",
+            Self::Refused => "refused",
+            Self::FailedOpen => "failed_open",
+            Self::FailedClosed => "failed_closed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_are_those_that_are_stored() {
+        for kind in AuditKind::ALL {
+            assert_eq!(json!(kind), json!(kind.name()));
+            assert_eq!(AuditKind::from_name(kind.name()), Some(kind));
+        }
+        for decision in [
+            Decision::Continue,
+            Decision::Patch,
+            Decision::Block,
+            Decision::Refused,
+            Decision::FailedOpen,
+            Decision::FailedClosed,
+            Decision::Skipped,
+        ] {
+            assert_eq!(json!(decision), json!(decision.name()));
+        }
+    }
+
+    /// C13 names the fields.
+    #[test]
+    fn a_hook_run_has_every_field_of_the_requirement() {
+        let hook = HookRecord {
+            point: "tool.before_call".into(),
+            hook: "tool.execute.before".into(),
+            plugin: "guard".into(),
+            session: Some("ses_1".into()),
+            turn: Some("trn_1".into()),
+            outcome: OutcomeKind::Timeout,
+            decision: Decision::FailedClosed,
+            payload_bytes: 10,
+            carried: None,
+            cpu_ms: None,
+            duration_ms: 12.5,
+            changed: Vec::new(),
+            message: Some("no answer within 12 ms".into()),
+            at: 7,
+            audit: HookAudit {
+                step: Some("2".into()),
+                input_hash: Some("aa".into()),
+                output_hash: Some("bb".into()),
+                claimed: true,
+                sub_plugin: Some("inner".into()),
+                refused: Some("rights"),
+            },
+        };
+        let record = AuditRecord::of(&LogRecord::Hook(Box::new(hook))).unwrap();
+        assert_eq!(
+            json!(record),
+            json!({
+                "kind": "hook", "at": 7, "traceId": "trn_1", "sessionId": "ses_1", "stepId": "2",
+                "hookName": "tool.before_call", "pluginId": "guard", "subPluginId": "inner", "pluginIdClaimed": true,
+                "inputHash": "aa", "outputHash": "bb", "decision": "failed_closed", "durationMs": 12.5, "timeout": true,
+                "errored": true, "policyCheckResult": "refused: rights", "detail": "no answer within 12 ms",
+            })
+        );
+        let again: AuditRecord = serde_json::from_value(json!(record)).unwrap();
+        assert_eq!(again, record);
+    }
+
+    #[test]
+    fn requests_that_only_read_are_not_kept() {
+        let request = |method: &str, status| {
+            AuditRecord::of(&LogRecord::Client(Box::new(ClientRecord {
+                plugin: Some("a".into()),
+                method: method.into(),
+                path: "/session/ses_1/message".into(),
+                session: Some("ses_1".into()),
+                status,
+                duration_ms: 1.0,
+                at: 1,
+            })))
+        };
+        assert_eq!(request("GET", 200), None);
+        let written = request("POST", 200).unwrap();
+        assert_eq!(
+            (written.errored, written.policy_check_result.as_str()),
+            (false, "passed")
+        );
+        let refused = request("POST", 403).unwrap();
+        assert_eq!(
+            (refused.errored, refused.policy_check_result.as_str()),
+            (true, "refused: 403")
+        );
+    }
+}

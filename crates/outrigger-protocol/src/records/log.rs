@@ -1,0 +1,148 @@
+//! Records of the append-only log. Events, audit and turn steps are views of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Millis;
+use crate::conversation::event::BusEvent;
+use crate::id::{PluginId, SessionId, TurnId};
+use crate::plugin::hook::HookRecord;
+use crate::records::audit::ToolAudit;
+use crate::records::provenance::Provenance;
+use crate::records::turn::{EffectId, Input};
+use crate::tools::tool::ToolCall;
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum LogRecord {
+    /// Something that clients and plugins were told. Projections are made from these.
+    Event(Box<BusEvent>),
+    /// One step of the turn machine: what it was told and, as intent, what it then wanted done.
+    TurnStep(Box<TurnStep>),
+    /// One handler's run at a hook point.
+    Hook(Box<HookRecord>),
+    /// How a tool call went through the runtime (C13).
+    Tool(Box<ToolRecord>),
+    /// A request that a plugin's client made.
+    Client(Box<ClientRecord>),
+}
+
+impl LogRecord {
+    /// Name in the `kind` column.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Event(_) => "event",
+            Self::TurnStep(_) => "turn_step",
+            Self::Hook(_) => "hook",
+            Self::Tool(_) => "tool",
+            Self::Client(_) => "client",
+        }
+    }
+    /// Session that it belongs to.
+    #[must_use]
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Event(e) => e.event.session_id(),
+            Self::TurnStep(s) => Some(&s.session_id),
+            Self::Hook(h) => h.session.as_ref(),
+            Self::Tool(t) => Some(&t.call.session_id),
+            Self::Client(c) => c.session.as_ref(),
+        }
+    }
+    /// Turn that it belongs to.
+    #[must_use]
+    pub fn turn(&self) -> Option<&TurnId> {
+        match self {
+            Self::Event(_) => None,
+            Self::TurnStep(s) => Some(&s.turn),
+            Self::Hook(h) => h.turn.as_ref(),
+            Self::Tool(t) => t.turn.as_ref(),
+            Self::Client(_) => None,
+        }
+    }
+}
+
+/// One step of the turn machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnStep {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Number of the step, from 0.
+    pub n: u64,
+    /// When.
+    pub at: Millis,
+    /// What the machine was told.
+    pub input: Input,
+    /// What it wants done in the world (model and tool calls), written down before it starts.
+    pub intents: Vec<EffectId>,
+    /// Digest of every effect of the step; a replay must yield the same.
+    pub digest: String,
+    /// The turn ended with this step.
+    #[serde(default)]
+    pub last: bool,
+    /// Why the turn was given up. Such a step is not the machine's: it closes a turn that nobody can go on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<String>,
+}
+
+/// How a tool call went through the runtime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolRecord {
+    /// The call as the model made it.
+    pub call: ToolCall,
+    /// Turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Fingerprint of the call as it ran, normalised (D7): 16 hexadecimal digits. Absent where it did not come as far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// Who caused it: whoever caused the turn, the model, and who changed it and answered for it.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub provenance: Provenance,
+    /// Permission decisions in order, as `permission pattern -> action`.
+    pub permissions: Vec<String>,
+    /// `completed` or the error's code.
+    pub outcome: String,
+    /// How often it was made again after a failure that may pass.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// It was not made: an equal call of its step was, and it got the same answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub joined: bool,
+    /// How long it took, in milliseconds.
+    pub duration_ms: f64,
+    /// Begun.
+    pub at: Millis,
+    /// For the audit alone; not in the log.
+    #[serde(skip)]
+    pub audit: ToolAudit,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// A request that a plugin made of the API (C13), without what it said and was told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientRecord {
+    /// Whose client it was; absent where a process fetched an address of ours itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<PluginId>,
+    /// HTTP method.
+    pub method: String,
+    /// Path, without its query.
+    pub path: String,
+    /// Session that the path names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// HTTP status of the answer.
+    pub status: u16,
+    /// How long it took, in milliseconds.
+    pub duration_ms: f64,
+    /// When it was made.
+    pub at: Millis,
+}

@@ -1,0 +1,393 @@
+//! Inputs and effects of the turn machine (`outrigger-kernel::turn`). They are wire types because every input is
+//! stored before its effects are carried out, and a stored run is replayed from them.
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::conversation::compaction::{AutoCompact, CompactRequest, CompactionPlan};
+use crate::conversation::message::{MessagePath, ModelRef, NamedError, UserMessage};
+use crate::conversation::session::{PartInput, PromptInput};
+use crate::id::{MessageId, SessionId, TurnId};
+use crate::model::Usage;
+use crate::plugin::history::{History, WithHistory};
+use crate::plugin::hook::Block;
+use crate::records::provenance::Provenance;
+use crate::tools::tool::ToolOutcome;
+
+/// Number of an effect within its turn, from 1.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct EffectId(pub u64);
+
+/// What a turn starts from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Begin {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Who caused it.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub provenance: Provenance,
+    /// Where the identifiers of the turn come from.
+    pub seed: u64,
+    /// The user message as drafted, before the hooks saw it.
+    pub message: UserMessage,
+    /// Its parts, not yet numbered.
+    pub parts: Vec<PartInput>,
+    /// The prompt as requested, for the hook's input: keys that the client did not set are absent.
+    pub requested: Value,
+    /// A slash command whose template made the parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandCall>,
+    /// Agent that answers.
+    pub agent: String,
+    /// Model that answers.
+    pub model: ModelRef,
+    /// Where it works.
+    pub path: MessagePath,
+    /// Store the message, do not call the model.
+    pub no_reply: bool,
+    /// The session has no title yet.
+    pub wants_title: bool,
+    /// Most model requests in this turn (C16).
+    pub max_steps: u32,
+    /// Call identifiers that stand in the session's history already; a new call never gets one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_calls: Vec<String>,
+    /// The message is stored already, with its parts: the turn only answers it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
+    /// Trees of the project's files are made around steps that may change them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub snapshots: bool,
+    /// Calls that repeat themselves are asked about.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_loops: bool,
+    /// Handlers may keep the turn from ending (`agent_end.before_stop`); they are asked when it is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_before_stop: bool,
+    /// Why the model cannot be asked (it is not known, or has no key): the message is stored, and the turn fails with this,
+    /// as in the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unaskable: Option<NamedError>,
+    /// US dollars for a million tokens: input, output, cache read, cache write.
+    pub prices: [f64; 4],
+    /// The turn is a compaction that was asked for; `message` and `parts` are not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compact: Option<CompactRequest>,
+    /// When the turn compacts by itself. Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_compact: Option<AutoCompact>,
+}
+
+/// A slash command as the user gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandCall {
+    /// Name without the slash.
+    pub name: String,
+    /// What stood behind it.
+    pub arguments: String,
+}
+
+/// A turn, as `POST /outrigger/session/{id}/turn` takes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnBody {
+    /// Answers a prompt.
+    Prompt(PromptInput),
+    /// Runs a slash command, with what goes with it.
+    Command(CommandCall, PromptInput),
+    /// Goes on with an unfinished turn.
+    Resume(TurnId),
+}
+
+/// A tool that the model may call in a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownTool {
+    /// Name.
+    pub name: String,
+    /// A call whose outcome is unknown may be made again.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// Something that happened, told to the turn machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Input {
+    /// A prompt has come.
+    Begin(Box<Begin>),
+    /// A hook chain has run to its end.
+    HookDone {
+        /// Which.
+        effect: EffectId,
+        /// The folded output, for points whose result the machine stores.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
+        /// A handler refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        block: Option<Block>,
+    },
+    /// The tools on offer are known.
+    ToolsReady {
+        /// Which.
+        effect: EffectId,
+        /// The tools that a call may name.
+        tools: Vec<KnownTool>,
+    },
+    /// The model says something.
+    Model {
+        /// Which request.
+        effect: EffectId,
+        /// What.
+        signal: ModelSignal,
+    },
+    /// A tool's hooks and permission questions are behind it and it runs.
+    ToolStarted {
+        /// Which call.
+        effect: EffectId,
+        /// Arguments after the hooks.
+        input: Value,
+        /// Who caused the call, where that is more than who caused the turn.
+        #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+        provenance: Provenance,
+    },
+    /// A running tool reports.
+    ToolProgress {
+        /// Which call.
+        effect: EffectId,
+        /// What it says of itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// Structured.
+        metadata: Value,
+    },
+    /// A tool call has ended.
+    ToolDone {
+        /// Which call.
+        effect: EffectId,
+        /// How.
+        outcome: ToolOutcome,
+    },
+    /// A tree of the project's files was made, or could not be.
+    FilesTracked {
+        /// Which.
+        effect: EffectId,
+        /// The tree.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<String>,
+        /// Files that changed since the step began, absolute.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<String>,
+        /// What the turn changed so far, file by file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diffs: Option<Vec<Value>>,
+    },
+    /// The question about a call that repeats itself was answered.
+    LoopAnswered {
+        /// Which.
+        effect: EffectId,
+        /// Why it may not be made; it may when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<String>,
+    },
+    /// A client wants the history summarised behind this step.
+    Compact {
+        /// The session goes on by itself afterwards.
+        auto: bool,
+        /// Model that it is asked for; absent: that of the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<ModelRef>,
+        /// What the user says of the summary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
+    },
+    /// What a compaction works with is known.
+    CompactionPlanned {
+        /// Which.
+        effect: EffectId,
+        /// What.
+        plan: Box<CompactionPlan>,
+    },
+    /// A compaction cannot begin.
+    CompactionRefused {
+        /// Which.
+        effect: EffectId,
+        /// Why.
+        error: NamedError,
+    },
+    /// A prompt came while the turn runs, and its message is stored: the next step reads it and the turn goes on with it,
+    /// as in the reference. `stored` is set; identifiers and title are the turn's own.
+    Joined {
+        /// What the turn would have begun with.
+        begin: Box<Begin>,
+    },
+    /// A hook wants the turn to end behind this step.
+    EndAfterStep,
+    /// A prompt that came meanwhile was taken back.
+    Left {
+        /// Its message.
+        message_id: MessageId,
+    },
+    /// The user, a client or a parent wants the turn to end.
+    Cancel,
+    /// The process that ran this turn is gone and another one goes on with it.
+    Resumed,
+}
+
+/// What comes from a model, without the pieces of streamed text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "signal", rename_all = "snake_case")]
+pub enum ModelSignal {
+    /// The response has begun.
+    Started,
+    /// A text block begins.
+    TextStart {
+        /** Block. */
+        index: u32,
+    },
+    /// A text block is complete.
+    TextEnd {
+        /** Block. */
+        index: u32,
+        /** All of it. */
+        text: String,
+    },
+    /// A reasoning block begins.
+    ReasoningStart {
+        /** Block. */
+        index: u32,
+    },
+    /// A reasoning block is complete.
+    ReasoningEnd {
+        /** Block. */
+        index: u32,
+        /** All of it. */
+        text: String,
+        /** Signature and the like. */
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
+    },
+    /// The model has begun to write a tool call.
+    ToolStart {
+        /** Identifier as the model gave it. */
+        call_id: String,
+        /** Tool. */
+        tool: String,
+    },
+    /// The tool call is complete.
+    ToolEnd {
+        /** Identifier as the model gave it. */
+        call_id: String,
+        /** Tool. */
+        tool: String,
+        /** Arguments as written. */
+        raw: String,
+        /// What the provider wants back with it (a signature).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
+    },
+    /// The response has ended.
+    Finished {
+        /** Why. */
+        reason: String,
+        /** Tokens. */
+        usage: Usage,
+    },
+    /// The request has failed for good (retries are behind it).
+    Failed {
+        /** Why. */
+        error: NamedError,
+    },
+}
+
+/// Input and output of a hook call.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct HookPayload {
+    /// Not to be changed by a hook.
+    pub input: Value,
+    /// Changed in place by hooks.
+    pub output: Value,
+    /// The field `messages` of the output, where that is a conversation. It stands here instead; handlers see no difference.
+    #[serde(skip)]
+    pub history: Option<History>,
+}
+
+impl HookPayload {
+    /// A payload without a conversation.
+    #[must_use]
+    pub fn new(input: Value, output: Value) -> Self {
+        Self {
+            input,
+            output,
+            history: None,
+        }
+    }
+
+    /// A payload whose output has a conversation as its `messages`.
+    #[must_use]
+    pub fn with_history(input: Value, history: History) -> Self {
+        Self {
+            input,
+            output: Value::Object(crate::Object::new()),
+            history: Some(history),
+        }
+    }
+}
+
+impl Serialize for HookPayload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("HookPayload", 2)?;
+        fields.serialize_field("input", &self.input)?;
+        match &self.history {
+            None => fields.serialize_field("output", &self.output)?,
+            Some(history) => {
+                fields.serialize_field("output", &WithHistory(&self.output, history))?;
+            }
+        }
+        fields.end()
+    }
+}
+
+/// A change of the session record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionPatch {
+    /// Agent used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Model used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// Tokens to add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// US dollars to add.
+    #[serde(default)]
+    pub cost: f64,
+    /// Also tell how many lines changed, and which.
+    #[serde(default)]
+    pub summarize: bool,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum TurnOutcome {
+    /// The model has nothing more to do.
+    Done {
+        /// The last assistant message, if the model was called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<MessageId>,
+    },
+    /// Something failed for good.
+    Failed {
+        /// What.
+        error: NamedError,
+    },
+    /// It was cancelled.
+    Cancelled,
+}

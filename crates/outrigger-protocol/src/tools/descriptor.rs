@@ -1,0 +1,477 @@
+//! What a tool declares of itself beside name and schema (D6), and what of that cannot be right.
+
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::tools::tool::ToolSpec;
+
+/// What a tool needs to be granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Capability {
+    /// Reads files.
+    #[serde(rename = "fs.read")]
+    FsRead,
+    /// Writes files.
+    #[serde(rename = "fs.write")]
+    FsWrite,
+    /// Runs programs.
+    #[serde(rename = "process.exec")]
+    Exec,
+    /// Connects to hosts.
+    #[serde(rename = "net.connect")]
+    Net,
+    /// Calls MCP servers.
+    #[serde(rename = "mcp.call")]
+    Mcp,
+    /// Starts agents.
+    #[serde(rename = "agent.spawn")]
+    Spawn,
+    /// Changes its session.
+    #[serde(rename = "session.write")]
+    Session,
+    /// Asks the user.
+    #[serde(rename = "user.ask")]
+    User,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: [Self; 8] = [
+        Self::FsRead,
+        Self::FsWrite,
+        Self::Exec,
+        Self::Net,
+        Self::Mcp,
+        Self::Spawn,
+        Self::Session,
+        Self::User,
+    ];
+
+    /// As settings and descriptors name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FsRead => "fs.read",
+            Self::FsWrite => "fs.write",
+            Self::Exec => "process.exec",
+            Self::Net => "net.connect",
+            Self::Mcp => "mcp.call",
+            Self::Spawn => "agent.spawn",
+            Self::Session => "session.write",
+            Self::User => "user.ask",
+        }
+    }
+
+    /// The capability of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// What a tool does for the model, whoever does it (C11). A contract is bound to a provider by routing rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Contract {
+    /// Shows a file or folder.
+    Read,
+    /// Writes a whole file.
+    Write,
+    /// Replaces a part of a file.
+    Edit,
+    /// Runs a command line.
+    #[serde(alias = "bash")]
+    Exec,
+}
+
+impl Contract {
+    /// Every contract.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Edit, Self::Exec];
+
+    /// The canonical name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Edit => "edit",
+            Self::Exec => "exec",
+        }
+    }
+
+    /// The contract of that name; `bash` is `exec`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "bash" => Some(Self::Exec),
+            _ => Self::ALL.into_iter().find(|it| it.name() == name),
+        }
+    }
+
+    /// What who fulfils it has to be granted.
+    #[must_use]
+    pub const fn needs(self) -> &'static [Capability] {
+        match self {
+            Self::Read => &[Capability::FsRead],
+            Self::Write => &[Capability::FsWrite],
+            Self::Edit => &[Capability::FsRead, Capability::FsWrite],
+            Self::Exec => &[Capability::Exec],
+        }
+    }
+}
+
+/// The box that a tool runs in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SandboxProfile {
+    /// None: it runs in the host, or as the user. Shown as such.
+    #[default]
+    NoIsolation,
+    /// A process that writes to temporary folders only.
+    ReadOnly,
+    /// A process that writes to the project and to temporary folders.
+    WorkspaceWrite,
+    /// The process of a plugin or server, with what that was granted.
+    Process,
+    /// A process under the setting `tools.sandbox`.
+    Configured,
+}
+
+/// Within what a tool runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Constraints {
+    /// How long a call may take at most, all attempts together, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How often a failed call is made again. Only for tools that are safe to repeat.
+    pub max_retries: u32,
+    /// Pause before the first of them, in milliseconds; it doubles with each.
+    pub retry_backoff_ms: u64,
+    /// The box that it runs in.
+    pub sandbox_profile: SandboxProfile,
+    /// Equal calls of one step have one answer: the tool runs once for them.
+    pub deterministic_hooks: bool,
+    /// It reads below these only; relative ones begin at the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_read_roots: Option<Vec<String>>,
+    /// It writes below these only; relative ones begin at the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_write_roots: Option<Vec<String>>,
+}
+
+/// What a tool declares beside its [`ToolSpec`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Declared {
+    /// Version of what it does.
+    pub version: String,
+    /// JSON Schema of its answer: of the text where it allows a string, else of the JSON that the text is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// What it needs to be granted.
+    pub capabilities: Vec<Capability>,
+    /// Within what it runs.
+    pub constraints: Constraints,
+    /// What it does, in the words of the registry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<Contract>,
+    /// A call whose outcome is unknown may be made again.
+    pub safe_to_repeat: bool,
+}
+
+impl Default for Declared {
+    fn default() -> Self {
+        Self {
+            version: "0.0.0".to_owned(),
+            output_schema: None,
+            capabilities: Vec::new(),
+            constraints: Constraints::default(),
+            contract: None,
+            safe_to_repeat: false,
+        }
+    }
+}
+
+/// A tool, in full.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolDescriptor {
+    /// Name, schema, source.
+    #[serde(flatten)]
+    pub spec: ToolSpec,
+    /// The rest.
+    #[serde(flatten)]
+    pub declared: Declared,
+}
+
+/// Something in a descriptor that cannot be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescriptorProblem {
+    /// Key.
+    pub key: &'static str,
+    /// What is wrong, and with what.
+    pub message: String,
+}
+
+/// The longest a tool may ask for: a day.
+const LONGEST_MS: u64 = 86_400_000;
+const MOST_RETRIES: u32 = 10;
+const LONGEST_BACKOFF_MS: u64 = 60_000;
+
+impl ToolDescriptor {
+    /// A call may be made again: the tool changes nothing, or says that it may.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        self.spec.read_only || self.declared.safe_to_repeat
+    }
+
+    /// What in it cannot be right. `rooted`: the tool opens files through the path guard alone, so roots hold it.
+    #[must_use]
+    pub fn problems(&self, rooted: bool) -> Vec<DescriptorProblem> {
+        let mut found = Vec::new();
+        let mut wrong = |key: &'static str, bad: bool, message: String| {
+            if bad {
+                found.push(DescriptorProblem { key, message });
+            }
+        };
+        let (spec, declared) = (&self.spec, &self.declared);
+        let (name, limits) = (&spec.name, &declared.constraints);
+        let odd = name.is_empty() || name.len() > 256 || name.chars().any(char::is_control);
+        wrong("name", odd, format!("{name:?} is no name of a tool"));
+        let version = &declared.version;
+        let fits = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+        let odd = !version.starts_with(|c: char| c.is_ascii_digit()) || !version.chars().all(fits);
+        wrong("version", odd, format!("{version:?} is no version"));
+        let time = limits.timeout_ms.unwrap_or(1);
+        wrong(
+            "timeout_ms",
+            !(1..=LONGEST_MS).contains(&time),
+            format!("{time} is not from 1 to {LONGEST_MS}"),
+        );
+        let retries = limits.max_retries;
+        wrong(
+            "max_retries",
+            retries > MOST_RETRIES,
+            format!("{retries} is more than {MOST_RETRIES}"),
+        );
+        wrong(
+            "max_retries",
+            retries > 0 && !self.is_repeatable(),
+            "only a tool that is safe to repeat is called again; declare `safe_to_repeat`"
+                .to_owned(),
+        );
+        let pause = limits.retry_backoff_ms;
+        wrong(
+            "retry_backoff_ms",
+            pause > LONGEST_BACKOFF_MS,
+            format!("{pause} is more than {LONGEST_BACKOFF_MS}"),
+        );
+        let has = |it: Capability| declared.capabilities.contains(&it);
+        wrong(
+            "capabilities",
+            spec.read_only && has(Capability::FsWrite),
+            "it changes nothing and asks for fs.write".to_owned(),
+        );
+        let lacks = |contract: &Contract| contract.needs().iter().find(|it| !has(**it)).copied();
+        let lacking = declared.contract.as_ref().and_then(lacks);
+        let contract = declared.contract.map_or("", Contract::name);
+        wrong(
+            "contract",
+            lacking.is_some(),
+            format!(
+                "{contract} needs the capability {}",
+                lacking.map_or("", Capability::name)
+            ),
+        );
+        wrong(
+            "sandbox_profile",
+            limits.sandbox_profile == SandboxProfile::ReadOnly && has(Capability::FsWrite),
+            "ReadOnly, and it asks for fs.write".to_owned(),
+        );
+        for (key, roots, needs) in [
+            (
+                "allowed_read_roots",
+                &limits.allowed_read_roots,
+                Capability::FsRead,
+            ),
+            (
+                "allowed_write_roots",
+                &limits.allowed_write_roots,
+                Capability::FsWrite,
+            ),
+        ] {
+            let Some(roots) = roots else { continue };
+            let bad = roots.iter().find(|root| !is_root(root));
+            wrong(
+                key,
+                bad.is_some(),
+                format!("{:?} is no path of a folder", bad.map_or("", |it| it)),
+            );
+            wrong(
+                key,
+                !has(needs),
+                format!("it does not ask for {}", needs.name()),
+            );
+            wrong(
+                key,
+                !rooted,
+                "nothing would hold it to them: its process is held to the roots of its plugin's manifest"
+                    .to_owned(),
+            );
+        }
+        found
+    }
+}
+
+fn is_root(root: &str) -> bool {
+    let up = |part: Component<'_>| part == Component::ParentDir;
+    !root.is_empty() && !root.contains('\0') && !Path::new(root).components().any(up)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn descriptor() -> ToolDescriptor {
+        ToolDescriptor {
+            spec: ToolSpec {
+                name: "t".into(),
+                description: String::new(),
+                input_schema: json!({"type": "object"}),
+                read_only: false,
+                hidden: false,
+                source: "plugin:p".into(),
+            },
+            declared: Declared {
+                version: "1.0.0".into(),
+                ..Declared::default()
+            },
+        }
+    }
+
+    #[test]
+    fn names_are_those_that_are_written() {
+        for capability in Capability::ALL {
+            assert_eq!(json!(capability), json!(capability.name()));
+            assert_eq!(Capability::from_name(capability.name()), Some(capability));
+        }
+        for contract in Contract::ALL {
+            assert_eq!(json!(contract), json!(contract.name()));
+            assert_eq!(Contract::from_name(contract.name()), Some(contract));
+        }
+        assert_eq!(Contract::from_name("bash"), Some(Contract::Exec));
+        assert_eq!(
+            serde_json::from_value::<Contract>(json!("bash")).unwrap(),
+            Contract::Exec
+        );
+        assert_eq!(json!(SandboxProfile::default()), json!("NoIsolation"));
+    }
+
+    type Change = fn(&mut ToolDescriptor);
+
+    #[test]
+    fn what_cannot_be_right_is_named() {
+        use Capability::{Exec, FsRead, FsWrite};
+        let rows: [(Change, &[&str]); 17] = [
+            (|_| {}, &[]),
+            (|d| d.spec.name.clear(), &["name"]),
+            (|d| d.spec.name = "a\nb".into(), &["name"]),
+            (|d| d.declared.version = "one".into(), &["version"]),
+            (|d| d.declared.version = "1 0".into(), &["version"]),
+            (
+                |d| d.declared.constraints.timeout_ms = Some(0),
+                &["timeout_ms"],
+            ),
+            (
+                |d| d.declared.constraints.timeout_ms = Some(u64::MAX),
+                &["timeout_ms"],
+            ),
+            (|d| d.declared.constraints.max_retries = 1, &["max_retries"]),
+            (
+                |d| {
+                    d.declared.safe_to_repeat = true;
+                    d.declared.constraints.max_retries = 11;
+                },
+                &["max_retries"],
+            ),
+            (
+                |d| d.declared.constraints.retry_backoff_ms = 60_001,
+                &["retry_backoff_ms"],
+            ),
+            (
+                |d| {
+                    d.spec.read_only = true;
+                    d.declared.capabilities = vec![FsWrite];
+                },
+                &["capabilities"],
+            ),
+            (
+                |d| d.declared.contract = Some(Contract::Exec),
+                &["contract"],
+            ),
+            (
+                |d| {
+                    d.declared.contract = Some(Contract::Edit);
+                    d.declared.capabilities = vec![FsWrite, Exec];
+                },
+                &["contract"],
+            ),
+            (
+                |d| {
+                    d.declared.capabilities = vec![FsWrite];
+                    d.declared.constraints.sandbox_profile = SandboxProfile::ReadOnly;
+                },
+                &["sandbox_profile"],
+            ),
+            (
+                |d| {
+                    d.declared.capabilities = vec![FsRead];
+                    d.declared.constraints.allowed_read_roots = Some(vec!["a/../..".into()]);
+                },
+                &["allowed_read_roots"],
+            ),
+            (
+                |d| d.declared.constraints.allowed_write_roots = Some(vec!["out".into()]),
+                &["allowed_write_roots"],
+            ),
+            (
+                |d| {
+                    d.declared.capabilities = vec![FsRead, FsWrite];
+                    d.declared.constraints.allowed_write_roots = Some(vec!["out".into()]);
+                },
+                &[],
+            ),
+        ];
+        for (row, (change, want)) in rows.iter().enumerate() {
+            let mut descriptor = descriptor();
+            change(&mut descriptor);
+            let found = descriptor.problems(true);
+            let keys: Vec<&str> = found.iter().map(|it| it.key).collect();
+            assert_eq!(keys, *want, "row {row}: {found:?}");
+        }
+        let mut elsewhere = descriptor();
+        elsewhere.declared.capabilities = vec![FsRead];
+        elsewhere.declared.constraints.allowed_read_roots = Some(vec!["src".into()]);
+        assert_eq!(elsewhere.problems(true), []);
+        assert_eq!(elsewhere.problems(false).len(), 1);
+    }
+
+    #[test]
+    fn what_a_plugin_declares_is_read_strictly() {
+        for (text, fits) in [
+            (json!({"version": "1.2.0"}), true),
+            (
+                json!({"capabilities": ["fs.read"], "contract": "bash"}),
+                true,
+            ),
+            (json!({"capabilities": ["fs.everything"]}), false),
+            (json!({"constraints": {"timeout": 5}}), false),
+            (json!({"colour": "red"}), false),
+        ] {
+            let read = serde_json::from_value::<Declared>(text.clone());
+            assert_eq!(read.is_ok(), fits, "{text}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Tools and their executions.
+
+pub mod canonical;
+pub mod descriptor;
+pub mod invoke;
+pub mod merged;
+pub mod tool;

@@ -1,0 +1,10 @@
+//! Paths and files: checking paths, folders held open, what is masked in a project, where programs are.
+
+pub mod absent;
+pub(crate) mod anchor;
+pub mod folders;
+pub mod path_masks;
+pub mod paths;
+pub(crate) mod programs;
+pub mod stale_masks;
+pub(crate) mod which;

@@ -1,0 +1,5 @@
+//! Mount and PID namespaces: what a process sees, and the init that it gets.
+
+pub(crate) mod init;
+pub(crate) mod release;
+pub(crate) mod view;

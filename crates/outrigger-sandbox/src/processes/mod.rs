@@ -1,0 +1,11 @@
+//! What is known of running processes: `/proc`, trees, the ledger, control groups, resources.
+
+pub mod cgroup;
+pub mod ledger;
+pub mod memory;
+pub mod open_files;
+pub(crate) mod procfs;
+pub(crate) mod socket_owners;
+pub(crate) mod tag;
+pub(crate) mod tree;
+pub mod usage;

@@ -1,0 +1,250 @@
+//! Whose address it is: whether a process, or something that it started, listens there, and nobody else.
+
+use std::fs;
+use std::net::IpAddr;
+
+use outrigger_network_proxy::ProcessSockets;
+
+use crate::processes::procfs;
+use crate::processes::tag;
+use crate::processes::tree::{Root, members};
+
+/// The state `TCP_LISTEN`, as `/proc/net/tcp` writes it.
+const LISTENS: &str = "0A";
+
+/// Answers the proxy's questions from `/proc`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcSockets;
+
+impl ProcessSockets for ProcSockets {
+    fn listens(&self, pid: u32, to: IpAddr, port: u16) -> bool {
+        listens(pid, to, port)
+    }
+
+    fn connects(&self, pids: &[u32], from: u16, to: u16) -> Option<usize> {
+        connects(pids, from, to)
+    }
+}
+
+/// Whether a connection to this address and port comes to `pid` or one of its tree, and to nobody else. Reads `/proc`, some
+/// milliseconds.
+pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let all: Vec<Listener> = tables
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .flat_map(|text| listeners(&text, port))
+        .collect();
+    let sockets = answering(&all, to);
+    if sockets.is_empty() {
+        return false;
+    }
+    let root = Root {
+        pid,
+        is_ours: true,
+        tag: tag::of(pid),
+    };
+    let members = members(root, &procfs::all(), tag::of);
+    // Several may share an address (`SO_REUSEPORT`), and the system picks one of them.
+    sockets
+        .iter()
+        .all(|socket| members.iter().any(|member| has_open(member.pid, socket)))
+}
+
+/// The numbers of the sockets to which a connection to this address and port may come.
+pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let all: Vec<Listener> = tables
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .flat_map(|text| listeners(&text, port))
+        .collect();
+    // "Every address" is this machine's loopback.
+    let to = match to {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        other => other,
+    };
+    let number = |name: &str| {
+        name.strip_prefix("socket:[")?
+            .strip_suffix(']')?
+            .parse()
+            .ok()
+    };
+    let found = answering(&all, to);
+    // One that cannot be told apart is nobody's.
+    found
+        .into_iter()
+        .map(|name| number(name).unwrap_or(0))
+        .collect()
+}
+
+/// Which of these processes, or of what they started, has a connection from one port of this machine to another open. Reads
+/// `/proc`, some milliseconds.
+pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {
+    let files = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let sockets: Vec<String> = files
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .flat_map(|text| connections(&text, from, to))
+        .collect();
+    if sockets.is_empty() {
+        return None;
+    }
+    let all = procfs::all();
+    pids.iter().position(|pid| {
+        let root = Root {
+            pid: *pid,
+            is_ours: true,
+            tag: tag::of(*pid),
+        };
+        *pid != 0
+            && members(root, &all, tag::of)
+                .iter()
+                .any(|member| sockets.iter().any(|it| has_open(member.pid, it)))
+    })
+}
+
+/// The inodes of the sockets that are connected from a port to a port.
+fn connections(table: &str, from: u16, to: u16) -> Vec<String> {
+    let port = |at: &str| u16::from_str_radix(at.rsplit_once(':')?.1, 16).ok();
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let here = port(fields.get(1)?)? == from && port(fields.get(2)?)? == to;
+        let inode = fields.get(9)?;
+        here.then(|| format!("socket:[{inode}]"))
+    };
+    table.lines().skip(1).filter_map(line).collect()
+}
+
+/// A socket that listens: at which address, and its name among the open files of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listener {
+    at: IpAddr,
+    socket: String,
+}
+
+/// Those to which a connection to this address may come: who listens there, else who listens everywhere.
+fn answering(all: &[Listener], to: IpAddr) -> Vec<&str> {
+    let at = |fits: &dyn Fn(IpAddr) -> bool| -> Vec<&str> {
+        let fitting = all.iter().filter(|it| fits(it.at.to_canonical()));
+        fitting.map(|it| it.socket.as_str()).collect()
+    };
+    let exact = at(&|at| at == to.to_canonical());
+    match exact.is_empty() {
+        false => exact,
+        true => at(&|at| at.is_unspecified() && (at.is_ipv6() || to.to_canonical().is_ipv4())),
+    }
+}
+
+/// What listens on a port.
+fn listeners(table: &str, port: u16) -> Vec<Listener> {
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (address, at) = fields.get(1)?.rsplit_once(':')?;
+        let here = u16::from_str_radix(at, 16).ok()? == port;
+        let inode = fields.get(9)?;
+        let listens = here && fields.get(3) == Some(&LISTENS);
+        listens.then_some(Listener {
+            at: address_of(address)?,
+            socket: format!("socket:[{inode}]"),
+        })
+    };
+    table.lines().skip(1).filter_map(line).collect()
+}
+
+/// An address as the table has it: words of four bytes, each a number of this machine's.
+fn address_of(digits: &str) -> Option<IpAddr> {
+    let words: Vec<[u8; 4]> = (0..digits.len() / 8)
+        .map(|word| {
+            let word = digits.get(word * 8..word * 8 + 8)?;
+            Some(u32::from_str_radix(word, 16).ok()?.to_ne_bytes())
+        })
+        .collect::<Option<_>>()?;
+    let bytes = words.concat();
+    let v4 = <[u8; 4]>::try_from(bytes.as_slice()).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes.as_slice()).map(IpAddr::from))
+        .ok()
+}
+
+fn has_open(pid: u32, socket: &str) -> bool {
+    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return false;
+    };
+    open.flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .any(|link| link.to_str() == Some(socket))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn the_own_port_and_nobody_elses() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // The host is never a member of a tree, so the table is asked alone.
+        let table = || listeners(&fs::read_to_string("/proc/net/tcp").unwrap(), port);
+        let found = table();
+        let here: IpAddr = "127.0.0.1".parse().unwrap();
+        assert_eq!(found.iter().map(|it| it.at).collect::<Vec<_>>(), [here]);
+        assert!(has_open(std::process::id(), &found[0].socket));
+        assert!(!listens(1, here, port));
+        drop(listener);
+        assert!(table().is_empty());
+    }
+
+    #[test]
+    fn who_gets_a_connection() {
+        let all = |at: &[&str]| -> Vec<Listener> {
+            let listener = |at: &&str| Listener {
+                at: at.parse().unwrap(),
+                socket: (*at).to_owned(),
+            };
+            at.iter().map(listener).collect()
+        };
+        let rows: &[(&[&str], &str, &[&str])] = &[
+            (&["127.0.0.1"], "127.0.0.1", &["127.0.0.1"]),
+            (&["127.0.0.2"], "127.0.0.1", &[]),
+            (&["127.0.0.2", "127.0.0.1"], "127.0.0.1", &["127.0.0.1"]),
+            (&["0.0.0.0", "127.0.0.1"], "127.0.0.1", &["127.0.0.1"]),
+            (&["0.0.0.0", "::"], "127.0.0.1", &["0.0.0.0", "::"]),
+            (&["0.0.0.0", "::"], "::1", &["::"]),
+            (&["::1"], "127.0.0.1", &[]),
+            (&["::ffff:127.0.0.1"], "127.0.0.1", &["::ffff:127.0.0.1"]),
+            (&["127.0.0.1"], "::ffff:127.0.0.1", &["127.0.0.1"]),
+            (
+                &["127.0.0.1", "127.0.0.1"],
+                "127.0.0.1",
+                &["127.0.0.1", "127.0.0.1"],
+            ),
+        ];
+        for (listening, to, want) in rows {
+            let all = all(listening);
+            assert_eq!(
+                answering(&all, to.parse().unwrap()),
+                *want,
+                "{listening:?} {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_table() {
+        for (digits, want) in [
+            ("0100007F", Some("127.0.0.1")),
+            ("00000000", Some("0.0.0.0")),
+            ("00000000000000000000000001000000", Some("::1")),
+            ("0000000000000000FFFF00000100007F", Some("::ffff:127.0.0.1")),
+            ("01000", None),
+            ("", None),
+        ] {
+            let want = want.map(|want| want.parse().unwrap());
+            if cfg!(target_endian = "little") {
+                assert_eq!(address_of(digits), want, "{digits}");
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a process and everything below it use.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+use crate::processes::procfs;
+
+/// Processes of one tree that are looked at.
+const MOST: usize = 4096;
+/// Open files of one process that are counted.
+const MOST_FILES: usize = 1 << 16;
+
+/// What a tree of processes uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time so far, user and system, of the processes that run and of those that they have waited for.
+    pub cpu: Duration,
+    /// Resident bytes; pages that processes share count in each.
+    pub rss: u64,
+    /// Running processes.
+    pub processes: usize,
+    /// Open files of the process that has most of them.
+    pub files: usize,
+}
+
+/// What the tree below a process uses, itself included; `None` when it has ended. It follows children, so what left the
+/// tree (a daemon) is not counted.
+#[must_use]
+pub fn usage(root: u32) -> Option<Usage> {
+    let mut usage = Usage::default();
+    let mut stack = vec![root];
+    while let Some(pid) = stack.pop() {
+        if usage.processes >= MOST {
+            break;
+        }
+        if pid == root && crate::namespaces::init::is_init(pid) {
+            stack.extend(children(pid));
+            continue;
+        }
+        let Some((ticks, rss)) = one(pid) else {
+            continue;
+        };
+        usage.cpu += ticks;
+        usage.rss += rss;
+        usage.processes += 1;
+        usage.files = usage.files.max(files(pid));
+        stack.extend(children(pid));
+    }
+    (usage.processes > 0).then_some(usage)
+}
+
+fn one(pid: u32) -> Option<(Duration, u64)> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let ticks = ticks(&String::from_utf8_lossy(&stat))?;
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    let second = rustix::param::clock_ticks_per_second().max(1);
+    let cpu = Duration::from_millis(ticks.saturating_mul(1000) / second);
+    Some((cpu, pages.saturating_mul(page())))
+}
+
+/// User and system time of a process, and of the children that it has waited for (fields 14 to 17); `None` for a zombie.
+fn ticks(line: &str) -> Option<u64> {
+    let (_, rest) = line.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    if matches!(fields.next()?, "Z" | "X" | "x") {
+        return None;
+    }
+    // Behind the state (field 3) stand ten others, then utime (field 14).
+    let times = fields.skip(10).take(4).map(|field| field.parse::<u64>());
+    times.sum::<Result<u64, _>>().ok()
+}
+
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for thread in threads.flatten().take(MOST) {
+        let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        found.extend(
+            list.split_ascii_whitespace()
+                .filter_map(|n| n.parse::<u32>().ok()),
+        );
+    }
+    found
+}
+
+/// 0 where it cannot be seen.
+fn files(pid: u32) -> usize {
+    let all = fs::read_dir(format!("/proc/{pid}/fd"));
+    all.map_or(0, |files| files.take(MOST_FILES).count())
+}
+
+fn page() -> u64 {
+    u64::try_from(rustix::param::page_size()).unwrap_or(4096)
+}
+
+/// Puts a process behind others (`nice`), as far as it still is the one with this start time. It cannot be taken back
+/// without privileges.
+pub fn lower_priority(pid: u32, start_time: u64, nice: i32) {
+    if procfs::start_time(pid) != Some(start_time) {
+        return;
+    }
+    // On Linux it is a matter of each thread.
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    for thread in threads.into_iter().flatten().flatten().take(MOST) {
+        let number = thread
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        if let Some(thread) = number.and_then(Pid::from_raw) {
+            // Fails when it has just ended.
+            let _ = rustix::process::setpriority_process(Some(thread), nice);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_are_those_of_the_process_and_of_what_it_has_waited_for() {
+        let line = |state: &str| {
+            format!(
+                "42 (a) b) {state} 10 42 7 0 -1 4194304 1 2 3 4 500 60 7 8 20 0 1 0 987654 1000 1"
+            )
+        };
+        assert_eq!(ticks(&line("S")), Some(575));
+        assert_eq!(ticks(&line("Z")), None);
+        assert_eq!(ticks("42 (sh) S 10"), Some(0));
+        assert_eq!(ticks(""), None);
+    }
+
+    #[test]
+    fn of_itself() {
+        let me = usage(std::process::id()).unwrap();
+        assert!(
+            me.rss > 100_000 && me.processes >= 1 && me.files >= 3,
+            "{me:?}"
+        );
+        assert_eq!(usage(u32::MAX), None);
+    }
+}

@@ -1,0 +1,283 @@
+//! Which system calls a process may make, as a seccomp filter: those of a list ([`allowed`]), less what rules refuse.
+//!
+//! Landlock rules files and TCP. What goes round it is refused here: UNIX sockets by path (`docker.sock`, an SSH agent),
+//! raw sockets, UDP where the network is ruled, looking into other processes, io_uring (whose operations no filter
+//! sees), mounts, handles to files. What every process with a policy is refused, whatever it may do otherwise, stands in
+//! [`outwards`].
+
+mod allowed;
+mod outwards;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
+};
+
+/// Exceptions from the filter of [`crate::Policy::calls`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Calls {
+    /// UNIX sockets may be made, so those with a path can be connected to: every service of this user that listens on one.
+    /// Where connections are ruled the host makes them, and the service sees the host as its peer.
+    pub unix_sockets: bool,
+    /// No process may be made; threads may. What runs can still become another program, which has to be executable for it.
+    pub alone: bool,
+    /// UDP sockets may be made. A program that looks names up by itself needs them.
+    pub udp: bool,
+}
+
+/// Always refused. Many of these need a privilege too; a user namespace would give it.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_pivot_root,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    OPEN_TREE_ATTR,
+];
+
+/// `open_tree` with attributes: newer than the table of numbers, which are the same everywhere.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+
+/// `NETLINK_ROUTE`: interfaces and addresses.
+const ROUTE: u64 = 0;
+/// `SOCK_PACKET`, the old name of a packet socket.
+const PACKET: libc::c_int = 10;
+/// The low bits of a socket's type; the rest are flags.
+const TYPE: u64 = 0xf;
+/// `MSG_FASTOPEN`: data, and with it a connection, without `connect`.
+const FAST_OPEN: u64 = 0x2000_0000;
+/// Kinds of internet sockets that connect and are not TCP's: SCTP, DCCP, RDS.
+const OTHER_STREAMS: [libc::c_int; 3] = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, DCCP];
+/// `SOCK_DCCP`.
+const DCCP: libc::c_int = 6;
+/// `SOL_IP`, which sockets of IPv6 take, too.
+const IP_LEVEL: u64 = 0;
+/// `IP_LOCAL_PORT_RANGE`: from which ports the system picks.
+const PORT_RANGE: u64 = 51;
+/// Calls of the x32 form have this bit; the filter's numbers would not match them.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+/// The filter, for the child to install. Without `calls` it refuses what reaches other processes and nothing else. `tcp`:
+/// Landlock rules to which ports it may connect, so what connects in a way that Landlock does not see is refused, too
+/// (multipath TCP, SCTP, fast open). `own_unix`: the host decides which UNIX sockets are connected to, so streams of them may be made.
+///
+/// # Errors
+/// A message of the compiler; only on a machine whose kind it does not know.
+pub(crate) fn filter(calls: Option<Calls>, tcp: bool, own_unix: bool) -> io::Result<BpfProgram> {
+    let compile = || -> Result<BpfProgram, seccompiler::BackendError> {
+        let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+        let mut all =
+            outwards::rules((!crate::namespaces::init::is_possible()).then(std::process::id))?;
+        if let Some(calls) = calls {
+            all.extend(rules(calls, tcp, own_unix)?);
+        }
+        SeccompFilter::new(
+            all,
+            SeccompAction::Allow,
+            SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+            arch,
+        )?
+        .try_into()
+    };
+    let compiled = compile().map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))?;
+    Ok(with_prelude(compiled, calls.is_some_and(|it| it.alone)))
+}
+
+fn rules(
+    calls: Calls,
+    tcp: bool,
+    own_unix: bool,
+) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let mut rules: BTreeMap<_, Vec<SeccompRule>> =
+        REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let family = |op, family: libc::c_int| {
+        SeccompCondition::new(0, Len::Dword, op, u64::from(family.unsigned_abs()))
+    };
+    let kind = |kind: libc::c_int| {
+        let kind = u64::from(kind.unsigned_abs());
+        SeccompCondition::new(1, Len::Dword, Op::MaskedEq(TYPE), kind)
+    };
+    let protocol = |other: libc::c_int| {
+        SeccompCondition::new(2, Len::Dword, Op::Ne, u64::from(other.unsigned_abs()))
+    };
+    let mut other = vec![
+        family(Op::Ne, libc::AF_INET)?,
+        family(Op::Ne, libc::AF_INET6)?,
+        family(Op::Ne, libc::AF_NETLINK)?,
+    ];
+    if calls.unix_sockets || own_unix {
+        other.push(family(Op::Ne, libc::AF_UNIX)?);
+    }
+    let netlink = vec![
+        family(Op::Eq, libc::AF_NETLINK)?,
+        SeccompCondition::new(2, Len::Dword, Op::Ne, ROUTE)?,
+    ];
+    let mut socket = vec![SeccompRule::new(other)?, SeccompRule::new(netlink)?];
+    if !calls.unix_sockets {
+        // What is sent without a connection nobody decides about.
+        for kind_of in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
+            let conditions = vec![family(Op::Eq, libc::AF_UNIX)?, kind(kind_of)?];
+            socket.push(SeccompRule::new(conditions)?);
+        }
+    }
+    for family_of in [libc::AF_INET, libc::AF_INET6] {
+        for kind_of in [libc::SOCK_RAW, PACKET] {
+            let conditions = vec![family(Op::Eq, family_of)?, kind(kind_of)?];
+            socket.push(SeccompRule::new(conditions)?);
+        }
+        if !calls.udp {
+            let conditions = vec![family(Op::Eq, family_of)?, kind(libc::SOCK_DGRAM)?];
+            socket.push(SeccompRule::new(conditions)?);
+        }
+    }
+    if tcp {
+        for family_of in [libc::AF_INET, libc::AF_INET6] {
+            let other = vec![
+                family(Op::Eq, family_of)?,
+                kind(libc::SOCK_STREAM)?,
+                protocol(0)?,
+                protocol(libc::IPPROTO_TCP)?,
+            ];
+            socket.push(SeccompRule::new(other)?);
+            for kind_of in OTHER_STREAMS {
+                let conditions = vec![family(Op::Eq, family_of)?, kind(kind_of)?];
+                socket.push(SeccompRule::new(conditions)?);
+            }
+        }
+        for (call, flags) in [
+            (libc::SYS_sendto, 3),
+            (libc::SYS_sendmsg, 2),
+            (libc::SYS_sendmmsg, 3),
+        ] {
+            let open =
+                SeccompCondition::new(flags, Len::Dword, Op::MaskedEq(FAST_OPEN), FAST_OPEN)?;
+            rules.insert(call, vec![SeccompRule::new(vec![open])?]);
+        }
+    }
+    rules.insert(libc::SYS_socket, socket);
+    // "A port that the system picks" is not to be picked by who asks.
+    let option = |number, value| SeccompCondition::new(number, Len::Dword, Op::Eq, value);
+    let range = SeccompRule::new(vec![option(1, IP_LEVEL)?, option(2, PORT_RANGE)?])?;
+    rules.insert(libc::SYS_setsockopt, vec![range]);
+    if calls.alone {
+        let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
+        let process = SeccompCondition::new(0, Len::Qword, Op::MaskedEq(thread), 0)?;
+        rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![process])?]);
+        #[cfg(target_arch = "x86_64")]
+        for call in [libc::SYS_fork, libc::SYS_vfork] {
+            rules.insert(call, Vec::new());
+        }
+    }
+    if !calls.unix_sockets {
+        // One of a pair of datagram sockets can be connected anew, to a path; of a pair of streams it cannot. A raw UNIX
+        // socket is a datagram one.
+        let pairs = [libc::SOCK_DGRAM, libc::SOCK_RAW]
+            .into_iter()
+            .map(|datagrams| SeccompRule::new(vec![kind(datagrams)?]))
+            .collect::<Result<_, _>>()?;
+        rules.insert(libc::SYS_socketpair, pairs);
+    }
+    // Typing into the terminal that one was started from. Only the low half of the command counts, for the kernel too.
+    let typing = [libc::TIOCSTI, libc::TIOCLINUX]
+        .into_iter()
+        .map(|command| {
+            let command = SeccompCondition::new(1, Len::Dword, Op::Eq, command)?;
+            SeccompRule::new(vec![command])
+        })
+        .collect::<Result<_, _>>()?;
+    rules.insert(libc::SYS_ioctl, typing);
+    Ok(rules)
+}
+
+/// Steps of the kernel's language for filters.
+const LOAD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+const ERRNO: u32 = 0x0005_0000;
+
+fn statement(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+/// Refuses what is not on the list ([`allowed`]), the x32 form of every call, and `clone3` where no process may be made: its flags lie in memory, where no filter
+/// looks, and C libraries go on with `clone` when they are told that it is not there. Jumps are relative, so a program can
+/// be put in front of another.
+fn with_prelude(program: BpfProgram, alone: bool) -> BpfProgram {
+    let refuse = || statement(RETURN, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs());
+    // The number of the call is the first word of what a filter is given.
+    let mut whole = vec![statement(LOAD, 0, 0, 0)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        whole.push(statement(JUMP_IF_AT_LEAST, 0, 1, X32));
+        whole.push(refuse());
+    }
+    if let (true, Ok(clone)) = (alone, u32::try_from(libc::SYS_clone3)) {
+        whole.push(statement(JUMP_IF_EQUAL, 0, 1, clone));
+        whole.push(refuse());
+    }
+    whole.extend(allowed::prelude(REFUSED));
+    whole.extend(program);
+    whole
+}
+
+/// Whether the kernel has seccomp.
+#[expect(unsafe_code, reason = "prctl has no wrapper for this question")]
+pub(crate) fn is_possible() -> bool {
+    // SAFETY: a question without a pointer.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) >= 0 }
+}
+
+/// Runs in the child, last: what follows is only exec.
+#[expect(
+    unsafe_code,
+    reason = "system calls between fork and exec, where only raw calls are allowed"
+)]
+pub(crate) fn install(program: &BpfProgram) -> io::Result<()> {
+    let Ok(len) = u16::try_from(program.len()) else {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    };
+    let program = libc::sock_fprog {
+        len,
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    // SAFETY: the program is a local that points to `len` instructions of the kernel's own layout; the kernel copies it.
+    let answer = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::c_ulong::from(libc::SECCOMP_MODE_FILTER),
+            &raw const program,
+            0,
+            0,
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

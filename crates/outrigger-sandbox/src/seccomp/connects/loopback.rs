@@ -1,0 +1,204 @@
+//! Services of this machine: a process reaches those that it or another of its session began, and no other. A development server, a
+//! database, this program's own server answer whoever connects, with the rights of the person who started them. So does the metadata
+//! service of a cloud, which hands out the machine's credentials: it is nobody's, and connections to it are refused as well.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::address::{self, Target};
+use super::notify::{Asked, Caller, Listener, Reply};
+use super::{Answer, Errno, Rules, connect_while, direct, errno_of, is_stream, own_unix};
+use crate::processes::socket_owners;
+
+/// Names are looked up at this port, where the system has its own server for that.
+const DNS: u16 = 53;
+
+/// Metadata services with addresses of their own: Alibaba's, Oracle's former one, and those of AWS and Google by IPv6.
+const METADATA: [IpAddr; 4] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Which services of this machine the processes of a session reach: their own, and some ports.
+#[derive(Clone, Debug, Default)]
+pub struct Loopback(Arc<Services>);
+
+#[derive(Debug, Default)]
+struct Services {
+    ports: Vec<u16>,
+    /// Sockets on which processes of the session listen.
+    own: Mutex<HashSet<u64>>,
+}
+
+/// Each is a session of its own.
+impl PartialEq for Loopback {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Loopback {}
+
+impl Loopback {
+    /// A session that reaches these ports besides its own.
+    #[must_use]
+    pub fn new(ports: Vec<u16>) -> Self {
+        Self(Arc::new(Services {
+            ports,
+            own: Mutex::default(),
+        }))
+    }
+
+    /// Notes a socket that one of them is about to listen on.
+    pub(super) fn listen(&self, listener: &Listener, asked: &Asked) -> Result<Reply, Errno> {
+        let socket = Caller::of(listener, asked)?.socket(asked)?;
+        let stat = rustix::fs::fstat(&socket).map_err(errno_of)?;
+        let mut own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.insert(stat.st_ino);
+        // Whatever takes the socket's place now is not noted.
+        Ok(Reply::Unruled)
+    }
+
+    /// Connects, if it is none of the machine's other services.
+    pub(super) fn connect(
+        &self,
+        rules: &Rules,
+        listener: &Listener,
+        asked: &Asked,
+    ) -> Result<Answer, Errno> {
+        let caller = Caller::of(listener, asked)?;
+        let bytes = caller.address(asked)?;
+        let socket = caller.socket(asked)?;
+        let family = rustix::net::sockopt::socket_domain(&socket).map_err(errno_of)?;
+        match address::target(family, &bytes)? {
+            Target::Inet(to) if is_stream(&socket)? => match is_of_this_machine(to.ip()) {
+                true => self.allows(to).map(|()| direct(socket, bytes)),
+                // Some clouds look up names at the same address.
+                false if is_metadata(to.ip()) && to.port() != DNS => Err(libc::EACCES),
+                // Others take their time.
+                false => Ok(Answer::Redirected(Box::new(move |waits| {
+                    connect_while(&socket, &bytes, waits)
+                }))),
+            },
+            Target::Path(path) => rules.connect_path(path, socket, caller, listener, asked),
+            Target::Abstract if !rules.abstract_sockets => Err(libc::EPERM),
+            Target::Inet(_) | Target::Abstract | Target::Nothing => Ok(direct(socket, bytes)),
+        }
+    }
+
+    /// Sockets on which processes of the session listen, at the time of the call.
+    fn own(&self) -> impl FnOnce() -> HashSet<u64> + Send + 'static {
+        let services = Arc::clone(&self.0);
+        move || {
+            let own = services.own.lock().unwrap_or_else(PoisonError::into_inner);
+            own.clone()
+        }
+    }
+
+    fn allows(&self, to: SocketAddr) -> Result<(), Errno> {
+        if to.port() == DNS || self.0.ports.contains(&to.port()) {
+            return Ok(());
+        }
+        let there = socket_owners::sockets(to.ip(), to.port());
+        let own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner);
+        match there.iter().all(|socket| own.contains(socket)) {
+            true if there.is_empty() => Err(libc::ECONNREFUSED),
+            true => Ok(()),
+            false => Err(libc::EACCES),
+        }
+    }
+}
+
+/// Whether an address is that of a cloud's metadata service: all that are local to the link (AWS, Azure, Google and most others), and
+/// those that are not.
+fn is_metadata(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_link_local() || METADATA.contains(&IpAddr::V4(ip)),
+        IpAddr::V6(ip) => METADATA.contains(&IpAddr::V6(ip)),
+    }
+}
+
+/// Whether an address is one of this machine's: what listens on all addresses of it answers there, too.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    let all: IpAddr = match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Nothing is sent: the system picks the address that it would send from, which is the same for one of its own.
+    let from = || {
+        let socket = UdpSocket::bind((all, 0)).ok()?;
+        socket.connect((ip, DNS)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    ip.is_loopback() || ip.is_unspecified() || from() == Some(ip)
+}
+
+impl Rules {
+    /// A UNIX socket with a path, which the host connects.
+    pub(super) fn connect_path(
+        &self,
+        path: std::path::PathBuf,
+        socket: OwnedFd,
+        caller: Caller,
+        listener: &Listener,
+        asked: &Asked,
+    ) -> Result<Answer, Errno> {
+        use std::os::fd::AsRawFd as _;
+        if !self.unix_sockets {
+            let own = self.loopback.as_ref().ok_or(libc::EPERM)?.own();
+            return own_unix::connect(own, path, socket, &caller, (listener, asked));
+        }
+        // The service sees this host, who may be let in where the caller is not.
+        if caller.user != rustix::process::geteuid().as_raw() {
+            return Err(libc::EPERM);
+        }
+        let view = caller.view(listener, asked)?;
+        Ok(Answer::Direct(Box::new(move |waits| {
+            let found = view.find(&path)?;
+            connect_while(&socket, &address::unix(found.as_raw_fd()), waits)
+        })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_metadata_services() {
+        for (ip, want) in [
+            ("169.254.169.254", true),
+            ("169.254.170.2", true),
+            ("::ffff:169.254.169.254", true),
+            ("100.100.100.200", true),
+            ("fd00:ec2::254", true),
+            ("fd20:ce::254", true),
+            ("100.100.100.201", false),
+            ("fd00:ec2::255", false),
+            ("192.168.1.1", false),
+            ("8.8.8.8", false),
+        ] {
+            assert_eq!(is_metadata(ip.parse().unwrap()), want, "{ip}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_this_machine() {
+        for (ip, want) in [
+            ("127.0.0.1", true),
+            ("127.9.9.9", true),
+            ("0.0.0.0", true),
+            ("::1", true),
+            ("::", true),
+            ("::ffff:127.0.0.1", true),
+            ("192.0.2.1", false),
+        ] {
+            assert_eq!(is_of_this_machine(ip.parse().unwrap()), want, "{ip}");
+        }
+    }
+}

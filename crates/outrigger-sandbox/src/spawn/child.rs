@@ -1,0 +1,223 @@
+//! A running process, seen from the async side.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+use crate::error::SandboxError;
+use crate::fs::absent::Absent;
+use crate::policy::Level;
+use crate::spawn::process::Process;
+use crate::spawn::scoped_network::NetworkLease;
+use crate::spawn::spawner::Started;
+use crate::spawn::terminal::Terminal;
+
+/// How a process ended: exactly one of the two is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// What it gave to `exit`.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl Exit {
+    /// True when it ended by itself with code 0.
+    #[must_use]
+    pub fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(f, "exit code {code}"),
+            (None, Some(signal)) => write!(f, "signal {signal}"),
+            (None, None) => f.write_str("unknown exit"),
+        }
+    }
+}
+
+/// A started process. Dropping it kills its process group (its whole tree, if it has not ended by itself) and reaps
+/// it. Until then the process stays a zombie after its end, so that [`Child::pid`] never becomes somebody else's.
+#[derive(Debug)]
+pub struct Child {
+    /// The writing end of standard input, if piped. Drop it to signal the end of input.
+    pub stdin: Option<pipe::Sender>,
+    /// The reading end of standard output, if piped.
+    pub stdout: Option<pipe::Receiver>,
+    /// The reading end of standard error, if piped.
+    pub stderr: Option<pipe::Receiver>,
+    /// The host's end of the channel, if one was asked for.
+    pub channel: Option<UnixStream>,
+    /// The host's end of the terminal, if one was asked for.
+    pub terminal: Option<Terminal>,
+    watch: AsyncFd<OwnedFd>,
+    level: Option<Level>,
+    process: Arc<Process>,
+    pub(crate) network: Option<NetworkLease>,
+    pub(crate) absent: Absent,
+}
+
+impl Child {
+    /// Must be called within the runtime. A failure drops, and so kills, the process.
+    pub(crate) fn from_started(started: Started) -> Result<Self, SandboxError> {
+        let Started {
+            process,
+            stdin,
+            stdout,
+            stderr,
+            channel,
+            terminal,
+            level,
+            absent,
+        } = started;
+        let pid = process.pid();
+        let connect = || -> io::Result<Self> {
+            let watch = process.watched()?.try_clone_to_owned()?;
+            let channel = channel.map(|channel| {
+                channel.set_nonblocking(true)?;
+                UnixStream::from_std(channel)
+            });
+            Ok(Self {
+                stdin: stdin.map(pipe::Sender::from_owned_fd).transpose()?,
+                stdout: stdout.map(pipe::Receiver::from_owned_fd).transpose()?,
+                stderr: stderr.map(pipe::Receiver::from_owned_fd).transpose()?,
+                channel: channel.transpose()?,
+                terminal: terminal.map(Terminal::new).transpose()?,
+                watch: register(watch, Interest::READABLE)?,
+                level,
+                process: Arc::new(process),
+                network: None,
+                absent,
+            })
+        };
+        connect().map_err(|source| SandboxError::Watch { pid, source })
+    }
+
+    /// The process number, which is also that of its process group.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The number by which it knows itself: another one in a namespace of its own.
+    #[must_use]
+    pub fn own_pid(&self) -> u32 {
+        self.process.own_pid()
+    }
+
+    /// When it was started, in clock ticks since boot: with [`Child::pid`] a name that is never reused.
+    #[must_use]
+    pub fn start_time(&self) -> u64 {
+        self.process.start()
+    }
+
+    /// How much of the policy is enforced; `None` when there was no policy.
+    #[must_use]
+    pub fn level(&self) -> Option<Level> {
+        self.level
+    }
+
+    /// Hosts that it was refused so far, with port and code, each once ([`crate::ScopedNetwork`]).
+    #[must_use]
+    pub fn refused(&self) -> Vec<String> {
+        self.network
+            .as_ref()
+            .map(NetworkLease::refused)
+            .unwrap_or_default()
+    }
+
+    /// What it made so far that it must not make ([`crate::Policy::absent`]); it was put aside.
+    #[must_use]
+    pub fn put_aside(&self) -> Vec<PathBuf> {
+        match self.absent.is_empty() {
+            true => Vec::new(),
+            false => self.absent.put_aside(),
+        }
+    }
+
+    /// What else it did that was undone ([`crate::Policy::clear`]), in sentences. For after its end: blocking.
+    #[must_use]
+    pub fn cleared(&self) -> Vec<String> {
+        self.absent.clear(true)
+    }
+
+    /// Waits for its end. May be called again, and dropped at any point. What the process left running in its group
+    /// is killed when the child is dropped, not here.
+    ///
+    /// # Errors
+    /// [`SandboxError::Watch`] when the system refuses to say.
+    pub async fn wait(&mut self) -> Result<Exit, SandboxError> {
+        let pid = self.pid();
+        let watch_error = |source| SandboxError::Watch { pid, source };
+        loop {
+            if let Some(exit) = self.process.exit().map_err(watch_error)? {
+                return Ok(exit);
+            }
+            let mut ready = self.watch.readable().await.map_err(watch_error)?;
+            ready.clear_ready();
+        }
+    }
+
+    /// How it ended, or `None` while it runs.
+    ///
+    /// # Errors
+    /// [`SandboxError::Watch`] when the system refuses to say.
+    pub fn try_wait(&self) -> Result<Option<Exit>, SandboxError> {
+        self.process.exit().map_err(|source| SandboxError::Watch {
+            pid: self.pid(),
+            source,
+        })
+    }
+
+    /// Kills it and everything that it has started, also what left its process group, its session or its parent: each
+    /// tree carries a mark of its own (an otherwise meaningless resource limit, `RLIMIT_LOCKS`). Where the mark cannot
+    /// be set, because the host runs below a low `ulimit -x`, a daemon whose parent has ended gets away. Reads `/proc`,
+    /// some milliseconds on a busy machine.
+    pub fn kill_tree(&self) {
+        self.process.kill_tree();
+    }
+
+    /// A handle to kill it from elsewhere, for instance while someone waits for it. It does not keep the process.
+    #[must_use]
+    pub fn killer(&self) -> Killer {
+        Killer(Arc::downgrade(&self.process))
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "tokio asks for the promise that the descriptor stays the same and open"
+)]
+pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is open and keeps its number until it is dropped, which the `AsyncFd` does after it has
+    // deregistered it.
+    Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
+}
+
+/// Kills a [`Child`] from elsewhere.
+#[derive(Debug, Clone)]
+pub struct Killer(Weak<Process>);
+
+impl Killer {
+    /// Whether the child has not been dropped.
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// As [`Child::kill_tree`]; nothing when the child has been dropped.
+    pub fn kill_tree(&self) {
+        if let Some(process) = self.0.upgrade() {
+            process.kill_tree();
+        }
+    }
+}

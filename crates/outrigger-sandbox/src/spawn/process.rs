@@ -1,0 +1,248 @@
+//! A started process as an owned thing: while it is held, its number is ours; when it is dropped, it is killed and
+//! reaped.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+use std::{io, thread};
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, pidfd_send_signal,
+    waitid,
+};
+
+use crate::fs::absent::Absent;
+use crate::namespaces::init::Report;
+use crate::processes::ledger::Ledger;
+use crate::processes::{procfs, tag, tree};
+use crate::spawn::child::Exit;
+
+/// How often the reaper looks at processes that were killed but have not ended yet.
+const REAP_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A child of this host that has not been reaped. The zombie is kept until drop: so long its number, and that of its
+/// group, cannot become somebody else's.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pid: u32,
+    start: u64,
+    tag: Option<u64>,
+    pidfd: Option<OwnedFd>,
+    ledger: Option<Ledger>,
+    absent: Absent,
+    /// It is init of a namespace, and this tells how the command in there ended.
+    report: Option<Report>,
+}
+
+impl Process {
+    /// Takes over init of a namespace.
+    pub(crate) fn adopt_init(pid: u32, report: Report) -> io::Result<Self> {
+        let mut process = Self::adopt(pid, None)?;
+        process.report = Some(report);
+        Ok(process)
+    }
+
+    /// Takes over a child that has just been started. When this fails, the child has been killed.
+    pub(crate) fn adopt(pid: u32, tag: Option<u64>) -> io::Result<Self> {
+        let raw = i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        match pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Self {
+                pid,
+                start: procfs::start_time(pid).unwrap_or(0),
+                tag: tag.filter(|tag| tag::of(pid) == Some(*tag)),
+                pidfd: Some(pidfd),
+                ledger: None,
+                absent: Absent::default(),
+                report: None,
+            }),
+            Err(error) => {
+                let _ = kill_process(raw, Signal::KILL);
+                let _ = waitid(WaitId::Pid(raw), WaitIdOptions::EXITED);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Writes the process into a ledger, from which it is taken when it has been reaped.
+    pub(crate) fn enter(&mut self, ledger: Ledger, what: &str) {
+        match ledger.record(self.pid, self.start, what) {
+            Ok(()) => self.ledger = Some(ledger),
+            // A full disk must not stop the agent; what is lost is the cleaning after a crash.
+            Err(error) => {
+                tracing::warn!(%error, pid = self.pid, "process not written to the ledger")
+            }
+        }
+    }
+
+    /// What comes to these names until it has been reaped is put aside.
+    pub(crate) fn keeps_free(&mut self, absent: Absent) {
+        self.absent = absent;
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The number by which the command knows itself.
+    pub(crate) fn own_pid(&self) -> u32 {
+        match self.report {
+            // The first one that init starts.
+            Some(_) => 2,
+            None => self.pid,
+        }
+    }
+
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Becomes readable when it has ended.
+    pub(crate) fn watched(&self) -> io::Result<BorrowedFd<'_>> {
+        match &self.report {
+            Some(report) => Ok(report.pipe().as_fd()),
+            None => self.pidfd(),
+        }
+    }
+
+    /// Ends a namespace with all that is in it; false where there is none.
+    fn kill_namespace(&self) -> bool {
+        match (&self.report, &self.pidfd) {
+            (Some(_), Some(pidfd)) => {
+                // Fails when it has ended.
+                let _ = pidfd_send_signal(pidfd, Signal::KILL);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn pidfd(&self) -> io::Result<BorrowedFd<'_>> {
+        self.pidfd
+            .as_ref()
+            .map(OwnedFd::as_fd)
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// How the process ended, without reaping it; `None` while it runs.
+    pub(crate) fn exit(&self) -> io::Result<Option<Exit>> {
+        if let Some(report) = &self.report {
+            return report.exit();
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pidfd = self.pidfd()?;
+        let status = rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(pidfd), options))?;
+        Ok(status.map(|status| Exit {
+            code: status.exit_status(),
+            signal: status.terminating_signal(),
+        }))
+    }
+
+    pub(crate) fn kill_tree(&self) {
+        if self.kill_namespace() {
+            return;
+        }
+        // Answered at all, it is an unreaped child of ours, alive or not.
+        let is_ours = self.exit().is_ok();
+        tree::kill(tree::Root {
+            pid: self.pid,
+            is_ours,
+            tag: self.tag,
+        });
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.kill_namespace() {
+            // Nothing that is in there is left.
+        } else if matches!(self.exit(), Ok(Some(_))) {
+            // It ended by itself: what it left running in its group goes, a daemon that it set free stays.
+            tree::kill_group(self.pid);
+        } else {
+            self.kill_tree();
+        }
+        let Some(pidfd) = self.pidfd.take() else {
+            return;
+        };
+        let corpse = Corpse {
+            pid: self.pid,
+            pidfd,
+            ledger: self.ledger.take(),
+            absent: std::mem::take(&mut self.absent),
+        };
+        if let Some(corpse) = corpse.reap() {
+            hand_to_reaper(corpse);
+        }
+    }
+}
+
+/// A process that has been killed and is to be reaped.
+struct Corpse {
+    pid: u32,
+    pidfd: OwnedFd,
+    ledger: Option<Ledger>,
+    absent: Absent,
+}
+
+impl Corpse {
+    /// Reaps it if it has ended; gives it back if not.
+    fn reap(self) -> Option<Self> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let answer = waitid(WaitId::PidFd(self.pidfd.as_fd()), options);
+        if matches!(answer, Ok(None) | Err(rustix::io::Errno::INTR)) {
+            return Some(self);
+        }
+        if !self.absent.is_empty() {
+            self.absent.put_aside();
+            self.absent.clear(true);
+        }
+        if let Some(ledger) = &self.ledger
+            && let Err(error) = ledger.forget(self.pid)
+        {
+            tracing::warn!(%error, pid = self.pid, "process not taken from the ledger");
+        }
+        None
+    }
+}
+
+/// Killing takes a moment, longer when the process hangs in the kernel: a thread of its own waits, not the dropper.
+fn hand_to_reaper(corpse: Corpse) {
+    static REAPER: OnceLock<Option<mpsc::Sender<Corpse>>> = OnceLock::new();
+    let reaper = REAPER.get_or_init(|| {
+        let (sender, receiver) = mpsc::channel();
+        thread::Builder::new()
+            .name("reaper".into())
+            .spawn(move || reap_all(&receiver))
+            .ok()
+            .map(|_| sender)
+    });
+    match reaper {
+        Some(reaper) => drop(reaper.send(corpse)),
+        // No thread to be had: wait here, a SIGKILL has been sent.
+        None => drop(waitid(
+            WaitId::PidFd(corpse.pidfd.as_fd()),
+            WaitIdOptions::EXITED,
+        )),
+    }
+}
+
+fn reap_all(receiver: &mpsc::Receiver<Corpse>) {
+    let mut waiting: Vec<Corpse> = Vec::new();
+    loop {
+        let next = if waiting.is_empty() {
+            receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            receiver.recv_timeout(REAP_INTERVAL)
+        };
+        match next {
+            Ok(corpse) => waiting.push(corpse),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        waiting = waiting.into_iter().filter_map(Corpse::reap).collect();
+    }
+}

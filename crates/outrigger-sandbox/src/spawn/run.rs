@@ -1,0 +1,204 @@
+//! Running a short-lived process to its end under one deadline.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::error::SandboxError;
+use crate::spawn::child::Exit;
+use crate::spawn::spawner::Spawner;
+use crate::spawn::spec::{Spec, Stdio};
+
+/// How long the pipes are read on after the process has ended: something that it left running may hold them open
+/// for ever. What was written before the end is in the pipe already.
+const GRACE: Duration = Duration::from_millis(200);
+/// How long a killed process is waited for. One that hangs in the kernel takes longer; the reaper sees to it.
+const KILL_GRACE: Duration = Duration::from_millis(500);
+
+/// The head of a stream, and how long the stream was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Captured {
+    /// The first bytes, at most as many as were asked for.
+    pub head: Vec<u8>,
+    /// All bytes that came, kept or not.
+    pub total: u64,
+}
+
+impl Captured {
+    /// Keeps of `bytes` what still fits below `limit`, and counts all.
+    pub fn push(&mut self, bytes: &[u8], limit: usize) {
+        let room = limit.saturating_sub(self.head.len()).min(bytes.len());
+        self.head
+            .extend_from_slice(bytes.get(..room).unwrap_or_default());
+        self.total = self.total.saturating_add(bytes.len() as u64);
+    }
+
+    /// Bytes that came but were not kept.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.total.saturating_sub(self.head.len() as u64)
+    }
+}
+
+/// What a process that was run to its end left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// How it ended; signal 9 when the deadline passed.
+    pub exit: Exit,
+    /// The head of standard output.
+    pub stdout: Vec<u8>,
+    /// The head of standard error.
+    pub stderr: Vec<u8>,
+    /// Bytes of standard output in all.
+    pub stdout_total: u64,
+    /// Bytes of standard error in all.
+    pub stderr_total: u64,
+    /// More came on one of the streams than was kept.
+    pub truncated: bool,
+    /// The deadline passed, and the process was killed with all that it had started.
+    pub timed_out: bool,
+}
+
+/// Starts a process, reads its output to the end and waits for it, all within `deadline`; at the deadline the whole
+/// tree is killed and what came so far is answered. Standard output and error are always piped; of each the first
+/// `max_output` bytes are kept and the rest is counted. Dropping the future kills the tree.
+///
+/// # Errors
+/// Those of [`Spawner::spawn`], and [`SandboxError::Deadline`] when not even the start was done in time.
+pub async fn run(
+    spawner: &Spawner,
+    spec: Spec,
+    deadline: Duration,
+    max_output: usize,
+) -> Result<Output, SandboxError> {
+    run_with_input(spawner, spec, None, deadline, max_output).await
+}
+
+/// As [`run`], with bytes for standard input, which is closed behind them. A process that does not read its input is
+/// no error.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with_input(
+    spawner: &Spawner,
+    mut spec: Spec,
+    input: Option<Vec<u8>>,
+    deadline: Duration,
+    max_output: usize,
+) -> Result<Output, SandboxError> {
+    let end = Instant::now() + deadline;
+    spec.stdin = if input.is_some() {
+        Stdio::Pipe
+    } else {
+        Stdio::Null
+    };
+    spec.stdout = Stdio::Pipe;
+    spec.stderr = Stdio::Pipe;
+    let program = spec.program.clone();
+    let mut child =
+        timeout_at(end, spawner.spawn(spec))
+            .await
+            .map_err(|_| SandboxError::Deadline {
+                program,
+                deadline_ms: deadline.as_millis(),
+            })??;
+
+    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    let stdin = child.stdin.take();
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    // Boxed so that it can be dropped before what it fills is read.
+    let mut streams = Box::pin(async {
+        tokio::join!(
+            feed(stdin, input),
+            capture(out, &mut stdout, max_output),
+            capture(err, &mut stderr, max_output),
+        );
+    });
+    let mut is_open = true;
+    let ended = timeout_at(end, async {
+        loop {
+            tokio::select! {
+                exit = child.wait() => return exit,
+                () = &mut streams, if is_open => is_open = false,
+            }
+        }
+    });
+    let (exit, timed_out) = match ended.await {
+        Ok(exit) => (exit?, false),
+        Err(_) => {
+            child.kill_tree();
+            (
+                timeout(KILL_GRACE, child.wait())
+                    .await
+                    .unwrap_or(Ok(KILLED))?,
+                true,
+            )
+        }
+    };
+    if is_open {
+        let _ = timeout(GRACE, &mut streams).await;
+    }
+    drop(streams);
+    Ok(Output {
+        exit,
+        truncated: stdout.dropped() > 0 || stderr.dropped() > 0,
+        stdout_total: stdout.total,
+        stderr_total: stderr.total,
+        stdout: stdout.head,
+        stderr: stderr.head,
+        timed_out,
+    })
+}
+
+/// The answer for a process that hangs in the kernel and does not die at once.
+const KILLED: Exit = Exit {
+    code: None,
+    signal: Some(libc::SIGKILL),
+};
+
+async fn feed(stdin: Option<pipe::Sender>, input: Option<Vec<u8>>) {
+    if let (Some(mut stdin), Some(input)) = (stdin, input) {
+        // A process that ends or closes its input early decides so itself; its exit code says the rest.
+        let _ = stdin.write_all(&input).await;
+    }
+}
+
+async fn capture(stream: Option<impl AsyncRead + Unpin>, into: &mut Captured, limit: usize) {
+    let Some(mut stream) = stream else { return };
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(count) = stream.read(&mut buffer).await {
+        if count == 0 {
+            break;
+        }
+        into.push(buffer.get(..count).unwrap_or_default(), limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_is_kept_and_the_rest_counted() {
+        let cases: [(&[&str], usize, &str, u64); 5] = [
+            (&[], 4, "", 0),
+            (&["ab"], 4, "ab", 0),
+            (&["ab", "cd"], 4, "abcd", 0),
+            (&["ab", "cdef", "gh"], 4, "abcd", 4),
+            (&["ab"], 0, "", 2),
+        ];
+        for (parts, limit, head, dropped) in cases {
+            let mut captured = Captured::default();
+            parts
+                .iter()
+                .for_each(|part| captured.push(part.as_bytes(), limit));
+            assert_eq!(
+                (captured.head.as_slice(), captured.dropped()),
+                (head.as_bytes(), dropped),
+                "{parts:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Processes of a handle that reach hosts of a list and no others (`tools.hosts`): each is given a ticket of one proxy, the
+//! variables that name it, and a sandbox in which nothing else connects.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outrigger_network_proxy::hosts::Reach;
+use outrigger_network_proxy::{Client, ConnectFn, Connection, Proxy, ProxyTicket, Upstream};
+use tokio::sync::OnceCell;
+
+use crate::error::SandboxError;
+use crate::policy::{Level, Policy};
+use crate::processes::socket_owners::ProcSockets;
+use crate::seccomp::calls::Calls;
+use crate::spawn::spec::Spec;
+
+/// Refusals that a process's output can name.
+const MAX_NAMED: usize = 10;
+
+/// What the processes of a handle reach ([`crate::Spawner::with_hosts`]).
+pub struct ScopedNetwork {
+    /// What they are called in messages: "shell commands".
+    pub name: String,
+    /// The hosts.
+    pub reach: Reach,
+    /// How one is granted; `HOST` stands for it.
+    pub hint: String,
+    /// Called with each decision, for the audit.
+    pub on_connect: ConnectFn,
+    /// A process that the system cannot hold to it is not started.
+    pub strict: bool,
+    /// The proxy that this machine itself needs to get out.
+    pub upstream: Option<Upstream>,
+    /// Started with the first process.
+    pub proxy: OnceCell<Proxy>,
+}
+
+impl std::fmt::Debug for ScopedNetwork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScopedNetwork")
+            .field("name", &self.name)
+            .field("reach", &self.reach)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A process's access to its hosts, as long as it runs.
+#[derive(Debug)]
+pub(crate) struct NetworkLease {
+    ticket: ProxyTicket,
+    refused: Arc<Mutex<Vec<String>>>,
+}
+
+impl ScopedNetwork {
+    /// Adds it to a process to be.
+    pub(crate) async fn apply(&self, spec: &mut Spec) -> Result<NetworkLease, SandboxError> {
+        let failed = |source| SandboxError::Spawn {
+            program: spec.program.clone(),
+            source,
+        };
+        let proxy = self
+            .proxy
+            .get_or_try_init(|| Proxy::start(self.upstream.clone(), ProcSockets))
+            .await
+            .map_err(failed)?;
+        let refused = Arc::new(Mutex::new(Vec::new()));
+        let (names, then) = (Arc::clone(&refused), Arc::clone(&self.on_connect));
+        let on_connect: ConnectFn = Arc::new(move |it: &Connection| {
+            if let Some(why) = it.refused {
+                let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+                let name = format!("{}:{} ({})", it.host, it.port, why.code());
+                if names.len() < MAX_NAMED && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            then(it);
+        });
+        let client = Client {
+            name: self.name.clone(),
+            reach: self.reach.clone(),
+            hint: self.hint.clone(),
+            on_connect,
+        };
+        let ticket = proxy.admit(client).map_err(failed)?;
+        let policy = spec.policy.get_or_insert_with(Policy::open);
+        policy.connect_tcp = Some(vec![ticket.port()]);
+        // Names are looked up by the proxy, and a service on a UNIX socket connects where it likes.
+        let calls = policy.calls.unwrap_or_default();
+        policy.calls = Some(Calls {
+            udp: false,
+            unix_sockets: false,
+            ..calls
+        });
+        if self.strict && policy.level() < Level::Full {
+            return Err(SandboxError::Strict {
+                program: spec.program.clone(),
+            });
+        }
+        spec.proxy_redirect = Some(ticket.redirect());
+        for (name, value) in ticket.variables() {
+            spec.env.push((name.into(), value.into()));
+        }
+        Ok(NetworkLease { ticket, refused })
+    }
+}
+
+impl NetworkLease {
+    /// Says whose it is.
+    pub(crate) fn belongs_to(&self, pid: u32) {
+        self.ticket.belongs_to(pid);
+    }
+
+    /// Hosts that were refused so far, with the port and why, each once.
+    pub(crate) fn refused(&self) -> Vec<String> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.clone()
+    }
+}

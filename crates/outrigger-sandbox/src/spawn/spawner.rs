@@ -1,0 +1,460 @@
+//! The one thread that starts processes, and the handle to it.
+
+mod start;
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use crate::error::SandboxError;
+use crate::fs::absent::Absent;
+use crate::fs::path_masks::{CoversFn, Kept, PATIENCE};
+use crate::fs::stale_masks::Hidden;
+use crate::namespaces::init;
+use crate::namespaces::view;
+use crate::policy::{self, Level, Policy};
+use crate::processes::ledger::Ledger;
+use crate::seccomp::calls;
+use crate::seccomp::connects;
+use crate::spawn::child::Child;
+use crate::spawn::process::Process;
+use crate::spawn::sandbox_overrides::OwnBoxes;
+use crate::spawn::scoped_network::ScopedNetwork;
+use crate::spawn::setup;
+use crate::spawn::spec::Spec;
+use start::{find, start};
+
+/// A handle to the spawning thread; cheap to clone. All handles of a host share one thread, which never ends: the
+/// parent-death signal of every process hangs on it.
+#[derive(Clone)]
+pub struct Spawner {
+    jobs: mpsc::Sender<Job>,
+    ledger: Option<Ledger>,
+    recorder: Option<StartFn>,
+    boxed: Option<Boxed>,
+    network: Option<Arc<ScopedNetwork>>,
+    forbids: Option<Arc<dyn Forbids>>,
+}
+
+/// What the policy of the machine forbids, whoever opens a file or starts a program. Answers are the patterns that say so.
+pub trait Forbids: Send + Sync {
+    /// A file or folder by its absolute path; its links may have been followed or not.
+    fn file(&self, path: &Path) -> Option<String>;
+    /// A program, by name or by the path of its file.
+    fn program(&self, program: &Path) -> Option<String>;
+}
+
+#[derive(Clone)]
+struct Boxed {
+    covers: CoversFn,
+    strict: bool,
+    own: OwnBoxes,
+}
+
+impl std::fmt::Debug for Spawner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spawner")
+            .field("ledger", &self.ledger)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Told of every process that is started. Called on the spawning thread: it must not wait.
+pub type StartFn = Arc<dyn Fn(&ProcessStart) + Send + Sync>;
+
+/// A process that was started, for the audit (C13).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessStart {
+    /// What it is for.
+    pub label: String,
+    /// The program's file.
+    pub program: String,
+    /// Its number.
+    pub pid: u32,
+    /// How much of its box the kernel enforces; `None` where no box was asked for.
+    pub level: Option<Level>,
+    /// The box leaves everything that is not covered.
+    pub open: bool,
+}
+
+struct Job {
+    spec: Arc<Spec>,
+    ledger: Option<Ledger>,
+    recorder: Option<StartFn>,
+    reply: oneshot::Sender<Result<Started, NotStarted>>,
+}
+
+/// Why a process was not started.
+enum NotStarted {
+    Failed(SandboxError),
+    /// What is to be covered is not where it was found. It may be looked for anew.
+    Moved(SandboxError),
+}
+
+impl From<SandboxError> for NotStarted {
+    fn from(error: SandboxError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A process and the host's ends of its streams, not yet bound to a runtime. Dropping it kills the process, so a
+/// caller that gave up waiting leaves nothing behind.
+pub(crate) struct Started {
+    pub(crate) process: Process,
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+    pub(crate) channel: Option<UnixStream>,
+    pub(crate) terminal: Option<OwnedFd>,
+    pub(crate) level: Option<Level>,
+    pub(crate) absent: Absent,
+}
+
+impl Spawner {
+    /// Starts the spawning thread, or joins the one that runs.
+    ///
+    /// # Errors
+    /// [`SandboxError::Thread`] when no thread can be started.
+    pub fn new() -> Result<Self, SandboxError> {
+        static JOBS: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
+        if let Some(jobs) = JOBS.get() {
+            return Ok(Self {
+                jobs: jobs.clone(),
+                ledger: None,
+                recorder: None,
+                boxed: None,
+                network: None,
+                forbids: None,
+            });
+        }
+        setup::reserve_channel_fd();
+        restore_child_signal();
+        let (jobs, receiver) = mpsc::channel::<Job>();
+        thread::Builder::new()
+            .name("spawner".into())
+            .spawn(move || {
+                // Here, ahead of the first start: it makes a process and waits for it.
+                connects::is_possible();
+                init::is_possible();
+                for Job {
+                    spec,
+                    ledger,
+                    recorder,
+                    reply,
+                } in receiver
+                {
+                    // Nobody waits any more: do not even start it.
+                    if reply.is_closed() {
+                        continue;
+                    }
+                    let absent = spec
+                        .policy
+                        .as_ref()
+                        .map(|policy| Absent::of(&policy.absent, policy.clear.clone()));
+                    if let (Some(absent), Some(ledger)) = (&absent, &ledger) {
+                        absent.record(ledger.folder());
+                    }
+                    let mut started = match start(&spec) {
+                        Ok(started) => started,
+                        Err(error) => {
+                            drop(reply.send(Err(error)));
+                            continue;
+                        }
+                    };
+                    if let Some(absent) = absent {
+                        started.absent = absent.clone();
+                        started.process.keeps_free(absent);
+                    }
+                    if let Some(recorder) = recorder {
+                        recorder(&ProcessStart {
+                            label: spec.label_or_name(),
+                            program: spec.program.display().to_string(),
+                            pid: started.process.pid(),
+                            level: started.level,
+                            open: spec.policy.as_ref().is_some_and(Policy::is_open),
+                        });
+                    }
+                    if let Some(ledger) = ledger {
+                        started.process.enter(ledger, &spec.label_or_name());
+                    }
+                    drop(reply.send(Ok(started)));
+                }
+            })
+            .map_err(|source| SandboxError::Thread { source })?;
+        // Two first callers at once: the loser's thread ends with its sender, before it started anything.
+        let jobs = JOBS.get_or_init(|| jobs).clone();
+        Ok(Self {
+            jobs,
+            ledger: None,
+            recorder: None,
+            boxed: None,
+            network: None,
+            forbids: None,
+        })
+    }
+
+    /// A handle that keeps from every process what `covers` finds, where the process is not in a box already. `strict`: one
+    /// from which the system cannot keep all of it is not started.
+    #[must_use]
+    pub fn with_covers(mut self, covers: CoversFn, strict: bool) -> Self {
+        let own = OwnBoxes::default();
+        self.boxed = Some(Boxed {
+            covers,
+            strict,
+            own,
+        });
+        self
+    }
+
+    /// The same, where some processes have a narrower box, by their label.
+    #[must_use]
+    pub fn with_boxes(mut self, own: OwnBoxes) -> Self {
+        if let Some(boxed) = &mut self.boxed {
+            boxed.own = own;
+        }
+        self
+    }
+
+    /// The proxy of what has a box of its own under this label ([`OwnBoxes`]), where it has one.
+    #[must_use]
+    pub fn proxy_of(&self, label: &str) -> Option<String> {
+        self.boxed.as_ref()?.own.of(label)?.proxy()
+    }
+
+    /// A handle whose processes reach these hosts and nothing else; those with a narrower box ([`OwnBoxes`]) reach its own.
+    #[must_use]
+    pub fn with_hosts(mut self, network: Arc<ScopedNetwork>) -> Self {
+        self.network = Some(network);
+        self
+    }
+
+    /// A handle that starts none of the programs that are forbidden.
+    #[must_use]
+    pub fn with_forbidden(mut self, forbids: Arc<dyn Forbids>) -> Self {
+        self.forbids = Some(forbids);
+        self
+    }
+
+    /// What is forbidden to processes of this handle, and to whoever works for the same people.
+    #[must_use]
+    pub fn forbids(&self) -> Option<&dyn Forbids> {
+        self.forbids.as_deref()
+    }
+
+    /// A handle that tells of every process it starts.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: StartFn) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// A handle that writes every process it starts into `ledger`, until the process has been reaped.
+    #[must_use]
+    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
+        self.ledger = Some(ledger);
+        self
+    }
+
+    /// This process ends in order, and all that it started has ended.
+    pub fn end(&self) {
+        if let Some(ledger) = &self.ledger {
+            ledger.end();
+        }
+    }
+
+    /// What the running kernel offers for a [`crate::Policy`] that uses all of its fields.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        crate::Policy {
+            bind_tcp: Some(Vec::new()),
+            connect_tcp: Some(Vec::new()),
+            hide: vec!["/".into()],
+            calls: Some(crate::Calls::default()),
+            ..Default::default()
+        }
+        .level()
+    }
+
+    /// The Landlock version of the running kernel, 0 when it has none; for the doctor's report.
+    #[must_use]
+    pub fn landlock_abi(&self) -> u32 {
+        policy::kernel_abi()
+    }
+
+    /// Whether processes can have a view of the file system of their own, for what is hidden from them.
+    #[must_use]
+    pub fn has_views(&self) -> bool {
+        view::is_possible()
+    }
+
+    /// Whether processes can have a namespace of process numbers of their own: nothing outlives them then.
+    #[must_use]
+    pub fn has_namespaces(&self) -> bool {
+        init::is_possible()
+    }
+
+    /// Whether a process's connections can be decided about by address.
+    #[must_use]
+    pub fn has_connects(&self) -> bool {
+        connects::is_possible()
+    }
+
+    /// Whether the kernel can filter system calls.
+    #[must_use]
+    pub fn has_filters(&self) -> bool {
+        calls::is_possible()
+    }
+
+    /// Starts a process. Must be called within a tokio runtime with I/O. A dropped future leaves no process behind.
+    ///
+    /// The process has its own process group, dies with the host, has exactly the environment given, no open file
+    /// beyond its streams (and 3, if a channel was asked for), and no core dumps.
+    ///
+    /// # Errors
+    /// [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for what can be named; [`SandboxError::Forbidden`] for what the
+    /// policy of the machine does not let run; [`SandboxError::Spawn`] for the rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
+    pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
+        self.allows(&spec).await?;
+        let mut network = self.network.as_ref();
+        if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
+            let own = boxed.own.of(&spec.label);
+            let policy = match own {
+                Some(own) => {
+                    network = None;
+                    spec.env.extend(own.variables);
+                    spec.proxy_redirect = own.proxy_redirect;
+                    own.policy
+                }
+                None => Policy::open(),
+            };
+            spec.policy = Some(boxed.policy(policy, &spec.program).await?);
+        }
+        // A box that rules connections itself, a plugin's, reaches no more by being started here.
+        let ruled = |policy: &Policy| policy.connect_tcp.is_some();
+        let lease = match network.filter(|_| !spec.policy.as_ref().is_some_and(ruled)) {
+            Some(network) => Some(network.apply(&mut spec).await?),
+            None => None,
+        };
+        let end = Instant::now() + PATIENCE;
+        let what = spec.label_or_name();
+        spec.name_temporary();
+        let (started, hidden) = loop {
+            let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
+            let hidden = match watched.map(|policy| policy.kept.covers().hide.clone()) {
+                Some(hide) => {
+                    let looked = tokio::task::spawn_blocking(move || Hidden::of(&hide)).await;
+                    Some(looked.map_err(|_| SandboxError::Stopped)?)
+                }
+                None => None,
+            };
+            let handed = Arc::new(spec);
+            match self.hand_over(&handed).await {
+                Ok(started) => break (started, hidden),
+                Err(NotStarted::Moved(error)) if Instant::now() < end => {
+                    spec = renewed(Arc::unwrap_or_clone(handed), error).await?;
+                }
+                Err(NotStarted::Moved(error) | NotStarted::Failed(error)) => return Err(error),
+            }
+        };
+        let mut child = Child::from_started(started)?;
+        if let Some(lease) = &lease {
+            lease.belongs_to(child.pid());
+        }
+        child.network = lease;
+        if hidden.is_some() || !child.absent.is_empty() {
+            let (pid, hidden) = (child.pid(), hidden.unwrap_or_default());
+            let watched = hidden.ends(child.absent.clone(), child.killer(), what);
+            watched.map_err(|source| SandboxError::Watch { pid, source })?;
+        }
+        Ok(child)
+    }
+
+    async fn allows(&self, spec: &Spec) -> Result<(), SandboxError> {
+        let Some(forbids) = self.forbids.clone() else {
+            return Ok(());
+        };
+        let program = find(spec)?;
+        // It may look at every program that there is.
+        let look = move || (forbids.program(&program), program);
+        match tokio::task::spawn_blocking(look).await {
+            Ok((None, _)) => Ok(()),
+            Ok((Some(pattern), program)) => Err(SandboxError::Forbidden { program, pattern }),
+            Err(_) => Err(SandboxError::Stopped),
+        }
+    }
+
+    /// One attempt on the spawning thread.
+    async fn hand_over(&self, spec: &Arc<Spec>) -> Result<Started, NotStarted> {
+        let (reply, answer) = oneshot::channel();
+        let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
+        self.jobs
+            .send(Job {
+                spec: Arc::clone(spec),
+                ledger,
+                recorder,
+                reply,
+            })
+            .map_err(|_| SandboxError::Stopped)?;
+        answer.await.map_err(|_| SandboxError::Stopped)?
+    }
+}
+
+/// Looks for what is to be covered anew, beside the spawning thread: a walk takes its time, and everybody's starts wait for
+/// that thread.
+async fn renewed(mut spec: Spec, error: SandboxError) -> Result<Spec, SandboxError> {
+    let looked = tokio::task::spawn_blocking(move || {
+        let renewed = match &mut spec.policy {
+            Some(policy) => policy.kept.renew()?,
+            None => false,
+        };
+        if renewed { Ok(spec) } else { Err(error) }
+    });
+    looked.await.map_err(|_| SandboxError::Stopped)?
+}
+
+impl Boxed {
+    async fn policy(&self, mut policy: Policy, program: &Path) -> Result<Policy, SandboxError> {
+        let covers = Arc::clone(&self.covers);
+        let found = tokio::task::spawn_blocking(move || covers()).await;
+        let found = found.map_err(|_| SandboxError::Stopped)??;
+        policy.kept = Kept::new(found, Arc::clone(&self.covers));
+        policy.ends_uncovered = true;
+        if self.strict && policy.level() < Level::Full {
+            return Err(SandboxError::Strict {
+                program: program.to_owned(),
+            });
+        }
+        Ok(policy)
+    }
+}
+
+/// Keeps processes of this user from looking into the host: its memory, environment and open files hold keys, and `/proc`
+/// has to stay readable in a box (Bun does not start without it). No core dumps of it, and no debugger, either.
+pub fn hide_host() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "other processes of this user can look into this one");
+    }
+}
+
+/// A host that was itself started with SIGCHLD ignored would lose its children's exit codes: the kernel reaps them.
+#[expect(
+    unsafe_code,
+    reason = "reading and setting a signal's disposition has no safe wrapper"
+)]
+fn restore_child_signal() {
+    // SAFETY: a null new action only reads into a local, for which zero is a valid value; SIG_DFL runs no handler.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut now) == 0
+            && now.sa_sigaction == libc::SIG_IGN
+        {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! One start, on the spawning thread: the child is made ready, forked, and waited for until it is the program.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use seccompiler::BpfProgram;
+
+use super::{NotStarted, Started};
+use crate::error::SandboxError;
+use crate::fs::absent::Absent;
+use crate::fs::which::{is_executable, which};
+use crate::namespaces::init;
+use crate::namespaces::init::Program;
+use crate::namespaces::view;
+use crate::namespaces::view::{Namespaces, View};
+use crate::policy::{Level, Policy};
+use crate::processes::tag;
+use crate::seccomp::calls;
+use crate::seccomp::connects;
+use crate::spawn::process::Process;
+use crate::spawn::setup;
+use crate::spawn::setup::{CHANNEL_FD, RETRY, Setup};
+use crate::spawn::spec::{Spec, Stdio};
+use crate::spawn::terminal;
+
+/// How often a start is tried again when another thread took file descriptor 3 meanwhile.
+const ATTEMPTS: usize = 8;
+/// The first process of a namespace.
+const INIT: libc::pid_t = 1;
+
+/// Runs on the spawning thread.
+pub(super) fn start(spec: &Spec) -> Result<Started, NotStarted> {
+    check_cwd(spec)?;
+    let program = find(spec)?;
+    attempts(spec, &program)?.map_err(|source| {
+        let moved = source.raw_os_error() == Some(view::MOVED);
+        let error = SandboxError::Spawn { program, source };
+        match moved {
+            true => NotStarted::Moved(error),
+            false => NotStarted::Failed(error),
+        }
+    })
+}
+
+/// The outer error is final.
+fn attempts(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+    for _ in 1..ATTEMPTS {
+        match try_start(spec, program)? {
+            Err(error) if error.raw_os_error() == Some(RETRY) => setup::reserve_channel_fd(),
+            other => return Ok(other),
+        }
+    }
+    try_start(spec, program)
+}
+
+/// The outer error is final, the inner one is that of fork, setup or exec.
+fn try_start(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+    let ruleset = match &spec.policy {
+        Some(policy) => policy
+            .ruleset(program)
+            .map_err(|source| SandboxError::Policy {
+                program: program.to_owned(),
+                source: Box::new(source),
+            })?,
+        None => None,
+    };
+    let level = spec.policy.as_ref().map(Policy::level);
+    Ok(fork(spec, program, ruleset.as_ref(), level))
+}
+
+/// The parts of a policy that are not Landlock's, as far as the kernel has them.
+fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
+    let Some(policy) = &spec.policy else {
+        return Ok((None, None));
+    };
+    let view = match view::is_possible() {
+        true => Some(View::of(policy, &spec.cwd)?),
+        false => None,
+    };
+    let filter = match calls::is_possible() {
+        true => {
+            let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
+            // Who decides about connections tells its own services from others.
+            let own = policy.loopback.is_some() && connects::is_possible();
+            Some(calls::filter(policy.calls, ruled, own)?)
+        }
+        false => None,
+    };
+    Ok((view, filter))
+}
+
+/// What it may connect to and where it may listen, where that is ruled and the kernel can leave it to us.
+fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
+    let policy = spec.policy.as_ref()?;
+    (policy.is_asked_about() && connects::is_possible()).then(|| connects::Rules {
+        connect: policy.connect_tcp.clone(),
+        bind: policy.bind_tcp.clone(),
+        loopback: policy.loopback.clone(),
+        proxy_redirect: spec.proxy_redirect.clone(),
+        unix_sockets: policy.calls.is_none_or(|calls| calls.unix_sockets),
+        abstract_sockets: policy.reach_out,
+    })
+}
+
+fn fork(
+    spec: &Spec,
+    program: &Path,
+    ruleset: Option<&OwnedFd>,
+    level: Option<Level>,
+) -> io::Result<Started> {
+    let (host_end, child_end) = match spec.channel {
+        true => {
+            setup::reserve_channel_fd();
+            UnixStream::pair().map(|(host, child)| (Some(host), Some(child)))?
+        }
+        false => (None, None),
+    };
+    let (terminal, process_end) = match spec.terminal {
+        Some(size) => {
+            let (host, process) = terminal::pair(size)?;
+            (Some(host), Some(process))
+        }
+        None => (None, None),
+    };
+    let tag = tag::fresh();
+    let (view, filter) = beyond_files(spec)?;
+    let (watched, connects) = match connect_rules(spec) {
+        Some(rules) => {
+            let (ours, childs) = connects::pair()?;
+            (Some((ours, rules)), Some(childs))
+        }
+        None => (None, None),
+    };
+    let namespaces = view.as_ref().map(|_| Namespaces::needed());
+    let numbers = namespaces.is_some() && init::is_possible();
+    let setup = Setup {
+        parent: match numbers {
+            true => INIT,
+            false => std::process::id().cast_signed(),
+        },
+        enters: namespaces.clone().filter(|_| !numbers),
+        data: spec.limits.data,
+        nofile: spec.limits.nofile,
+        files: crate::processes::open_files::of_children(),
+        tag,
+        channel: child_end
+            .as_ref()
+            .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
+        terminal: terminal.is_some(),
+        late: view.as_ref().map(|it| it.late(numbers)).unwrap_or_default(),
+        no_new_privs: spec.no_new_privs,
+        confined: spec.policy.is_some(),
+        ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
+        view,
+        filter,
+        connects: connects.as_ref().map(|end| end.as_raw_fd()),
+    };
+    let (process, [stdin, stdout, stderr]) = match namespaces.filter(|_| numbers) {
+        Some(namespaces) => {
+            let text = Program::new(program, spec.program.as_os_str(), &spec.args, &spec.env)?;
+            let (ours, theirs) = streams(spec, process_end)?;
+            let (pid, report) = init::start(&init::Start {
+                program: &text,
+                setup: &setup,
+                streams: theirs.each_ref().map(|it| it.as_raw_fd()),
+                namespaces: &namespaces,
+            })?;
+            (Process::adopt_init(pid, report)?, ours)
+        }
+        None => {
+            let mut child = command(spec, program, setup, process_end)?.spawn()?;
+            let streams = [
+                child.stdin.take().map(OwnedFd::from),
+                child.stdout.take().map(OwnedFd::from),
+                child.stderr.take().map(OwnedFd::from),
+            ];
+            (Process::adopt(child.id(), tag)?, streams)
+        }
+    };
+    drop(child_end);
+    if let Some((ours, rules)) = watched {
+        // Its first connection waits until this is there.
+        connects::watch(connects::receive(&ours)?, rules)?;
+    }
+    Ok(Started {
+        process,
+        stdin,
+        stdout,
+        stderr,
+        channel: host_end,
+        terminal,
+        level,
+        absent: Absent::default(),
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "invariant 4: this is the one place"
+)]
+#[expect(
+    unsafe_code,
+    reason = "pre_exec: parent-death signal, limits and Landlock are set by the child itself"
+)]
+fn command(
+    spec: &Spec,
+    program: &Path,
+    setup: Setup,
+    terminal: Option<OwnedFd>,
+) -> io::Result<Command> {
+    let mut command = Command::new(program);
+    command
+        .args(&spec.args)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&spec.cwd);
+    match terminal {
+        Some(end) => command
+            .stdin(end.try_clone()?)
+            .stdout(end.try_clone()?)
+            .stderr(end),
+        None => command
+            .stdin(stdio(spec.stdin))
+            .stdout(stdio(spec.stdout))
+            .stderr(stdio(spec.stderr)),
+    };
+    if program != spec.program {
+        // A program found on PATH is told the name it was called by, as a shell would.
+        command.arg0(&spec.program);
+    }
+    // SAFETY: `Setup::apply` makes async-signal-safe calls only, on what was prepared; the descriptors behind it are
+    // kept open by the caller until `spawn` has returned.
+    unsafe {
+        command.pre_exec(move || setup.apply());
+    }
+    Ok(command)
+}
+
+/// The host's ends of its streams, and the process's.
+fn streams(
+    spec: &Spec,
+    terminal: Option<OwnedFd>,
+) -> io::Result<([Option<OwnedFd>; 3], [OwnedFd; 3])> {
+    if let Some(end) = terminal {
+        let ends = [end.try_clone()?, end.try_clone()?, end];
+        return Ok(([None, None, None], ends));
+    }
+    let open = |stdio: Stdio, reads: bool| -> io::Result<(Option<OwnedFd>, OwnedFd)> {
+        match stdio {
+            Stdio::Null => {
+                let mut null = std::fs::OpenOptions::new();
+                let null = null.read(reads).write(!reads).open("/dev/null")?;
+                Ok((None, null.into()))
+            }
+            Stdio::Pipe => {
+                let (reader, writer) = std::io::pipe()?;
+                Ok(match reads {
+                    true => (Some(writer.into()), reader.into()),
+                    false => (Some(reader.into()), writer.into()),
+                })
+            }
+        }
+    };
+    let (stdin, read) = open(spec.stdin, true)?;
+    let (stdout, write) = open(spec.stdout, false)?;
+    let (stderr, errors) = open(spec.stderr, false)?;
+    Ok(([stdin, stdout, stderr], [read, write, errors]))
+}
+
+fn stdio(stdio: Stdio) -> std::process::Stdio {
+    match stdio {
+        Stdio::Null => std::process::Stdio::null(),
+        Stdio::Pipe => std::process::Stdio::piped(),
+    }
+}
+
+fn check_cwd(spec: &Spec) -> Result<(), SandboxError> {
+    let cwd = |source| SandboxError::Cwd {
+        program: spec.program.clone(),
+        cwd: spec.cwd.clone(),
+        source,
+    };
+    let meta = std::fs::metadata(&spec.cwd).map_err(cwd)?;
+    if meta.is_dir() {
+        Ok(())
+    } else {
+        Err(cwd(io::ErrorKind::NotADirectory.into()))
+    }
+}
+
+/// The program's absolute path, so that "not found" is told apart from every other failure of exec.
+pub(super) fn find(spec: &Spec) -> Result<PathBuf, SandboxError> {
+    let not_found = |search: &OsStr| SandboxError::NotFound {
+        program: spec.program.clone(),
+        search: search.to_owned(),
+    };
+    if spec.program.as_os_str().as_encoded_bytes().contains(&b'/') {
+        let file = spec.cwd.join(&spec.program);
+        // A file that is there but not executable is exec's to refuse (EACCES), with a better message.
+        return if is_executable(&file) || file.is_file() {
+            Ok(file)
+        } else {
+            Err(not_found(spec.cwd.as_os_str()))
+        };
+    }
+    let path = spec.var_value("PATH").unwrap_or_default();
+    which(&spec.program, path).ok_or_else(|| not_found(path))
+}

@@ -1,0 +1,533 @@
+//! Who may ask: the checks before anything else looks at a request that came over TCP.
+//!
+//! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1), and so is an
+//! `Origin` that is not on the reference's list, its own or the user's. Then the password, in the reference's two forms:
+//! `Authorization: Basic`, or `auth_token` in the query for clients that cannot send headers (`EventSource`, web sockets).
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Query, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::uri::Authority;
+use outrigger_bridge::Visitor;
+use outrigger_protocol::message::NamedError;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::ApiError;
+
+/// A name and a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// `opencode` in the reference.
+    pub username: String,
+    /// Never empty.
+    pub password: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Login({}, ...)", self.username)
+    }
+}
+
+/// Says who may ask.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// None: no password is asked for.
+    pub login: Option<Login>,
+    /// The name or address that is listened on.
+    pub hostname: String,
+    /// Further names that clients may use for this server.
+    pub hosts: Vec<String>,
+    /// Further origins of pages that may ask.
+    pub cors: Vec<String>,
+}
+
+impl Guard {
+    /// The router behind these checks.
+    pub fn around(self, router: Router) -> Router {
+        router.layer(from_fn_with_state(Arc::new(self), check))
+    }
+
+    fn knows_host(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(&host);
+        if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            let bound: Option<IpAddr> = self.hostname.parse().ok();
+            // An address cannot be made to point elsewhere, so any is fine where all are listened on.
+            return address.to_canonical().is_loopback()
+                || bound.is_some_and(|bound| bound.is_unspecified() || bound == address);
+        }
+        host == "localhost"
+            || host.ends_with(".localhost")
+            || std::iter::once(&self.hostname)
+                .chain(&self.hosts)
+                .any(|known| known.eq_ignore_ascii_case(host))
+    }
+
+    fn knows_origin(&self, origin: &str, host: Option<&str>) -> bool {
+        if self.cors.iter().any(|known| known == origin) {
+            return true;
+        }
+        if ["oc://renderer", "tauri://localhost"].contains(&origin) {
+            return true;
+        }
+        let Ok(uri) = origin.parse::<Uri>() else {
+            return false;
+        };
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return false;
+        };
+        if authority.as_str().contains('@') || uri.path() != "/" || uri.query().is_some() {
+            return false;
+        }
+        let name = authority.host();
+        let own = host.is_some_and(|host| host.eq_ignore_ascii_case(authority.as_str()));
+        match scheme {
+            "http" | "https" if own || name == "tauri.localhost" => true,
+            "http" => ["localhost", "127.0.0.1", "[::1]"].contains(&name),
+            // The reference's own pages; without a password nobody's but the user's.
+            "https" => {
+                self.login.is_some() && (name == "opencode.ai" || name.ends_with(".opencode.ai"))
+            }
+            _ => false,
+        }
+    }
+
+    fn knows_user(&self, request: &Request) -> bool {
+        let Some(login) = &self.login else {
+            return true;
+        };
+        let Some(token) = token(request) else {
+            return false;
+        };
+        let Ok(told) = STANDARD.decode(token) else {
+            return false;
+        };
+        // Digests have one length, and all of their bytes are compared: how long that takes tells nothing.
+        let known = Sha256::digest(format!("{}:{}", login.username, login.password));
+        let told = Sha256::digest(&told);
+        let different = known
+            .iter()
+            .zip(told.iter())
+            .fold(0_u8, |sum, (a, b)| sum | (a ^ b));
+        std::hint::black_box(different) == 0
+    }
+}
+
+/// What the client says who it is, in base64. As in the reference the query goes before the header.
+fn token(request: &Request) -> Option<String> {
+    let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
+    let named = query.and_then(|Query(pairs)| {
+        let found = pairs.into_iter().find(|(key, _)| key == "auth_token");
+        found
+            .map(|(_, value)| value)
+            .filter(|value| !value.is_empty())
+    });
+    if let Some(token) = named {
+        // A plus sign that was not encoded has become a blank.
+        return Some(token.replace(' ', "+"));
+    }
+    let value = only(request.headers(), &header::AUTHORIZATION)?
+        .to_str()
+        .ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("basic")
+        .then(|| token.trim().to_owned())
+}
+
+/// The value of a header that is there once.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Marks a request without a password whose ticket has to be checked by its route. It starts no agent: what a folder's
+/// plugins are is not for strangers to choose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByTicket;
+
+async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+    let host = match host(&guard, &request) {
+        Ok(host) => host,
+        Err(error) => return error.into_response(),
+    };
+    let origin = match origin(&guard, &request, &host) {
+        Ok(origin) => origin,
+        Err(error) => return error.into_response(),
+    };
+    let preflight = request.method() == Method::OPTIONS
+        && request
+            .headers()
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    // None where no port is listened on.
+    let visitor = request.extensions().get::<ConnectInfo<Visitor>>().cloned();
+    let let_in = || {
+        if let Some(ConnectInfo(visitor)) = &visitor {
+            visitor.let_in();
+        }
+    };
+    let mut response = if origin.is_some() && preflight {
+        permitted(&request)
+    } else if guard.knows_user(&request) {
+        let_in();
+        next.run(request).await
+    } else if crate::routes::pty::brings_ticket(request.uri()) {
+        // A page's web socket can send no header; the ticket was given to someone who could.
+        request.extensions_mut().insert(ByTicket);
+        let response = next.run(request).await;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let_in();
+        }
+        response
+    } else {
+        refused()
+    };
+    let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    }
+    response
+}
+
+/// The name that the client uses for this server.
+fn host(guard: &Guard, request: &Request) -> Result<String, ApiError> {
+    let told = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
+    let told = told.ok_or_else(|| ApiError::forbidden("a request needs one Host header"))?;
+    // A request line with a whole URL in it names the server a second time.
+    let names = [Some(told), request.uri().authority().map(Authority::as_str)];
+    for name in names.into_iter().flatten() {
+        let known = name
+            .parse::<Authority>()
+            .is_ok_and(|at| !name.contains('@') && guard.knows_host(at.host()));
+        if !known {
+            return Err(ApiError::forbidden(format!(
+                "`{name}` is not a name of this server; start it with --allow-host if it should be"
+            )));
+        }
+    }
+    Ok(told.to_owned())
+}
+
+/// The page that asks, if one does.
+fn origin(guard: &Guard, request: &Request, host: &str) -> Result<Option<HeaderValue>, ApiError> {
+    if !request.headers().contains_key(header::ORIGIN) {
+        return Ok(None);
+    }
+    let origin = only(request.headers(), &header::ORIGIN);
+    let known = origin
+        .and_then(|origin| origin.to_str().ok())
+        .is_some_and(|origin| guard.knows_origin(origin, Some(host)));
+    if !known {
+        return Err(ApiError::forbidden(format!(
+            "pages of {} may not ask this server; start it with --cors if they should",
+            origin.map_or_else(
+                || "that origin".into(),
+                |o| String::from_utf8_lossy(o.as_bytes())
+            )
+        )));
+    }
+    Ok(origin.cloned())
+}
+
+/// The answer to a page that asks what it may send. No password comes with that question.
+fn permitted(request: &Request) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, HEAD, PUT, PATCH, POST, DELETE"),
+    );
+    if let Some(wanted) = request
+        .headers()
+        .get(header::ACCESS_CONTROL_REQUEST_HEADERS)
+    {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    headers.insert(
+        header::ACCESS_CONTROL_MAX_AGE,
+        HeaderValue::from_static("86400"),
+    );
+    headers.append(
+        header::VARY,
+        HeaderValue::from_static("Access-Control-Request-Headers"),
+    );
+    response
+}
+
+pub(crate) fn refused() -> Response {
+    let error = NamedError::new(
+        "Unauthorized",
+        "this server asks for a password (OPENCODE_SERVER_PASSWORD)",
+    );
+    let mut response = ApiError::named(StatusCode::UNAUTHORIZED, error).into_response();
+    response.headers_mut().insert(
+        header::WWW_AUTHENTICATE,
+        HeaderValue::from_static("Basic realm=\"Secure Area\""),
+    );
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::routing::any;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    fn guard(hostname: &str) -> Guard {
+        Guard {
+            login: Some(Login {
+                username: "opencode".into(),
+                password: "s3cret:x".into(),
+            }),
+            hostname: hostname.into(),
+            hosts: vec!["Box.lan".into()],
+            cors: vec!["https://my.page".into()],
+        }
+    }
+
+    async fn asked(guard: Guard, method: &str, uri: &str, headers: &[(&str, &str)]) -> Response {
+        let router = guard.around(Router::new().route("/x", any(|| async { "in" })));
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        router
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap()
+    }
+
+    fn basic(text: &str) -> String {
+        format!("Basic {}", STANDARD.encode(text))
+    }
+
+    #[tokio::test]
+    async fn passwords_by_table() {
+        let good = basic("opencode:s3cret:x");
+        let encoded = STANDARD.encode("opencode:s3cret:x");
+        let token = format!("/x?auth_token={}", encoded.replace('=', "%3D"));
+        let wrong_token = format!("/x?auth_token={}", STANDARD.encode("opencode:no"));
+        type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], u16);
+        let cases: &[Case<'_>] = &[
+            ("/x", &[], 401),
+            ("/x", &[("authorization", &good)], 200),
+            ("/x", &[("AUTHORIZATION", &good)], 200),
+            (
+                "/x",
+                &[("authorization", &good.replace("Basic", "bAsIc"))],
+                200,
+            ),
+            (
+                "/x",
+                &[("authorization", &good.replace("Basic", "Bearer"))],
+                401,
+            ),
+            ("/x", &[("authorization", &encoded)], 401),
+            ("/x", &[("authorization", &basic("opencode:s3cret"))], 401),
+            ("/x", &[("authorization", &basic("Opencode:s3cret:x"))], 401),
+            ("/x", &[("authorization", &basic(":s3cret:x"))], 401),
+            ("/x", &[("authorization", &basic("opencode:"))], 401),
+            ("/x", &[("authorization", &basic(""))], 401),
+            ("/x", &[("authorization", "Basic")], 401),
+            ("/x", &[("authorization", "Basic !!!")], 401),
+            // Two of them: nobody knows which one somebody else has looked at.
+            (
+                "/x",
+                &[("authorization", &good), ("authorization", &good)],
+                401,
+            ),
+            (
+                "/x",
+                &[("authorization", &basic("a:b")), ("authorization", &good)],
+                401,
+            ),
+            ("/x", &[("proxy-authorization", &good)], 401),
+            ("/x", &[("cookie", &format!("authorization={good}"))], 401),
+            (&token, &[], 200),
+            (&token.replace("auth_token", "AUTH_TOKEN"), &[], 401),
+            (&wrong_token, &[], 401),
+            // The query goes before the header, as in the reference.
+            (&wrong_token, &[("authorization", &good)], 401),
+            ("/x?auth_token=", &[("authorization", &good)], 200),
+            ("/nothing", &[], 401),
+            ("//x", &[], 401),
+            (
+                "/x",
+                &[("upgrade", "websocket"), ("connection", "upgrade")],
+                401,
+            ),
+            (
+                "/x",
+                &[
+                    ("x-opencode-directory", "/"),
+                    ("x-forwarded-for", "127.0.0.1"),
+                ],
+                401,
+            ),
+        ];
+        for (uri, headers, status) in cases {
+            let all: Vec<_> = [("host", "127.0.0.1:4096")]
+                .into_iter()
+                .chain(headers.iter().copied())
+                .collect();
+            let response = asked(guard("127.0.0.1"), "GET", uri, &all).await;
+            assert_eq!(response.status(), *status, "{uri} {headers:?}");
+            let challenge = response.headers().get("www-authenticate");
+            assert_eq!(challenge.is_some(), *status == 401, "{uri} {headers:?}");
+        }
+        for method in ["HEAD", "OPTIONS", "TRACE", "POST", "BREW"] {
+            let response = asked(guard("127.0.0.1"), method, "/x", &[("host", "localhost")]).await;
+            assert_eq!(response.status(), 401, "{method}");
+        }
+        let open = Guard {
+            login: None,
+            ..guard("127.0.0.1")
+        };
+        assert_eq!(
+            asked(open, "GET", "/x", &[("host", "localhost")])
+                .await
+                .status(),
+            200
+        );
+    }
+
+    #[tokio::test]
+    async fn names_of_the_server_by_table() {
+        let cases = [
+            ("127.0.0.1", "127.0.0.1:4096", true),
+            ("127.0.0.1", "localhost", true),
+            ("127.0.0.1", "LOCALHOST.:4096", true),
+            ("127.0.0.1", "app.localhost:1", true),
+            ("127.0.0.1", "127.8.8.8", true),
+            ("127.0.0.1", "[::1]:4096", true),
+            ("127.0.0.1", "[::ffff:127.0.0.1]", true),
+            ("127.0.0.1", "box.LAN:4096", true),
+            ("127.0.0.1", "evil.example", false),
+            ("127.0.0.1", "127.0.0.1.evil.example", false),
+            ("127.0.0.1", "localhost.evil.example", false),
+            ("127.0.0.1", "evillocalhost", false),
+            ("127.0.0.1", "localhost@evil.example", false),
+            ("127.0.0.1", "evil.example@localhost", false),
+            ("127.0.0.1", "192.168.0.5", false),
+            ("127.0.0.1", "[fe80::1]", false),
+            ("127.0.0.1", "0.0.0.0", false),
+            ("127.0.0.1", "2130706433", false),
+            ("127.0.0.1", "", false),
+            ("0.0.0.0", "192.168.0.5:4096", true),
+            ("0.0.0.0", "evil.example", false),
+            ("192.168.0.5", "192.168.0.5", true),
+            ("192.168.0.5", "192.168.0.6", false),
+            ("my.host", "my.host:80", true),
+        ];
+        let login = basic("opencode:s3cret:x");
+        for (bound, host, known) in cases {
+            let headers = [("host", host), ("authorization", login.as_str())];
+            let status = asked(guard(bound), "GET", "/x", &headers).await.status();
+            assert_eq!(status, if known { 200 } else { 403 }, "{host:?} on {bound}");
+        }
+        let login = ("authorization", login.as_str());
+        let two = [("host", "localhost"), ("host", "evil.example"), login];
+        assert_eq!(
+            asked(guard("127.0.0.1"), "GET", "/x", &two).await.status(),
+            403
+        );
+        assert_eq!(
+            asked(guard("127.0.0.1"), "GET", "/x", &[login])
+                .await
+                .status(),
+            403
+        );
+        let whole = "http://evil.example/x";
+        let headers = [("host", "localhost"), login];
+        assert_eq!(
+            asked(guard("127.0.0.1"), "GET", whole, &headers)
+                .await
+                .status(),
+            403
+        );
+    }
+
+    #[tokio::test]
+    async fn pages_by_table() {
+        let cases = [
+            ("http://localhost:3000", true),
+            ("http://127.0.0.1:1", true),
+            ("http://[::1]:1", true),
+            ("tauri://localhost", true),
+            ("http://tauri.localhost", true),
+            ("https://tauri.localhost", true),
+            ("oc://renderer", true),
+            ("https://app.opencode.ai", true),
+            ("https://opencode.ai", true),
+            ("https://my.page", true),
+            // Its own, by the name that the client uses.
+            ("http://box.lan:4096", true),
+            ("null", false),
+            ("", false),
+            ("file://", false),
+            ("https://my.page.evil.example", false),
+            ("http://my.page", false),
+            ("http://localhost.evil.example", false),
+            ("http://localhost@evil.example", false),
+            ("http://evil.example", false),
+            ("http://opencode.ai", false),
+            ("https://evilopencode.ai", false),
+            ("http://box.lan", false),
+            ("http://localhost:3000 http://evil.example", false),
+        ];
+        let login = basic("opencode:s3cret:x");
+        for (origin, known) in cases {
+            let headers = [
+                ("host", "box.lan:4096"),
+                ("origin", origin),
+                ("authorization", login.as_str()),
+            ];
+            let response = asked(guard("127.0.0.1"), "GET", "/x", &headers).await;
+            assert_eq!(
+                response.status(),
+                if known { 200 } else { 403 },
+                "{origin:?}"
+            );
+            let told = response.headers().get("access-control-allow-origin");
+            assert_eq!(
+                told.map(HeaderValue::as_bytes),
+                known.then_some(origin.as_bytes())
+            );
+        }
+        let open = Guard {
+            login: None,
+            ..guard("127.0.0.1")
+        };
+        let page = [("host", "localhost"), ("origin", "https://app.opencode.ai")];
+        assert_eq!(asked(open, "GET", "/x", &page).await.status(), 403);
+        // What a page may send is said without a password, and only to pages that may ask.
+        for (origin, status) in [("http://localhost:3000", 204), ("http://evil.example", 403)] {
+            let headers = [
+                ("host", "localhost"),
+                ("origin", origin),
+                ("access-control-request-method", "POST"),
+                ("access-control-request-headers", "content-type"),
+            ];
+            let response = asked(guard("127.0.0.1"), "OPTIONS", "/x", &headers).await;
+            assert_eq!(response.status(), status, "{origin}");
+            let told = response
+                .headers()
+                .get("access-control-allow-headers")
+                .is_some();
+            assert_eq!(told, status == 204);
+        }
+    }
+}

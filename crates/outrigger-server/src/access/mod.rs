@@ -1,0 +1,8 @@
+//! Who may ask for what: checks of requests, and what clients of plugins reach.
+
+pub(crate) mod author;
+pub(crate) mod guard;
+pub(crate) mod own_sessions;
+pub(crate) mod permission_escalation;
+pub(crate) mod plugin_routes;
+pub(crate) mod scope;

@@ -1,0 +1,95 @@
+//! Which sessions a plugin's client reaches: those of its own project (C9).
+//!
+//! All projects of a user have one store, and an identifier is enough to find a session in it. A plugin of one project
+//! that names a session of another would read what is said there, and speak there with the user's voice.
+
+use outrigger_agent::Agent;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::rpc::SdkRequest;
+use serde_json::Value;
+
+use crate::access::scope::Scope;
+use crate::error::ApiError;
+use crate::hosting::dispatch::decoded;
+
+/// How identifiers of sessions begin.
+const BEGIN: &str = "ses_";
+
+/// 403 when a request names a session of another project: in its path, its query or its body. One that does not exist is
+/// for the routes to refuse.
+pub(crate) fn refuse_foreign(
+    agent: &Agent,
+    scope: &Scope,
+    request: &SdkRequest,
+) -> Result<(), ApiError> {
+    for id in named(request) {
+        let session = agent.session(&SessionId(id));
+        if let Ok(session) = session
+            && !scope.holds(session.directory.as_ref())
+        {
+            return Err(ApiError::forbidden(format!(
+                "{} is a session of another project: a plugin's client reaches those of its own project only",
+                session.id
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whatever may be a session's identifier. The router undoes percent-encoding, so it is undone here.
+fn named(request: &SdkRequest) -> Vec<String> {
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+    let values = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('=').map(|(_, value)| value));
+    let mut found: Vec<String> = path
+        .split('/')
+        .chain(values)
+        .map(decoded)
+        .filter(|text| text.starts_with(BEGIN))
+        .collect();
+    if let Some(body) = &request.body
+        && let Ok(Value::Object(fields)) = serde_json::from_str(body)
+    {
+        let texts = fields.into_iter().filter_map(|(_, value)| match value {
+            Value::String(text) if text.starts_with(BEGIN) && text.len() < 100 => Some(text),
+            _ => None,
+        });
+        found.extend(texts);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_found_wherever_they_are_named() {
+        for (path, body, want) in [
+            ("/session/ses_a/message", None, vec!["ses_a"]),
+            ("/session/%73es_a", None, vec!["ses_a"]),
+            ("/session/ses%5Fa", None, vec!["ses_a"]),
+            ("/event?sessionID=ses_b&x=1", None, vec!["ses_b"]),
+            ("/x?id=%73es_b", None, vec!["ses_b"]),
+            ("/session", Some(r#"{"parentID":"ses_c"}"#), vec!["ses_c"]),
+            (
+                "/session",
+                Some(r#"{"parentID":"\u0073es_c"}"#),
+                vec!["ses_c"],
+            ),
+            ("/session", Some(r#"{"title":"about ses_c"}"#), vec![]),
+            ("/session", Some("no JSON ses_c"), vec![]),
+            ("/config", None, vec![]),
+        ] {
+            let request = SdkRequest {
+                plugin: None,
+                method: "POST".into(),
+                path: path.to_owned(),
+                headers: Vec::new(),
+                body: body.map(str::to_owned),
+            };
+            assert_eq!(named(&request), want, "{path} {body:?}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Which folders a plugin's client reaches: those of its own project (C9).
+//!
+//! A server has agents in many folders, and a plugin that could name any of them would be a plugin in all of them: it would
+//! prompt agents whose user never installed it. What it names is resolved here once, and the routes take that path.
+
+use std::path::{Path, PathBuf};
+
+use axum::extract::Request;
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use outrigger_agent::{Agent, Place};
+
+use crate::error::ApiError;
+use crate::hosting::dispatch::{FromPlugin, directory_of};
+use crate::hosting::hub::Hub;
+
+/// The project of a plugin: its working folder, the root of its repository and the worktrees that belong to that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scope {
+    directory: PathBuf,
+    worktree: PathBuf,
+}
+
+/// The folder of a plugin's request, resolved and found to be its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Within(PathBuf);
+
+impl Scope {
+    pub(crate) fn of(agent: &Agent) -> Self {
+        let Place {
+            directory,
+            worktree,
+            ..
+        } = agent.place().clone();
+        Self {
+            directory,
+            worktree,
+        }
+    }
+
+    /// A project that is this folder.
+    #[cfg(test)]
+    pub(crate) fn only(folder: &Path) -> Self {
+        Self {
+            directory: folder.to_path_buf(),
+            worktree: folder.to_path_buf(),
+        }
+    }
+
+    /// Whether a folder is the project's. The path is absolute and without links.
+    pub(crate) fn holds(&self, folder: &Path) -> bool {
+        folder.starts_with(&self.directory)
+            || folder.starts_with(&self.worktree)
+            || self.is_linked(folder)
+    }
+
+    /// A worktree that `git worktree add` has made of this repository: its `.git` is a file that names a folder in ours.
+    /// That file lies outside of the plugin's box, so the plugin cannot have written it.
+    fn is_linked(&self, folder: &Path) -> bool {
+        let root = Place::find(folder).worktree;
+        let Ok(text) =
+            outrigger_files::read_to_string(&root.join(".git"), outrigger_files::SETTINGS)
+        else {
+            return false;
+        };
+        let named = text.strip_prefix("gitdir:").map(str::trim);
+        named
+            .and_then(|named| root.join(named).canonicalize().ok())
+            .is_some_and(|named| named.starts_with(self.worktree.join(".git/worktrees")))
+    }
+
+    /// The request with its folder, which is the plugin's own where it names none.
+    ///
+    /// # Errors
+    /// 403 for the folder of another project.
+    pub(crate) fn enclose(
+        &self,
+        mut request: Request,
+        hub: Option<&Hub>,
+    ) -> Result<Request, ApiError> {
+        let folder = match (directory_of(&request), hub) {
+            (None, _) => self.directory.clone(),
+            (Some(named), Some(hub)) => hub.resolve(Some(&named)),
+            (Some(named), None) => {
+                let path = self.directory.join(named);
+                path.canonicalize().unwrap_or(path)
+            }
+        };
+        if !self.holds(&folder) {
+            return Err(ApiError::forbidden(format!(
+                "{} is not in the project of this plugin ({}): a plugin's client reaches its own project only",
+                folder.display(),
+                self.worktree.display()
+            )));
+        }
+        request.extensions_mut().insert(Within(folder));
+        request.extensions_mut().insert(self.clone());
+        Ok(request)
+    }
+}
+
+/// The folder that a request means: a plugin's as it was found to be its own, else as it is named.
+pub(crate) fn folder_of(hub: &Hub, request: &Request) -> PathBuf {
+    match request.extensions().get::<Within>() {
+        Some(Within(folder)) => folder.clone(),
+        None => hub.resolve(directory_of(request).as_deref()),
+    }
+}
+
+/// What the user starts runs outside of a plugin's box and asks no permission: a plugin neither starts it nor gets at what
+/// others have started. It may look.
+pub(crate) async fn outside_the_box(request: Request, next: Next) -> Response {
+    let from_plugin = request.extensions().get::<FromPlugin>().is_some();
+    let looks = request.method() == Method::GET && !request.uri().path().ends_with("/connect");
+    if from_plugin && !looks {
+        return ApiError::forbidden(
+            "terminals and shell commands of the user run outside of a plugin's box, so its client has none: \
+             run a process in a tool of the plugin instead",
+        )
+        .into_response();
+    }
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn folders_of_a_project_and_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let make = |name: &str| {
+            let path = base.join(name);
+            fs::create_dir_all(&path).unwrap();
+            path
+        };
+        let own = make("own/packages/a");
+        for folder in [
+            "own/.git/worktrees/side",
+            "own/packages/b",
+            "owner",
+            "other/.git/worktrees/side",
+            "side/deep",
+            "forged",
+        ] {
+            make(folder);
+        }
+        let link = |name: &str, to: &str| {
+            fs::write(base.join(name).join(".git"), format!("gitdir: {to}\n")).unwrap();
+        };
+        link(
+            "side",
+            &base.join("own/.git/worktrees/side").to_string_lossy(),
+        );
+        link(
+            "forged",
+            &base.join("other/.git/worktrees/side").to_string_lossy(),
+        );
+        let scope = Scope {
+            directory: own,
+            worktree: base.join("own"),
+        };
+        for (folder, want) in [
+            ("own", true),
+            ("own/packages/a", true),
+            ("own/packages/a/deep", true),
+            ("own/packages/b", true),
+            ("own/not/there", true),
+            ("side", true),
+            ("side/deep", true),
+            ("owner", false),
+            ("other", false),
+            ("forged", false),
+            ("", false),
+            ("nowhere", false),
+        ] {
+            assert_eq!(scope.holds(&base.join(folder)), want, "{folder}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Server-sent events.
+
+pub(crate) mod backlog;
+pub(crate) mod stream;

@@ -1,0 +1,402 @@
+//! Server-sent events: `/event` for one folder, `/global/event` for all.
+//!
+//! The reference's form: a first `server.connected`, then each event as one `data:` line, a `server.heartbeat` every ten
+//! seconds. A client that is so slow that more waits for it than may ([`Backlog`]) has its stream ended, so that it asks anew
+//! instead of going on with a hole; nobody waits for it (C15). A plugin's stream goes on, for its client would take the end
+//! for the last event: it is told how many it missed.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use futures_util::Stream;
+use outrigger_agent::Agent;
+use outrigger_protocol::event::BusEvent;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use crate::access::scope::{Scope, folder_of};
+use crate::error::ApiError;
+use crate::events::backlog::{Backlog, LIMITS, Limits};
+use crate::hosting::hub::{DISPOSED, Hub, Origin, Told, fresh};
+
+/// The reference's interval.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Tells a plugin that it was too slow: `{count}` events are lost.
+const DROPPED: &str = "outrigger.events.dropped";
+
+/// The same routes over one agent, where there is no server: its events are all there are.
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new()
+        .route("/event", get(of_agent))
+        .route("/global/event", get(all_of_agent))
+}
+
+/// `GET /event`.
+pub(crate) async fn of_folder(
+    State(hub): State<Hub>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let directory = folder_of(&hub, &request);
+    // Its first event is behind `server.connected`.
+    let feed = Feed::of_hub(&hub, Some(directory.clone()), scope_of(&request));
+    hub.instance(&directory).await?;
+    Ok(answer(feed))
+}
+
+/// `GET /global/event`: of all folders; for a plugin, those of its own project.
+pub(crate) async fn of_all(State(hub): State<Hub>, request: Request) -> Response {
+    answer(Feed::of_hub(&hub, None, scope_of(&request)))
+}
+
+async fn of_agent(State(agent): State<Agent>, request: Request) -> Response {
+    let directory = agent.place().directory.clone();
+    answer(Feed::of_agent(&agent, Some(directory), scope_of(&request)))
+}
+
+async fn all_of_agent(State(agent): State<Agent>, request: Request) -> Response {
+    answer(Feed::of_agent(&agent, None, scope_of(&request)))
+}
+
+/// Set where a plugin asks.
+fn scope_of(request: &Request) -> Option<Scope> {
+    request.extensions().get::<Scope>().cloned()
+}
+
+fn answer(feed: Feed) -> Response {
+    let headers = [
+        ("content-type", "text/event-stream"),
+        ("cache-control", "no-cache, no-transform"),
+        ("x-accel-buffering", "no"),
+        ("x-content-type-options", "nosniff"),
+    ];
+    (headers, Body::from_stream(stream(feed, LIMITS))).into_response()
+}
+
+struct Feed {
+    told: Source,
+    /// None where nothing ends but with its agent.
+    closing: Option<watch::Receiver<bool>>,
+    heartbeat: Interval,
+    /// None: every folder, each event in an envelope.
+    directory: Option<PathBuf>,
+    /// Whose folders a plugin hears of.
+    scope: Option<Scope>,
+    phase: Phase,
+}
+
+enum Phase {
+    Begins,
+    Runs,
+    Over,
+}
+
+enum Source {
+    Hub(broadcast::Receiver<Told>),
+    Agent(broadcast::Receiver<Arc<BusEvent>>, Arc<Origin>),
+}
+
+impl Source {
+    async fn recv(&mut self) -> Result<Told, RecvError> {
+        match self {
+            Self::Hub(told) => told.recv().await,
+            Self::Agent(events, origin) => events.recv().await.map(|event| Told {
+                origin: Some(Arc::clone(origin)),
+                event,
+            }),
+        }
+    }
+}
+
+impl Feed {
+    fn of_hub(hub: &Hub, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
+        Self {
+            closing: Some(hub.closing()),
+            ..Self::new(Source::Hub(hub.listen()), directory, scope)
+        }
+    }
+
+    fn of_agent(agent: &Agent, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
+        let origin = Arc::new(Origin {
+            directory: agent.place().directory.clone(),
+            project: OnceLock::from(agent.project().id.clone()),
+        });
+        Self::new(Source::Agent(agent.listen(), origin), directory, scope)
+    }
+
+    fn new(told: Source, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
+        let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            told,
+            closing: None,
+            heartbeat,
+            directory,
+            scope,
+            phase: Phase::Begins,
+        }
+    }
+
+    /// An event of the stream itself.
+    fn own(&self, kind: &str, properties: Value) -> Value {
+        let event = json!(fresh(kind, properties));
+        match self.directory {
+            Some(_) => event,
+            None => json!({ "payload": event }),
+        }
+    }
+
+    /// The event as this client gets it; none when it is not for it.
+    fn form(&self, told: &Told) -> Option<Value> {
+        if let (Some(scope), Some(origin)) = (&self.scope, &told.origin)
+            && !scope.holds(&origin.directory)
+        {
+            return None;
+        }
+        let event = json!(&*told.event);
+        let Some(wanted) = &self.directory else {
+            let mut envelope = serde_json::Map::new();
+            let directory = told.origin.as_ref().map_or("global".into(), |origin| {
+                origin.directory.to_string_lossy().into_owned()
+            });
+            envelope.insert("directory".into(), json!(directory));
+            if let Some(project) = told.origin.as_ref().and_then(|o| o.project.get()) {
+                envelope.insert("project".into(), json!(project));
+            }
+            envelope.insert("payload".into(), event);
+            return Some(Value::Object(envelope));
+        };
+        let origin = told.origin.as_ref()?;
+        (origin.directory == *wanted).then_some(event)
+    }
+
+    async fn next(&mut self) -> Option<Value> {
+        match self.phase {
+            Phase::Over => return None,
+            Phase::Begins => {
+                self.phase = Phase::Runs;
+                return Some(self.own("server.connected", json!({})));
+            }
+            Phase::Runs => {}
+        }
+        loop {
+            let told = tokio::select! {
+                biased;
+                told = self.told.recv() => told,
+                _ = self.heartbeat.tick() => return Some(self.own("server.heartbeat", json!({}))),
+                () = is_closing(&mut self.closing) => return None,
+            };
+            match told {
+                Ok(told) => {
+                    let Some(value) = self.form(&told) else {
+                        continue;
+                    };
+                    // As in the reference, this stream ends with the agent that it told of.
+                    if self.directory.is_some() && told.event.event.kind() == DISPOSED {
+                        self.phase = Phase::Over;
+                    }
+                    return Some(value);
+                }
+                Err(RecvError::Lagged(missed)) if self.scope.is_some() => {
+                    return Some(self.own(DROPPED, json!({ "count": missed })));
+                }
+                Err(RecvError::Lagged(missed)) => {
+                    tracing::warn!(
+                        "[server] a client was too slow for the events: {missed} are lost, its stream is ended"
+                    );
+                    return None;
+                }
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+async fn is_closing(closing: &mut Option<watch::Receiver<bool>>) {
+    match closing {
+        Some(closing) => drop(closing.wait_for(|closing| *closing).await),
+        None => std::future::pending().await,
+    }
+}
+
+/// What a client reads, and the task that fills it; the task ends with the stream.
+struct Reader {
+    backlog: Arc<Backlog>,
+    filled: JoinHandle<()>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.filled.abort();
+    }
+}
+
+fn stream(feed: Feed, limits: Limits) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let backlog = Arc::new(Backlog::new(limits));
+    let filled = tokio::spawn(fill(feed, Arc::clone(&backlog)));
+    let reader = Reader { backlog, filled };
+    futures_util::stream::unfold(reader, |reader| async move {
+        let piece = reader.backlog.next().await?;
+        Some((Ok(piece), reader))
+    })
+}
+
+/// Takes events as they are told, whether the client reads or not: what is not taken, the bus keeps for everyone.
+async fn fill(mut feed: Feed, backlog: Arc<Backlog>) {
+    let mut missed = 0_u64;
+    while let Some(value) = feed.next().await {
+        if backlog.has_room() {
+            if missed > 0 {
+                backlog.push(line(&feed.own(DROPPED, json!({ "count": missed }))));
+                missed = 0;
+            }
+            backlog.push(line(&value));
+        } else if feed.scope.is_some() {
+            missed += 1;
+        } else {
+            tracing::warn!("[server] a client does not read its events: its stream is ended");
+            return backlog.cut();
+        }
+    }
+    backlog.end();
+}
+
+/// A JSON text has no line breaks.
+fn line(value: &Value) -> Bytes {
+    Bytes::from(format!("data: {value}\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt as _, StreamExt as _};
+
+    use super::*;
+
+    /// Who does not read holds up nobody: the oldest events are lost to it. A plugin is told how many and goes on; a client
+    /// has its stream ended.
+    #[tokio::test]
+    async fn one_that_falls_behind_is_told_or_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = dir.path().canonicalize().unwrap();
+        let origin = Arc::new(Origin {
+            directory: directory.clone(),
+            project: OnceLock::new(),
+        });
+        for (scope, want) in [
+            (
+                Some(Scope::only(&directory)),
+                "server.connected outrigger.events.dropped 6 | 6 7 8 9",
+            ),
+            (None, "server.connected"),
+        ] {
+            let (sender, events) = broadcast::channel(4);
+            let source = Source::Agent(events, Arc::clone(&origin));
+            let mut feed = Feed::new(source, Some(directory.clone()), scope);
+            let mut seen = vec![feed.next().await.unwrap()["type"].clone()];
+            for n in 0..10 {
+                sender
+                    .send(Arc::new(fresh("x", json!({ "n": n }))))
+                    .unwrap();
+            }
+            drop(sender);
+            while let Some(event) = feed.next().await {
+                let properties = &event["properties"];
+                if event["type"] == DROPPED {
+                    seen.extend([
+                        event["type"].clone(),
+                        properties["count"].clone(),
+                        json!("|"),
+                    ]);
+                } else {
+                    seen.push(properties["n"].clone());
+                }
+            }
+            let seen: Vec<String> = seen
+                .iter()
+                .map(|value| {
+                    value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned)
+                })
+                .collect();
+            assert_eq!(seen.join(" "), want);
+        }
+    }
+
+    /// Takes what waits, as the values of the events.
+    async fn waiting(
+        read: &mut (impl Stream<Item = Result<Bytes, Infallible>> + Unpin),
+    ) -> Vec<Value> {
+        let mut text = Vec::new();
+        while let Some(Some(piece)) = read.next().now_or_never() {
+            text.extend_from_slice(&piece.unwrap());
+            tokio::task::yield_now().await;
+        }
+        let text = String::from_utf8(text).unwrap();
+        let events = text.split_terminator("\n\n");
+        events
+            .map(|event| serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap())
+            .collect()
+    }
+
+    /// A client that does not read keeps no event alive, however large: a client has its stream ended, a plugin is told
+    /// what it missed (issue 4: no growth of memory).
+    #[tokio::test]
+    async fn who_does_not_read_keeps_nothing() {
+        let limits = Limits {
+            reading: 10_000,
+            ..LIMITS
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let directory = dir.path().canonicalize().unwrap();
+        let origin = Arc::new(Origin {
+            directory: directory.clone(),
+            project: OnceLock::new(),
+        });
+        for scope in [None, Some(Scope::only(&directory))] {
+            let (sender, events) = broadcast::channel(64);
+            let source = Source::Agent(events, Arc::clone(&origin));
+            let plugin = scope.is_some();
+            let mut read = Box::pin(stream(
+                Feed::new(source, Some(directory.clone()), scope),
+                limits,
+            ));
+            let tell = |n: usize| {
+                let event = fresh("x", json!({ "n": n, "text": "y".repeat(1_000) }));
+                let event = Arc::new(event);
+                sender.send(Arc::clone(&event)).unwrap();
+                Arc::downgrade(&event)
+            };
+            let told: Vec<_> = (0..20).map(tell).collect();
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert!(told.iter().all(|event| event.upgrade().is_none()));
+            if !plugin {
+                assert!(read.next().await.is_none(), "the stream has ended");
+                continue;
+            }
+            let seen = waiting(&mut read).await;
+            assert_eq!(seen.len(), 11, "the first event, and ten of them");
+            tell(20);
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            let seen = waiting(&mut read).await;
+            assert_eq!(seen[0]["type"], DROPPED);
+            assert_eq!(seen[0]["properties"]["count"], 10);
+            assert_eq!(seen[1]["properties"]["n"], 20);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Several projects in one process: one agent for each folder, started by the first request for it.
+//!
+//! The agents share a store and a spawner, and what each tells its bus is told to everyone who listens here, with the
+//! folder that it comes from. A folder's agent can be disposed of at any time; the next request starts a new one (A5, issue 3
+//! item 6: several clients, several projects).
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use axum::Router;
+use outrigger_agent::{Agent, AgentError, Boot, Folders, Shared};
+use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
+use serde_json::json;
+use tokio::sync::{broadcast, watch};
+
+/// How many events a client may fall behind before its stream is ended.
+const CAPACITY: usize = 8192;
+
+/// Told when the agent of a folder is gone.
+pub(crate) const DISPOSED: &str = "server.instance.disposed";
+
+/// Makes what the agent of a folder is started with.
+pub type MakeBoot = Arc<dyn Fn(PathBuf) -> Boot + Send + Sync>;
+
+/// An event and where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    /// None: of no folder.
+    pub(crate) origin: Option<Arc<Origin>>,
+    pub(crate) event: Arc<BusEvent>,
+}
+
+/// Whose agent told an event.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) directory: PathBuf,
+    /// Known once the agent has started.
+    pub(crate) project: OnceLock<String>,
+}
+
+/// A folder's agent.
+#[derive(Clone)]
+pub(crate) struct Instance {
+    pub(crate) agent: Agent,
+    pub(crate) router: Router,
+    origin: Arc<Origin>,
+}
+
+/// A folder's place; the lock is held while its agent is started or disposed of.
+type Slot = Arc<tokio::sync::Mutex<Option<Instance>>>;
+
+/// The agents of this process, by folder. Cheap to clone.
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    folders: Folders,
+    /// The folder of requests that name none.
+    directory: PathBuf,
+    make: MakeBoot,
+    /// Opened by the first agent: a server that nobody uses holds no store.
+    shared: Mutex<Option<Shared>>,
+    slots: Mutex<HashMap<PathBuf, Slot>>,
+    told: broadcast::Sender<Told>,
+    closing: watch::Sender<bool>,
+    /// Plugins that are to be suspended when a folder's next agent starts: its last one was only renewed.
+    suspended: Mutex<HashMap<PathBuf, Vec<String>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hub {
+    /// No agent is started yet. `directory` is that of requests that name none.
+    #[must_use]
+    pub fn new(folders: Folders, directory: PathBuf, make: MakeBoot) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                folders,
+                directory,
+                make,
+                shared: Mutex::default(),
+                slots: Mutex::default(),
+                told: broadcast::channel(CAPACITY).0,
+                closing: watch::Sender::new(false),
+                suspended: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Where things are kept.
+    #[must_use]
+    pub fn folders(&self) -> &Folders {
+        &self.inner.folders
+    }
+
+    /// The folder that a request means: absolute, and without links where it exists.
+    #[must_use]
+    pub fn resolve(&self, named: Option<&str>) -> PathBuf {
+        let path = match named.filter(|name| !name.is_empty()) {
+            Some(name) => self.inner.directory.join(name),
+            None => self.inner.directory.clone(),
+        };
+        path.canonicalize().unwrap_or_else(|_| normal(&path))
+    }
+
+    /// What a folder's agent would be started with.
+    #[must_use]
+    pub fn boot(&self, directory: PathBuf) -> Boot {
+        (self.inner.make)(directory)
+    }
+
+    /// The agent of a folder, which is started if there is none. Requests that come meanwhile wait for the same start, and it
+    /// goes on when the one that began it goes away. A failed start can be tried again.
+    pub(crate) async fn instance(&self, directory: &Path) -> Result<Instance, AgentError> {
+        let slot = Arc::clone(
+            lock(&self.inner.slots)
+                .entry(directory.to_path_buf())
+                .or_default(),
+        );
+        let mut place = slot.lock_owned().await;
+        if let Some(instance) = &*place {
+            return Ok(instance.clone());
+        }
+        let (hub, directory) = (self.clone(), directory.to_path_buf());
+        let task = tokio::spawn(async move {
+            let instance = hub.start(directory).await?;
+            *place = Some(instance.clone());
+            Ok(instance)
+        });
+        task.await
+            .unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
+    }
+
+    /// Starts the agent of the folder of requests that name none, before any comes.
+    ///
+    /// # Errors
+    /// Those of [`Agent::boot`].
+    pub async fn start_own(&self) -> Result<(), AgentError> {
+        let directory = self.inner.directory.clone();
+        self.instance(&directory).await.map(drop)
+    }
+
+    /// The agent of a folder, if it runs.
+    pub(crate) async fn running(&self, directory: &Path) -> Option<Instance> {
+        let slot = lock(&self.inner.slots).get(directory).cloned()?;
+        slot.lock().await.clone()
+    }
+
+    async fn start(&self, directory: PathBuf) -> Result<Instance, AgentError> {
+        if *self.inner.closing.borrow() {
+            return Err(AgentError::Lost("the server is ending".to_owned()));
+        }
+        let origin = Arc::new(Origin {
+            directory: directory.clone(),
+            project: OnceLock::new(),
+        });
+        let mut boot = self.boot(directory);
+        boot.shared = Some(self.shared()?);
+        let (told, from) = (self.inner.told.clone(), Arc::clone(&origin));
+        boot.sink = Some(Arc::new(move |event| {
+            // No listener is no error.
+            let _ = told.send(Told {
+                origin: Some(Arc::clone(&from)),
+                event: Arc::clone(event),
+            });
+        }));
+        let agent = Agent::boot(boot).await?;
+        // What was asked for is a folder: a link that has taken its place leads to another.
+        if agent.place().directory != origin.directory && origin.directory.is_dir() {
+            agent.shutdown().await;
+            return Err(AgentError::Moved(origin.directory.display().to_string()));
+        }
+        let suspended = lock(&self.inner.suspended).remove(&origin.directory);
+        for plugin in suspended.unwrap_or_default() {
+            // One that is gone has nothing to be suspended.
+            let is_there = agent.plugins().iter().any(|it| it.id == plugin);
+            if is_there && let Err(error) = agent.suspend_plugin(&plugin).await {
+                tracing::warn!("[plugin] {plugin} was suspended and runs now: {error}");
+            }
+        }
+        let _ = origin.project.set(agent.project().id.clone());
+        crate::hosting::in_process::serve_plugins_of(&agent, self);
+        Ok(Instance {
+            router: crate::router(agent.clone()),
+            agent,
+            origin,
+        })
+    }
+
+    /// Store and spawner of this process.
+    ///
+    /// # Errors
+    /// A store that cannot be used, a process that cannot start others.
+    pub fn shared(&self) -> Result<Shared, AgentError> {
+        let mut shared = lock(&self.inner.shared);
+        if let Some(shared) = &*shared {
+            return Ok(shared.clone());
+        }
+        let opened = Shared::open(&self.inner.folders)?;
+        *shared = Some(opened.clone());
+        Ok(opened)
+    }
+
+    /// Disposes of a folder's agent: its turns are cancelled, its plugins disposed, and everyone is told. Goes on when the
+    /// caller goes away.
+    pub(crate) async fn dispose(&self, directory: &Path) {
+        self.dispose_where(directory, |_| true, false).await;
+    }
+
+    /// The same, unless somebody is at work in it. Plugins that are suspended are so in the next one, too.
+    pub(crate) async fn dispose_idle(&self, directory: &Path) -> Option<Arc<Origin>> {
+        self.dispose_where(directory, Agent::retire, true).await
+    }
+
+    /// The agents that run, but for those that are being started or disposed of.
+    pub(crate) fn running_now(&self) -> Vec<(PathBuf, Instance)> {
+        let slots = lock(&self.inner.slots);
+        let running = slots.iter().filter_map(|(directory, slot)| {
+            Some((directory.clone(), slot.try_lock().ok()?.clone()?))
+        });
+        running.collect()
+    }
+
+    /// Whether a folder has an agent, or one that is being started or disposed of.
+    pub(crate) fn knows(&self, directory: &Path) -> bool {
+        let slots = lock(&self.inner.slots);
+        let slot = slots.get(directory);
+        slot.is_some_and(|slot| slot.try_lock().map_or(true, |place| place.is_some()))
+    }
+
+    async fn dispose_where(
+        &self,
+        directory: &Path,
+        fits: impl Fn(&Agent) -> bool + Send + 'static,
+        renews: bool,
+    ) -> Option<Arc<Origin>> {
+        let slot = lock(&self.inner.slots).get(directory).cloned()?;
+        let hub = self.clone();
+        let task = tokio::spawn(async move {
+            let mut place = slot.lock_owned().await;
+            if !place.as_ref().is_some_and(|it| fits(&it.agent)) {
+                return None;
+            }
+            let instance = place.take()?;
+            if renews {
+                let suspended = instance.agent.suspended_plugins();
+                lock(&hub.inner.suspended).insert(instance.origin.directory.clone(), suspended);
+            }
+            instance.agent.shutdown().await;
+            let directory = instance.origin.directory.to_string_lossy().into_owned();
+            hub.tell(
+                Some(Arc::clone(&instance.origin)),
+                DISPOSED,
+                json!({ "directory": directory }),
+            );
+            Some(instance.origin)
+        });
+        task.await.unwrap_or_else(|lost| {
+            tracing::error!("[server] an agent was not disposed of: {lost}");
+            None
+        })
+    }
+
+    /// Disposes of every agent, and tells `global.disposed`.
+    pub(crate) async fn dispose_all(&self) {
+        let directories: Vec<PathBuf> = lock(&self.inner.slots).keys().cloned().collect();
+        futures_util::future::join_all(directories.iter().map(|d| self.dispose(d))).await;
+        self.tell(None, "global.disposed", json!({}));
+    }
+
+    /// Tells an event that is not stored.
+    pub(crate) fn tell(
+        &self,
+        origin: Option<Arc<Origin>>,
+        kind: &str,
+        properties: serde_json::Value,
+    ) {
+        let event = Arc::new(fresh(kind, properties));
+        let _ = self.inner.told.send(Told { origin, event });
+    }
+
+    /// Listens to the events of every folder from now on.
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Told> {
+        self.inner.told.subscribe()
+    }
+
+    /// Comes back when the server ends.
+    pub(crate) fn closing(&self) -> watch::Receiver<bool> {
+        self.inner.closing.subscribe()
+    }
+
+    /// Ends streams and agents: turns are cancelled, plugins disposed, everything is on disk. Nothing new begins.
+    pub async fn close(&self) {
+        self.inner.closing.send_replace(true);
+        self.dispose_all().await;
+        lock(&self.inner.shared).take();
+    }
+}
+
+/// An event of the server's own.
+pub(crate) fn fresh(kind: &str, properties: serde_json::Value) -> BusEvent {
+    BusEvent {
+        id: outrigger_agent::ids::event(),
+        event: Event::Custom(CustomEvent {
+            depth: 0,
+            kind: kind.to_owned(),
+            properties: properties.as_object().cloned().unwrap_or_default(),
+        }),
+    }
+}
+
+/// A path without `.` and `..`, for what does not exist.
+fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}

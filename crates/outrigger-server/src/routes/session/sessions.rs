@@ -1,0 +1,295 @@
+//! Routes under `/session`.
+
+use std::collections::BTreeMap;
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use outrigger_agent::{Agent, AgentError, NewSession, Origin, TurnRequest};
+use outrigger_protocol::Object;
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, PartKind};
+use outrigger_protocol::permission::Rule;
+use outrigger_protocol::session::{
+    PartInput, PromptInput, Session, SessionModel, SessionStatus, Todo,
+};
+use outrigger_protocol::turn::TurnOutcome;
+use outrigger_store::SessionFilter;
+use serde::Deserialize;
+
+use crate::access::author::Author;
+use crate::error::ApiError;
+use crate::hosting::dispatch::FromPlugin;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new()
+        .route("/session", get(list).post(create))
+        .route("/session/status", get(status))
+        .route("/session/{id}", get(one).delete(delete))
+        .route("/session/{id}/children", get(children))
+        .route("/session/{id}/todo", get(todo))
+        .route(
+            "/session/{id}/message",
+            get(crate::routes::session::page::messages).post(prompt),
+        )
+        .route("/session/{id}/message/{message}", get(message))
+        .route("/session/{id}/prompt_async", post(prompt_async))
+        .route("/session/{id}/command", post(command))
+        .route("/session/{id}/abort", post(abort))
+}
+
+/// Which sessions of the project are wanted. `directory` says which agent is asked, and that only its folder counts.
+#[derive(Deserialize)]
+struct Wanted {
+    directory: Option<String>,
+    scope: Option<ListScope>,
+    path: Option<String>,
+    roots: Option<bool>,
+    start: Option<f64>,
+    search: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ListScope {
+    Project,
+}
+
+/// Sessions that are listed where nothing is said.
+const PAGE: usize = 100;
+
+async fn list(State(agent): State<Agent>, Query(wanted): Query<Wanted>) -> Answer<Vec<Session>> {
+    let path = wanted.path;
+    let own_folder = wanted.directory.is_some() && wanted.scope.is_none() && path.is_none();
+    let filter = SessionFilter {
+        project: Some(agent.project().id.clone()),
+        directory: own_folder.then(|| agent.place().directory.to_string_lossy().into_owned()),
+        path: path.filter(|path| !path.is_empty()),
+        roots_only: wanted.roots == Some(true),
+        since: crate::routes::experimental::millis(wanted.start),
+        search: wanted.search,
+        limit: Some(wanted.limit.unwrap_or(PAGE)),
+        ..SessionFilter::default()
+    };
+    Ok(Json(agent.store().sessions(&filter)?))
+}
+
+#[derive(Default, Deserialize)]
+struct Create {
+    #[serde(default, rename = "parentID")]
+    parent_id: Option<SessionId>,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    permission: Option<Vec<Rule>>,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    model: Option<SessionModel>,
+    #[serde(default)]
+    metadata: Option<Object>,
+    #[serde(default, rename = "workspaceID")]
+    workspace: Option<String>,
+}
+
+async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answer<Session> {
+    let Create {
+        parent_id,
+        title,
+        permission,
+        agent: with_agent,
+        model,
+        metadata,
+        workspace,
+    } = body.map(|Json(b)| b).unwrap_or_default();
+    if let Some(id) = workspace.as_deref().filter(|id| !id.starts_with("wrk")) {
+        return Err(ApiError::bad_payload(format!(
+            "`workspaceID` begins with `wrk`, and `{id}` does not"
+        )));
+    }
+    if let Some(parent) = &parent_id {
+        agent.session(parent)?;
+    }
+    Ok(Json(
+        agent
+            .create_session(NewSession {
+                parent: parent_id,
+                title,
+                permission,
+                agent: with_agent,
+                model,
+                metadata,
+                workspace,
+            })
+            .await?,
+    ))
+}
+
+/// What the sessions do that do something; those that are idle are left out, as in the reference.
+async fn status(State(agent): State<Agent>) -> Json<BTreeMap<SessionId, SessionStatus>> {
+    Json(agent.statuses())
+}
+
+async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
+    Ok(Json(agent.session(&id)?))
+}
+
+async fn delete(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<bool> {
+    agent.delete_session(&id).await?;
+    Ok(Json(true))
+}
+
+async fn children(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Vec<Session>> {
+    agent.session(&id)?;
+    Ok(Json(agent.store().children(&id)?))
+}
+
+async fn todo(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Vec<Todo>> {
+    agent.session(&id)?;
+    Ok(Json(agent.store().todos(&id)?))
+}
+
+async fn message(
+    State(agent): State<Agent>,
+    Path((id, message)): Path<(SessionId, MessageId)>,
+) -> Answer<MessageWithParts> {
+    let found = agent.store().message(&id, &message)?;
+    found.map(Json).ok_or_else(|| {
+        ApiError::missing(format!("there is no message `{message}` in session `{id}`"))
+    })
+}
+
+/// The answer to a prompt: the last message, which is the user's own when no reply was wanted.
+async fn prompt(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    from_plugin: Option<Extension<FromPlugin>>,
+    Author(author): Author,
+    Json(mut prompt): Json<PromptInput>,
+) -> Answer<MessageWithParts> {
+    prompt.provenance = author;
+    let request = TurnRequest::prompt(&id, prompt).from_origin(origin(from_plugin));
+    let outcome = agent.run(request).await?;
+    last_message(&agent, &id, outcome)
+}
+
+fn origin(from_plugin: Option<Extension<FromPlugin>>) -> Origin {
+    match from_plugin {
+        Some(_) => Origin::Plugin,
+        None => Origin::Client,
+    }
+}
+
+fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<MessageWithParts> {
+    let mut all = agent.store().messages(id)?;
+    let wanted = match &outcome {
+        TurnOutcome::Done {
+            message_id: Some(wanted),
+        } => all.iter().position(|m| m.info.id() == wanted),
+        TurnOutcome::Done { message_id: None } => None,
+        // As in the reference: what came to be of an answer, though later prompts may stand behind it.
+        TurnOutcome::Cancelled | TurnOutcome::Failed { .. } => all
+            .iter()
+            .rposition(|m| matches!(m.info, MessageInfo::Assistant(_))),
+    };
+    let last = wanted.or(all.len().checked_sub(1));
+    match last.filter(|at| *at < all.len()) {
+        Some(at) => Ok(Json(all.swap_remove(at))),
+        None => Err(ApiError::missing(format!("session `{id}` has no messages"))),
+    }
+}
+
+async fn prompt_async(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Author(author): Author,
+    Json(mut prompt): Json<PromptInput>,
+) -> Result<StatusCode, ApiError> {
+    prompt.provenance = author;
+    agent.session(&id)?;
+    let request = TurnRequest::prompt(&id, prompt).from_origin(Origin::Client);
+    request.check_format()?;
+    // The turn begins behind the answer.
+    let working = agent.begin_work();
+    tokio::spawn(async move {
+        let _working = working;
+        let answered = agent.run(request).await;
+        // The turn has told that its model cannot be asked.
+        let told = matches!(answered, Err(AgentError::Unaskable(_)));
+        if let Some(error) = answered.err().filter(|_| !told) {
+            tracing::warn!("[prompt_async] {id}: {error}");
+            let error = outrigger_protocol::event::Event::SessionError {
+                session_id: Some(id),
+                error: error.to_named(),
+            };
+            if let Err(error) = agent.publish(error).await {
+                tracing::error!("[prompt_async] {error}");
+            }
+        }
+    });
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize)]
+struct CommandBody {
+    command: String,
+    #[serde(default)]
+    arguments: String,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    variant: Option<String>,
+    /// Identifier of the user message, where the client chose one.
+    #[serde(default, rename = "messageID")]
+    message_id: Option<MessageId>,
+    /// Files that go with the command.
+    #[serde(default)]
+    parts: Vec<PartInput>,
+}
+
+async fn command(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    from_plugin: Option<Extension<FromPlugin>>,
+    Author(author): Author,
+    Json(body): Json<CommandBody>,
+) -> Answer<MessageWithParts> {
+    let (name, arguments) = (body.command, body.arguments);
+    if let Some(part) = body
+        .parts
+        .iter()
+        .find(|part| !matches!(part.kind, PartKind::File(_)))
+    {
+        return Err(ApiError::bad_payload(format!(
+            "only files go with a command, and `{name}` was sent a part of another kind{}; say the rest in `arguments`",
+            part.id
+                .as_ref()
+                .map_or_else(String::new, |id| format!(" (`{id}`)")),
+        )));
+    }
+    let prompt = PromptInput {
+        message_id: body.message_id,
+        parts: body.parts,
+        agent: body.agent,
+        model: body.model.as_deref().and_then(ModelRef::parse),
+        variant: body.variant,
+        provenance: author,
+        ..PromptInput::default()
+    };
+    let request = TurnRequest::command(&id, &name, &arguments, prompt);
+    let request = request.from_origin(origin(from_plugin));
+    let outcome = agent.run(request).await?;
+    last_message(&agent, &id, outcome)
+}
+
+/// A session that is not there has nothing that runs; the reference answers the same.
+async fn abort(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Json<bool> {
+    agent.cancel(&id);
+    Json(true)
+}

@@ -1,0 +1,133 @@
+//! Changing configuration files, and what hangs together with it.
+//!
+//! A change is merged into a file of the user's with its comments kept, and the agents that read it are disposed of: the next
+//! request starts them with the new one, as in the reference. Keys do not leave here, so the stand-ins that clients were given
+//! for them are put back before anything is written (invariant 10).
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use axum::Json;
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use outrigger_agent::Rewritten;
+use serde_json::{Value, json};
+
+use crate::access::scope::folder_of;
+use crate::error::ApiError;
+use crate::hosting::dispatch::FromPlugin;
+use crate::hosting::hub::Hub;
+
+/// `PATCH /config`: the configuration of a folder. It goes into the file that the folder has, or a new `opencode.json`. (The
+/// reference writes a `config.json`, which it does not read there.)
+pub(crate) async fn change(
+    State(hub): State<Hub>,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let directory = folder_of(&hub, &request);
+    if !directory.is_dir() {
+        return Err(ApiError::bad_request(format!(
+            "{} is not a folder",
+            directory.display()
+        )));
+    }
+    let changes = changes(request).await?;
+    let file = outrigger_config::project_file(&directory);
+    let boot = hub.boot(directory.clone());
+    let asked = changes.clone();
+    let written = tokio::task::spawn_blocking(move || {
+        let written = write(&file, &asked)?;
+        if let Some(change) = &written {
+            outrigger_agent::count_settings(&boot, &file, change);
+        }
+        Ok::<_, ApiError>(())
+    });
+    let written = written.await;
+    written.map_err(|error| ApiError::internal(error.to_string()))??;
+    hub.dispose(&directory).await;
+    Ok(Json(changes))
+}
+
+/// `GET /global/config`: what the user's own files say, without keys.
+pub(crate) async fn global(State(hub): State<Hub>) -> Result<Json<Value>, ApiError> {
+    let boot = hub.boot(hub.resolve(None));
+    Ok(Json(outrigger_config::redacted(&boot.load_global()?)))
+}
+
+/// `PATCH /global/config`.
+pub(crate) async fn change_global(
+    State(hub): State<Hub>,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let changes = changes(request).await?;
+    let file = outrigger_config::global_file(&hub.folders().config.join("opencode"));
+    if write(&file, &changes)?.is_some() {
+        hub.dispose_all().await;
+    }
+    global(State(hub)).await
+}
+
+/// The body of a change, once it is known to be one. What a plugin wants changed it says in its `config` hook: the box that
+/// it is in does not reach these files.
+async fn changes(request: Request) -> Result<Value, ApiError> {
+    if request.extensions().get::<FromPlugin>().is_some() {
+        return Err(ApiError::unsupported(
+            "changing configuration files over a plugin's `client`",
+        ));
+    }
+    let Json(changes) = Json::<Value>::from_request(request, &())
+        .await
+        .map_err(|error| ApiError::bad_payload(error.body_text()))?;
+    outrigger_config::check_changes(&changes)
+        .map_err(|error| ApiError::bad_payload(error.to_string()))?;
+    Ok(changes)
+}
+
+/// Merges changes into a file, and says what was made of it, where that changed it.
+fn write(file: &Path, changes: &Value) -> Result<Option<Rewritten>, ApiError> {
+    let failed =
+        |error: io::Error| ApiError::internal(format!("cannot change {}: {error}", file.display()));
+    let before = match outrigger_files::read_to_string(file, outrigger_files::SETTINGS) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed(error)),
+    };
+    let text = before.as_deref().unwrap_or_default();
+    let edited = outrigger_config::edited(text, &file.display().to_string(), changes)
+        .map_err(|error| ApiError::bad_payload(error.to_string()))?;
+    if edited == text {
+        return Ok(None);
+    }
+    // A link stays one; a reader sees the old file or the new one.
+    let target = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
+    let folder = target.parent().unwrap_or(&target);
+    fs::create_dir_all(folder).map_err(failed)?;
+    let fresh = folder.join(format!(".opencode.{}.tmp", std::process::id()));
+    let written = (|| {
+        let mut out = fs::File::create(&fresh)?;
+        out.write_all(edited.as_bytes())?;
+        if let Ok(old) = fs::metadata(&target) {
+            out.set_permissions(old.permissions())?;
+        }
+        out.sync_all()?;
+        fs::rename(&fresh, &target)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    written.map_err(failed)?;
+    Ok(Some(Rewritten {
+        before,
+        after: edited,
+    }))
+}
+
+/// `POST /global/upgrade`. This program is upgraded by whoever installed it; the reference says so in this form where it does
+/// not know how it was installed.
+pub(crate) async fn upgrade() -> Response {
+    let error = "outrigger does not upgrade itself; install a newer version the way this one was";
+    let body = json!({ "success": false, "error": error });
+    (StatusCode::BAD_REQUEST, Json(body)).into_response()
+}

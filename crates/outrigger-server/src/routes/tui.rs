@@ -1,0 +1,197 @@
+//! `/tui`: what a client asks of a terminal interface. Each request is an event for whoever has a screen.
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use outrigger_agent::Agent;
+use outrigger_protocol::event::{CustomEvent, Event};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::provenance::Actor;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::access::author::By;
+use crate::error::ApiError;
+
+type Answer = Result<Json<bool>, ApiError>;
+
+const APPEND: &str = "tui.prompt.append";
+const EXECUTE: &str = "tui.command.execute";
+const TOAST: &str = "tui.toast.show";
+const SELECT: &str = "tui.session.select";
+
+/// How long a toast is shown where nothing is said, in milliseconds (the reference's figure).
+const TOAST_MS: u64 = 5000;
+
+/// The older names of commands that `/tui/execute-command` takes, and what they are called in events.
+const COMMANDS: &[(&str, &str)] = &[
+    ("session_new", "session.new"),
+    ("session_share", "session.share"),
+    ("session_interrupt", "session.interrupt"),
+    ("session_compact", "session.compact"),
+    ("messages_page_up", "session.page.up"),
+    ("messages_page_down", "session.page.down"),
+    ("messages_line_up", "session.line.up"),
+    ("messages_line_down", "session.line.down"),
+    ("messages_half_page_up", "session.half.page.up"),
+    ("messages_half_page_down", "session.half.page.down"),
+    ("messages_first", "session.first"),
+    ("messages_last", "session.last"),
+    ("agent_cycle", "agent.cycle"),
+];
+
+/// Further commands that show something and act on nothing.
+const SHOWING: [&str; 5] = [
+    "help.show",
+    "session.list",
+    "theme.list",
+    "model.list",
+    "prompt.clear",
+];
+
+pub(crate) fn routes() -> Router<Agent> {
+    let fixed = |command: &'static str| {
+        post(move |State(agent): State<Agent>, By(by): By| async move {
+            execute(&agent, command, &by).await
+        })
+    };
+    Router::new()
+        .route("/tui/append-prompt", post(append))
+        .route("/tui/open-help", fixed("help.show"))
+        .route("/tui/open-sessions", fixed("session.list"))
+        // The reference opens the list of sessions here, which cannot be meant.
+        .route("/tui/open-themes", fixed("theme.list"))
+        .route("/tui/open-models", fixed("model.list"))
+        .route("/tui/submit-prompt", fixed("prompt.submit"))
+        .route("/tui/clear-prompt", fixed("prompt.clear"))
+        .route("/tui/execute-command", post(command))
+        .route("/tui/show-toast", post(toast))
+        .route("/tui/publish", post(publish))
+        .route("/tui/select-session", post(select))
+        .route("/tui/control/next", get(next))
+        .route("/tui/control/response", post(response))
+}
+
+async fn tell(agent: &Agent, kind: &str, properties: Value) -> Answer {
+    let properties = match properties {
+        Value::Object(fields) => fields,
+        _ => serde_json::Map::new(),
+    };
+    agent
+        .publish(Event::Custom(CustomEvent {
+            depth: 0,
+            kind: kind.to_owned(),
+            properties,
+        }))
+        .await?;
+    Ok(Json(true))
+}
+
+/// A plugin that has a terminal interface send what is typed there, or do what may come to that, prompts in the user's place.
+async fn execute(agent: &Agent, command: &str, by: &Actor) -> Answer {
+    let shows = SHOWING.contains(&command) || COMMANDS.iter().any(|(_, new)| *new == command);
+    if let (Some(plugin), false) = (by.plugin_id(), shows)
+        && let Some(why) = agent.may_not_submit(&plugin)
+    {
+        return Err(ApiError::forbidden(why));
+    }
+    tell(agent, EXECUTE, json!({ "command": command })).await
+}
+
+#[derive(Deserialize, Serialize)]
+struct Append {
+    text: String,
+}
+
+async fn append(State(agent): State<Agent>, Json(body): Json<Append>) -> Answer {
+    tell(&agent, APPEND, json!(body)).await
+}
+
+#[derive(Deserialize, Serialize)]
+struct Command {
+    command: String,
+}
+
+/// The older names become the newer ones; a newer name is passed on, where the reference loses it.
+async fn command(State(agent): State<Agent>, By(by): By, Json(body): Json<Command>) -> Answer {
+    let known = COMMANDS.iter().find(|(old, _)| *old == body.command);
+    execute(&agent, known.map_or(&body.command, |(_, new)| *new), &by).await
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Variant {
+    Info,
+    Success,
+    Warning,
+    Error,
+}
+
+fn toast_ms() -> u64 {
+    TOAST_MS
+}
+
+#[derive(Deserialize, Serialize)]
+struct Toast {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    message: String,
+    variant: Variant,
+    #[serde(default = "toast_ms")]
+    duration: u64,
+}
+
+async fn toast(State(agent): State<Agent>, Json(body): Json<Toast>) -> Answer {
+    tell(&agent, TOAST, json!(body)).await
+}
+
+#[derive(Deserialize, Serialize)]
+struct Select {
+    #[serde(rename = "sessionID")]
+    session_id: SessionId,
+}
+
+async fn select(State(agent): State<Agent>, Json(body): Json<Select>) -> Answer {
+    if !body.session_id.as_str().starts_with("ses") {
+        return Err(ApiError::bad_payload(format!(
+            "`{}` is no identifier of a session: those begin with `ses`",
+            body.session_id
+        )));
+    }
+    agent.session(&body.session_id)?;
+    tell(&agent, SELECT, json!(body)).await
+}
+
+/// One of the four kinds of event, checked as the routes above check them.
+#[derive(Deserialize)]
+#[serde(tag = "type", content = "properties")]
+enum Published {
+    #[serde(rename = "tui.prompt.append")]
+    Append(Append),
+    #[serde(rename = "tui.command.execute")]
+    Execute(Command),
+    #[serde(rename = "tui.toast.show")]
+    Toast(Toast),
+    #[serde(rename = "tui.session.select")]
+    Select(Select),
+}
+
+async fn publish(State(agent): State<Agent>, By(by): By, Json(body): Json<Published>) -> Answer {
+    match body {
+        Published::Append(body) => tell(&agent, APPEND, json!(body)).await,
+        Published::Execute(body) => execute(&agent, &body.command, &by).await,
+        Published::Toast(body) => tell(&agent, TOAST, json!(body)).await,
+        Published::Select(body) => tell(&agent, SELECT, json!(body)).await,
+    }
+}
+
+/// Waits for a request to the terminal interface. All of them are events by now, in the reference too: a client that
+/// still asks here waits until it goes away.
+async fn next() -> Json<Value> {
+    std::future::pending().await
+}
+
+/// What such a client would answer.
+async fn response(Json(_): Json<Value>) -> Json<bool> {
+    Json(true)
+}

@@ -1,0 +1,4 @@
+//! OpenCode's second API (`/api/...`).
+
+pub(crate) mod catalog;
+pub(crate) mod session;

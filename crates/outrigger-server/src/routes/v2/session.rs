@@ -1,0 +1,265 @@
+//! What of OpenCode's second API the web client asks for beside the lists of [`crate::routes::v2::catalog`]: whether the server is well, and
+//! the sessions of every project, page by page.
+//!
+//! As in the reference: a page knows both its neighbours, by cursors that carry the order and the first or last session of
+//! the page. They are made for whoever asked, and are base64url of JSON as there.
+
+use std::cmp::Ordering;
+
+use axum::extract::{Path, Query, State};
+use axum::routing::get;
+use axum::{Json, Router};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outrigger_agent::Agent;
+use outrigger_protocol::Millis;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::session::Session;
+use outrigger_store::SessionFilter;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new()
+        .route("/api/health", get(health))
+        .route("/api/session", get(sessions))
+        .route("/api/session/{id}", get(session))
+}
+
+/// Sessions on a page where nothing is said.
+const PAGE: usize = 50;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    Asc,
+    #[default]
+    Desc,
+}
+
+/// Which neighbour of the page that it came with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    Previous,
+    Next,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Anchor {
+    id: SessionId,
+    /// When it was made.
+    time: Millis,
+    direction: Direction,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Cursor {
+    order: Order,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    search: Option<String>,
+    anchor: Anchor,
+}
+
+impl Cursor {
+    fn encode(&self) -> Result<String, ApiError> {
+        let text = serde_json::to_vec(self)
+            .map_err(|e| ApiError::internal(format!("the cursor of a page: {e}")))?;
+        Ok(URL_SAFE_NO_PAD.encode(text))
+    }
+
+    fn decode(text: &str) -> Result<Self, ApiError> {
+        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
+        let cursor = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        cursor.ok_or_else(|| {
+            ApiError::bad_request("`cursor` is none; pass on what `cursor` of the page before said")
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    limit: Option<usize>,
+    order: Option<Order>,
+    search: Option<String>,
+    cursor: Option<String>,
+}
+
+async fn health() -> Json<Value> {
+    Json(json!({ "healthy": true }))
+}
+
+async fn session(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(json!({ "data": form(&agent.session(&id)?) })))
+}
+
+async fn sessions(
+    State(agent): State<Agent>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Json<Value>, ApiError> {
+    let cursor = wanted.cursor.as_deref().filter(|text| !text.is_empty());
+    let cursor = cursor.map(Cursor::decode).transpose()?;
+    let order = match &cursor {
+        Some(cursor) => cursor.order,
+        None => wanted.order.unwrap_or_default(),
+    };
+    let search = match &cursor {
+        Some(cursor) => cursor.search.clone(),
+        None => wanted.search,
+    };
+    let filter = SessionFilter {
+        search: search.clone(),
+        ..SessionFilter::default()
+    };
+    let anchor = cursor.map(|cursor| cursor.anchor);
+    let limit = wanted.limit.unwrap_or(PAGE);
+    let page = page(agent.store().sessions(&filter)?, order, anchor, limit);
+    let beside = |at: Option<&Session>, direction| {
+        at.map(|session| {
+            let anchor = Anchor {
+                id: session.id.clone(),
+                time: session.time.created,
+                direction,
+            };
+            let search = search.clone();
+            let cursor = Cursor {
+                order,
+                search,
+                anchor,
+            };
+            cursor.encode()
+        })
+        .transpose()
+    };
+    Ok(Json(json!({
+        "data": page.iter().map(form).collect::<Vec<Value>>(),
+        "cursor": {
+            "previous": beside(page.first(), Direction::Previous)?,
+            "next": beside(page.last(), Direction::Next)?,
+        },
+    })))
+}
+
+/// The sessions of a page: in order, behind the anchor or before it.
+fn page(mut all: Vec<Session>, order: Order, anchor: Option<Anchor>, limit: usize) -> Vec<Session> {
+    let compare = |(time, id): (Millis, &SessionId), session: &Session| {
+        let ascending = (session.time.created, &session.id).cmp(&(time, id));
+        match order {
+            Order::Asc => ascending,
+            Order::Desc => ascending.reverse(),
+        }
+    };
+    all.sort_by(|a, b| compare((b.time.created, &b.id), a));
+    let Some(anchor) = anchor else {
+        all.truncate(limit);
+        return all;
+    };
+    let wanted = match anchor.direction {
+        Direction::Next => Ordering::Greater,
+        Direction::Previous => Ordering::Less,
+    };
+    all.retain(|session| compare((anchor.time, &anchor.id), session) == wanted);
+    if anchor.direction == Direction::Previous {
+        // Those next to the anchor.
+        all.drain(..all.len().saturating_sub(limit));
+    }
+    all.truncate(limit);
+    all
+}
+
+/// A session as the second API tells it: the place apart, and nothing of its summary.
+fn form(session: &Session) -> Value {
+    let mut value = json!(session);
+    let Some(fields) = value.as_object_mut() else {
+        return value;
+    };
+    let known = [
+        "id",
+        "parentID",
+        "projectID",
+        "agent",
+        "model",
+        "cost",
+        "tokens",
+        "time",
+        "title",
+    ];
+    fields.retain(|key, _| known.contains(&key.as_str()));
+    fields.insert("location".into(), json!({ "directory": session.directory }));
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &str, created: Millis) -> Session {
+        serde_json::from_value(json!({
+            "id": id, "slug": id, "projectID": "p", "directory": "/d", "path": "", "title": id, "version": "1", "cost": 0,
+            "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}},
+            "time": {"created": created, "updated": 9 - created},
+        }))
+        .unwrap()
+    }
+
+    fn ids(page: &[Session]) -> String {
+        let ids: Vec<&str> = page.iter().map(|session| session.id.as_str()).collect();
+        ids.join(" ")
+    }
+
+    #[test]
+    fn pages_meet_without_a_gap_in_both_orders_and_directions() {
+        let all = || {
+            vec![
+                session("b", 2),
+                session("d", 3),
+                session("a", 1),
+                session("c", 2),
+            ]
+        };
+        for (order, whole) in [(Order::Asc, "a b c d"), (Order::Desc, "d c b a")] {
+            assert_eq!(ids(&page(all(), order, None, 9)), whole);
+            for limit in 1..=4 {
+                let (mut forth, mut anchor) = (Vec::new(), None);
+                loop {
+                    let found = page(all(), order, anchor.clone(), limit);
+                    let Some(last) = found.last() else { break };
+                    anchor = Some(Anchor {
+                        id: last.id.clone(),
+                        time: last.time.created,
+                        direction: Direction::Next,
+                    });
+                    forth.extend(found);
+                }
+                assert_eq!(ids(&forth), whole, "{order:?} by {limit}");
+                let (mut back, mut anchor) = (Vec::new(), anchor.unwrap());
+                loop {
+                    anchor.direction = Direction::Previous;
+                    let found = page(all(), order, Some(anchor.clone()), limit);
+                    let Some(first) = found.first() else { break };
+                    anchor.id = first.id.clone();
+                    anchor.time = first.time.created;
+                    back.splice(0..0, found);
+                }
+                // The last one was the anchor.
+                let most = whole.rsplit_once(' ').unwrap().0;
+                assert_eq!(ids(&back), most, "{order:?} back by {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn cursors_are_those_of_the_reference() {
+        // Recorded from opencode 1.18.33.
+        let text = "eyJvcmRlciI6ImRlc2MiLCJhbmNob3IiOnsiaWQiOiJzZXNfZGZjOWMyMTFlZmZlNzl1V0o2aFQ1ZXcxV2EiLCJ0aW1lIjoxNzk1MzUzMjA2NDk3LCJkaXJlY3Rpb24iOiJuZXh0In19";
+        let cursor = Cursor::decode(text).unwrap();
+        assert_eq!(cursor.anchor.time, 1_795_353_206_497);
+        assert_eq!(cursor.encode().unwrap(), text);
+        assert!(Cursor::decode("nonsense").is_err());
+    }
+}

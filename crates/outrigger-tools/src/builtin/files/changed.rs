@@ -1,0 +1,201 @@
+//! What follows a file that `edit`, `write` or `apply_patch` has written: formatters, events, and what language servers say of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::write::publish_change;
+use crate::files::{Located, Text, read_text};
+use crate::host::ToolContext;
+
+/// Errors of one file that are shown (the reference's figure).
+const MOST_ERRORS: usize = 20;
+/// Other files whose errors are shown after a file was written as a whole (the reference's figure).
+const MOST_OTHERS: usize = 5;
+
+/// Lets formatters at the file and tells everyone that it changed. What is in the file now: later edits, the diff and
+/// language servers see that. And what the model has to know of it, to stand behind the output; mostly nothing.
+pub(in crate::builtin) async fn settle(
+    at: &Located,
+    old: Option<&Text>,
+    written: Text,
+    ctx: &ToolContext,
+) -> (Text, String) {
+    let settled = format(at, old, written, ctx).await;
+    publish_change(at, old.is_some(), ctx);
+    settled
+}
+
+/// The formatters alone.
+pub(in crate::builtin) async fn format(
+    at: &Located,
+    old: Option<&Text>,
+    written: Text,
+    ctx: &ToolContext,
+) -> (Text, String) {
+    let (before, now) = (old.map(Text::bytes), written.bytes());
+    ctx.host.wrote(&at.shown, before.as_deref(), &now).await;
+    let formatted = ctx.host.format(&at.real).await;
+    // One that left no text there has done something else than formatting, and the next read will tell.
+    let left = match formatted.ran {
+        true => read_text(at).ok().flatten(),
+        false => None,
+    };
+    // Somebody else may have written there meanwhile: formatters move nothing but blanks.
+    let laid_out = left.as_ref().filter(|left| **left != written);
+    if let Some(left) = laid_out.filter(|left| is_same_but_blanks(left, &written)) {
+        ctx.host.wrote(&at.shown, Some(&now), &left.bytes()).await;
+    }
+    let note = formatted.ended.iter().fold(String::new(), |note, (name, seconds)| {
+        format!(
+            "{note}\n\nThe formatter {name} did not end within {seconds} s and was stopped; read the file before you edit it again."
+        )
+    });
+    (left.unwrap_or(written), note)
+}
+
+fn is_same_but_blanks(one: &Text, other: &Text) -> bool {
+    fn signs(it: &Text) -> impl Iterator<Item = char> {
+        it.text.chars().filter(|sign| !sign.is_whitespace())
+    }
+    signs(one).eq(signs(other))
+}
+
+/// What language servers say after a change.
+pub(in crate::builtin) struct Diagnosis {
+    /// For `metadata.diagnostics`: every file that something is known of.
+    pub(in crate::builtin) metadata: Value,
+    /// For the model, behind the output; empty where there is nothing to fix.
+    pub(in crate::builtin) text: String,
+}
+
+/// Asks the language servers about a file that was changed. With `others`, errors in other files are told too.
+pub(in crate::builtin) async fn diagnose(
+    at: &Located,
+    others: bool,
+    ctx: &ToolContext,
+) -> Diagnosis {
+    let all = ctx.host.diagnose(&at.real).await;
+    Diagnosis {
+        text: told(&all, &at.real, &at.shown, others),
+        metadata: json!(all),
+    }
+}
+
+/// The same after a patch: only the errors of the files that it changed, each under its name in the project. The last answer
+/// of the language servers has them all.
+pub(in crate::builtin) async fn diagnose_patched(
+    files: &[&Located],
+    ctx: &ToolContext,
+) -> Diagnosis {
+    let mut all = BTreeMap::new();
+    for at in files {
+        all = ctx.host.diagnose(&at.real).await;
+    }
+    let mut text = String::new();
+    for at in files {
+        if let Some(errors) = all.get(&at.real).and_then(|list| report(&at.shown, list)) {
+            let name = at.relative(ctx);
+            text.push_str(&format!(
+                "\n\nLSP errors detected in {name}, please fix:\n{errors}"
+            ));
+        }
+    }
+    Diagnosis {
+        metadata: json!(all),
+        text,
+    }
+}
+
+// The texts are the reference's.
+fn told(all: &BTreeMap<PathBuf, Vec<Value>>, real: &Path, shown: &Path, others: bool) -> String {
+    let mut text = String::new();
+    if let Some(errors) = all.get(real).and_then(|list| report(shown, list)) {
+        text.push_str("\n\nLSP errors detected in this file, please fix:\n");
+        text.push_str(&errors);
+    }
+    let elsewhere = all
+        .iter()
+        .filter(|(path, _)| others && path.as_path() != real);
+    let elsewhere = elsewhere.filter_map(|(path, list)| report(path, list));
+    for errors in elsewhere.take(MOST_OTHERS) {
+        text.push_str("\n\nLSP errors detected in other files:\n");
+        text.push_str(&errors);
+    }
+    text
+}
+
+/// The errors (severity 1) of a file; `None` when there are none.
+fn report(file: &Path, diagnostics: &[Value]) -> Option<String> {
+    let errors: Vec<&Value> = diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic["severity"] == 1)
+        .collect();
+    if errors.is_empty() {
+        return None;
+    }
+    let line = |diagnostic: &&Value| {
+        let at = |key: &str| diagnostic["range"]["start"][key].as_u64().unwrap_or(0) + 1;
+        let message = diagnostic["message"].as_str().unwrap_or_default();
+        format!("ERROR [{}:{}] {message}", at("line"), at("character"))
+    };
+    let lines: Vec<String> = errors.iter().take(MOST_ERRORS).map(line).collect();
+    let more = match errors.len().saturating_sub(MOST_ERRORS) {
+        0 => String::new(),
+        more => format!("\n... and {more} more"),
+    };
+    Some(format!(
+        "<diagnostics file=\"{}\">\n{}{more}\n</diagnostics>",
+        file.display(),
+        lines.join("\n")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnostic(severity: u64, line: u64, message: &str) -> Value {
+        json!({"severity": severity, "message": message, "range": {"start": {"line": line, "character": 4}}})
+    }
+
+    #[test]
+    fn errors_are_told_and_warnings_are_not() {
+        let mut all = BTreeMap::new();
+        let own = vec![diagnostic(1, 0, "no such name"), diagnostic(2, 1, "unused")];
+        all.insert(PathBuf::from("/r/a.ts"), own);
+        all.insert("/r/b.ts".into(), vec![diagnostic(2, 1, "unused")]);
+        all.insert("/r/c.ts".into(), vec![diagnostic(1, 9, "broken")]);
+        let (real, shown) = (Path::new("/r/a.ts"), Path::new("/link/a.ts"));
+        insta::assert_snapshot!(told(&all, real, shown, true), @r#"
+
+        LSP errors detected in this file, please fix:
+        <diagnostics file="/link/a.ts">
+        ERROR [1:5] no such name
+        </diagnostics>
+
+        LSP errors detected in other files:
+        <diagnostics file="/r/c.ts">
+        ERROR [10:5] broken
+        </diagnostics>
+        "#);
+        assert!(!told(&all, real, shown, false).contains("other files"));
+        assert_eq!(told(&all, Path::new("/r/b.ts"), shown, false), "");
+    }
+
+    #[test]
+    fn many_are_cut() {
+        let list: Vec<Value> = (0..25).map(|n| diagnostic(1, n, "x")).collect();
+        let text = report(Path::new("/a"), &list).unwrap();
+        assert!(
+            text.contains("ERROR [20:5] x\n... and 5 more\n</diagnostics>")
+                && !text.contains("[21:")
+        );
+        let files: BTreeMap<PathBuf, Vec<Value>> = (0..9)
+            .map(|n| (PathBuf::from(format!("/{n}")), vec![diagnostic(1, n, "x")]))
+            .collect();
+        let text = told(&files, Path::new("/0"), Path::new("/0"), true);
+        assert_eq!(text.matches("in other files").count(), MOST_OTHERS);
+    }
+}

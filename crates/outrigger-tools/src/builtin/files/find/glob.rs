@@ -1,0 +1,162 @@
+//! `glob`: finding files by name.
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_sandbox::paths::stands;
+use serde_json::{Value, json};
+
+use super::{Found, MOST, Wanted, asks, root, shown, walk};
+use crate::builtin::{reading, spec, text};
+use crate::error::ToolError;
+use crate::files::Located;
+use crate::host::{PermissionAsk, ToolContext};
+use crate::tool::Tool;
+
+const DESCRIPTION: &str = r"
+Finds files by name. Answers with absolute paths, newest file first, at most 100.
+
+- pattern: `*.rs` finds at any depth, `src/**/*.ts` from the searched folder, `*.{js,ts}` either.
+- path: the folder to search; the working directory when left out. Leave it out rather than guess.
+- Files that .gitignore leaves out are left out here too.
+";
+
+// With more than this many files a name pattern is too wide to be of use, and sorting them too slow.
+const MOST_SEEN: usize = 200_000;
+
+/// The glob tool.
+pub(in crate::builtin) struct Glob {
+    spec: ToolSpec,
+}
+
+impl Glob {
+    pub(in crate::builtin) fn new() -> Self {
+        Self {
+            spec: reading(spec(
+                "glob",
+                DESCRIPTION,
+                json!({"pattern": {"type": "string"}, "path": {"type": "string"}}),
+                &["pattern"],
+            )),
+        }
+    }
+}
+
+// A pattern with an absolute path searches the folder that it begins with.
+fn target<'a>(input: &'a Value, ctx: &ToolContext) -> Result<(Located, &'a str), ToolError> {
+    let pattern = text(input, "pattern");
+    if pattern.is_empty() {
+        return Err(ToolError::failed("pattern is required"));
+    }
+    if !pattern.starts_with('/') {
+        return Ok((root(text(input, "path"), ctx)?, pattern));
+    }
+    let special = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
+    let cut = pattern[..special].rfind('/').map_or(0, |at| at + 1);
+    let (folder, rest) = pattern.split_at(cut);
+    // Anchored, so that `/p/*.rs` does not also find what is deeper down.
+    Ok((root(folder, ctx)?, if rest.is_empty() { "*" } else { rest }))
+}
+
+fn find(
+    root: &Located,
+    pattern: &str,
+    anchored: bool,
+    ctx: &ToolContext,
+) -> Result<Vec<Found>, ToolError> {
+    if root.real.is_file() {
+        return Err(ToolError::failed(format!(
+            "glob path must be a directory: {}",
+            root.shown.display()
+        )));
+    }
+    if !root.real.is_dir() {
+        return Err(ToolError::failed(format!(
+            "There is no directory {}",
+            root.shown.display()
+        )));
+    }
+    let pattern = if anchored {
+        format!("/{pattern}")
+    } else {
+        pattern.to_owned()
+    };
+    let wanted = Wanted::new(&root.real, Some(&pattern))?;
+    let mut found = Vec::new();
+    walk(
+        &root.real,
+        &wanted,
+        |_| true,
+        ctx,
+        |file| {
+            found.push(file);
+            found.len() < MOST_SEEN
+        },
+    )?;
+    found.sort();
+    Ok(found)
+}
+
+impl Tool for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn place<'a>(&self, input: &'a Value) -> Option<&'a str> {
+        Some(input.get("path").and_then(Value::as_str).unwrap_or("."))
+    }
+
+    fn permissions(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        let (root, _) = target(input, ctx)?;
+        Ok(asks(
+            "glob",
+            text(input, "pattern"),
+            &root,
+            input.clone(),
+            ctx,
+        ))
+    }
+
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let anchored = text(&input, "pattern").starts_with('/');
+            let (root, pattern) = target(&input, ctx)?;
+            let title = root.relative(ctx);
+            let (place, pattern, here) = (root.clone(), pattern.to_owned(), ctx.clone());
+            let found =
+                tokio::task::spawn_blocking(move || find(&place, &pattern, anchored, &here))
+                    .await
+                    .map_err(|e| ToolError::failed(e.to_string()))??;
+            let truncated = found.len() > MOST;
+            // Names that a link led to while it was searched are those of another folder.
+            let mut lines: Vec<String> = found
+                .iter()
+                .filter(|file| stands(&file.path))
+                .take(MOST)
+                .map(|file| shown(&file.path, &root).display().to_string())
+                .collect();
+            let count = lines.len();
+            if lines.is_empty() {
+                lines.push("No files found".to_owned());
+            }
+            if truncated {
+                lines.push(format!(
+                    "\n(Results are truncated: showing first {MOST} results. Consider using a more specific path or pattern.)"
+                ));
+            }
+            Ok(ToolOutput {
+                title,
+                output: lines.join("\n"),
+                metadata: json!({"count": count, "truncated": truncated}),
+                attachments: None,
+            })
+        })
+    }
+}

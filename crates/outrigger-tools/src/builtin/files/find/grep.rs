@@ -1,0 +1,237 @@
+//! `grep`: finding files by content.
+
+use futures_util::future::BoxFuture;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::sinks::Lossy;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use outrigger_protocol::permission::Action;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_sandbox::paths::open_resolved;
+use serde_json::{Value, json};
+
+use super::super::read::asks_read;
+use super::{Found, MOST, Wanted, asks, root, shown, walk};
+use crate::builtin::{reading, spec, text};
+use crate::error::ToolError;
+use crate::files::Located;
+use crate::host::{PermissionAsk, ToolContext};
+use crate::tool::Tool;
+
+const DESCRIPTION: &str = r"
+Finds lines in files by a regular expression. Answers with file, line number and line, newest file first, at most 100 lines.
+
+- pattern: the syntax of Rust's regex crate (as ripgrep); escape `(`, `{` and `.` where you mean them literally. Upper and lower case differ; begin with `(?i)` if they should not.
+- include: only files whose name fits, for instance `*.rs` or `*.{ts,tsx}`.
+- path: a folder or a file; the working directory when left out.
+- Files that .gitignore leaves out and binary files are not searched. To count matches, run rg with bash.
+";
+
+const LONGEST_LINE: usize = 2000;
+// Lines held at a time; when there are more, those of the oldest files go.
+const MOST_HELD: usize = 4000;
+
+/// The grep tool.
+pub(in crate::builtin) struct Grep {
+    spec: ToolSpec,
+}
+
+impl Grep {
+    pub(in crate::builtin) fn new() -> Self {
+        let string = json!({"type": "string"});
+        Self {
+            spec: reading(spec(
+                "grep",
+                DESCRIPTION,
+                json!({"pattern": string, "path": string, "include": string}),
+                &["pattern"],
+            )),
+        }
+    }
+}
+
+// One file's matching lines, with their line ends, as the reference shows them.
+type Hits = Vec<(u64, String)>;
+
+struct Search {
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    files: Vec<(Found, Hits)>,
+    held: usize,
+    more: bool,
+}
+
+impl Search {
+    fn new(pattern: &str) -> Result<Self, ToolError> {
+        let matcher = RegexMatcherBuilder::new()
+            .line_terminator(Some(b'\n'))
+            .build(pattern)
+            // The crate quotes the pattern with a group of its own around it.
+            .map_err(|e| {
+                ToolError::failed(e.to_string().replace(&format!("(?:{pattern})"), pattern))
+            })?;
+        let searcher = SearcherBuilder::new()
+            .binary_detection(BinaryDetection::quit(0))
+            .line_number(true)
+            .heap_limit(Some(64 * 1024 * 1024))
+            .build();
+        Ok(Self {
+            matcher,
+            searcher,
+            files: Vec::new(),
+            held: 0,
+            more: false,
+        })
+    }
+
+    fn look_into(&mut self, file: Found) {
+        let mut hits = Hits::new();
+        let sink = Lossy(|number, line| {
+            if hits.len() == MOST {
+                self.more = true;
+                return Ok(false);
+            }
+            hits.push((number, shorten(line)));
+            Ok(true)
+        });
+        // What cannot be read is passed over, as ripgrep does; a file found to be binary after some hits keeps none. A link that
+        // has come onto its way since the rules were asked leads to another file.
+        let opened = open_resolved(&file.path, false, false);
+        let searched = opened.and_then(|it| self.searcher.search_file(&self.matcher, &it, sink));
+        if searched.is_err() || hits.is_empty() {
+            return;
+        }
+        self.held += hits.len();
+        self.files.push((file, hits));
+        if self.held > MOST_HELD {
+            self.trim();
+        }
+    }
+
+    // Newest first, and no more lines than are shown.
+    fn trim(&mut self) {
+        self.files.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut left = MOST;
+        for (_, hits) in &mut self.files {
+            self.more |= hits.len() > left;
+            hits.truncate(left);
+            left -= hits.len();
+        }
+        self.files.retain(|(_, hits)| !hits.is_empty());
+        self.held = MOST - left;
+    }
+}
+
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(LONGEST_LINE) {
+        Some((at, _)) if line.len() > at + 1 => format!("{}...", &line[..at]),
+        _ => line.to_owned(),
+    }
+}
+
+fn find(
+    root: &Located,
+    pattern: &str,
+    include: Option<&str>,
+    ctx: &ToolContext,
+) -> Result<Search, ToolError> {
+    if !root.real.exists() {
+        return Err(ToolError::failed(format!(
+            "There is nothing at {}",
+            root.shown.display()
+        )));
+    }
+    let mut search = Search::new(pattern)?;
+    let wanted = Wanted::new(&root.real, include.filter(|_| root.real.is_dir()))?;
+    // Lines of a file that the user would be asked about are not shown unasked.
+    let passes = |rule| rule == Action::Allow;
+    walk(&root.real, &wanted, passes, ctx, |file| {
+        search.look_into(file);
+        true
+    })?;
+    search.trim();
+    Ok(search)
+}
+
+fn present(search: &Search, root: &Located) -> (String, usize) {
+    let count = search.files.iter().map(|(_, hits)| hits.len()).sum();
+    if count == 0 {
+        return ("No files found".to_owned(), 0);
+    }
+    let more = if search.more {
+        " (more matches available)"
+    } else {
+        ""
+    };
+    let mut lines = vec![format!("Found {count} matches{more}")];
+    for (at, (file, hits)) in search.files.iter().enumerate() {
+        if at > 0 {
+            lines.push(String::new());
+        }
+        lines.push(format!("{}:", shown(&file.path, root).display()));
+        lines.extend(hits.iter().map(|(n, line)| format!("  Line {n}: {line}")));
+    }
+    if search.more {
+        lines.push(String::new());
+        lines.push(
+            "(Results truncated. Consider using a more specific path or pattern.)".to_owned(),
+        );
+    }
+    (lines.join("\n"), count)
+}
+
+impl Tool for Grep {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn place<'a>(&self, input: &'a Value) -> Option<&'a str> {
+        Some(input.get("path").and_then(Value::as_str).unwrap_or("."))
+    }
+
+    fn permissions(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        if text(input, "pattern").is_empty() {
+            return Err(ToolError::failed("pattern is required"));
+        }
+        let root = root(text(input, "path"), ctx)?;
+        let pattern = text(input, "pattern");
+        let mut asks = asks("grep", pattern, &root, input.clone(), ctx);
+        if root.real.is_file() {
+            let read = asks_read(&root, ctx);
+            asks.extend(read.into_iter().filter(|ask| ask.permission == "read"));
+        }
+        Ok(asks)
+    }
+
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let root = root(text(&input, "path"), ctx)?;
+            let pattern = text(&input, "pattern").to_owned();
+            let include = input
+                .get("include")
+                .and_then(Value::as_str)
+                .filter(|include| !include.is_empty())
+                .map(str::to_owned);
+            let (place, title, here) = (root.clone(), pattern.clone(), ctx.clone());
+            let search = tokio::task::spawn_blocking(move || {
+                find(&place, &pattern, include.as_deref(), &here)
+            })
+            .await
+            .map_err(|e| ToolError::failed(e.to_string()))??;
+            let (output, count) = present(&search, &root);
+            Ok(ToolOutput {
+                title,
+                output,
+                metadata: json!({"matches": count, "truncated": search.more}),
+                attachments: None,
+            })
+        })
+    }
+}

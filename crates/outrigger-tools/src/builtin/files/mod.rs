@@ -1,0 +1,8 @@
+//! The bundled tools that find, read and change files.
+
+pub(crate) mod changed;
+pub(crate) mod edit;
+pub(crate) mod find;
+pub(crate) mod patch;
+pub(crate) mod read;
+pub(crate) mod write;

@@ -1,0 +1,307 @@
+//! What a patch makes of which file, worked out before anything is changed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::refused;
+use crate::edits::diff::{Diff, diff};
+use crate::edits::patch::{Section, apply};
+use crate::error::ToolError;
+use crate::files::{Located, Text, locate, read_text, write_text};
+use crate::host::ToolContext;
+
+/// A change of one file.
+pub(super) struct Change {
+    /// Where the file is.
+    at: Located,
+    /// Where it goes.
+    to: Option<Located>,
+    old: Option<Text>,
+    /// `None`: it is deleted.
+    pub(super) new: Option<Text>,
+    deleted: bool,
+    diff: Diff,
+}
+
+/// All changes, in the order of the patch.
+pub(super) struct Plan {
+    pub(super) changes: Vec<Change>,
+}
+
+/// Every path that a patch names, in its order, a move's target behind its source.
+pub(super) fn named(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
+    let paths = sections.iter().flat_map(|section| match section {
+        Section::Add { path, .. } | Section::Delete { path } => [Some(path), None],
+        Section::Update { path, to, .. } => [Some(path), to.as_ref()],
+    });
+    paths.flatten().map(|path| locate(ctx, path)).collect()
+}
+
+/// The files that a patch gives another name.
+pub(super) fn moved(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
+    let paths = sections.iter().filter_map(|section| match section {
+        Section::Update {
+            path, to: Some(_), ..
+        } => Some(path),
+        _ => None,
+    });
+    paths.map(|path| locate(ctx, path)).collect()
+}
+
+/// The links among them that a patch takes away. They may lie elsewhere than what they lead to.
+pub(super) fn links(named: &[Located], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
+    // Of all of them: where a folder leads is noted before the question, so that it leads nowhere else when a file of it goes.
+    let entries = named.iter().map(|at| (at, entry(at, ctx)));
+    let links = entries.filter(|(at, _)| at.is_link());
+    links.map(|(_, entry)| entry).collect()
+}
+
+/// Works a patch out. Sections see what those before them have done, so one that comes twice does not lose the first.
+///
+/// # Errors
+/// The first section that does not fit.
+pub(super) fn plan(sections: &[Section], ctx: &ToolContext) -> Result<Plan, ToolError> {
+    let mut files = Files::default();
+    let changes = sections.iter().map(|section| files.change(section, ctx));
+    Ok(Plan {
+        changes: changes.collect::<Result<_, _>>()?,
+    })
+}
+
+/// Files as the sections so far have left them; `None` for one that is gone.
+#[derive(Default)]
+struct Files(BTreeMap<PathBuf, Option<Text>>);
+
+impl Files {
+    fn read(&self, at: &Located) -> Result<Option<Text>, ToolError> {
+        match self.0.get(&at.real) {
+            Some(text) => Ok(text.clone()),
+            None => read_text(at),
+        }
+    }
+
+    fn change(&mut self, section: &Section, ctx: &ToolContext) -> Result<Change, ToolError> {
+        match section {
+            Section::Add { path, content } => {
+                let at = locate(ctx, path)?;
+                let old = self.read(&at).map_err(refused)?;
+                let new = Text::parse(content.clone());
+                Ok(self.set(at, None, old, Some(new)))
+            }
+            Section::Delete { path } => {
+                let at = locate(ctx, path)?;
+                let old = self.deleted(&at)?;
+                Ok(self.set(at, None, Some(old), None))
+            }
+            Section::Update { path, to, places } => {
+                let at = locate(ctx, path)?;
+                let Some(old) = self.read(&at).map_err(refused)? else {
+                    return Err(refused(format!(
+                        "Failed to read file to update: {}",
+                        at.shown.display()
+                    )));
+                };
+                let shown = at.shown.display().to_string();
+                let text = apply(&shown, &old.text, places)
+                    .map_err(|error| refused(format!("Error: {error}")))?;
+                let new = Text { text, bom: old.bom };
+                let to = to
+                    .as_ref()
+                    .map(|to| self.target(&at, to, ctx))
+                    .transpose()?;
+                Ok(self.set(at, to.flatten(), Some(old), Some(new)))
+            }
+        }
+    }
+
+    // What a deletion takes away. It need not be text.
+    fn deleted(&self, at: &Located) -> Result<Text, ToolError> {
+        if fs::metadata(&at.real).is_ok_and(|meta| !meta.is_file()) {
+            return Err(refused(format!(
+                "{} is not a file; remove it with a command",
+                at.shown.display()
+            )));
+        }
+        match self.read(at) {
+            Ok(None) => Err(refused(format!(
+                "Failed to read file to delete: {}",
+                at.shown.display()
+            ))),
+            Ok(Some(text)) => Ok(text),
+            Err(_) => Ok(Text::default()),
+        }
+    }
+
+    // A move onto itself is none. One onto another file would destroy that, which no diff would show.
+    fn target(
+        &self,
+        from: &Located,
+        to: &str,
+        ctx: &ToolContext,
+    ) -> Result<Option<Located>, ToolError> {
+        let to = locate(ctx, to)?;
+        if to.real == from.real {
+            return Ok(None);
+        }
+        if !matches!(self.read(&to), Ok(None)) {
+            return Err(refused(format!(
+                "Failed to move {}: {} is there already; delete it first",
+                from.shown.display(),
+                to.shown.display()
+            )));
+        }
+        Ok(Some(to))
+    }
+
+    fn set(
+        &mut self,
+        at: Located,
+        to: Option<Located>,
+        old: Option<Text>,
+        new: Option<Text>,
+    ) -> Change {
+        let left = to.as_ref().unwrap_or(&at).real.clone();
+        self.0.insert(at.real.clone(), None);
+        self.0.insert(left, new.clone());
+        let text = |text: &Option<Text>| text.as_ref().map_or(String::new(), |t| t.text.clone());
+        Change {
+            diff: diff(&at.shown, &text(&old), &text(&new)),
+            deleted: new.is_none(),
+            at,
+            to,
+            old,
+            new,
+        }
+    }
+}
+
+impl Plan {
+    /// The diffs of all files.
+    pub(super) fn diff(&self) -> String {
+        let patches = self.changes.iter().map(|change| change.diff.patch.as_str());
+        patches.fold(String::new(), |all, patch| all + patch + "\n")
+    }
+
+    /// `files` of the metadata and of the question.
+    pub(super) fn files(&self, ctx: &ToolContext) -> Value {
+        self.changes.iter().map(|change| change.file(ctx)).collect()
+    }
+
+    /// Changes the files. What was changed when one fails stays, and the error says which.
+    pub(super) fn carry_out(&self, ctx: &ToolContext) -> Result<(), ToolError> {
+        for (index, change) in self.changes.iter().enumerate() {
+            if let Err(error) = change.carry_out(ctx) {
+                let done = self
+                    .changes
+                    .iter()
+                    .take(index)
+                    .map(|change| change.line(ctx));
+                let done: Vec<String> = done.collect();
+                return Err(if done.is_empty() {
+                    error
+                } else {
+                    ToolError::failed(format!(
+                        "{error}\nChanged before that:\n{}",
+                        done.join("\n")
+                    ))
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Change {
+    /// The file that is there afterwards.
+    pub(super) fn left_at(&self) -> Option<&Located> {
+        (!self.deleted).then(|| self.to.as_ref().unwrap_or(&self.at))
+    }
+
+    /// What the file that is there afterwards said before.
+    pub(super) fn replaced(&self) -> Option<&Text> {
+        self.old.as_ref().filter(|_| self.to.is_none())
+    }
+
+    /// Formatters have made this of it.
+    pub(super) fn formatted(&mut self, text: Text) {
+        let before = self.old.as_ref().map_or("", |old| old.text.as_str());
+        self.diff = diff(&self.at.shown, before, &text.text);
+        self.new = Some(text);
+    }
+
+    /// What is told of files, in the reference's words.
+    pub(super) fn watched(&self) -> Vec<(&Located, &'static str)> {
+        match &self.to {
+            Some(to) => vec![(&self.at, "unlink"), (to, "add")],
+            None if self.deleted => vec![(&self.at, "unlink")],
+            None if self.old.is_some() => vec![(&self.at, "change")],
+            None => vec![(&self.at, "add")],
+        }
+    }
+
+    /// The line of the output.
+    pub(super) fn line(&self, ctx: &ToolContext) -> String {
+        let sign = match (&self.old, self.deleted) {
+            (_, true) => 'D',
+            (None, _) => 'A',
+            (Some(_), _) => 'M',
+        };
+        format!(
+            "{sign} {}",
+            self.to.as_ref().unwrap_or(&self.at).relative(ctx)
+        )
+    }
+
+    fn kind(&self) -> &'static str {
+        match (&self.old, &self.to) {
+            _ if self.deleted => "delete",
+            (None, _) => "add",
+            (Some(_), Some(_)) => "move",
+            (Some(_), None) => "update",
+        }
+    }
+
+    fn file(&self, ctx: &ToolContext) -> Value {
+        let mut file = json!({
+            "filePath": self.at.shown,
+            "relativePath": self.to.as_ref().unwrap_or(&self.at).relative(ctx),
+            "type": self.kind(),
+            "patch": self.diff.patch,
+            "additions": self.diff.additions,
+            "deletions": self.diff.deletions,
+        });
+        if let (Some(to), Value::Object(fields)) = (&self.to, &mut file) {
+            fields.insert("movePath".to_owned(), json!(to.shown));
+        }
+        file
+    }
+
+    fn carry_out(&self, ctx: &ToolContext) -> Result<(), ToolError> {
+        if let (Some(at), Some(new)) = (self.left_at(), &self.new) {
+            write_text(at, new)?;
+        }
+        if self.deleted || self.to.is_some() {
+            remove(&self.at, ctx)?;
+        }
+        Ok(())
+    }
+}
+
+// A link goes itself, not what it leads to.
+fn remove(at: &Located, ctx: &ToolContext) -> Result<(), ToolError> {
+    crate::files::remove(&entry(at, ctx)?)
+}
+
+/// The entry of its folder that a path names: the same, unless it is a link.
+fn entry(at: &Located, ctx: &ToolContext) -> Result<Located, ToolError> {
+    let folder = at.shown.parent().unwrap_or(&at.shown);
+    let folder = locate(ctx, &folder.display().to_string())?;
+    Ok(Located {
+        shown: at.shown.clone(),
+        real: folder.real.join(at.shown.file_name().unwrap_or_default()),
+        inside: folder.inside,
+    })
+}
