@@ -233,10 +233,15 @@ mod tests {
     fn the_table_has_the_routes_that_there_are() {
         let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut there = BTreeSet::new();
-        for file in std::fs::read_dir(sources).unwrap() {
-            let path = file.unwrap().path();
-            if path.extension().is_some_and(|kind| kind == "rs") {
-                registered(&std::fs::read_to_string(path).unwrap(), &mut there);
+        let mut folders = vec![sources];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|kind| kind == "rs") {
+                    registered(&std::fs::read_to_string(path).unwrap(), &mut there);
+                }
             }
         }
         let described: BTreeSet<_> = routes()
