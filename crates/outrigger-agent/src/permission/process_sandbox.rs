@@ -193,8 +193,13 @@ impl Inner {
             Level::Full => {}
             _ if sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
             // Once: it is so for every command.
-            level => WARNED.call_once(|| {
-                tracing::warn!(?level, "the system enforces only a part of the rules");
+            level => WARNED.call_once(|| match self.spawner.has_views() {
+                true => tracing::warn!(?level, "the system enforces only a part of the rules"),
+                false => tracing::warn!(
+                    ?level,
+                    "the sandbox of commands is open in part: without user namespaces they can read secrets of the home folder and what rules deny, and \
+                     change .git/config; see `outrigger doctor`"
+                ),
             }),
         }
         Ok(Some(policy))

@@ -115,9 +115,16 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
     if level == Level::Full {
         return lines.good("sandbox", has);
     }
+    let open = match spawner.has_views() {
+        true => "",
+        // As Ubuntu 24.04 has it for programs that it does not know.
+        false => {
+            " commands can read secrets of the home folder and what rules deny, and change .git/config: allow user namespaces;"
+        }
+    };
     lines.note(
         "sandbox",
-        format!("{has}: a part of the rules for processes cannot be enforced; `sandbox = \"strict\"` refuses to start them then"),
+        format!("{has}: a part of the rules for processes cannot be enforced;{open} `sandbox = \"strict\"` refuses to start them then"),
     );
 }
 
