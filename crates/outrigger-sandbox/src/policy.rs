@@ -1,9 +1,11 @@
 //! What a process may touch, as Landlock rules.
 
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::fs::absent::Clear;
+use crate::fs::beside::Beside;
 use crate::fs::path_masks::Kept;
 use crate::fs::programs;
 use crate::namespaces::view;
@@ -93,7 +95,8 @@ pub struct Policy {
     /// for datagrams on this machine, too.
     pub loopback: Option<Loopback>,
     /// Files and folders that look empty and cannot be changed, wherever they lie. Of what exists when the process
-    /// starts; a hard link of another name is another file.
+    /// starts; a hard link of another name is another file. Where the system has no views, what of them may not be changed
+    /// cannot be read either, and the rest is open.
     pub hide: Vec<PathBuf>,
     /// Files and folders (with all below) that cannot be changed, wherever they lie.
     pub read_only: Vec<PathBuf>,
@@ -200,6 +203,22 @@ impl Policy {
         }
     }
 
+    /// What of these may be read, where nothing can be covered: less what is hidden, and less what closed folders do not show.
+    fn beside(&self, readable: Vec<PathBuf>) -> Beside {
+        if view::is_possible() {
+            return Beside {
+                read: readable,
+                list: Vec::new(),
+            };
+        }
+        let kept = self.kept.covers();
+        let closed = kept.closed.iter().filter_map(|it| fs::read_dir(it).ok());
+        let closed = closed.flatten().flatten().map(|it| it.path());
+        let closed: Vec<PathBuf> = closed.filter(|it| !kept.held.contains(it)).collect();
+        let hidden = [self.hide.as_slice(), &kept.hide, &closed].concat();
+        Beside::of(&readable, &hidden)
+    }
+
     /// Makes the ruleset, in the host and before fork, since it allocates; `None` when the kernel has no Landlock.
     /// The child only hands the descriptor to `landlock_restrict_self`.
     pub(crate) fn ruleset(&self, program: &Path) -> Result<Option<OwnedFd>, RulesetError> {
@@ -225,6 +244,10 @@ impl Policy {
             ),
         };
         let readable = programs::readable(&self.read, self.execute.as_deref());
+        let Beside {
+            read: readable,
+            list,
+        } = self.beside(readable);
         let run = programs::run(self.execute.as_deref());
         let created = ruleset
             .create()?
@@ -232,7 +255,10 @@ impl Policy {
             .add_rules(path_beneath_rules([program], AccessFs::from_read(KNOWN)))?
             .add_rules(path_beneath_rules(&run, AccessFs::from_read(KNOWN)))?
             .add_rules(path_beneath_rules(&self.write, write))?
-            .add_rules(path_beneath_rules(&self.list, AccessFs::ReadDir))?;
+            .add_rules(path_beneath_rules(
+                self.list.iter().chain(&list),
+                AccessFs::ReadDir,
+            ))?;
         let created = add_ports(created, self.bind_tcp.as_deref(), AccessNet::BindTcp)?;
         let created = add_ports(created, self.connect_tcp.as_deref(), AccessNet::ConnectTcp)?;
         Ok(created.into())

@@ -197,8 +197,8 @@ impl Inner {
                 true => tracing::warn!(?level, "the system enforces only a part of the rules"),
                 false => tracing::warn!(
                     ?level,
-                    "the sandbox of commands is open in part: without user namespaces they can read secrets of the home folder and what rules deny, and \
-                     change .git/config; see `outrigger doctor`"
+                    "the sandbox of commands is open in part: without user namespaces they can read what rules deny in the project, and change \
+                     .git/config; see `outrigger doctor`"
                 ),
             }),
         }

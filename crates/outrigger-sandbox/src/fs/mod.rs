@@ -2,6 +2,7 @@
 
 pub mod absent;
 pub(crate) mod anchor;
+pub(crate) mod beside;
 pub mod folders;
 pub mod path_masks;
 pub mod paths;

@@ -7,6 +7,7 @@ use outrigger_sandbox::ledger::Ledger;
 use outrigger_sandbox::{Spec, Stdio};
 use tokio::io::AsyncReadExt as _;
 
+const WITHOUT: &str = "OUTRIGGER_IT_WITHOUT";
 const SWITCH: &str = "OUTRIGGER_IT_HELPER";
 
 /// This test binary as a program that does `task`.
@@ -45,6 +46,30 @@ pub(crate) fn as_plain_user(test: &str) -> Option<Spec> {
         .var("PATH", "/usr/local/bin:/usr/bin:/bin")
         .var("TMPDIR", "/tmp");
     Some(spec)
+}
+
+/// The test of this name once more, where there are no user namespaces and no right to mount; `None` where that cannot be made.
+pub(crate) async fn without_namespaces(test: &str) -> Option<Spec> {
+    const ENTER: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --inh-caps=-all --no-new-privs \"$@\"";
+    let spec = |args: &[&std::ffi::OsStr]| {
+        Spec::new("unshare")
+            .args(["-Ur", "sh", "-c", ENTER, "sh"])
+            .args(args)
+            .var("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+    };
+    let can = super::output(spec(&["true".as_ref()])).await;
+    if !can.is_ok_and(|it| it.exit.success()) {
+        println!("skipped: no user namespace to begin with");
+        return None;
+    }
+    let exe = std::env::current_exe().unwrap();
+    let more = ["--exact", test, "--nocapture", "--test-threads=1"].map(std::ffi::OsStr::new);
+    Some(spec(&[&[exe.as_os_str()][..], &more[..]].concat()).var(WITHOUT, "1"))
+}
+
+/// Whether this is the run of [`without_namespaces`].
+pub(crate) fn is_without_namespaces() -> bool {
+    std::env::var_os(WITHOUT).is_some()
 }
 
 /// Not a test: does nothing unless it is started by [`spec`].

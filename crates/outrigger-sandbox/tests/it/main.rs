@@ -13,6 +13,7 @@ mod helper;
 mod loopback;
 mod moved;
 mod namespace;
+mod no_views;
 mod outwards;
 mod plain;
 mod start;

@@ -1,0 +1,86 @@
+//! Folders without what is hidden in them, where the system has no views. Landlock allows a folder with all below, so what lies beside
+//! a hidden path is allowed piece by piece. What comes into such a folder later is not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Pieces at most: what lies beyond is not allowed.
+const MAX_PIECES: usize = 20_000;
+
+/// What may be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// Files and folders with all below.
+    pub(crate) read: Vec<PathBuf>,
+    /// Folders with something hidden in them, whose names may be listed.
+    pub(crate) list: Vec<PathBuf>,
+}
+
+impl Beside {
+    /// These files and folders, less those that are hidden. Links are left out: what they lead to is allowed where it lies. Blocking.
+    pub(crate) fn of(roots: &[PathBuf], hidden: &[PathBuf]) -> Self {
+        let hidden: Vec<PathBuf> = hidden.iter().flat_map(|it| it.canonicalize()).collect();
+        let mut beside = Self::default();
+        for root in roots {
+            match root.canonicalize() {
+                Ok(real) if hidden.iter().any(|it| it.starts_with(&real)) => {
+                    beside.add(&real, &hidden);
+                }
+                Ok(real) if hidden.iter().any(|it| real.starts_with(it)) => {}
+                _ => beside.read.push(root.clone()),
+            }
+        }
+        beside
+    }
+
+    fn add(&mut self, path: &Path, hidden: &[PathBuf]) {
+        if self.read.len() >= MAX_PIECES || hidden.iter().any(|it| it == path) {
+            return;
+        }
+        if !hidden.iter().any(|it| it.starts_with(path)) {
+            return self.read.push(path.to_owned());
+        }
+        self.list.push(path.to_owned());
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        for path in entries.map(|it| it.path()).filter(|it| !it.is_symlink()) {
+            self.add(&path, hidden);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_beside_is_allowed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for file in [
+            ".ssh/id",
+            ".config/gh/hosts",
+            ".config/nvim/x",
+            "work/x",
+            "a",
+        ] {
+            let path = home.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink(".ssh", home.join("keys")).unwrap();
+        let hidden = [".ssh", ".config/gh", "none"].map(|it| home.join(it));
+        let mut beside = Beside::of(std::slice::from_ref(&home), &hidden);
+        beside.read.sort();
+        let at = |names: &[&str]| names.iter().map(|it| home.join(it)).collect::<Vec<_>>();
+        assert_eq!(beside.read, at(&[".config/nvim", "a", "work"]));
+        assert_eq!(beside.list, [home.clone(), home.join(".config")]);
+        // What has nothing hidden in it stays whole, and what is hidden is not allowed by a root in it.
+        for (root, read) in [
+            ("work", vec!["work"]),
+            (".ssh/id", vec![]),
+            ("gone", vec!["gone"]),
+        ] {
+            assert_eq!(Beside::of(&at(&[root]), &hidden).read, at(&read), "{root}");
+        }
+    }
+}
