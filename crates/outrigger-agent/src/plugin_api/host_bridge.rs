@@ -71,6 +71,17 @@ impl Bridge {
     }
 }
 
+/// What "always" covers where a plugin's tool asks for a permission that is not its own: what was asked about, and no more. Or the
+/// answer about one command would be one about all that the model runs after it.
+fn lasting(permission: &str, patterns: &[String]) -> Vec<String> {
+    let is_wide = |text: &str| text.contains(['*', '?']);
+    if is_wide(permission) {
+        return Vec::new();
+    }
+    let exact = patterns.iter().filter(|it| !is_wide(it));
+    exact.cloned().collect()
+}
+
 impl HostHandler for Bridge {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         Box::pin(async move {
@@ -92,10 +103,14 @@ impl HostHandler for Bridge {
             let Some(ctx) = self.calls.get(ask.call) else {
                 return Err("this tool call is over".to_owned());
             };
+            let always = match ask.permission == ctx.call.tool {
+                true => ask.always,
+                false => lasting(&ask.permission, &ask.patterns),
+            };
             let question = PermissionAsk {
                 permission: ask.permission,
                 patterns: ask.patterns,
-                always: ask.always,
+                always,
                 metadata: ask.metadata,
                 ..PermissionAsk::default()
             }
@@ -159,6 +174,32 @@ impl HostHandler for Bridge {
             "warn" => tracing::warn!("[plugin:{process}] {}", log.message),
             "info" => tracing::info!("[plugin:{process}] {}", log.message),
             _ => tracing::debug!("[plugin:{process}] {}", log.message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn always_covers_what_a_plugin_asked_about_and_no_more() {
+        let texts = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        for (permission, patterns, want) in [
+            (
+                "bash",
+                &["npm test", "npm run x"][..],
+                &["npm test", "npm run x"][..],
+            ),
+            ("bash", &["npm test", "*"], &["npm test"]),
+            ("*", &["npm test"], &[]),
+            ("ba?h", &["npm test"], &[]),
+        ] {
+            assert_eq!(
+                lasting(permission, &texts(patterns)),
+                texts(want),
+                "{permission}"
+            );
         }
     }
 }

@@ -217,6 +217,55 @@ fn the_user_sees_who_changed_what_and_decides() {
     assert_eq!(open(), json!([]));
 }
 
+/// "Always" is about what a plugin's tool asked about; the patterns that it names besides count for its own permission only.
+#[test]
+fn always_of_a_plugins_question_is_about_what_it_asked() {
+    let asks = "export const P = async () => ({ tool: { asks: { description: 'asks', args: {}, execute: async (_, ctx) => {
+  await ctx.ask({ permission: 'bash', patterns: ['npm test'], always: ['npm test', '*'], metadata: {} })
+  await ctx.ask({ permission: 'asks', patterns: ['this'], always: ['*'], metadata: {} })
+  return 'asked'
+} } } })";
+    let turns = [
+        turn([call("asks", json!({}))]),
+        bash("echo ran > ran.txt"),
+        done(),
+    ];
+    let world = World::new(turns);
+    world.config(json!({ "permission": { "bash": "ask", "asks": "ask" } }));
+    world.plugin("asks", asks);
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
+    server.post(&format!("/session/{id}/prompt_async"), &prompt);
+    let open = || server.get("/permission").json(200)[0].clone();
+    let mut last = json!(null);
+    for (permission, patterns, always) in [
+        ("bash", json!(["npm test"]), json!(["npm test"])),
+        ("asks", json!(["this"]), json!(["*"])),
+        ("bash", json!(["echo ran > ran.txt"]), json!(null)),
+    ] {
+        let is_next = || open()["id"].is_string() && open()["id"] != last;
+        assert!(
+            wait_until(std::time::Duration::from_secs(60), is_next),
+            "{permission}"
+        );
+        let asked = open();
+        last = asked["id"].clone();
+        assert_eq!(asked["permission"], permission);
+        assert_eq!(asked["patterns"], patterns);
+        if !always.is_null() {
+            assert_eq!(asked["always"], always);
+        }
+        assert!(!world.path("ran.txt").exists());
+        let path = format!("/permission/{}/reply", last.as_str().unwrap());
+        server.post(&path, &json!({ "reply": "always" })).json(200);
+    }
+    assert!(wait_until(std::time::Duration::from_secs(60), || world
+        .path("ran.txt")
+        .exists()));
+}
+
 /// A plugin that may approve does not approve what another one, or itself, did without a grant.
 #[test]
 fn no_plugin_approves_what_a_plugin_did() {
