@@ -103,6 +103,7 @@ impl NestedGit {
     /// long as this program, and nobody could tell the user's files from its own.
     pub(crate) fn for_command(mut self) -> Self {
         self.is_command = true;
+        self.startup = self.startup.for_command();
         self
     }
 

@@ -80,18 +80,24 @@ fn is_folder_of(path: &Path) -> bool {
 impl NestedStartup {
     /// As they are now; `names` are the candidates below the root, by paths from there. Blocking.
     pub(crate) fn before(worktree: &Path, names: &[PathBuf]) -> Self {
-        let before = first(worktree, || files(worktree, names));
-        let of_root = fs::read_dir(worktree).into_iter().flatten().flatten();
-        let of_root = of_root.map(|it| PathBuf::from(it.file_name()));
-        let of_root: Vec<PathBuf> = of_root.filter(|it| is_candidate(it.as_os_str())).collect();
-        let all = files(worktree, &of_root);
-        let known = before.iter().chain(&all);
-        let known = known.map(|(path, content)| (counted(path), content.clone()));
         Self {
             worktree: worktree.to_owned(),
-            known: known.collect(),
-            before,
+            before: Arc::new(files(worktree, names)),
+            known: BTreeSet::new(),
         }
+    }
+
+    /// For a command: what another one that runs has made was not there. Blocking.
+    pub(crate) fn for_command(mut self) -> Self {
+        self.before = first(&self.worktree, self.before);
+        let of_root = fs::read_dir(&self.worktree).into_iter().flatten().flatten();
+        let of_root = of_root.map(|it| PathBuf::from(it.file_name()));
+        let of_root: Vec<PathBuf> = of_root.filter(|it| is_candidate(it.as_os_str())).collect();
+        let all = files(&self.worktree, &of_root);
+        let known = self.before.iter().chain(&all);
+        let known = known.map(|(path, content)| (counted(path), content.clone()));
+        self.known = known.collect();
+        self
     }
 
     /// Those that were there, and links in the place of folders with some in them.
@@ -142,17 +148,16 @@ impl NestedStartup {
     }
 }
 
-/// What was there, or what a command that still runs found there.
-fn first(worktree: &Path, now: impl FnOnce() -> Before) -> Arc<Before> {
+/// What is there, or what a command that still runs found there.
+fn first(worktree: &Path, now: Arc<Before>) -> Arc<Before> {
     let mut running = lock(&RUNNING);
     running.retain(|(_, before)| before.strong_count() > 0);
     let of_this = running.iter().find(|(it, _)| it == worktree);
     if let Some(before) = of_this.and_then(|(_, before)| before.upgrade()) {
         return before;
     }
-    let before = Arc::new(now());
-    running.push((worktree.to_owned(), Arc::downgrade(&before)));
-    before
+    running.push((worktree.to_owned(), Arc::downgrade(&now)));
+    now
 }
 
 fn is_listed(path: &Path) -> bool {
@@ -314,6 +319,9 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         let file = root.join("packages/app/.vscode/tasks.json");
         write(&root, &[("packages/app/.vscode/tasks.json", "mine")]);
+        // A plugin's process runs as long as this program, and says nothing about what the user did since it began.
+        let _plugin = NestedGit::before(&root);
+        fs::write(&file, "mine since").unwrap();
         let first = NestedGit::before(&root).for_command();
         fs::write(&file, "evil").unwrap();
         let second = NestedGit::before(&root).for_command();
@@ -321,6 +329,6 @@ mod tests {
         drop(first);
         fs::write(&file, "evil too").unwrap();
         assert_eq!(second.clear(true).len(), 1);
-        assert_eq!(fs::read_to_string(file).unwrap(), "mine");
+        assert_eq!(fs::read_to_string(file).unwrap(), "mine since");
     }
 }
