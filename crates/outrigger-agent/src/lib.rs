@@ -21,7 +21,7 @@ pub use boot::flags::flags;
 pub use boot::options::{Boot, Shared};
 pub use boot::reviews::{review_options, verify_options};
 pub use boot::settings_file::{read_settings, write_grant, write_settings};
-pub use boot::start::{policies, setup_plugins};
+pub use boot::setup::{policies, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use error::AgentError;
 pub use ids::now;

@@ -57,8 +57,11 @@ const TOOL_CHAINS: &[&str] = &[
     "VOLTA_HOME",
 ];
 
+/// Variables of a process.
+pub(crate) type Environment = Vec<(OsString, OsString)>;
+
 /// The environment of language servers and formatters.
-pub(crate) fn environment(boot: &Boot) -> Vec<(OsString, OsString)> {
+pub(crate) fn environment(boot: &Boot) -> Environment {
     let env = boot
         .env
         .iter()

@@ -1,0 +1,158 @@
+//! Putting the parts together to the agent, and connecting to it what reports to it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use outrigger_config::skills::Skill;
+use outrigger_mcp::McpServers;
+use outrigger_mcp_tools::SkillServers;
+use outrigger_models::Models;
+use outrigger_permissions::access::{Access, startup};
+use outrigger_permissions::command_sandbox;
+use outrigger_permissions::pinned_rules::UserRules;
+use outrigger_permissions::sandbox_policy::Withheld;
+use outrigger_plugins::{Notice, Plugins};
+use outrigger_sandbox::Anchor;
+use outrigger_workspace::formatters::Formatters;
+use outrigger_workspace::snapshot::{Snapshots, WithheldFn};
+use outrigger_workspace::terminals::Ptys;
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::bootstrap::Bootstrap;
+use super::catalog::{Tools, all_agents, all_commands};
+use crate::boot::background::Background;
+use crate::boot::notices;
+use crate::bus::Bus;
+use crate::plugin_api::{capability_grants, contract_routes, plugin_tools};
+use crate::state::Inner;
+use crate::state::deferred_events::DeferredEvents;
+use crate::state::logins::WaitingLogins;
+use crate::state::message_changes::MessageChanges;
+use crate::state::notifications::Notifications;
+use crate::state::questions::{Questions, UserQuestions};
+use crate::state::session_locks::SessionLocks;
+use crate::state::turns::Turns;
+use crate::state::waiting::WaitingPrompts;
+use crate::tools::{lsp, mcp, tool_hosts};
+
+/// What the steps of the start have made.
+pub(super) struct Parts {
+    pub(super) plugins: Plugins,
+    pub(super) mcp: McpServers,
+    pub(super) mcp_waiting: BTreeMap<String, String>,
+    pub(super) models: Models,
+    pub(super) skills: Vec<Skill>,
+    pub(super) tools: Tools,
+    pub(super) user_rules: UserRules,
+}
+
+impl Bootstrap {
+    /// The agent, which plugin processes reach from now on.
+    pub(super) fn assemble(mut self, parts: Parts) -> Arc<Inner> {
+        let bridge = Arc::clone(&self.bridge);
+        let artifacts = self.boot.folders.data.join("tool-output");
+        let env = lsp::environment(&self.boot);
+        let inner = Arc::new_cyclic(|this| Inner {
+            this: this.clone(),
+            access: self.access(),
+            agents: all_agents(&self.config, &artifacts, &parts.skills),
+            anchor: Anchor::hold(&self.place.directory).ok().map(Arc::new),
+            answering: self.boot.answering,
+            background: Background::default(),
+            bus: Bus::new(self.boot.sink.take()),
+            commands: all_commands(&self.config, &parts.skills, &self.boot.folders),
+            deferred: DeferredEvents::default(),
+            formatters: self.formatters(env.clone()),
+            left_out: Mutex::default(),
+            logins: Mutex::default(),
+            loopback: command_sandbox::loopback(&self.config),
+            lsp: lsp::new(&self.config, &self.place, &self.helpers_spawner, &env),
+            mcp: parts.mcp,
+            mcp_waiting: parts.mcp_waiting,
+            message_changes: MessageChanges::default(),
+            models: parts.models,
+            notifications: Notifications::default(),
+            plugin_calls: bridge.calls(),
+            plugins: parts.plugins,
+            providers: tokio::sync::OnceCell::new(),
+            ptys: Ptys::default(),
+            questions: Questions::default(),
+            runtime: parts.tools.runtime,
+            sdk: Mutex::default(),
+            session_locks: SessionLocks::default(),
+            shell: parts.tools.options,
+            skill_servers: SkillServers::default(),
+            skills: parts.skills,
+            snapshots: self.snapshots(),
+            telling: tokio::sync::Mutex::new(()),
+            temporary: command_sandbox::Temporary::default(),
+            told_instructions: Mutex::default(),
+            turns: Turns::default(),
+            user_questions: UserQuestions::default(),
+            user_rules: parts.user_rules,
+            waiting: WaitingPrompts::default(),
+            waiting_logins: WaitingLogins::default(),
+            admitted: self.admitted,
+            artifacts,
+            boxes: self.boxes,
+            commands_spawner: self.commands_spawner,
+            config: self.config,
+            folders: self.boot.folders,
+            place: self.place,
+            project: self.project,
+            spawner: self.spawner,
+            store: self.store,
+            workspace_trust: self.workspace_trust,
+        });
+        bridge.connect(&inner);
+        inner
+    }
+
+    fn access(&self) -> Access {
+        let folders = &self.boot.folders;
+        let programs = command_sandbox::programs(&self.config);
+        Access::new(&self.place, &folders.home)
+            .with_startup(startup::Outside::new(folders, programs))
+    }
+
+    fn formatters(&self, env: lsp::Environment) -> Formatters {
+        let spawner = tool_hosts::spawner(&self.helpers_spawner, &self.config, &self.store);
+        let configured = self.config.config.formatter.as_ref();
+        Formatters::new(configured, &self.place, &spawner, env)
+    }
+
+    /// Snapshots of the project's files, without those that the model may not read.
+    fn snapshots(&self) -> Snapshots {
+        let folders = &self.boot.folders;
+        let withheld = Withheld::of(&self.config, &self.place, folders);
+        Snapshots::new(
+            &self.place,
+            &self.project.id,
+            &folders.data,
+            &self.spawner,
+            self.config.value.get("snapshot") != Some(&json!(false)),
+            withheld.map(|it| -> WithheldFn { Arc::new(move |path| it.holds(path)) }),
+        )
+    }
+}
+
+impl Inner {
+    /// Connects what reports to the agent: tools of plugins and MCP servers, contracts, language servers, notices; and writes
+    /// down in the audit what plugins may do.
+    pub(super) async fn bind(self: &Arc<Self>, notices: UnboundedReceiver<Notice>) {
+        plugin_tools::register(self);
+        mcp::bind(self).await;
+        capability_grants::narrow(self);
+        contract_routes::bind(self, self.config.env());
+        lsp::bind(self);
+        notices::bind(self, notices);
+        notices::failed(self);
+        let stored = self.models.credentials().all();
+        let stored = stored
+            .values()
+            .map(|it| serde_json::to_value(&it.credential).unwrap_or_default());
+        outrigger_audit::hide_credentials(&self.store, stored);
+        outrigger_audit::grants(&self.store, &self.config, &self.plugins.list());
+    }
+}

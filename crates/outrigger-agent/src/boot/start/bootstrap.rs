@@ -1,0 +1,120 @@
+//! What an agent is started from, in place before anything of it runs.
+
+use std::sync::Arc;
+
+use outrigger_config::Loaded;
+use outrigger_config::settings::Sandbox;
+use outrigger_mcp::McpServers;
+use outrigger_permissions::deny_policy::DenyPolicy;
+use outrigger_permissions::workspace_trust::WorkspaceTrust;
+use outrigger_permissions::{folder_trust, home_files, reserved_paths, sandbox_policy};
+use outrigger_plugins::Snapshot;
+use outrigger_protocol::session::Project;
+use outrigger_sandbox::{OwnBoxes, Spawner};
+use outrigger_store::Store;
+use outrigger_workspace::Place;
+
+use crate::boot::flags;
+use crate::boot::options::{Boot, Shared};
+use crate::error::AgentError;
+use crate::ids::now;
+use crate::plugin_api::host_bridge::Bridge;
+use crate::plugin_api::plugin_admission;
+use crate::session::projects;
+use crate::tools::tool_hosts;
+
+/// The folder, its configuration, the store, how processes are started, and which plugins may run.
+pub(super) struct Bootstrap {
+    pub(super) boot: Boot,
+    pub(super) place: Place,
+    pub(super) project: Project,
+    /// As the files have it, and from [`Self::run_config_hooks`] on as plugins changed it.
+    pub(super) config: Loaded,
+    pub(super) store: Store,
+    /// Starts processes that the audit records and that do not see what the policy of the machine denies.
+    pub(super) spawner: Spawner,
+    /// The same for commands, which reach the hosts of `tools.hosts`.
+    pub(super) commands_spawner: Spawner,
+    /// The same for programs that work for the model without being its commands: MCP and language servers, formatters.
+    pub(super) helpers_spawner: Spawner,
+    /// Sandboxes of what plugins contribute; `helpers_spawner` looks there.
+    pub(super) boxes: OwnBoxes,
+    pub(super) workspace_trust: Option<Arc<WorkspaceTrust>>,
+    /// Which plugins should run.
+    pub(super) admitted: Snapshot,
+    /// Where plugin processes reach the agent, once it is there.
+    pub(super) bridge: Arc<Bridge>,
+}
+
+impl Bootstrap {
+    /// Reads the configuration, opens the store and decides which plugins may run. No plugin is started.
+    ///
+    /// # Errors
+    /// A configuration or store that cannot be used, settings that a sandboxed process changed.
+    pub(super) async fn prepare(mut boot: Boot) -> Result<Self, AgentError> {
+        let place = Place::find(&boot.directory);
+        let mut config = load_config(&boot, &place).await?;
+        let Shared { store, spawner } = match boot.shared.take() {
+            Some(shared) => shared,
+            None => Shared::open(&boot.folders)?,
+        };
+        reserved_paths::make(&boot.folders);
+        outrigger_audit::prepare(&store, &config, &boot.env);
+        let spawner = outrigger_audit::recorded(&store, spawner);
+        let spawner = DenyPolicy::of(&config, &place).kept_by(spawner);
+        let workspace_trust = WorkspaceTrust::begin(&boot, &config, &place).await?;
+        let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
+        let project = place.project(&spawner, &store, home, now()).await;
+        let project = projects::remember(&store, project).await;
+        let admitted = plugin_admission::decide(&store, &mut config, &boot.folders);
+        let runs_plugins = !admitted.to_load(&config).0.is_empty();
+        if let Some(trust) = workspace_trust.as_ref().filter(|_| runs_plugins) {
+            trust.will_run().await?;
+        }
+        let boxes = OwnBoxes::default();
+        let trust = workspace_trust.as_ref();
+        let helpers = sandbox_policy::spawner(&spawner, &config, &place, &boot.folders, trust);
+        home_files::check(&boot.folders, &config.settings.tools.secrets);
+        Ok(Self {
+            commands_spawner: tool_hosts::spawner(&spawner, &config, &store),
+            helpers_spawner: helpers.with_boxes(boxes.clone()),
+            bridge: Arc::new(Bridge::default()),
+            boot,
+            place,
+            project,
+            config,
+            store,
+            spawner,
+            boxes,
+            workspace_trust,
+            admitted,
+        })
+    }
+
+    /// Starts the configured MCP servers in the background.
+    pub(super) fn start_mcp_servers(&self) -> McpServers {
+        crate::tools::mcp::start(&self.boot, &self.config, &self.place, &self.helpers_spawner)
+    }
+
+    /// Ends what [`Self::prepare`] began, where no agent comes of it.
+    pub(super) async fn abandon(self) {
+        if let Some(trust) = &self.workspace_trust {
+            trust.end().await;
+        }
+    }
+}
+
+/// The configuration with the settings of the project that the user trusts; what is wrong with it is logged.
+async fn load_config(boot: &Boot, place: &Place) -> Result<Loaded, AgentError> {
+    let config = boot.load(place)?;
+    let config = folder_trust::settle(boot, boot.trust_folder.as_ref(), place, config).await?;
+    if let Some(untrusted) = folder_trust::told(&config) {
+        tracing::warn!("[config] {untrusted}");
+    }
+    for problem in &config.problems {
+        tracing::warn!("[config] {problem}");
+    }
+    outrigger_net::forbid(&config.settings.forbid.hosts);
+    flags::record(&config);
+    Ok(config)
+}

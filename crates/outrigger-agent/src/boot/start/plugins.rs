@@ -1,0 +1,88 @@
+//! Loading the plugins that may run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outrigger_config::settings::Install;
+use outrigger_permissions::access::Access;
+use outrigger_permissions::deny_policy::DenyPolicy;
+use outrigger_permissions::{folder_trust, sandbox_policy};
+use outrigger_plugins::{LoadOptions, Notice, NoticeFn, PluginSettings, Plugins};
+use outrigger_workspace::Place;
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::bootstrap::Bootstrap;
+use crate::boot::notices;
+use crate::ids::now;
+use crate::plugin_api::{command_hooks, plugin_admission};
+
+impl Bootstrap {
+    /// Loads the plugins. What becomes of them while they run comes over the channel.
+    pub(super) async fn load_plugins(&self) -> (Plugins, UnboundedReceiver<Notice>) {
+        let (notice, notices) = notices::channel();
+        let mut options = self.load_options(notice);
+        options.commands = command_hooks::of(
+            &self.boot,
+            &self.config,
+            &self.bridge,
+            self.commands_spawner.clone(),
+        );
+        for displaced in plugin_admission::displaced(&self.admitted) {
+            (options.progress)(displaced);
+        }
+        (Plugins::load(options).await, notices)
+    }
+
+    fn load_options(&self, notice: NoticeFn) -> LoadOptions {
+        let (boot, config) = (&self.boot, &self.config);
+        let (plugins, skipped) = self.admitted.to_load(config);
+        let progress = folder_trust::told_once(config, Arc::clone(&boot.progress));
+        LoadOptions {
+            plugins,
+            skipped,
+            admits: Some(plugin_admission::again(boot, &self.place)),
+            bundled: self.admitted.running_bundled(),
+            settings: PluginSettings {
+                policies: config.policies.clone(),
+                ..PluginSettings::from(&config.settings)
+            },
+            directory: self.place.directory.clone(),
+            worktree: worktree(&self.place),
+            project: json!(self.project),
+            server_url: outrigger_plugins::SERVER_URL.to_owned(),
+            covers: {
+                let access = Access::new(&self.place, &boot.folders.home);
+                let rules = config.config.permission.clone();
+                let folders = boot.folders.clone();
+                let forbidden = DenyPolicy::of(config, &self.place);
+                Arc::new(move || {
+                    sandbox_policy::kept(&access.rules(&[&rules]), &folders, &forbidden)
+                })
+            },
+            spawner: self.spawner.clone(),
+            runtimes: boot.runtimes(),
+            data: boot.folders.data.clone(),
+            cache: boot.folders.cache.clone(),
+            user_config: Some(boot.folders.config.join("opencode")),
+            install_modules: boot.install_modules && config.settings.js.install != Install::Never,
+            commands: None,
+            consent: boot.consent.clone(),
+            trust: boot.trust.clone(),
+            let_count: folder_trust::let_count(config),
+            handler: Arc::clone(&self.bridge) as Arc<dyn outrigger_js::HostHandler>,
+            progress: outrigger_audit::progress(&self.store, progress),
+            notice: outrigger_audit::notice(&self.store, notice),
+            now,
+        }
+    }
+}
+
+/// As OpenCode has it: `/` outside version control.
+pub(crate) fn worktree(place: &Place) -> PathBuf {
+    if place.git {
+        place.worktree.clone()
+    } else {
+        PathBuf::from("/")
+    }
+}
