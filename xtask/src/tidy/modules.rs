@@ -16,7 +16,6 @@ const MAX_SIBLINGS: usize = 15;
 const OLD_CYCLES: &[(&str, usize)] = &[
     ("outrigger-config", 8),
     ("outrigger-protocol", 9),
-    ("outrigger-sandbox", 13),
     ("outrigger-server", 10),
 ];
 

@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::namespaces::release;
-use crate::namespaces::view::Namespaces;
-use crate::spawn::child::Exit;
+use crate::namespaces::unshare::{self, Namespaces};
+use crate::spawn::exit::Exit;
 use crate::spawn::setup::Setup;
 
 /// The stack on which the command is made ready, in the memory of init.
@@ -235,9 +235,7 @@ pub(crate) fn is_possible() -> bool {
             match clone(namespaces.flags()) {
                 -1 => false,
                 0 => {
-                    let made = namespaces
-                        .settle()
-                        .and_then(|()| crate::namespaces::view::own_proc(true));
+                    let made = namespaces.settle().and_then(|()| unshare::own_proc(true));
                     libc::_exit(i32::from(made.is_err()))
                 }
                 child => {

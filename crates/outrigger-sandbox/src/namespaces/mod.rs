@@ -2,4 +2,6 @@
 
 pub(crate) mod init;
 pub(crate) mod release;
+mod syscall;
+pub(crate) mod unshare;
 pub(crate) mod view;

@@ -9,72 +9,28 @@
 //!
 //! What is covered is what exists when the process starts. A file made later under a hidden name is the process's own.
 
-use std::ffi::{CString, OsStr};
+mod closed;
+mod mount;
+mod roots;
+mod target;
+
+use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use closed::Closed;
 use roots::Roots;
+use target::{Cover, EMPTY_FILE, EMPTY_FOLDER, Gone, STAGE, Target, c_string, collect, look};
 
-use crate::policy::{Late, Policy};
-
-mod closed;
-mod roots;
-
-/// Where the empty file and folder stand while the mounts are made. Nothing below is looked up meanwhile, and it exists
-/// everywhere.
-const STAGE: &std::ffi::CStr = c"/proc";
-const EMPTY_FILE: &std::ffi::CStr = c"/proc/file";
-const EMPTY_FOLDER: &std::ffi::CStr = c"/proc/folder";
-
-/// `struct mount_attr` of `linux/mount.h`, which the C library's bindings lack.
-#[repr(C)]
-struct MountAttr {
-    set: u64,
-    clear: u64,
-    propagation: u64,
-    user_namespace: u64,
-}
-/// `MOUNT_ATTR_RDONLY` of the same header.
-const READ_ONLY: u64 = 1;
-/// `OPEN_TREE_CLONE` of the same header.
-const OPEN_TREE_CLONE: libc::c_int = 1;
-/// `MOVE_MOUNT_F_EMPTY_PATH` and `MOVE_MOUNT_T_EMPTY_PATH` of the same header.
-const MOVE_MOUNT_EMPTY_PATHS: libc::c_uint = 0x44;
-
-/// `MOVE_MOUNT_F_EMPTY_PATH` alone.
-const MOVE_MOUNT_FROM_EMPTY_PATH: libc::c_uint = 4;
+use crate::namespaces::syscall::check;
+use crate::namespaces::unshare::{self, Namespaces};
+use crate::policy::Policy;
+use crate::policy::late::Late;
 
 /// The error of a start before which something was moved that is to be covered: it has to be looked for anew.
-pub(crate) const MOVED: libc::c_int = libc::ESTALE;
-
-/// What it means that a path is not there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Gone {
-    Skipped,
-    Moved,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cover {
-    File,
-    Folder,
-    ReadOnly,
-    Held,
-}
-
-/// What is covered, by the path at which it was found and as what it was found there.
-#[derive(Debug, Clone)]
-struct Target {
-    path: CString,
-    device: u64,
-    inode: u64,
-    cover: Cover,
-}
+pub(crate) use target::MOVED;
 
 /// Everything the child needs to make its view, prepared before fork.
 #[derive(Debug, Clone)]
@@ -90,28 +46,6 @@ pub(crate) struct View {
     /// `/proc` may be read, by a rule of its own.
     reads_proc: bool,
     cwd: CString,
-}
-
-/// The identity map of a user namespace: the process stays who it is.
-#[derive(Debug, Clone)]
-struct Maps {
-    uid: String,
-    gid: String,
-}
-
-impl Maps {
-    /// What the host needs so that its children can mount: nothing when it may do so itself.
-    fn needed() -> Option<Self> {
-        let admin = rustix::thread::capabilities(None).is_ok_and(|sets| {
-            sets.effective
-                .contains(rustix::thread::CapabilitySet::SYS_ADMIN)
-        });
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        (!admin).then(|| Self {
-            uid: format!("{0} {0} 1", uid.as_raw()),
-            gid: format!("{0} {0} 1", gid.as_raw()),
-        })
-    }
 }
 
 impl View {
@@ -210,7 +144,7 @@ impl View {
             }
             check(libc::umount2(STAGE.as_ptr(), libc::MNT_DETACH))?;
             if numbers {
-                own_proc(self.roots.is_some())?;
+                unshare::own_proc(self.roots.is_some())?;
             }
             for target in &self.late {
                 target.apply_to(target.open_whatever()?)?;
@@ -270,80 +204,6 @@ pub(crate) fn is_possible() -> bool {
     })
 }
 
-/// What a process has to itself: mounts, and System V memory, semaphores and queues, which are no files.
-const OWN: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
-
-/// Namespaces of a process of ours, and who it is in them.
-#[derive(Debug, Clone)]
-pub(crate) struct Namespaces(Option<Maps>);
-
-impl Namespaces {
-    /// What a child of this host needs to have any.
-    pub(crate) fn needed() -> Self {
-        Self(Maps::needed())
-    }
-
-    /// For `clone`, with numbers of processes among them.
-    pub(crate) fn flags(&self) -> libc::c_int {
-        let user = self.0.as_ref().map_or(0, |_| libc::CLONE_NEWUSER);
-        OWN | libc::CLONE_NEWPID | user
-    }
-
-    /// Moves the caller to namespaces of its own, but for that of numbers, which only a child would be in.
-    #[expect(unsafe_code, reason = "see `View::apply`")]
-    pub(crate) fn enter(&self) -> io::Result<()> {
-        let user = self.0.as_ref().map_or(0, |_| libc::CLONE_NEWUSER);
-        // SAFETY: a number.
-        check(unsafe { libc::unshare(OWN | user) })?;
-        self.settle()
-    }
-
-    /// What is left to do in new ones: the caller stays who it is, and mounts of its own stay its own.
-    #[expect(unsafe_code, reason = "see `View::apply`")]
-    pub(crate) fn settle(&self) -> io::Result<()> {
-        // SAFETY: raw calls on numbers and literals.
-        unsafe {
-            if let Some(maps) = &self.0 {
-                // The host is not dumpable, so its child's files in /proc are root's until this; exec decides anew.
-                libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
-                write(c"/proc/self/setgroups", b"deny")?;
-                write(c"/proc/self/uid_map", maps.uid.as_bytes())?;
-                write(c"/proc/self/gid_map", maps.gid.as_bytes())?;
-            }
-            let none = std::ptr::null();
-            // What the host mounts later still shows up here, what is mounted here stays here.
-            check(libc::mount(
-                none,
-                c"/".as_ptr(),
-                none,
-                libc::MS_REC | libc::MS_SLAVE,
-                none.cast(),
-            ))
-        }
-    }
-}
-
-/// Mounts the `/proc` of the caller's namespace of numbers.
-#[expect(unsafe_code, reason = "see `View::apply`")]
-pub(crate) fn own_proc(read_only: bool) -> io::Result<()> {
-    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    let flags = if read_only {
-        flags | libc::MS_RDONLY
-    } else {
-        flags
-    };
-    // SAFETY: raw calls on literals.
-    check(unsafe {
-        libc::mount(
-            c"proc".as_ptr(),
-            c"/proc".as_ptr(),
-            c"proc".as_ptr(),
-            flags,
-            std::ptr::null(),
-        )
-    })
-}
-
 /// Mounts a small file system at [`STAGE`].
 #[expect(unsafe_code, reason = "see `View::apply`")]
 fn stage() -> io::Result<()> {
@@ -360,184 +220,9 @@ fn stage() -> io::Result<()> {
     }
 }
 
-impl Target {
-    /// What is at its place now.
-    #[expect(unsafe_code, reason = "see `View::apply`")]
-    unsafe fn open_whatever(&self) -> io::Result<libc::c_int> {
-        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: a prepared string.
-        let target = unsafe { libc::open(self.path.as_ptr(), flags) };
-        check(target).map_err(moved)?;
-        Ok(target)
-    }
-
-    /// What was found, and nothing else that has its place now.
-    #[expect(unsafe_code, reason = "see `View::apply`")]
-    unsafe fn open(&self) -> io::Result<libc::c_int> {
-        // SAFETY: a raw call on a local of the size that is passed.
-        unsafe {
-            let target = self.open_whatever()?;
-            let mut stat: libc::stat = std::mem::zeroed();
-            check(libc::fstat(target, &raw mut stat))?;
-            if stat.st_dev != self.device || stat.st_ino != self.inode {
-                return Err(io::Error::from_raw_os_error(MOVED));
-            }
-            Ok(target)
-        }
-    }
-
-    /// Covers what was found and nothing else: it is held by a descriptor, so it may be moved about meanwhile. Runs in the
-    /// child.
-    #[expect(unsafe_code, reason = "see `View::apply`")]
-    unsafe fn apply(&self) -> io::Result<()> {
-        // SAFETY: what is opened is closed by what covers it.
-        unsafe { self.apply_to(self.open()?) }
-    }
-
-    /// Covers an open file or folder, and closes it.
-    #[expect(unsafe_code, reason = "see `View::apply`")]
-    unsafe fn apply_to(&self, target: libc::c_int) -> io::Result<()> {
-        // SAFETY: raw calls on descriptors that are open.
-        unsafe {
-            let (from, source, below) = match self.cover {
-                Cover::File => (libc::AT_FDCWD, EMPTY_FILE, 0),
-                Cover::Folder => (libc::AT_FDCWD, EMPTY_FOLDER, 0),
-                Cover::ReadOnly | Cover::Held => {
-                    (target, c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)
-                }
-            };
-            let tree = libc::syscall(
-                libc::SYS_open_tree,
-                from,
-                source.as_ptr(),
-                OPEN_TREE_CLONE | libc::O_CLOEXEC | below,
-            );
-            let tree = called(tree)?;
-            if self.cover != Cover::Held {
-                read_only(tree, libc::AT_RECURSIVE)?;
-            }
-            called(libc::syscall(
-                libc::SYS_move_mount,
-                tree,
-                c"".as_ptr(),
-                target,
-                c"".as_ptr(),
-                MOVE_MOUNT_EMPTY_PATHS,
-            ))?;
-            libc::close(tree);
-            libc::close(target);
-            Ok(())
-        }
-    }
-}
-
-/// Makes a tree of mounts read-only: with `depth` `AT_RECURSIVE` what is mounted below, too. Unlike a remount this keeps the
-/// flags that a user namespace may not take away.
-#[expect(unsafe_code, reason = "see `View::apply`")]
-unsafe fn read_only(tree: libc::c_int, depth: libc::c_int) -> io::Result<()> {
-    let attribute = MountAttr {
-        set: READ_ONLY,
-        clear: 0,
-        propagation: 0,
-        user_namespace: 0,
-    };
-    // SAFETY: a local of the size that is passed, which the kernel copies.
-    called(unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            tree,
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH | depth,
-            &raw const attribute,
-            size_of::<MountAttr>(),
-        )
-    })?;
-    Ok(())
-}
-
-/// The answer of a call that has no wrapper.
-fn called(answer: libc::c_long) -> io::Result<libc::c_int> {
-    let answer = libc::c_int::try_from(answer).unwrap_or(-1);
-    check(answer).map(|()| answer)
-}
-
-/// What is not at its place, or a link now, has been moved.
-fn moved(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP) => io::Error::from_raw_os_error(MOVED),
-        _ => error,
-    }
-}
-
-#[expect(unsafe_code, reason = "see `View::apply`")]
-unsafe fn write(path: &std::ffi::CStr, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the buffer is as long as is said, the descriptor is closed again.
-    unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        check(file)?;
-        let written = libc::write(file, bytes.as_ptr().cast(), bytes.len());
-        let answer = check(if written < 0 { -1 } else { 0 });
-        libc::close(file);
-        answer
-    }
-}
-
-fn check(answer: libc::c_int) -> io::Result<()> {
-    if answer == -1 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
-}
-
-fn collect(
-    paths: &[PathBuf],
-    cover: impl Fn(&fs::Metadata) -> Cover,
-    gone: Gone,
-) -> io::Result<Vec<(PathBuf, Target)>> {
-    let mut found = look(paths, cover, gone)?;
-    found.retain(|(path, _)| !path.starts_with(OsStr::from_bytes(STAGE.to_bytes())));
-    Ok(found)
-}
-
-fn look(
-    paths: &[PathBuf],
-    cover: impl Fn(&fs::Metadata) -> Cover,
-    gone: Gone,
-) -> io::Result<Vec<(PathBuf, Target)>> {
-    let mut found = Vec::with_capacity(paths.len());
-    for path in paths {
-        // A mount lies on what a path leads to; a link's own name stays and leads to the cover.
-        let looked = fs::canonicalize(path).and_then(|real| {
-            let meta = fs::metadata(&real)?;
-            Ok((real, meta))
-        });
-        let (real, meta) = match looked {
-            Ok(looked) => looked,
-            // A link that leads nowhere shows nothing.
-            Err(error) => {
-                let error = moved(error);
-                let is_link = || fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
-                if error.raw_os_error() == Some(MOVED) && (gone == Gone::Skipped || is_link()) {
-                    continue;
-                }
-                return Err(error);
-            }
-        };
-        let target = Target {
-            path: c_string(real.as_os_str())?,
-            device: meta.dev(),
-            inode: meta.ino(),
-            cover: cover(&meta),
-        };
-        found.push((real, target));
-    }
-    Ok(found)
-}
-
 /// Settings of the kernel that a confined root could still write: programs are named in them, too.
 fn kernel(policy: &Policy) -> io::Result<Vec<Target>> {
-    if Maps::needed().is_some() {
+    if Namespaces::needed().has_user() {
         return Ok(Vec::new());
     }
     let all = policy.write.iter().any(|path| path == Path::new("/"));
@@ -547,8 +232,4 @@ fn kernel(policy: &Policy) -> io::Result<Vec<Target>> {
         .collect();
     let found = look(&paths, |_| Cover::ReadOnly, Gone::Skipped)?;
     Ok(found.into_iter().map(|(_, target)| target).collect())
-}
-
-fn c_string(text: &OsStr) -> io::Result<CString> {
-    CString::new(text.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }

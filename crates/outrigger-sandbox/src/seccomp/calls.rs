@@ -7,14 +7,18 @@
 
 mod allowed;
 mod outwards;
+mod sockets;
 
 use std::collections::BTreeMap;
 use std::io;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch, sock_filter,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op,
+    SeccompCondition, SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
+
+/// Refused calls, each with the rules of which one has to fit; without rules it is refused always.
+type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
 /// Exceptions from the filter of [`crate::Policy::calls`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,22 +65,6 @@ const REFUSED: &[libc::c_long] = &[
 /// `open_tree` with attributes: newer than the table of numbers, which are the same everywhere.
 const OPEN_TREE_ATTR: libc::c_long = 467;
 
-/// `NETLINK_ROUTE`: interfaces and addresses.
-const ROUTE: u64 = 0;
-/// `SOCK_PACKET`, the old name of a packet socket.
-const PACKET: libc::c_int = 10;
-/// The low bits of a socket's type; the rest are flags.
-const TYPE: u64 = 0xf;
-/// `MSG_FASTOPEN`: data, and with it a connection, without `connect`.
-const FAST_OPEN: u64 = 0x2000_0000;
-/// Kinds of internet sockets that connect and are not TCP's: SCTP, DCCP, RDS.
-const OTHER_STREAMS: [libc::c_int; 3] = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, DCCP];
-/// `SOCK_DCCP`.
-const DCCP: libc::c_int = 6;
-/// `SOL_IP`, which sockets of IPv6 take, too.
-const IP_LEVEL: u64 = 0;
-/// `IP_LOCAL_PORT_RANGE`: from which ports the system picks.
-const PORT_RANGE: u64 = 51;
 /// Calls of the x32 form have this bit; the filter's numbers would not match them.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
@@ -84,14 +72,19 @@ const X32: u32 = 0x4000_0000;
 /// The filter, for the child to install. Without `calls` it refuses what reaches other processes and nothing else. `tcp`:
 /// Landlock rules to which ports it may connect, so what connects in a way that Landlock does not see is refused, too
 /// (multipath TCP, SCTP, fast open). `own_unix`: the host decides which UNIX sockets are connected to, so streams of them may be made.
+/// `host`: the number of this process, where the caller sees it.
 ///
 /// # Errors
 /// A message of the compiler; only on a machine whose kind it does not know.
-pub(crate) fn filter(calls: Option<Calls>, tcp: bool, own_unix: bool) -> io::Result<BpfProgram> {
-    let compile = || -> Result<BpfProgram, seccompiler::BackendError> {
+pub(crate) fn filter(
+    calls: Option<Calls>,
+    tcp: bool,
+    own_unix: bool,
+    host: Option<u32>,
+) -> io::Result<BpfProgram> {
+    let compile = || -> Result<BpfProgram, BackendError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-        let mut all =
-            outwards::rules((!crate::namespaces::init::is_possible()).then(std::process::id))?;
+        let mut all = outwards::rules(host)?;
         if let Some(calls) = calls {
             all.extend(rules(calls, tcp, own_unix)?);
         }
@@ -107,110 +100,38 @@ pub(crate) fn filter(calls: Option<Calls>, tcp: bool, own_unix: bool) -> io::Res
     Ok(with_prelude(compiled, calls.is_some_and(|it| it.alone)))
 }
 
-fn rules(
-    calls: Calls,
-    tcp: bool,
-    own_unix: bool,
-) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
-    let mut rules: BTreeMap<_, Vec<SeccompRule>> =
-        REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    let family = |op, family: libc::c_int| {
-        SeccompCondition::new(0, Len::Dword, op, u64::from(family.unsigned_abs()))
-    };
-    let kind = |kind: libc::c_int| {
-        let kind = u64::from(kind.unsigned_abs());
-        SeccompCondition::new(1, Len::Dword, Op::MaskedEq(TYPE), kind)
-    };
-    let protocol = |other: libc::c_int| {
-        SeccompCondition::new(2, Len::Dword, Op::Ne, u64::from(other.unsigned_abs()))
-    };
-    let mut other = vec![
-        family(Op::Ne, libc::AF_INET)?,
-        family(Op::Ne, libc::AF_INET6)?,
-        family(Op::Ne, libc::AF_NETLINK)?,
-    ];
-    if calls.unix_sockets || own_unix {
-        other.push(family(Op::Ne, libc::AF_UNIX)?);
-    }
-    let netlink = vec![
-        family(Op::Eq, libc::AF_NETLINK)?,
-        SeccompCondition::new(2, Len::Dword, Op::Ne, ROUTE)?,
-    ];
-    let mut socket = vec![SeccompRule::new(other)?, SeccompRule::new(netlink)?];
-    if !calls.unix_sockets {
-        // What is sent without a connection nobody decides about.
-        for kind_of in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
-            let conditions = vec![family(Op::Eq, libc::AF_UNIX)?, kind(kind_of)?];
-            socket.push(SeccompRule::new(conditions)?);
-        }
-    }
-    for family_of in [libc::AF_INET, libc::AF_INET6] {
-        for kind_of in [libc::SOCK_RAW, PACKET] {
-            let conditions = vec![family(Op::Eq, family_of)?, kind(kind_of)?];
-            socket.push(SeccompRule::new(conditions)?);
-        }
-        if !calls.udp {
-            let conditions = vec![family(Op::Eq, family_of)?, kind(libc::SOCK_DGRAM)?];
-            socket.push(SeccompRule::new(conditions)?);
-        }
-    }
-    if tcp {
-        for family_of in [libc::AF_INET, libc::AF_INET6] {
-            let other = vec![
-                family(Op::Eq, family_of)?,
-                kind(libc::SOCK_STREAM)?,
-                protocol(0)?,
-                protocol(libc::IPPROTO_TCP)?,
-            ];
-            socket.push(SeccompRule::new(other)?);
-            for kind_of in OTHER_STREAMS {
-                let conditions = vec![family(Op::Eq, family_of)?, kind(kind_of)?];
-                socket.push(SeccompRule::new(conditions)?);
-            }
-        }
-        for (call, flags) in [
-            (libc::SYS_sendto, 3),
-            (libc::SYS_sendmsg, 2),
-            (libc::SYS_sendmmsg, 3),
-        ] {
-            let open =
-                SeccompCondition::new(flags, Len::Dword, Op::MaskedEq(FAST_OPEN), FAST_OPEN)?;
-            rules.insert(call, vec![SeccompRule::new(vec![open])?]);
-        }
-    }
-    rules.insert(libc::SYS_socket, socket);
-    // "A port that the system picks" is not to be picked by who asks.
-    let option = |number, value| SeccompCondition::new(number, Len::Dword, Op::Eq, value);
-    let range = SeccompRule::new(vec![option(1, IP_LEVEL)?, option(2, PORT_RANGE)?])?;
-    rules.insert(libc::SYS_setsockopt, vec![range]);
+/// What is refused by its arguments, or always.
+fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, BackendError> {
+    let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    rules.extend(sockets::rules(calls, tcp, own_unix)?);
     if calls.alone {
-        let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
-        let process = SeccompCondition::new(0, Len::Qword, Op::MaskedEq(thread), 0)?;
-        rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![process])?]);
-        #[cfg(target_arch = "x86_64")]
-        for call in [libc::SYS_fork, libc::SYS_vfork] {
-            rules.insert(call, Vec::new());
-        }
+        rules.extend(no_processes()?);
     }
-    if !calls.unix_sockets {
-        // One of a pair of datagram sockets can be connected anew, to a path; of a pair of streams it cannot. A raw UNIX
-        // socket is a datagram one.
-        let pairs = [libc::SOCK_DGRAM, libc::SOCK_RAW]
-            .into_iter()
-            .map(|datagrams| SeccompRule::new(vec![kind(datagrams)?]))
-            .collect::<Result<_, _>>()?;
-        rules.insert(libc::SYS_socketpair, pairs);
+    rules.insert(libc::SYS_ioctl, typing()?);
+    Ok(rules)
+}
+
+/// Making a process, but not a thread.
+fn no_processes() -> Result<Rules, BackendError> {
+    let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
+    let process = SeccompCondition::new(0, Len::Qword, Op::MaskedEq(thread), 0)?;
+    let mut rules = Rules::from([(libc::SYS_clone, vec![SeccompRule::new(vec![process])?])]);
+    #[cfg(target_arch = "x86_64")]
+    for call in [libc::SYS_fork, libc::SYS_vfork] {
+        rules.insert(call, Vec::new());
     }
-    // Typing into the terminal that one was started from. Only the low half of the command counts, for the kernel too.
-    let typing = [libc::TIOCSTI, libc::TIOCLINUX]
-        .into_iter()
+    Ok(rules)
+}
+
+/// Typing into the terminal that one was started from. Only the low half of the command counts, for the kernel too.
+fn typing() -> Result<Vec<SeccompRule>, BackendError> {
+    let refused = [libc::TIOCSTI, libc::TIOCLINUX].into_iter();
+    refused
         .map(|command| {
             let command = SeccompCondition::new(1, Len::Dword, Op::Eq, command)?;
             SeccompRule::new(vec![command])
         })
-        .collect::<Result<_, _>>()?;
-    rules.insert(libc::SYS_ioctl, typing);
-    Ok(rules)
+        .collect()
 }
 
 /// Steps of the kernel's language for filters.

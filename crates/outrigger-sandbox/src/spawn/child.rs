@@ -1,8 +1,8 @@
 //! A running process, seen from the async side.
 
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -13,37 +13,24 @@ use tokio::net::unix::pipe;
 
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
-use crate::policy::Level;
+use crate::policy::level::Level;
+use crate::spawn::async_fd::register;
+use crate::spawn::exit::Exit;
 use crate::spawn::process::Process;
 use crate::spawn::scoped_network::NetworkLease;
-use crate::spawn::spawner::Started;
 use crate::spawn::terminal::Terminal;
 
-/// How a process ended: exactly one of the two is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exit {
-    /// What it gave to `exit`.
-    pub code: Option<i32>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-}
-
-impl Exit {
-    /// True when it ended by itself with code 0.
-    #[must_use]
-    pub fn success(&self) -> bool {
-        self.code == Some(0)
-    }
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.code, self.signal) {
-            (Some(code), _) => write!(f, "exit code {code}"),
-            (None, Some(signal)) => write!(f, "signal {signal}"),
-            (None, None) => f.write_str("unknown exit"),
-        }
-    }
+/// A process and the host's ends of its streams, not yet bound to a runtime. Dropping it kills the process, so a
+/// caller that gave up waiting leaves nothing behind.
+pub(crate) struct Started {
+    pub(crate) process: Process,
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+    pub(crate) channel: Option<net::UnixStream>,
+    pub(crate) terminal: Option<OwnedFd>,
+    pub(crate) level: Option<Level>,
+    pub(crate) absent: Absent,
 }
 
 /// A started process. Dropping it kills its process group (its whole tree, if it has not ended by itself) and reaps
@@ -192,16 +179,6 @@ impl Child {
     pub fn killer(&self) -> Killer {
         Killer(Arc::downgrade(&self.process))
     }
-}
-
-#[expect(
-    unsafe_code,
-    reason = "tokio asks for the promise that the descriptor stays the same and open"
-)]
-pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is open and keeps its number until it is dropped, which the `AsyncFd` does after it has
-    // deregistered it.
-    Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
 }
 
 /// Kills a [`Child`] from elsewhere.

@@ -1,7 +1,9 @@
 //! Starting a process: what it is to be, the thread that forks, the child between fork and exec, and the handle to it.
 
+pub(crate) mod async_fd;
 pub(crate) mod child;
 pub mod env;
+pub(crate) mod exit;
 pub(crate) mod process;
 pub(crate) mod run;
 pub(crate) mod sandbox_overrides;

@@ -16,7 +16,7 @@ use crate::fs::absent::Absent;
 use crate::namespaces::init::Report;
 use crate::processes::ledger::Ledger;
 use crate::processes::{procfs, tag, tree};
-use crate::spawn::child::Exit;
+use crate::spawn::exit::Exit;
 
 /// How often the reaper looks at processes that were killed but have not ended yet.
 const REAP_INTERVAL: Duration = Duration::from_millis(20);

@@ -1,5 +1,6 @@
 //! Running a short-lived process to its end under one deadline.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -7,7 +8,8 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::SandboxError;
-use crate::spawn::child::Exit;
+use crate::spawn::child::Child;
+use crate::spawn::exit::Exit;
 use crate::spawn::spawner::Spawner;
 use crate::spawn::spec::{Spec, Stdio};
 
@@ -108,39 +110,14 @@ pub async fn run_with_input(
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
     let stdin = child.stdin.take();
     let (out, err) = (child.stdout.take(), child.stderr.take());
-    // Boxed so that it can be dropped before what it fills is read.
-    let mut streams = Box::pin(async {
+    let streams = async {
         tokio::join!(
             feed(stdin, input),
             capture(out, &mut stdout, max_output),
             capture(err, &mut stderr, max_output),
         );
-    });
-    let mut is_open = true;
-    let ended = timeout_at(end, async {
-        loop {
-            tokio::select! {
-                exit = child.wait() => return exit,
-                () = &mut streams, if is_open => is_open = false,
-            }
-        }
-    });
-    let (exit, timed_out) = match ended.await {
-        Ok(exit) => (exit?, false),
-        Err(_) => {
-            child.kill_tree();
-            (
-                timeout(KILL_GRACE, child.wait())
-                    .await
-                    .unwrap_or(Ok(KILLED))?,
-                true,
-            )
-        }
     };
-    if is_open {
-        let _ = timeout(GRACE, &mut streams).await;
-    }
-    drop(streams);
+    let (exit, timed_out) = end_of(&mut child, streams, end).await?;
     Ok(Output {
         exit,
         truncated: stdout.dropped() > 0 || stderr.dropped() > 0,
@@ -150,6 +127,37 @@ pub async fn run_with_input(
         stderr: stderr.head,
         timed_out,
     })
+}
+
+/// Waits for the end of a process while its streams are served; at `end` it is killed. Answers how it ended, and whether it was
+/// killed. What it left in the streams is read for a moment longer.
+async fn end_of(
+    child: &mut Child,
+    streams: impl Future<Output = ()>,
+    end: Instant,
+) -> Result<(Exit, bool), SandboxError> {
+    let mut streams = pin!(streams);
+    let mut is_open = true;
+    let ended = timeout_at(end, async {
+        loop {
+            tokio::select! {
+                exit = child.wait() => return exit,
+                () = &mut streams, if is_open => is_open = false,
+            }
+        }
+    });
+    let answer = match ended.await {
+        Ok(exit) => (exit?, false),
+        Err(_) => {
+            child.kill_tree();
+            let killed = timeout(KILL_GRACE, child.wait()).await;
+            (killed.unwrap_or(Ok(KILLED))?, true)
+        }
+    };
+    if is_open {
+        let _ = timeout(GRACE, &mut streams).await;
+    }
+    Ok(answer)
 }
 
 /// The answer for a process that hangs in the kernel and does not die at once.

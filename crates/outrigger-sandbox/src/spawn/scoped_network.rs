@@ -8,7 +8,8 @@ use outrigger_network_proxy::{Client, ConnectFn, Connection, Proxy, ProxyTicket,
 use tokio::sync::OnceCell;
 
 use crate::error::SandboxError;
-use crate::policy::{Level, Policy};
+use crate::policy::Policy;
+use crate::policy::level::Level;
 use crate::processes::socket_owners::ProcSockets;
 use crate::seccomp::calls::Calls;
 use crate::spawn::spec::Spec;

@@ -4,8 +4,9 @@ use std::io;
 
 use seccompiler::BpfProgram;
 
-use crate::namespaces::view::{Namespaces, View};
-use crate::policy::Late;
+use crate::namespaces::unshare::Namespaces;
+use crate::namespaces::view::View;
+use crate::policy::late::Late;
 use crate::processes::tag;
 use crate::seccomp::calls;
 use crate::seccomp::connects;

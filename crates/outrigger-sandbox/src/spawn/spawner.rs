@@ -2,8 +2,6 @@
 
 mod start;
 
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
@@ -17,12 +15,12 @@ use crate::fs::path_masks::{CoversFn, Kept, PATIENCE};
 use crate::fs::stale_masks::Hidden;
 use crate::namespaces::init;
 use crate::namespaces::view;
-use crate::policy::{self, Level, Policy};
+use crate::policy::Policy;
+use crate::policy::level::{self, Level};
 use crate::processes::ledger::Ledger;
 use crate::seccomp::calls;
 use crate::seccomp::connects;
-use crate::spawn::child::Child;
-use crate::spawn::process::Process;
+use crate::spawn::child::{Child, Started};
 use crate::spawn::sandbox_overrides::OwnBoxes;
 use crate::spawn::scoped_network::ScopedNetwork;
 use crate::spawn::setup;
@@ -102,19 +100,6 @@ impl From<SandboxError> for NotStarted {
     }
 }
 
-/// A process and the host's ends of its streams, not yet bound to a runtime. Dropping it kills the process, so a
-/// caller that gave up waiting leaves nothing behind.
-pub(crate) struct Started {
-    pub(crate) process: Process,
-    pub(crate) stdin: Option<OwnedFd>,
-    pub(crate) stdout: Option<OwnedFd>,
-    pub(crate) stderr: Option<OwnedFd>,
-    pub(crate) channel: Option<UnixStream>,
-    pub(crate) terminal: Option<OwnedFd>,
-    pub(crate) level: Option<Level>,
-    pub(crate) absent: Absent,
-}
-
 impl Spawner {
     /// Starts the spawning thread, or joins the one that runs.
     ///
@@ -122,74 +107,16 @@ impl Spawner {
     /// [`SandboxError::Thread`] when no thread can be started.
     pub fn new() -> Result<Self, SandboxError> {
         static JOBS: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
-        if let Some(jobs) = JOBS.get() {
-            return Ok(Self {
-                jobs: jobs.clone(),
-                ledger: None,
-                recorder: None,
-                boxed: None,
-                network: None,
-                forbids: None,
-            });
-        }
-        setup::reserve_channel_fd();
-        restore_child_signal();
-        let (jobs, receiver) = mpsc::channel::<Job>();
-        thread::Builder::new()
-            .name("spawner".into())
-            .spawn(move || {
-                // Here, ahead of the first start: it makes a process and waits for it.
-                connects::is_possible();
-                init::is_possible();
-                for Job {
-                    spec,
-                    ledger,
-                    recorder,
-                    reply,
-                } in receiver
-                {
-                    // Nobody waits any more: do not even start it.
-                    if reply.is_closed() {
-                        continue;
-                    }
-                    let absent = spec
-                        .policy
-                        .as_ref()
-                        .map(|policy| Absent::of(&policy.absent, policy.clear.clone()));
-                    if let (Some(absent), Some(ledger)) = (&absent, &ledger) {
-                        absent.record(ledger.folder());
-                    }
-                    let mut started = match start(&spec) {
-                        Ok(started) => started,
-                        Err(error) => {
-                            drop(reply.send(Err(error)));
-                            continue;
-                        }
-                    };
-                    if let Some(absent) = absent {
-                        started.absent = absent.clone();
-                        started.process.keeps_free(absent);
-                    }
-                    if let Some(recorder) = recorder {
-                        recorder(&ProcessStart {
-                            label: spec.label_or_name(),
-                            program: spec.program.display().to_string(),
-                            pid: started.process.pid(),
-                            level: started.level,
-                            open: spec.policy.as_ref().is_some_and(Policy::is_open),
-                        });
-                    }
-                    if let Some(ledger) = ledger {
-                        started.process.enter(ledger, &spec.label_or_name());
-                    }
-                    drop(reply.send(Ok(started)));
-                }
-            })
-            .map_err(|source| SandboxError::Thread { source })?;
-        // Two first callers at once: the loser's thread ends with its sender, before it started anything.
-        let jobs = JOBS.get_or_init(|| jobs).clone();
+        let jobs = match JOBS.get() {
+            Some(jobs) => jobs,
+            // Two first callers at once: the loser's thread ends with its sender, before it started anything.
+            None => {
+                let jobs = start_thread()?;
+                JOBS.get_or_init(|| jobs)
+            }
+        };
         Ok(Self {
-            jobs,
+            jobs: jobs.clone(),
             ledger: None,
             recorder: None,
             boxed: None,
@@ -283,7 +210,7 @@ impl Spawner {
     /// The Landlock version of the running kernel, 0 when it has none; for the doctor's report.
     #[must_use]
     pub fn landlock_abi(&self) -> u32 {
-        policy::kernel_abi()
+        level::kernel_abi()
     }
 
     /// Whether processes can have a view of the file system of their own, for what is hidden from them.
@@ -401,6 +328,62 @@ impl Spawner {
             })
             .map_err(|_| SandboxError::Stopped)?;
         answer.await.map_err(|_| SandboxError::Stopped)?
+    }
+}
+
+/// Starts the thread that forks.
+fn start_thread() -> Result<mpsc::Sender<Job>, SandboxError> {
+    setup::reserve_channel_fd();
+    restore_child_signal();
+    let (jobs, receiver) = mpsc::channel::<Job>();
+    thread::Builder::new()
+        .name("spawner".into())
+        .spawn(move || {
+            // Here, ahead of the first start: it makes a process and waits for it.
+            connects::is_possible();
+            init::is_possible();
+            receiver.into_iter().for_each(Job::carry_out);
+        })
+        .map_err(|source| SandboxError::Thread { source })?;
+    Ok(jobs)
+}
+
+impl Job {
+    /// Runs on the spawning thread.
+    fn carry_out(self) {
+        // Nobody waits any more: do not even start it.
+        if self.reply.is_closed() {
+            return;
+        }
+        let started = self.start();
+        drop(self.reply.send(started));
+    }
+
+    fn start(&self) -> Result<Started, NotStarted> {
+        let policy = self.spec.policy.as_ref();
+        let absent = policy.map(|policy| Absent::of(&policy.absent, policy.clear.clone()));
+        if let (Some(absent), Some(ledger)) = (&absent, &self.ledger) {
+            absent.record(ledger.folder());
+        }
+        let mut started = start(&self.spec)?;
+        if let Some(absent) = absent {
+            started.absent = absent.clone();
+            started.process.keeps_free(absent);
+        }
+        if let Some(recorder) = &self.recorder {
+            recorder(&ProcessStart {
+                label: self.spec.label_or_name(),
+                program: self.spec.program.display().to_string(),
+                pid: started.process.pid(),
+                level: started.level,
+                open: policy.is_some_and(Policy::is_open),
+            });
+        }
+        if let Some(ledger) = &self.ledger {
+            let label = self.spec.label_or_name();
+            started.process.enter(ledger.clone(), &label);
+        }
+        Ok(started)
     }
 }
 

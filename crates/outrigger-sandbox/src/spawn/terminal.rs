@@ -9,7 +9,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::spawn::child::register;
+use crate::spawn::async_fd::register;
 
 /// How large a terminal is, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{
-    Cover, Gone, MOVE_MOUNT_EMPTY_PATHS, MOVE_MOUNT_FROM_EMPTY_PATH, OPEN_TREE_CLONE, Target,
-    called, check, collect,
+use super::mount::{
+    MOVE_MOUNT_EMPTY_PATHS, MOVE_MOUNT_FROM_EMPTY_PATH, OPEN_TREE_CLONE, read_only,
 };
+use super::target::{Cover, Gone, Target, collect};
+use crate::namespaces::syscall::{called, check};
 
 /// A folder, and what is seen in it.
 #[derive(Debug, Clone)]
@@ -108,7 +109,7 @@ impl Closed {
                 self.stage.as_ptr(),
                 OPEN_TREE_CLONE | libc::O_CLOEXEC | libc::AT_RECURSIVE,
             ))?;
-            super::read_only(tree, 0)?;
+            read_only(tree, 0)?;
             called(libc::syscall(
                 libc::SYS_move_mount,
                 tree,

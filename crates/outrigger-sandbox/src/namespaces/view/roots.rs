@@ -4,8 +4,9 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use super::{Cover, Gone, Target, check};
-use super::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, called, look, read_only};
+use super::mount::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, read_only};
+use super::target::{Cover, Gone, Target, look};
+use crate::namespaces::syscall::{called, check};
 use crate::policy::Policy;
 
 /// Most files and folders that may be written: the child has no memory of its own to note more.

@@ -4,11 +4,11 @@
 //! Numbers of processes outside of the box mean nothing in a namespace of its own. Where there is none, who may be reached
 //! cannot be told from a number, so these calls are left for the caller itself (0) and refused for everybody else.
 
-use std::collections::BTreeMap;
-
 use seccompiler::{
     BackendError, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule,
 };
+
+use super::Rules;
 
 /// `RLIMIT_LOCKS`, whose value tells whose a process is (`setup.rs`).
 const TAG: u64 = 10;
@@ -39,11 +39,9 @@ const SIGNALS: [libc::c_long; 5] = [
 const EVERYBODY: u64 = u32::MAX as u64;
 
 /// Rules of calls that are refused. `host`: the number of this process, where the caller sees it.
-pub(super) fn rules(
-    host: Option<u32>,
-) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, BackendError> {
+pub(super) fn rules(host: Option<u32>) -> Result<Rules, BackendError> {
     let is = |argument, op, value| SeccompCondition::new(argument, Len::Dword, op, value);
-    let mut rules: BTreeMap<_, Vec<SeccompRule>> = BTreeMap::new();
+    let mut rules = Rules::new();
     for (call, argument) in ABOUT {
         let others = SeccompRule::new(vec![is(argument, Op::Ne, 0)?])?;
         rules.entry(call).or_default().push(others);

@@ -10,18 +10,21 @@ use std::process::Command;
 
 use seccompiler::BpfProgram;
 
-use super::{NotStarted, Started};
+use super::NotStarted;
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
 use crate::fs::which::{is_executable, which};
 use crate::namespaces::init;
 use crate::namespaces::init::Program;
+use crate::namespaces::unshare::Namespaces;
 use crate::namespaces::view;
-use crate::namespaces::view::{Namespaces, View};
-use crate::policy::{Level, Policy};
+use crate::namespaces::view::View;
+use crate::policy::Policy;
+use crate::policy::level::Level;
 use crate::processes::tag;
 use crate::seccomp::calls;
 use crate::seccomp::connects;
+use crate::spawn::child::Started;
 use crate::spawn::process::Process;
 use crate::spawn::setup;
 use crate::spawn::setup::{CHANNEL_FD, RETRY, Setup};
@@ -87,7 +90,9 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
             let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
             // Who decides about connections tells its own services from others.
             let own = policy.loopback.is_some() && connects::is_possible();
-            Some(calls::filter(policy.calls, ruled, own)?)
+            // Without a namespace of numbers the host can be named.
+            let host = (!init::is_possible()).then(std::process::id);
+            Some(calls::filter(policy.calls, ruled, own, host)?)
         }
         false => None,
     };
@@ -113,29 +118,11 @@ fn fork(
     ruleset: Option<&OwnedFd>,
     level: Option<Level>,
 ) -> io::Result<Started> {
-    let (host_end, child_end) = match spec.channel {
-        true => {
-            setup::reserve_channel_fd();
-            UnixStream::pair().map(|(host, child)| (Some(host), Some(child)))?
-        }
-        false => (None, None),
-    };
-    let (terminal, process_end) = match spec.terminal {
-        Some(size) => {
-            let (host, process) = terminal::pair(size)?;
-            (Some(host), Some(process))
-        }
-        None => (None, None),
-    };
+    let (ends, theirs) = pairs(spec)?;
     let tag = tag::fresh();
     let (view, filter) = beyond_files(spec)?;
-    let (watched, connects) = match connect_rules(spec) {
-        Some(rules) => {
-            let (ours, childs) = connects::pair()?;
-            (Some((ours, rules)), Some(childs))
-        }
-        None => (None, None),
-    };
+    let rules = connect_rules(spec);
+    let pair = rules.as_ref().map(|_| connects::pair()).transpose()?;
     let namespaces = view.as_ref().map(|_| Namespaces::needed());
     let numbers = namespaces.is_some() && init::is_possible();
     let setup = Setup {
@@ -148,55 +135,99 @@ fn fork(
         nofile: spec.limits.nofile,
         files: crate::processes::open_files::of_children(),
         tag,
-        channel: child_end
+        channel: theirs
+            .channel
             .as_ref()
             .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
-        terminal: terminal.is_some(),
+        terminal: theirs.terminal.is_some(),
         late: view.as_ref().map(|it| it.late(numbers)).unwrap_or_default(),
         no_new_privs: spec.no_new_privs,
         confined: spec.policy.is_some(),
         ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
         view,
         filter,
-        connects: connects.as_ref().map(|end| end.as_raw_fd()),
+        connects: pair.as_ref().map(|(_, end)| end.as_raw_fd()),
     };
     let (process, [stdin, stdout, stderr]) = match namespaces.filter(|_| numbers) {
-        Some(namespaces) => {
-            let text = Program::new(program, spec.program.as_os_str(), &spec.args, &spec.env)?;
-            let (ours, theirs) = streams(spec, process_end)?;
-            let (pid, report) = init::start(&init::Start {
-                program: &text,
-                setup: &setup,
-                streams: theirs.each_ref().map(|it| it.as_raw_fd()),
-                namespaces: &namespaces,
-            })?;
-            (Process::adopt_init(pid, report)?, ours)
-        }
-        None => {
-            let mut child = command(spec, program, setup, process_end)?.spawn()?;
-            let streams = [
-                child.stdin.take().map(OwnedFd::from),
-                child.stdout.take().map(OwnedFd::from),
-                child.stderr.take().map(OwnedFd::from),
-            ];
-            (Process::adopt(child.id(), tag)?, streams)
-        }
+        Some(namespaces) => in_namespaces(spec, program, &setup, &namespaces, theirs.terminal)?,
+        None => beside_host(spec, program, setup, theirs.terminal)?,
     };
-    drop(child_end);
-    if let Some((ours, rules)) = watched {
+    drop(theirs.channel);
+    if let (Some((ours, _)), Some(rules)) = (&pair, rules) {
         // Its first connection waits until this is there.
-        connects::watch(connects::receive(&ours)?, rules)?;
+        connects::watch(connects::receive(ours)?, rules)?;
     }
     Ok(Started {
         process,
         stdin,
         stdout,
         stderr,
-        channel: host_end,
-        terminal,
+        channel: ends.channel,
+        terminal: ends.terminal,
         level,
         absent: Absent::default(),
     })
+}
+
+/// One side of the channel and of the terminal, where there are any.
+#[derive(Default)]
+struct Ends {
+    channel: Option<UnixStream>,
+    terminal: Option<OwnedFd>,
+}
+
+/// The channel and the terminal: the host's ends, and the process's.
+fn pairs(spec: &Spec) -> io::Result<(Ends, Ends)> {
+    let (mut ours, mut theirs) = (Ends::default(), Ends::default());
+    if spec.channel {
+        setup::reserve_channel_fd();
+        let (host, process) = UnixStream::pair()?;
+        (ours.channel, theirs.channel) = (Some(host), Some(process));
+    }
+    if let Some(size) = spec.terminal {
+        let (host, process) = terminal::pair(size)?;
+        (ours.terminal, theirs.terminal) = (Some(host), Some(process));
+    }
+    Ok((ours, theirs))
+}
+
+/// The host's ends of standard input, output and error.
+type Streams = [Option<OwnedFd>; 3];
+
+/// Starts it below an init of its own.
+fn in_namespaces(
+    spec: &Spec,
+    program: &Path,
+    setup: &Setup,
+    namespaces: &Namespaces,
+    terminal: Option<OwnedFd>,
+) -> io::Result<(Process, Streams)> {
+    let text = Program::new(program, spec.program.as_os_str(), &spec.args, &spec.env)?;
+    let (ours, theirs) = streams(spec, terminal)?;
+    let (pid, report) = init::start(&init::Start {
+        program: &text,
+        setup,
+        streams: theirs.each_ref().map(|it| it.as_raw_fd()),
+        namespaces,
+    })?;
+    Ok((Process::adopt_init(pid, report)?, ours))
+}
+
+/// Starts it as a child of the host itself.
+fn beside_host(
+    spec: &Spec,
+    program: &Path,
+    setup: Setup,
+    terminal: Option<OwnedFd>,
+) -> io::Result<(Process, Streams)> {
+    let tag = setup.tag;
+    let mut child = command(spec, program, setup, terminal)?.spawn()?;
+    let streams = [
+        child.stdin.take().map(OwnedFd::from),
+        child.stdout.take().map(OwnedFd::from),
+        child.stderr.take().map(OwnedFd::from),
+    ];
+    Ok((Process::adopt(child.id(), tag)?, streams))
 }
 
 #[expect(
@@ -242,10 +273,7 @@ fn command(
 }
 
 /// The host's ends of its streams, and the process's.
-fn streams(
-    spec: &Spec,
-    terminal: Option<OwnedFd>,
-) -> io::Result<([Option<OwnedFd>; 3], [OwnedFd; 3])> {
+fn streams(spec: &Spec, terminal: Option<OwnedFd>) -> io::Result<(Streams, [OwnedFd; 3])> {
     if let Some(end) = terminal {
         let ends = [end.try_clone()?, end.try_clone()?, end];
         return Ok(([None, None, None], ends));

@@ -1,0 +1,172 @@
+//! What is covered, and how: a file or folder that was found before the start, and nothing else that has its place now.
+
+use std::ffi::{CString, OsStr};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use super::mount::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, read_only};
+use crate::namespaces::syscall::{called, check};
+
+/// Where the empty file and folder stand while the mounts are made. Nothing below is looked up meanwhile, and it exists
+/// everywhere.
+pub(super) const STAGE: &std::ffi::CStr = c"/proc";
+pub(super) const EMPTY_FILE: &std::ffi::CStr = c"/proc/file";
+pub(super) const EMPTY_FOLDER: &std::ffi::CStr = c"/proc/folder";
+
+/// The error of a start before which something was moved that is to be covered: it has to be looked for anew.
+pub(crate) const MOVED: libc::c_int = libc::ESTALE;
+
+/// What it means that a path is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    Skipped,
+    Moved,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cover {
+    File,
+    Folder,
+    ReadOnly,
+    Held,
+}
+
+/// What is covered, by the path at which it was found and as what it was found there.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) path: CString,
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) cover: Cover,
+}
+
+impl Target {
+    /// What is at its place now.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(super) unsafe fn open_whatever(&self) -> io::Result<libc::c_int> {
+        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: a prepared string.
+        let target = unsafe { libc::open(self.path.as_ptr(), flags) };
+        check(target).map_err(moved)?;
+        Ok(target)
+    }
+
+    /// What was found, and nothing else that has its place now.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(super) unsafe fn open(&self) -> io::Result<libc::c_int> {
+        // SAFETY: a raw call on a local of the size that is passed.
+        unsafe {
+            let target = self.open_whatever()?;
+            let mut stat: libc::stat = std::mem::zeroed();
+            check(libc::fstat(target, &raw mut stat))?;
+            if stat.st_dev != self.device || stat.st_ino != self.inode {
+                return Err(io::Error::from_raw_os_error(MOVED));
+            }
+            Ok(target)
+        }
+    }
+
+    /// Covers what was found and nothing else: it is held by a descriptor, so it may be moved about meanwhile. Runs in the
+    /// child.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(super) unsafe fn apply(&self) -> io::Result<()> {
+        // SAFETY: what is opened is closed by what covers it.
+        unsafe { self.apply_to(self.open()?) }
+    }
+
+    /// Covers an open file or folder, and closes it.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(super) unsafe fn apply_to(&self, target: libc::c_int) -> io::Result<()> {
+        // SAFETY: raw calls on descriptors that are open.
+        unsafe {
+            let (from, source, below) = match self.cover {
+                Cover::File => (libc::AT_FDCWD, EMPTY_FILE, 0),
+                Cover::Folder => (libc::AT_FDCWD, EMPTY_FOLDER, 0),
+                Cover::ReadOnly | Cover::Held => {
+                    (target, c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)
+                }
+            };
+            let tree = libc::syscall(
+                libc::SYS_open_tree,
+                from,
+                source.as_ptr(),
+                OPEN_TREE_CLONE | libc::O_CLOEXEC | below,
+            );
+            let tree = called(tree)?;
+            if self.cover != Cover::Held {
+                read_only(tree, libc::AT_RECURSIVE)?;
+            }
+            called(libc::syscall(
+                libc::SYS_move_mount,
+                tree,
+                c"".as_ptr(),
+                target,
+                c"".as_ptr(),
+                MOVE_MOUNT_EMPTY_PATHS,
+            ))?;
+            libc::close(tree);
+            libc::close(target);
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn collect(
+    paths: &[PathBuf],
+    cover: impl Fn(&fs::Metadata) -> Cover,
+    gone: Gone,
+) -> io::Result<Vec<(PathBuf, Target)>> {
+    let mut found = look(paths, cover, gone)?;
+    found.retain(|(path, _)| !path.starts_with(OsStr::from_bytes(STAGE.to_bytes())));
+    Ok(found)
+}
+
+pub(super) fn look(
+    paths: &[PathBuf],
+    cover: impl Fn(&fs::Metadata) -> Cover,
+    gone: Gone,
+) -> io::Result<Vec<(PathBuf, Target)>> {
+    let mut found = Vec::with_capacity(paths.len());
+    for path in paths {
+        // A mount lies on what a path leads to; a link's own name stays and leads to the cover.
+        let looked = fs::canonicalize(path).and_then(|real| {
+            let meta = fs::metadata(&real)?;
+            Ok((real, meta))
+        });
+        let (real, meta) = match looked {
+            Ok(looked) => looked,
+            // A link that leads nowhere shows nothing.
+            Err(error) => {
+                let error = moved(error);
+                let is_link = || fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+                if error.raw_os_error() == Some(MOVED) && (gone == Gone::Skipped || is_link()) {
+                    continue;
+                }
+                return Err(error);
+            }
+        };
+        let target = Target {
+            path: c_string(real.as_os_str())?,
+            device: meta.dev(),
+            inode: meta.ino(),
+            cover: cover(&meta),
+        };
+        found.push((real, target));
+    }
+    Ok(found)
+}
+
+/// What is not at its place, or a link now, has been moved.
+fn moved(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP) => io::Error::from_raw_os_error(MOVED),
+        _ => error,
+    }
+}
+
+pub(super) fn c_string(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
