@@ -1,4 +1,4 @@
-// The misbehaving plugin (crates/outrigger-plugins/tests/it/misbehaving.mjs, copied beside this file) at random: each call of a
+// The misbehaving plugin (crates/outrigger-test-support/src/misbehaving.mjs, copied beside this file) at random: each call of a
 // hook or of its tool does some fault with the probability of the option `chance`. Options: {chance, faults: {name: weight}}.
 import { appendFileSync } from "node:fs"
 import misbehaving from "./misbehaving.mjs"

@@ -41,7 +41,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-MISBEHAVING = REPOSITORY / "crates/outrigger-plugins/tests/it/misbehaving.mjs"
+MISBEHAVING = REPOSITORY / "crates/outrigger-test-support/src/misbehaving.mjs"
 EVERY = 5.0
 TURN_LIMIT = 180.0
 # A turn that takes longer is aborted, as a person would: a plugin's tool that hangs has ten minutes.

@@ -83,7 +83,7 @@ fn deny() -> Result {
     ]))
 }
 
-/// Where tests write what they could not test (`tests/skip`).
+/// Where tests write what they could not test (`outrigger_test_support::skip`).
 fn skipped_file() -> PathBuf {
     sh::work("skipped.txt")
 }

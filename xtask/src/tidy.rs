@@ -22,10 +22,11 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 24] = [
+const RULES: [Rule; 25] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
+    ("test-support", |repo| Ok(rules::test_support(repo))),
     ("file-length", |repo| Ok(sizes::files(repo))),
     ("function-length", |repo| Ok(sizes::functions(repo))),
     ("cycles", |repo| Ok(modules::cycles(repo))),

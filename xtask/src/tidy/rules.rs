@@ -57,13 +57,46 @@ pub(super) fn crate_lints(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
+/// The crate of the helpers of tests.
+const TEST_SUPPORT: &str = "outrigger-test-support";
+
+/// What tests share is a dependency of tests only, so that no binary that is handed out has it.
+pub(super) fn test_support(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in repo.crates() {
+        let path = format!("crates/{name}/Cargo.toml");
+        let mut table = "";
+        for line in repo.text(&path).unwrap_or_default().lines().map(str::trim) {
+            if line.starts_with('[') {
+                table = line;
+            }
+            if line.contains(TEST_SUPPORT)
+                && !table.contains("dev-dependencies")
+                && name != TEST_SUPPORT
+            {
+                found.push(format!(
+                    "{path} depends on {TEST_SUPPORT} outside of its tests"
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// A source file of what is handed out.
+fn is_product(path: &str) -> bool {
+    path.strip_prefix("crates/").is_some_and(|path| {
+        path.contains("/src/") && path.ends_with(".rs") && !path.starts_with(TEST_SUPPORT)
+    })
+}
+
 /// `std::process::Command` and `tokio::process` are named in outrigger-sandbox and in tests only.
 pub(super) fn processes(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repo.iter() {
-        let product =
-            path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
-        if !product || path.starts_with("crates/outrigger-sandbox/") || path.ends_with("/tests.rs")
+        if !is_product(path)
+            || path.starts_with("crates/outrigger-sandbox/")
+            || path.ends_with("/tests.rs")
         {
             continue;
         }
@@ -90,9 +123,7 @@ pub(super) fn processes(repo: &Repo) -> Vec<String> {
 pub(super) fn terminal(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repo.iter() {
-        let product =
-            path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
-        if !product
+        if !is_product(path)
             || path == "crates/outrigger-cli/src/terminal/output.rs"
             || path.ends_with("tests.rs")
         {
@@ -133,10 +164,8 @@ const READERS: [&str; 13] = [
 pub(super) fn file_reads(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repo.iter() {
-        let product =
-            path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
         let held = path.starts_with("crates/outrigger-files/") || READERS.contains(&path);
-        if !product || held || path.ends_with("tests.rs") {
+        if !is_product(path) || held || path.ends_with("tests.rs") {
             continue;
         }
         for (number, line) in before_tests(text) {
@@ -229,9 +258,7 @@ fn names(line: &str, folder: &str) -> bool {
 pub(super) fn chains(repo: &Repo) -> Vec<String> {
     const HOME: &str = "crates/outrigger-plugins/src/hooks/pipeline.rs";
     let made = |(path, text): (&str, &str)| {
-        let product =
-            path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
-        (product
+        (is_product(path)
             && path != HOME
             && !path.starts_with("crates/outrigger-kernel/")
             && text.contains("Chain::new("))
@@ -243,6 +270,22 @@ pub(super) fn chains(repo: &Repo) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_tests_share_is_for_tests() {
+        let named = "outrigger-test-support.workspace = true\n";
+        let shared = (
+            "crates/outrigger-test-support/Cargo.toml",
+            "name = \"outrigger-test-support\"\n",
+        );
+        let right = format!("[dependencies]\na = \"1\"\n\n[dev-dependencies]\n{named}");
+        assert!(test_support(&Repo::of(&[shared, ("crates/a/Cargo.toml", &right)])).is_empty());
+        let wrong = format!("[dev-dependencies]\n\n[dependencies]\n{named}");
+        assert_eq!(
+            test_support(&Repo::of(&[shared, ("crates/a/Cargo.toml", &wrong)])),
+            ["crates/a/Cargo.toml depends on outrigger-test-support outside of its tests"]
+        );
+    }
 
     #[test]
     fn a_build_that_runs_programs_is_found() {

@@ -1,7 +1,7 @@
 //! Published plugins, unmodified, from npm: installed by the binary, at work in a turn, and at work again with no registry.
 //!
 //! What they and npm bring is kept in `.work/plugin-cache`, so that only the first run of these tests costs the network.
-//! Where the packages can be neither found there nor fetched, each test says so and ends: `tests/skip` has what follows.
+//! Where the packages can be neither found there nor fetched, each test says so and ends: `outrigger_test_support::skip` has what follows.
 
 use std::fs;
 use std::path::{Path, PathBuf};

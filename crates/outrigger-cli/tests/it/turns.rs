@@ -2,22 +2,19 @@
 //! plugin's own, another request; beside it a plugin that does nothing wrong. A line says how the turn ended and whom
 //! standard error and the log of the session name. What holds for every line is asserted: the turn finished, the good
 //! plugin's effects are there, the log replays, and no process is left. What each fault looks like at all places, and what is
-//! logged of it, stands in `misbehaving.rs` of outrigger-plugins.
+//! logged of it, is in `misbehaving.rs` of outrigger-plugins.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use outrigger_test_support::misbehaving::{HOOKS, SOURCE, liar, short, works};
+use outrigger_test_support::process::runs_with;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::granted::granting;
 use crate::support::*;
-
-#[path = "../../../../tests/misbehaving/mod.rs"]
-mod misbehaving;
-
-use misbehaving::{HOOKS, SOURCE, liar, short, works};
 
 const GOOD: &str = "
 export const Good = async () => ({
@@ -64,14 +61,9 @@ fn settings(fault: &str) -> &'static str {
     }
 }
 
-/// Whether a process runs whose environment names this world.
+/// Whether a process of this world runs.
 fn runs(world: &World) -> bool {
-    let root = world.root().display().to_string();
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| std::fs::read(entry.path().join("environ")).ok())
-        .any(|environ| String::from_utf8_lossy(&environ).contains(&root))
+    runs_with(&world.root().display().to_string())
 }
 
 /// Faults of which it is chance who is faster: the system or the watch that looks once a second, and whose call a timer meets. Standard error

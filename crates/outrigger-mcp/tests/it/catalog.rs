@@ -1,6 +1,7 @@
 //! Resources, prompts, instructions; switching servers on and off.
 
 use outrigger_mcp::State;
+use outrigger_test_support::process::alive;
 use serde_json::{Value, json};
 
 use crate::support::{Room, node};
@@ -73,7 +74,7 @@ async fn servers_are_added_and_switched() {
         servers.switch("m", false).await.unwrap().state,
         State::Disabled
     );
-    assert!(servers.tools().is_empty() && !crate::support::runs(pid));
+    assert!(servers.tools().is_empty() && !alive(pid));
     assert!(room.servers.read_resource("m", "x").await.is_err());
     assert_eq!(
         servers.switch("m", true).await.unwrap().state,

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use outrigger_mcp::McpServers;
+use outrigger_test_support::process::alive;
 use serde_json::{Value, json};
 
-use crate::support::{Room, entries, node, options, pid_in, runs, sh, until};
+use crate::support::{Room, entries, node, options, pid_in, sh, until};
 
 #[tokio::test]
 async fn shutdown_ends_those_that_listen_and_those_that_do_not() {
@@ -28,16 +29,16 @@ async fn shutdown_ends_those_that_listen_and_those_that_do_not() {
         .map(|status| status.pid.unwrap())
         .collect();
     pids.push(pid_in(&child).await);
-    assert!(pids.iter().all(|pid| runs(*pid)));
+    assert!(pids.iter().all(|pid| alive(*pid)));
     room.servers.shutdown(Duration::from_millis(300)).await;
     // A killed process is gone when the system has had time for it.
     for _ in 0..100 {
-        if !pids.iter().any(|pid| runs(*pid)) {
+        if !pids.iter().any(|pid| alive(*pid)) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(pids.iter().filter(|pid| runs(**pid)).count(), 0);
+    assert_eq!(pids.iter().filter(|pid| alive(**pid)).count(), 0);
     insta::assert_snapshot!(say.call(&json!({})).await.unwrap_err(), @"MCP server polite was stopped");
 }
 
@@ -52,7 +53,7 @@ async fn shutdown_ends_one_that_is_still_starting() {
     let servers = McpServers::start(&entries(json!({"m": entry})), options(dir.path()));
     let pid = pid_in(&file).await;
     servers.shutdown(Duration::from_secs(60)).await;
-    until("it has ended", || !runs(pid)).await;
+    until("it has ended", || !alive(pid)).await;
 }
 
 #[tokio::test]
@@ -60,7 +61,7 @@ async fn dropping_the_servers_ends_them() {
     let room = Room::new(json!({"a": node(&["stubborn"]), "b": sh("exec sleep 600", 300)})).await;
     let pid = room.status("a").pid.unwrap();
     drop(room);
-    until("it has ended", || !runs(pid)).await;
+    until("it has ended", || !alive(pid)).await;
 }
 
 const HOST: &str = "OUTRIGGER_MCP_TEST_HOST";
@@ -105,11 +106,11 @@ async fn servers_die_with_a_host_that_is_killed() {
         pid_in(&dir.path().join("polite")).await,
         pid_in(&dir.path().join("stubborn")).await,
     ];
-    assert!(pids.iter().all(|pid| runs(*pid)));
+    assert!(pids.iter().all(|pid| alive(*pid)));
     host.kill().unwrap();
     host.wait().unwrap();
     until("the servers have ended", || {
-        !pids.iter().any(|pid| runs(*pid))
+        !pids.iter().any(|pid| alive(*pid))
     })
     .await;
 }

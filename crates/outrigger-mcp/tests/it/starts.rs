@@ -1,6 +1,7 @@
 //! Starting: what comes up, what does not, and why.
 
 use outrigger_mcp::{State, tool_name};
+use outrigger_test_support::process::alive;
 use serde_json::json;
 
 use crate::support::{Room, entries, node, sh, until};
@@ -126,7 +127,7 @@ async fn only_what_is_new_or_has_changed_is_started_again() {
     assert_eq!(room.status("same").pid, Some(before[0]));
     assert_ne!(room.status("changed").pid.unwrap(), before[1]);
     until("what was replaced has ended", || {
-        !before[1..].iter().any(|pid| crate::support::runs(*pid))
+        !before[1..].iter().any(|pid| alive(*pid))
     })
     .await;
 }

@@ -101,17 +101,6 @@ pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
     assert!(waited.await.is_ok(), "{what}");
 }
 
-/// Whether a process runs (a zombie does not).
-pub(crate) fn runs(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        !stat
-            .rsplit(") ")
-            .next()
-            .unwrap_or_default()
-            .starts_with('Z')
-    })
-}
-
 /// The number in a file, once it is there.
 pub(crate) async fn pid_in(file: &Path) -> u32 {
     let read = || std::fs::read_to_string(file).ok()?.trim().parse().ok();

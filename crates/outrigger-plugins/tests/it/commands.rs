@@ -16,6 +16,7 @@ use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, Spawner};
+use outrigger_test_support::process::alive;
 use serde_json::json;
 
 use crate::support::*;
@@ -196,17 +197,8 @@ async fn one_that_hangs_costs_a_call_and_leaves_nothing() {
     assert!(result.block.is_none());
     for name in ["project/pid", "project/child"] {
         let pid = std::fs::read_to_string(project.path(name)).unwrap();
-        let gone = || {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-            stat.map_or(true, |stat| stat.contains(") Z"))
-        };
-        for _ in 0..200 {
-            if gone() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        assert!(gone(), "{name} is left");
+        let pid = pid.trim().parse().unwrap();
+        wait_for(name, || !alive(pid)).await;
     }
 }
 

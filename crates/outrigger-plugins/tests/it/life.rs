@@ -9,6 +9,7 @@ use outrigger_config::PluginSpec;
 use outrigger_config::settings::TrustChanges;
 use outrigger_plugins::{Begun, Notice, PluginError, Plugins, Stage};
 use outrigger_protocol::manifest::MANIFEST_FILE;
+use outrigger_test_support::process::alive;
 use serde_json::json;
 
 use crate::support::*;
@@ -219,11 +220,6 @@ fn hosting(tools: &str, subs: &[&str]) -> String {
     )
 }
 
-fn runs(pid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/stat"));
-    status.is_ok_and(|stat| !stat.contains(") Z "))
-}
-
 /// What it hosts is held to its manifest of now (C8), and ends with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn hosted_plugins_follow_the_manifest_of_their_host() {
@@ -243,7 +239,7 @@ async fn hosted_plugins_follow_the_manifest_of_their_host() {
     assert_eq!(status(&plugins, "acme>new").tools, ["one"]);
     let gone = status(&plugins, "acme>out");
     assert_eq!((gone.stage, gone.tools.len()), (Stage::Off, 0));
-    wait_for("the end of its process", || !runs(out)).await;
+    wait_for("the end of its process", || !alive(out)).await;
     let names: Vec<String> = plugins.tools().into_iter().map(|it| it.spec.name).collect();
     assert_eq!(names, ["one", "one"]);
     let error = plugins.reload("acme>in").await.unwrap_err().to_string();
@@ -265,7 +261,7 @@ async fn a_hosted_process_ends_when_its_host_is_off() {
     kill(&plugins, "acme").await;
     system(&plugins).await;
     wait_for("off", || status(&plugins, "acme>in").stage == Stage::Off).await;
-    wait_for("the end of its process", || !runs(hosted)).await;
+    wait_for("the end of its process", || !alive(hosted)).await;
 }
 
 /// A `config` hook that is new is called with the configuration that holds; what it changes is not applied, and that is told.
@@ -424,10 +420,10 @@ async fn one_that_needs_a_process_of_its_own_now_is_moved() {
     let (own, rest) = (pid(&plugins, "a"), pid(&plugins, "b"));
     assert!(own != shared && rest != shared && own != rest);
     assert_eq!(pid(&plugins, "c"), rest);
-    assert!(runs(shared), "a call is still in it");
+    assert!(alive(shared), "a call is still in it");
     fs::remove_file(&wait).unwrap();
     assert_eq!(running.await.unwrap(), "a1 b c1 | a ok, b ok, c ok");
-    wait_for("the end of the old one", || !runs(shared)).await;
+    wait_for("the end of the old one", || !alive(shared)).await;
     assert_eq!(heard(&plugins).await, "A1 b c1 | a ok, b ok, c ok");
     // What comes later is each for itself.
     plugins.reload("a").await.unwrap();
@@ -497,9 +493,9 @@ async fn an_old_generation_is_asked_and_watched() {
         };
         project.plugin("a", &source("new", ""));
         plugins.reload("a").await.unwrap();
-        assert!(runs(old), "{what}: the login holds it");
+        assert!(alive(old), "{what}: the login holds it");
         fs::write(project.path("project/now"), "").unwrap();
-        wait_for(what, || !runs(old)).await;
+        wait_for(what, || !alive(old)).await;
         assert!(flow.finish(None).await.is_err(), "{what}");
         assert_eq!(heard(&plugins).await, "new | a ok", "{what}");
     }

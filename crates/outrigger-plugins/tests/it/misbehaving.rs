@@ -1,12 +1,10 @@
-//! The misbehaving plugin (misbehaving.mjs): every fault at three hooks, in a tool and while it is loaded, beside a plugin
+//! The misbehaving plugin (of outrigger-test-support): every fault at three hooks, in a tool and while it is loaded, beside a plugin
 //! that does nothing wrong. A line says what became of the calls of both (behind a load: of a hook's calls) and what they were
 //! held to; below it, who is blamed and where (`record`: in the record of the call; `apart`: given a process of its own;
 //! `restart`, `limit`: in the notice; `log`, `list`: in `plugin list`), and what was logged. `PLACE` is where the fault is. What no line says since it
 //! holds for each: the next call of the other plugin is answered within five times 2 s, plugins are disposed of within five
 //! times 2 s, and no process is left. Whether turns finish: `turns.rs` of outrigger-cli.
 
-#[path = "../../../../tests/misbehaving/mod.rs"]
-mod common;
 mod lies;
 mod log;
 mod row;

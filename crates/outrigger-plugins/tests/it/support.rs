@@ -20,10 +20,7 @@ use outrigger_sandbox::Spawner;
 use outrigger_sandbox::path_masks::Covers;
 use serde_json::{Value, json};
 
-#[path = "../../../../tests/skip/mod.rs"]
-#[expect(dead_code, reason = "these tests need no registry")]
-mod skip;
-pub(crate) use skip::skip;
+pub(crate) use outrigger_test_support::skip::skip;
 
 /// A project with a data and a cache folder.
 pub(crate) struct Project {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use outrigger_sandbox::ledger::Ledger;
 use outrigger_sandbox::{Child, Spec, Stdio, run, start_time};
+use outrigger_test_support::process::alive;
 use tokio::io::AsyncReadExt as _;
 
-use super::{eventually, helper, is_running, sh, spawner, vanishes};
+use super::{eventually, helper, sh, spawner, vanishes};
 
 /// One process in the group, one that has left the session, one that is a daemon (its parent has ended).
 const FAMILY: &str = r#"
@@ -40,7 +41,7 @@ async fn family(script: &str, count: usize) -> (Child, Vec<u32>) {
 
 async fn all_gone(pids: &[u32]) {
     eventually(&format!("{pids:?} are dead"), || {
-        !pids.iter().any(|pid| is_running(*pid))
+        !pids.iter().any(|pid| alive(*pid))
     })
     .await;
 }
@@ -90,7 +91,7 @@ async fn after_a_natural_end_the_group_goes_and_a_daemon_stays() {
     assert!(child.wait().await.unwrap().success());
     let others: Vec<u32> = pids.into_iter().filter(|pid| *pid != child.pid()).collect();
     assert!(
-        others.iter().all(|pid| is_running(*pid)),
+        others.iter().all(|pid| alive(*pid)),
         "waiting kills nothing"
     );
     // The first line is that of the group's member, the others come in any order.
@@ -99,7 +100,7 @@ async fn after_a_natural_end_the_group_goes_and_a_daemon_stays() {
     drop(child);
     all_gone(&[*in_group]).await;
     assert_eq!(
-        (alone, free.iter().all(|pid| is_running(*pid))),
+        (alone, free.iter().all(|pid| alive(*pid))),
         (vec![true, true], true)
     );
     free.iter().for_each(|pid| kill(*pid));
@@ -211,16 +212,16 @@ async fn the_hosts_death_kills_the_child_and_the_next_host_sweeps_the_rest() {
             );
         }
     };
-    assert!(is_running(shell) && is_running(sleeper));
+    assert!(alive(shell) && alive(sleeper));
     let ledger = Ledger::open(dir.path()).unwrap();
     assert_eq!(ledger.sweep().unwrap(), [], "its host lives");
 
     // Only the host itself is killed, as by the kernel when memory runs out.
     kill(host.pid());
     assert_eq!(host.wait().await.unwrap().signal, Some(9));
-    eventually("the shell dies with its host", || !is_running(shell)).await;
+    eventually("the shell dies with its host", || !alive(shell)).await;
     assert!(
-        is_running(sleeper),
+        alive(sleeper),
         "what the shell started is not the kernel's business"
     );
 

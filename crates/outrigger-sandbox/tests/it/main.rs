@@ -51,13 +51,6 @@ async fn text(spec: Spec) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs, in the sense of not being a zombie.
-fn is_running(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')')
-        .is_some_and(|(_, rest)| !rest.starts_with(" Z") && !rest.starts_with(" X"))
-}
-
 /// Waits until a condition holds; fails the test when it never does.
 async fn eventually(what: &str, condition: impl Fn() -> bool) {
     let started = std::time::Instant::now();

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use outrigger_sandbox::{Calls, Policy, Stdio};
+use outrigger_test_support::process::alive;
 use tokio::io::AsyncReadExt as _;
 
-use super::{eventually, helper, is_running, output, sh, spawner, text};
+use super::{eventually, helper, output, sh, spawner, text};
 
 fn policy() -> Policy {
     Policy {
@@ -30,9 +31,7 @@ fn holding(word: &str) -> Vec<u32> {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.starts_with(b"sleep\0") && String::from_utf8_lossy(&line).contains(word)
     };
-    numbers
-        .filter(|pid| holds(pid) && is_running(*pid))
-        .collect()
+    numbers.filter(|pid| holds(pid) && alive(*pid)).collect()
 }
 
 #[tokio::test]

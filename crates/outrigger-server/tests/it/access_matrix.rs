@@ -17,9 +17,9 @@ use outrigger_agent::Answering;
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{done, turn};
 use crate::support::git;
 use forms::{Form, OF_FILES, OF_FOLDERS, Place, Victim};
+use outrigger_test_support::model::{done, turn};
 use probes::Probe;
 
 /// Calls of one turn.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, done, turn};
 use crate::support::{Answer, World};
+use outrigger_test_support::model::{call, done, turn};
 
 fn ids(answer: &Answer) -> Vec<String> {
     let all = answer.ok();

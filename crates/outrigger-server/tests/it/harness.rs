@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
-use crate::mock::Mock;
+use outrigger_test_support::model::Mock;
 
 /// Nothing here takes so long.
 const STUCK: Duration = Duration::from_secs(60);

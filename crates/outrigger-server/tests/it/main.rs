@@ -6,10 +6,6 @@
     reason = "helpers of tests are tests; clippy.toml only knows the functions"
 )]
 
-#[path = "../../../outrigger-cli/tests/it/support/mock.rs"]
-#[expect(dead_code, reason = "shared with the tests of the command")]
-mod mock;
-
 mod access_matrix;
 mod asked;
 mod client;

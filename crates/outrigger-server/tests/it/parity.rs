@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{done, text};
+use outrigger_test_support::model::{done, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_of_a_prompt_are_rules_of_the_session() {

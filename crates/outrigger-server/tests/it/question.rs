@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, done, turn};
+use outrigger_test_support::model::{call, done, turn};
 
 fn bash(command: &str) -> Value {
     call("bash", json!({ "command": command, "description": "x" }))

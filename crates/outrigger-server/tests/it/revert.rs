@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, done, turn};
+use outrigger_test_support::model::{call, done, turn};
 
 /// A git project, made by git itself.
 #[expect(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, done, text, turn};
+use outrigger_test_support::model::{call, done, text, turn};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_changed() {

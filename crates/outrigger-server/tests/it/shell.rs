@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, done, turn};
+use outrigger_test_support::model::{call, done, turn};
 
 async fn shell(h: &Harness, session: &str, command: &str) -> (u16, Value) {
     let body = json!({ "agent": "build", "command": command });

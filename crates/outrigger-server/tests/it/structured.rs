@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, text, turn};
+use outrigger_test_support::model::{call, text, turn};
 
 const TOOL: &str = "StructuredOutput";
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{done, text};
+use outrigger_test_support::model::{done, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_of_a_subagent_runs_as_a_task_and_the_model_goes_on() {

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, done, turn};
+use outrigger_test_support::model::{call, done, turn};
 
 /// What only files of the folder beside the project hold.
 const CANARY: &str = "canary-of-the-vault";

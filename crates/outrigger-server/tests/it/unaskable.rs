@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, done, text, turn};
+use outrigger_test_support::model::{call, done, text, turn};
 
 fn prompt(said: &str, provider: &str, model: &str) -> Value {
     json!({

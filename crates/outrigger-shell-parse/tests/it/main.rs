@@ -9,9 +9,6 @@
 
 mod compare;
 mod generate;
-#[expect(dead_code, reason = "npm is nothing that shells are compared with")]
-#[path = "../../../../tests/skip/mod.rs"]
-mod skip;
 mod trace;
 
 use std::time::{Duration, Instant};
@@ -55,7 +52,9 @@ fn shells() -> Vec<Shell> {
     let names = ["bash", "dash", "zsh"];
     let all: Vec<Shell> = names.into_iter().filter_map(Shell::new).collect();
     if all.is_empty() {
-        skip::skip("no shell can be traced: strace is not there or not allowed");
+        outrigger_test_support::skip::skip(
+            "no shell can be traced: strace is not there or not allowed",
+        );
     }
     all
 }

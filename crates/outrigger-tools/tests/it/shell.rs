@@ -1,8 +1,9 @@
 //! `bash`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_test_support::process::{alive, wait_until};
 use outrigger_tools::CancelFlag;
 use serde_json::{Value, json};
 
@@ -142,20 +143,11 @@ async fn many_lines_are_cut_to_the_last_ones() {
     assert_eq!(metadata["truncated"], true);
 }
 
-fn alive(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
-        .is_ok_and(|stat| !stat.contains(") Z "))
-}
-
 fn gone(pids: &[String]) -> bool {
-    let begun = Instant::now();
-    while pids.iter().any(|pid| alive(pid)) {
-        if begun.elapsed() > Duration::from_secs(10) {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    true
+    let pids: Vec<u32> = pids.iter().map(|pid| pid.trim().parse().unwrap()).collect();
+    wait_until(Duration::from_secs(10), || {
+        !pids.iter().any(|pid| alive(*pid))
+    })
 }
 
 // A child in the background, one in a session of its own.

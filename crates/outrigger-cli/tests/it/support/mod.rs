@@ -1,14 +1,11 @@
-//! What the tests stand on.
+//! What the tests of the command need beside `outrigger-test-support`: the binary, and a server that it started.
 
-mod mock;
+mod program;
 mod server;
-#[path = "../../../../../tests/skip/mod.rs"]
-mod skip;
-mod world;
 
-pub(crate) use mock::{Mock, Request, call, done, text, turn};
-pub(crate) use server::{Answer, Server, basic, free_port};
-pub(crate) use skip::{skip, skip_npm};
-pub(crate) use world::{
-    Done, Running, World, alive, bun, bun_or_skip, members, wait_until, without_session,
-};
+pub(crate) use outrigger_test_support::model::{Mock, Request, call, done, text, turn};
+pub(crate) use outrigger_test_support::process::{alive, members, wait_until};
+pub(crate) use outrigger_test_support::skip::{skip, skip_npm};
+pub(crate) use outrigger_test_support::{Done, Running, World, bun, bun_or_skip};
+pub(crate) use program::{Program, without_session};
+pub(crate) use server::{Answer, Serve, Server, basic, free_port};

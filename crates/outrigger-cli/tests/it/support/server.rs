@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Done, Running, World, wait_until};
+use outrigger_test_support::process::wait_until;
+use outrigger_test_support::{Done, Running, World};
+
+use super::Program as _;
 
 /// Longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -48,16 +51,25 @@ impl Answer {
     }
 }
 
-impl World {
+/// Starts servers in a [`World`].
+pub(crate) trait Serve {
     /// Starts `outrigger serve` on a free port of its own.
     #[track_caller]
-    pub(crate) fn serve(&self, args: &[&str]) -> Server {
-        self.serve_with(self.command(&[&["serve", "--port", &free_port()], args].concat()))
-    }
+    fn serve(&self, args: &[&str]) -> Server;
 
     /// Waits until this command listens.
     #[track_caller]
-    pub(crate) fn serve_with(&self, command: Command) -> Server {
+    fn serve_with(&self, command: Command) -> Server;
+}
+
+impl Serve for World {
+    #[track_caller]
+    fn serve(&self, args: &[&str]) -> Server {
+        self.serve_with(self.command(&[&["serve", "--port", &free_port()], args].concat()))
+    }
+
+    #[track_caller]
+    fn serve_with(&self, command: Command) -> Server {
         let running = self.start(command);
         let mut address = None;
         let listens = wait_until(LIMIT, || {

@@ -9,9 +9,10 @@ use outrigger_config::settings::Isolation;
 use outrigger_plugins::{Notice, PluginRules, Plugins, Stage};
 use outrigger_protocol::Object;
 use outrigger_protocol::hook::HookRecord;
+use outrigger_test_support::misbehaving::{HOOKS, SOURCE, liar, short, works};
+use outrigger_test_support::process::runs_with;
 use serde_json::{Value, json};
 
-use super::common::{HOOKS, SOURCE, liar, short, works};
 use super::log::Captured;
 use crate::support::*;
 
@@ -330,7 +331,7 @@ async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
         dispose.elapsed()
     );
     let home = project.root.path().to_string_lossy().into_owned();
-    wait_for("no process is left", || !runs(&home)).await;
+    wait_for("no process is left", || !runs_with(&home)).await;
     let told = std::mem::take(&mut row.log)
         .into_iter()
         .chain(captured.lines());
@@ -413,17 +414,6 @@ fn alike(row: &mut Row) {
         .values_mut()
         .for_each(|how| how.retain(|how| !matches!(how.as_str(), "apart" | "log")));
     row.log = BTreeSet::from([format!("(a line that names {LIMIT})")]);
-}
-
-/// Whether a process runs whose environment names this folder.
-fn runs(folder: &str) -> bool {
-    let me = std::process::id().to_string();
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy() != me)
-        .filter_map(|entry| std::fs::read(entry.path().join("environ")).ok())
-        .any(|environ| String::from_utf8_lossy(&environ).contains(folder))
 }
 
 fn shown(row: &Row) -> String {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::probes::{bash, patch};
 use super::{Faults, Matrix, Place, Victim};
-use crate::mock::call;
+use outrigger_test_support::model::call;
 
 /// Calls that change a file that may be changed; the tool is shown with the name by which it did.
 fn calls(victim: &Victim, name: &str) -> Vec<(&'static str, Value)> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Faults, Matrix, Place, Victim, processes};
 use crate::harness::Harness;
-use crate::mock::call;
+use outrigger_test_support::model::call;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Probe {

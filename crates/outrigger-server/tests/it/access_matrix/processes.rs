@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::probes::bash;
 use super::{Faults, Matrix, Place, Victim};
-use crate::mock::{call, turn};
+use outrigger_test_support::model::{call, turn};
 
 pub(super) async fn commands(matrix: &Matrix, faults: &mut Faults) {
     let mut script = String::from("exec > \"$1\" 2>&1\n");

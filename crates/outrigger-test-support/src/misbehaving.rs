@@ -1,36 +1,50 @@
-//! What the tests of the misbehaving plugin have in common: those at the plugins (outrigger-plugins) and those in whole turns
-//! (outrigger-cli).
+//! The misbehaving plugin (`misbehaving.mjs`): it commits one fault at one place, both named by its options. `outrigger-plugins` tests
+//! every fault at every place, `outrigger-cli` whole turns.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The plugin; its options name the fault and the place.
-pub(crate) const SOURCE: &str =
-    include_str!("../../crates/outrigger-plugins/tests/it/misbehaving.mjs");
+///
+/// ```
+/// use outrigger_test_support::World;
+/// use outrigger_test_support::misbehaving::{HOOKS, SOURCE, short};
+/// use serde_json::json;
+///
+/// let world = World::new([]);
+/// let plugin = world.root().join("bad.mjs");
+/// std::fs::write(&plugin, SOURCE).unwrap();
+/// let options = json!({ "fault": "never", "where": HOOKS[2] });
+/// world.config(json!({ "plugin": [[format!("file://{}", plugin.display()), options]] }));
+/// assert_eq!(HOOKS.map(short), ["system", "params", "before"]);
+/// ```
+pub const SOURCE: &str = include_str!("misbehaving.mjs");
 /// The hooks at which it can be at fault.
-pub(crate) const HOOKS: [&str; 3] = [
+pub const HOOKS: [&str; 3] = [
     "experimental.chat.system.transform",
     "chat.params",
     "tool.execute.before",
 ];
 
 /// A place as the tables have it.
-pub(crate) fn short(place: &str) -> &str {
+#[must_use]
+pub fn short(place: &str) -> &str {
     match place == HOOKS[0] {
         true => "system",
         false => place.rsplit('.').next().unwrap(),
     }
 }
 
-/// Does work that takes its time, and does not hang.
-pub(crate) fn works(fault: &str) -> bool {
+/// Whether a fault is work that takes its time, and no hang.
+#[must_use]
+pub fn works(fault: &str) -> bool {
     matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests")
         || fault.starts_with("allocates")
 }
 
-/// A runtime, made in `folder`, that tells a wrong version of the protocol the next time that it is started for `bad` once there
+/// A runtime, made in `folder`, that says a wrong version of the protocol the next time that it is started for `bad` once there
 /// is a file `mark`, and is `bun` otherwise.
-pub(crate) fn liar(folder: &Path, mark: &Path, bun: &Path) -> PathBuf {
+pub fn liar(folder: &Path, mark: &Path, bun: &Path) -> PathBuf {
     let hello = r#"{"jsonrpc":"2.0","method":"hello","params":{"protocol":"9.0","features":[],"runtime":"bun","version":"1.3.0"}}"#;
     let source = format!(
         "import {{ writeSync }} from 'node:fs'\nconst body = Buffer.from('{hello}')\nconst head = Buffer.alloc(4)\nhead.writeUInt32BE(body.length)\nwriteSync(3, Buffer.concat([head, body]))\nsetInterval(() => {{}}, 1000)\n"

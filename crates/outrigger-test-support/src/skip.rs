@@ -8,8 +8,12 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 
 /// This test, or a part of it, is not run, since npm's registry is out of reach.
+///
+/// # Panics
+///
+/// Where the registry is known to answer.
 #[track_caller]
-pub(crate) fn skip_npm(why: &str) {
+pub fn skip_npm(why: &str) {
     let needed = std::env::var_os("OUTRIGGER_NEED_NPM").is_some_and(|value| value == "1");
     assert!(
         !needed,
@@ -19,7 +23,15 @@ pub(crate) fn skip_npm(why: &str) {
 }
 
 /// This test, or a part of it, is not run here.
-pub(crate) fn skip(why: &str) {
+///
+/// ```no_run
+/// use outrigger_test_support::skip::skip;
+///
+/// if !std::path::Path::new("/usr/bin/tmux").exists() {
+///     return skip("there is no tmux");
+/// }
+/// ```
+pub fn skip(why: &str) {
     let thread = std::thread::current();
     let line = format!("{}: {why}", thread.name().unwrap_or("a test"));
     eprintln!("skipped: {line}");

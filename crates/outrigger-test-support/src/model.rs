@@ -1,9 +1,24 @@
 //! The scripted model: an OpenAI-compatible chat completions server on loopback, in a thread.
 //!
+//! ```
+//! use outrigger_test_support::World;
+//! use outrigger_test_support::model::{call, done, turn};
+//! use serde_json::json;
+//!
+//! // It calls a tool, reads what the tool answered, and is done.
+//! let command = json!({ "command": "true", "description": "nothing" });
+//! let world = World::new([turn([call("bash", command)]), done()]);
+//! assert!(world.mock.url().starts_with("http://127.0.0.1:"));
+//! assert!(world.mock.requests().is_empty());
+//! ```
+//!
 //! A turn of the script is an object: `{text?, reasoning?, tools?: [{name, args | raw, id?}]}`, or `{status, error,
 //! retry_after?}`. `cut: n` ends the connection after n frames, `stall: n` sends nothing more after n frames until the
-//! client leaves; `usage: [n, m]` says how many tokens went in and out. A request that offers no tools asks for a title; the others get one turn each, and the last turn over
-//! and over. A request for a summary of the conversation gets the turns of `summaries`, in the same way. `when` answers by what is asked. `by_results` makes the turn depend on the request alone: as many tool results as the history holds.
+//! client leaves; `usage: [n, m]` says how many tokens went in and out.
+//!
+//! A request that offers no tools asks for a title; the others get one turn each, and the last turn over and over. A request for
+//! a summary of the conversation gets the turns of [`Mock::summaries`], in the same way. [`Mock::when`] answers by what is asked.
+//! [`Mock::by_results`] makes the turn depend on the request alone: as many tool results as the history holds.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,16 +30,20 @@ use serde_json::{Value, json};
 
 /// A request as the model got it.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Value,
-    pub(crate) is_title: bool,
+pub struct Request {
+    /// Names and values of its headers.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Value,
+    /// It asks for the title of a session.
+    pub is_title: bool,
     /// A compaction asks for a summary.
-    pub(crate) is_summary: bool,
+    pub is_summary: bool,
 }
 
 impl Request {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
             .find(|(n, _)| n.eq_ignore_ascii_case(name))
@@ -32,7 +51,7 @@ impl Request {
     }
 
     /// Texts of the messages of a role, in order.
-    pub(crate) fn texts(&self, role: &str) -> Vec<String> {
+    pub fn texts(&self, role: &str) -> Vec<String> {
         let messages = self.body["messages"]
             .as_array()
             .cloned()
@@ -45,7 +64,7 @@ impl Request {
     }
 
     /// Names of the tools on offer.
-    pub(crate) fn tools(&self) -> Vec<String> {
+    pub fn tools(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().cloned().unwrap_or_default();
         tools
             .iter()
@@ -54,7 +73,7 @@ impl Request {
     }
 
     /// Identifiers of the tool calls and of their results, in the order of the history.
-    pub(crate) fn call_ids(&self) -> (Vec<String>, Vec<String>) {
+    pub fn call_ids(&self) -> (Vec<String>, Vec<String>) {
         let messages = self.body["messages"]
             .as_array()
             .cloned()
@@ -87,22 +106,22 @@ fn content(value: &Value) -> String {
 }
 
 /// A turn that says something.
-pub(crate) fn text(text: &str) -> Value {
+pub fn text(text: &str) -> Value {
     json!({ "text": text })
 }
 
 /// The usual last turn.
-pub(crate) fn done() -> Value {
+pub fn done() -> Value {
     text("All done.")
 }
 
 /// One tool call.
-pub(crate) fn call(name: &str, args: Value) -> Value {
+pub fn call(name: &str, args: Value) -> Value {
     json!({ "name": name, "args": args })
 }
 
 /// A turn that calls tools.
-pub(crate) fn turn(tools: impl IntoIterator<Item = Value>) -> Value {
+pub fn turn(tools: impl IntoIterator<Item = Value>) -> Value {
     json!({ "tools": tools.into_iter().collect::<Vec<_>>() })
 }
 
@@ -120,18 +139,20 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
 }
 
-/// The model; gone with its value.
-pub(crate) struct Mock {
+/// The model; it stops when it is dropped.
+pub struct Mock {
     port: u16,
     shared: Arc<Shared>,
 }
 
 impl Mock {
-    pub(crate) fn new(turns: impl IntoIterator<Item = Value>) -> Self {
+    /// A model that answers with these turns.
+    pub fn new(turns: impl IntoIterator<Item = Value>) -> Self {
         Self::titled(turns, text("A title"))
     }
 
-    pub(crate) fn titled(turns: impl IntoIterator<Item = Value>, title: Value) -> Self {
+    /// The same, with a turn for requests of titles.
+    pub fn titled(turns: impl IntoIterator<Item = Value>, title: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
@@ -161,47 +182,49 @@ impl Mock {
     }
 
     /// The turn is chosen by the number of tool results in the request, so that a request made again gets the same answer.
-    pub(crate) fn by_results(self) -> Self {
+    pub fn by_results(self) -> Self {
         self.shared.by_results.store(true, Ordering::SeqCst);
         self
     }
 
     /// The turn is chosen by whether the request holds a summary: the first without one, the second with it.
-    pub(crate) fn by_compaction(self) -> Self {
+    pub fn by_compaction(self) -> Self {
         self.shared.by_compaction.store(true, Ordering::SeqCst);
         self
     }
 
     /// What the model answers when it is asked for summaries.
-    pub(crate) fn summaries(self, turns: impl IntoIterator<Item = Value>) -> Self {
+    pub fn summaries(self, turns: impl IntoIterator<Item = Value>) -> Self {
         *self.shared.summaries.lock().unwrap() = turns.into_iter().collect();
         self
     }
 
     /// A request whose last message is the user's and holds this text gets this turn, as often as it is made.
-    pub(crate) fn when(&self, text: &str, turn: Value) {
+    pub fn when(&self, text: &str, turn: Value) {
         let mut answers = self.shared.answers.lock().unwrap();
         answers.push((text.to_owned(), turn));
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// The base address of its API.
+    pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
     /// Requests of turns so far, without those for titles.
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<Request> {
         self.all_requests()
             .into_iter()
             .filter(|r| !r.is_title)
             .collect()
     }
 
-    pub(crate) fn all_requests(&self) -> Vec<Request> {
+    /// All requests so far.
+    pub fn all_requests(&self) -> Vec<Request> {
         self.shared.requests.lock().unwrap().clone()
     }
 
     /// The last request of a turn.
-    pub(crate) fn last(&self) -> Request {
+    pub fn last(&self) -> Request {
         self.requests().pop().unwrap()
     }
 }

@@ -1,0 +1,132 @@
+//! The binary in a world.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use outrigger_test_support::{Done, World};
+use serde_json::Value;
+
+const OUTRIGGER: &str = env!("CARGO_BIN_EXE_outrigger");
+
+/// Runs the binary in a [`World`].
+pub(crate) trait Program {
+    /// The binary in this world: nothing of the environment that runs the tests.
+    fn command(&self, args: &[&str]) -> Command;
+
+    /// Lets the settings of another folder count, as they are now.
+    fn trust(&self, folder: &Path);
+
+    /// A shell script in this world, in which `$OUTRIGGER` is the binary and `$DATA` its data folder.
+    fn script(&self, program: &str, args: &[&str]) -> Command;
+
+    /// Runs the binary to its end.
+    #[track_caller]
+    fn cli(&self, args: &[&str]) -> Done;
+
+    /// `outrigger run` with these arguments.
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> Done;
+
+    /// The same with variables.
+    #[track_caller]
+    fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Done;
+
+    /// The same with something on standard input.
+    #[track_caller]
+    fn run_piped(&self, input: &str, args: &[&str]) -> Done;
+
+    /// The log replays through the kernel, and its hash chain is intact.
+    #[track_caller]
+    fn verify(&self) -> String;
+
+    /// The last session, as `session export` prints it.
+    #[track_caller]
+    fn export(&self) -> Value;
+
+    /// Parts of the last session of this kind, in order.
+    #[track_caller]
+    fn parts(&self, kind: &str) -> Vec<Value>;
+}
+
+impl Program for World {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test starts the program from outside"
+    )]
+    fn command(&self, args: &[&str]) -> Command {
+        self.prepare(Command::new(OUTRIGGER), args)
+    }
+
+    fn trust(&self, folder: &Path) {
+        self.cli(&["trust", &folder.display().to_string()]).ok();
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test starts the program from outside"
+    )]
+    fn script(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = self.prepare(Command::new(program), args);
+        command
+            .env("OUTRIGGER", OUTRIGGER)
+            .env("DATA", self.store().parent().unwrap());
+        command
+    }
+
+    #[track_caller]
+    fn cli(&self, args: &[&str]) -> Done {
+        self.start(self.command(args)).end()
+    }
+
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> Done {
+        self.cli(&[&["run"], args].concat())
+    }
+
+    #[track_caller]
+    fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Done {
+        let mut command = self.command(&[&["run"], args].concat());
+        command.envs(variables.iter().copied());
+        self.start(command).end()
+    }
+
+    #[track_caller]
+    fn run_piped(&self, input: &str, args: &[&str]) -> Done {
+        let mut command = self.command(&[&["run"], args].concat());
+        command.stdin(Stdio::piped());
+        let mut running = self.start(command);
+        running.stdin().write_all(input.as_bytes()).unwrap();
+        running.end()
+    }
+
+    #[track_caller]
+    fn verify(&self) -> String {
+        self.cli(&["session", "verify"]).ok().stdout
+    }
+
+    #[track_caller]
+    fn export(&self) -> Value {
+        self.cli(&["session", "export"]).ok().json()
+    }
+
+    #[track_caller]
+    fn parts(&self, kind: &str) -> Vec<Value> {
+        let session = self.export();
+        let messages = session["messages"].as_array().cloned().unwrap_or_default();
+        let parts = messages
+            .iter()
+            .filter_map(|m| m["parts"].as_array())
+            .flatten();
+        parts.filter(|part| part["type"] == kind).cloned().collect()
+    }
+}
+
+/// The session's identifier taken out of a line.
+pub(crate) fn without_session(line: &str) -> String {
+    let Some((before, after)) = line.split_once("in session ses_") else {
+        return line.to_owned();
+    };
+    let rest = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    format!("{before}in session ID{rest}")
+}

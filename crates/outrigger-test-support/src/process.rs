@@ -1,0 +1,78 @@
+//! Whether processes live, and waiting for what happens in another one.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Numbers of namespaces begin here; those of processes end far below.
+const NAMESPACES: u32 = 0xf000_0000;
+
+/// Whether a process of this number lives (a zombie does not), or one in the namespace of this number: what is in a sandbox has
+/// the same number as others have in theirs, and knows its namespace by `/proc/self/ns/pid`.
+///
+/// ```
+/// use outrigger_test_support::process::alive;
+///
+/// assert!(alive(std::process::id()));
+/// // No process has this number: the kernel's limit is 4194304.
+/// assert!(!alive(4_194_305));
+/// ```
+#[must_use]
+pub fn alive(pid: u32) -> bool {
+    if pid >= NAMESPACES {
+        return members(pid).into_iter().any(alive);
+    }
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// The processes in a namespace; of what is no number of one, that process.
+#[must_use]
+pub fn members(namespace: u32) -> Vec<u32> {
+    if namespace < NAMESPACES {
+        return vec![namespace];
+    }
+    let name = format!("pid:[{namespace}]");
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let inside = all.filter(|entry| {
+        fs::read_link(entry.path().join("ns/pid")).is_ok_and(|link| link.to_str() == Some(&name))
+    });
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    inside.filter_map(number).collect()
+}
+
+/// Whether a process runs whose environment names this text, a folder of the test say; this one does not count.
+#[must_use]
+pub fn runs_with(text: &str) -> bool {
+    let own = std::process::id().to_string();
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy() != own)
+        .filter_map(|entry| fs::read(entry.path().join("environ")).ok())
+        .any(|environ| String::from_utf8_lossy(&environ).contains(text))
+}
+
+/// Waits until this holds; false when it does not within the limit. A test waits for a condition, not for a time: the limit is
+/// what no machine needs, however busy.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use outrigger_test_support::process::wait_until;
+///
+/// let began = Instant::now();
+/// assert!(wait_until(Duration::from_secs(10), || began.elapsed().as_millis() > 20));
+/// assert!(!wait_until(Duration::from_millis(20), || false));
+/// ```
+pub fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    while !holds() {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}

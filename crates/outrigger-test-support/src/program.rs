@@ -1,0 +1,168 @@
+//! A program that a test started, and what it left.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::process::alive;
+
+/// Nothing here takes so long; a run that does is stuck.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// What a run left.
+#[derive(Debug)]
+pub struct Done {
+    /// Exit code; 128 + n after signal n, as shells count.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Done {
+    /// The run, which has to have succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        self.exited(0)
+    }
+
+    /// The run, which has to have ended with this code.
+    #[track_caller]
+    pub fn exited(self, code: i32) -> Self {
+        assert_eq!(
+            self.code, code,
+            "stdout:\n{}\nstderr:\n{}",
+            self.stdout, self.stderr
+        );
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("{e} in:\n{}\nstderr:\n{}", self.stdout, self.stderr))
+    }
+
+    /// Standard output as one JSON value per line.
+    #[track_caller]
+    pub fn lines(&self) -> Vec<Value> {
+        let parse = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in the line {line:?}"))
+        };
+        self.stdout.lines().map(parse).collect()
+    }
+}
+
+/// A run that has begun. It is killed when it is dropped.
+pub struct Running {
+    child: Child,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Running {
+    /// Starts a command that writes to these files.
+    pub(crate) fn spawn(mut command: Command, stdout: PathBuf, stderr: PathBuf) -> Self {
+        let file = |path: &Path| Stdio::from(fs::File::create(path).unwrap());
+        command.stdout(file(&stdout)).stderr(file(&stderr));
+        Self {
+            child: command.spawn().unwrap(),
+            stdout,
+            stderr,
+        }
+    }
+
+    fn status(&self) -> String {
+        fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default()
+    }
+
+    /// Most memory that it has held so far; 0 when it is over.
+    pub fn peak_kib(&self) -> u64 {
+        let status = self.status();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap_or_default();
+        line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        !alive(self.child.id())
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// What it has written to standard error so far.
+    pub fn stderr(&self) -> String {
+        read(&self.stderr)
+    }
+
+    /// The other end of its standard input.
+    pub fn stdin(&mut self) -> std::process::ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
+    /// What it has written to standard output so far.
+    pub fn stdout(&self) -> String {
+        read(&self.stdout)
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub fn end(mut self) -> Done {
+        let limit = Instant::now() + STUCK;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > limit {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                panic!(
+                    "stuck; stdout:\n{}\nstderr:\n{}",
+                    read(&self.stdout),
+                    read(&self.stderr)
+                );
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|n| 128 + n))
+            .unwrap();
+        Done {
+            code,
+            stdout: read(&self.stdout),
+            stderr: read(&self.stderr),
+        }
+    }
+}
+
+/// A test that fails leaves no server behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file as text; empty when it is not there.
+pub(crate) fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,31 @@
+//! The JavaScript runtime that tests run plugins with.
+
+use std::path::{Path, PathBuf};
+
+use crate::skip::skip;
+
+/// The root of the repository.
+fn repository() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).unwrap_or(own)
+}
+
+/// Bun: the one that `OUTRIGGER_BUN` names, else the one that `cargo xtask setup` installed. Without either, programs look for
+/// a runtime themselves.
+#[must_use]
+pub fn bun() -> Option<PathBuf> {
+    let named = std::env::var_os("OUTRIGGER_BUN").map(PathBuf::from);
+    named
+        .or_else(|| Some(repository().join(".work/tools/node_modules/@oven/bun-linux-x64/bin/bun")))
+        .filter(|path| path.is_file())
+}
+
+/// [`bun`]; without one, the test is recorded as skipped.
+#[must_use]
+pub fn bun_or_skip() -> Option<PathBuf> {
+    let bun = bun();
+    if bun.is_none() {
+        skip("there is no Bun (OUTRIGGER_BUN, .work/tools)");
+    }
+    bun
+}

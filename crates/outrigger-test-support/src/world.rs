@@ -1,0 +1,259 @@
+//! The folders of one test: a home, a project with an `opencode.json`, plugins; and what starts in them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use sha2::Digest as _;
+use tempfile::TempDir;
+
+use crate::model::Mock;
+use crate::program::{Running, read};
+use crate::runtime::bun;
+
+/// The folders of one test, which are removed with it, and the model that its project uses.
+///
+/// ```
+/// use outrigger_test_support::World;
+/// use outrigger_test_support::model::{call, done, turn};
+/// use serde_json::json;
+///
+/// let world = World::new([turn([call("read", json!({ "filePath": "a.txt" }))]), done()]);
+/// world.file("a.txt", "one\ntwo\n");
+/// world.config(json!({ "share": "disabled" }));
+/// world.plugin("quiet", "export default async () => ({})");
+///
+/// assert_eq!(world.lines("a.txt"), ["one", "two"]);
+/// let settings: serde_json::Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
+/// assert_eq!(settings["model"], "mock/m1");
+/// assert_eq!(settings["share"], "disabled");
+/// ```
+pub struct World {
+    root: TempDir,
+    /// The model of the project's `opencode.json`.
+    pub mock: Mock,
+    runs: std::cell::Cell<usize>,
+    is_untrusted: std::cell::Cell<bool>,
+}
+
+impl World {
+    /// A project whose model speaks these turns.
+    pub fn new(turns: impl IntoIterator<Item = Value>) -> Self {
+        Self::with(Mock::new(turns))
+    }
+
+    /// A project with this model.
+    pub fn with(mock: Mock) -> Self {
+        let root = tempfile::Builder::new()
+            .prefix("outrigger-it-")
+            .tempdir()
+            .unwrap();
+        let world = Self {
+            root,
+            mock,
+            runs: std::cell::Cell::new(0),
+            is_untrusted: std::cell::Cell::new(false),
+        };
+        for folder in [world.project(), world.home(), world.root().join("tmp")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let model = json!({ "name": "M1", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } });
+        world.file("opencode.json", &json!({
+            "model": "mock/m1",
+            "provider": { "mock": {
+                "npm": "@ai-sdk/openai-compatible", "name": "Mock",
+                "options": { "baseURL": world.mock.url(), "apiKey": "x" }, "models": { "m1": model },
+            }},
+        }).to_string());
+        world.file("hello.txt", "hi there\n");
+        world
+    }
+
+    /// Stands for the npm packages that the first run with a plugin would install: no test needs the network.
+    pub fn packages(&self) {
+        let lock = include_bytes!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../outrigger-plugin-package/setup/package-lock.json"
+        ));
+        let digest: String = sha2::Sha256::digest(lock)
+            .iter()
+            .take(6)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let modules = self
+            .store()
+            .with_file_name("modules")
+            .join(digest)
+            .join("node_modules");
+        // Some worlds have the real ones, kept between runs behind a link: nothing is put among them.
+        if self.store().with_file_name("modules").is_symlink() {
+            return;
+        }
+        for (name, text) in [
+            (
+                "@opencode-ai/sdk/dist/index.js",
+                "export const createOpencodeClient = () => ({})\n",
+            ),
+            (
+                "@opencode-ai/sdk/package.json",
+                r#"{"name":"@opencode-ai/sdk","type":"module","main":"dist/index.js"}"#,
+            ),
+            (
+                "@opencode-ai/plugin/package.json",
+                r#"{"name":"@opencode-ai/plugin"}"#,
+            ),
+            ("zod/package.json", r#"{"name":"zod"}"#),
+        ] {
+            let path = modules.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    /// The folder that all the others are in.
+    pub fn root(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    /// The project.
+    pub fn project(&self) -> PathBuf {
+        self.root().join("project")
+    }
+
+    /// The home of its user.
+    pub fn home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
+    /// The database of sessions.
+    pub fn store(&self) -> PathBuf {
+        self.home().join(".local/share/outrigger/outrigger.db")
+    }
+
+    /// A path in the project.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.project().join(name)
+    }
+
+    /// Writes a file of the project.
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A file of the project; empty when it is not there.
+    pub fn read(&self, name: &str) -> String {
+        read(&self.path(name))
+    }
+
+    /// Lines of a file of the project.
+    pub fn lines(&self, name: &str) -> Vec<String> {
+        self.read(name).lines().map(str::to_owned).collect()
+    }
+
+    /// Writes a plugin that the project finds by itself.
+    pub fn plugin(&self, name: &str, source: &str) -> PathBuf {
+        self.packages();
+        self.file(&format!(".opencode/plugin/{name}.js"), source)
+    }
+
+    /// Puts keys into `opencode.json`.
+    pub fn config(&self, keys: Value) {
+        let mut whole: Value = serde_json::from_str(&self.read("opencode.json")).unwrap();
+        merge(&mut whole, keys);
+        self.file("opencode.json", &whole.to_string());
+    }
+
+    /// Writes our own settings.
+    pub fn settings(&self, toml: &str) {
+        self.file("outrigger.toml", toml);
+    }
+
+    /// From here on nobody trusts the project. What its settings say so far becomes the user's own.
+    pub fn trusts_nothing(&self) {
+        let folder = self.home().join(".config/opencode");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::rename(self.path("opencode.json"), folder.join("opencode.json")).unwrap();
+        self.is_untrusted.set(true);
+    }
+
+    /// A command with these arguments in this world: in the project, with the variables of its user and nothing of the
+    /// environment that runs the tests.
+    ///
+    /// ```
+    /// # use outrigger_test_support::World;
+    /// # #[allow(clippy::disallowed_methods)]
+    /// # let sh = std::process::Command::new("sh");
+    /// let world = World::new([]);
+    /// let done = world.start(world.prepare(sh, &["-c", "cat hello.txt; echo $HOME"])).end().ok();
+    /// assert_eq!(done.stdout, format!("hi there\n{}\n", world.home().display()));
+    /// ```
+    pub fn prepare(&self, mut command: Command, args: &[&str]) -> Command {
+        command.args(args).current_dir(self.project()).env_clear();
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC");
+        if !self.is_untrusted.get() {
+            command.env("OUTRIGGER_TRUST_PROJECT", "1");
+        }
+        // The system's folder for temporary files is open to tools, and the project of a test lies in it.
+        command.env("TMPDIR", self.root().join("tmp"));
+        for (name, folder) in [
+            ("CONFIG", ".config"),
+            ("DATA", ".local/share"),
+            ("CACHE", ".cache"),
+            ("STATE", ".local/state"),
+        ] {
+            command.env(format!("XDG_{name}_HOME"), self.home().join(folder));
+        }
+        if let Some(bun) = bun() {
+            command.env("OUTRIGGER_BUN", bun);
+        }
+        // The mock and its like listen on this machine, which plugins do not reach by themselves.
+        command.env("OUTRIGGER_NETWORK_ALLOW", "127.0.0.1,[::1],localhost");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Starts a command of this world.
+    pub fn start(&self, command: Command) -> Running {
+        let n = self.runs.replace(self.runs.get() + 1);
+        let [stdout, stderr] = ["out", "err"].map(|kind| self.root().join(format!("{n}.{kind}")));
+        Running::spawn(command, stdout, stderr)
+    }
+
+    /// Text with what differs from run to run replaced.
+    pub fn plain(&self, text: &str) -> String {
+        let text = text
+            .replace(&self.project().display().to_string(), "PROJECT")
+            .replace(&self.home().display().to_string(), "HOME");
+        text.replace(
+            &format!(
+                "127.0.0.1:{}",
+                self.mock
+                    .url()
+                    .rsplit(':')
+                    .next()
+                    .unwrap_or_default()
+                    .trim_end_matches("/v1")
+            ),
+            "MOCK",
+        )
+    }
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
