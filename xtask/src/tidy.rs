@@ -22,7 +22,7 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 25] = [
+const RULES: [Rule; 26] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -50,6 +50,7 @@ const RULES: [Rule; 25] = [
         Ok(pages::requirement_numbers(repo))
     }),
     ("where", |repo| Ok(pages::paths(repo))),
+    ("page-length", |repo| Ok(pages::lengths(repo))),
     ("words", |repo| Ok(pages::words(repo))),
     ("build-scripts", |repo| Ok(rules::build_scripts(repo))),
 ];

@@ -134,8 +134,7 @@ impl Cache {
     // A request that is no exact version names no folder: `latest` and `^1` find nothing here, and a request with a
     // slash must not lead elsewhere.
     fn at(&self, name: &str, version: &str) -> Option<InstalledPackage> {
-        crate::semver::Version::parse(version)?;
-        if version.contains(['/', '\\']) {
+        if !crate::semver::is_version(version) || version.contains(['/', '\\']) {
             return None;
         }
         let dir = self.place(name, version).join("node_modules").join(name);

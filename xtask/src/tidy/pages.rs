@@ -1,5 +1,5 @@
 //! What pages promise about the source: the requirement numbers that it cites have a meaning, the files that answer a question
-//! exist, and old words do not spread.
+//! exist, no page is too long, and old words do not spread.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,10 @@ use super::Repo;
 
 const REQUIREMENTS: &str = "docs/requirements.md";
 const PAGES_OF_PATHS: [&str; 3] = ["docs/where.md", "CONTRIBUTING.md", "STYLE.md"];
+
+/// Lines of a page; one that is longer has more than one idea. Generated pages and the list of changes have none.
+const MAX_PAGE_LINES: usize = 300;
+const CHANGES: &str = "CHANGELOG.md";
 
 /// Constants whose names STYLE.md gives up. The number may fall: lower it here.
 const MAX_OLD_CONSTANTS: usize = 74;
@@ -53,6 +57,29 @@ pub(super) fn paths(repo: &Repo) -> Vec<String> {
         }
     }
     found
+}
+
+/// Pages that have too many lines.
+pub(super) fn lengths(repo: &Repo) -> Vec<String> {
+    let pages = repo
+        .iter()
+        .filter(|(path, text)| path.ends_with(".md") && *path != CHANGES && !is_generated(text));
+    pages
+        .filter_map(|(path, text)| {
+            let lines = text.lines().count();
+            (lines > MAX_PAGE_LINES).then(|| {
+                format!(
+                    "{path} has {lines} lines, {MAX_PAGE_LINES} are allowed: split it by its ideas"
+                )
+            })
+        })
+        .collect()
+}
+
+fn is_generated(text: &str) -> bool {
+    text.lines()
+        .take(5)
+        .any(|line| line.contains("cargo xtask generate"))
 }
 
 /// Constants are named `MAX_*` and `*_TIMEOUT`; the old names become fewer.
@@ -119,6 +146,22 @@ mod tests {
         assert_eq!(cited("does it (A7, C13). U+00B5"), ["A7", "C13"]);
         assert_eq!(cited("requirement B7, `x`"), ["B7"]);
         assert_eq!(cited("(see A7) C3 D"), [""; 0]);
+    }
+
+    #[test]
+    fn a_long_page_is_an_offence_unless_it_is_generated() {
+        let long = "line\n".repeat(MAX_PAGE_LINES + 1);
+        let generated = format!("# Hooks\n\nMade by `cargo xtask generate`.\n{long}");
+        let repo = Repo::of(&[
+            ("docs/a.md", &long),
+            ("docs/b.md", &generated),
+            (CHANGES, &long),
+            ("docs/c.md", "line\n"),
+        ]);
+        assert_eq!(
+            lengths(&repo),
+            ["docs/a.md has 301 lines, 300 are allowed: split it by its ideas"]
+        );
     }
 
     #[test]
