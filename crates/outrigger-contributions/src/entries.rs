@@ -62,7 +62,7 @@ pub async fn sandbox_contributions(
     keep_own_instructions(before, after, place, &folders);
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
-            match plugins.box_of(key, &name).await {
+            match plugins.sandbox_of(key, &name).await {
                 Ok(Some(own)) if !asks(key, &after[key][&name]) || own.proxy().is_some() => {
                     boxes.set(format!("{label}:{name}"), own);
                 }
@@ -158,7 +158,7 @@ async fn sandbox_skills(plugins: &Plugins, before: &Value, after: &mut Value, bo
     if urls.iter().all(|url| known.contains(url)) {
         return;
     }
-    let own = match plugins.box_of("skills", "urls").await {
+    let own = match plugins.sandbox_of("skills", "urls").await {
         Ok(None) => return,
         Ok(own) => own.filter(|own| own.proxy().is_some()),
         Err(why) => {

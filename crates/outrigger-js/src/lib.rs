@@ -1,7 +1,7 @@
 //! JS plugin processes: one process of Bun or Node that holds OpenCode plugins, and the host's end of its channel.
 //!
 //! The crate is for the conversation: [`JsRuntime::find`] looks for Bun and Node, [`JsProcess::start`] starts the host
-//! script in its box and waits for its hello, and the methods of [`JsProcess`] load plugins, run hooks and tools, and
+//! script in its sandbox and waits for its hello, and the methods of [`JsProcess`] load plugins, run hooks and tools, and
 //! hand events over. What a plugin asks back goes to a [`HostHandler`]. `docs/plugin-protocol.md` describes the frames.
 //!
 //! It is not for deciding: which plugins share a process, when one is started again or given up, what a hook may
@@ -17,6 +17,7 @@ mod codec;
 mod error;
 mod fetch;
 mod hooks;
+mod host_handler;
 mod output;
 mod payload;
 mod peer;
@@ -30,9 +31,9 @@ pub use codec::{Decoder, encode};
 pub use error::{Closed, JsError};
 pub use fetch::FetchBody;
 pub use hooks::{HookCall, Sent, Transfer, Way};
+pub use host_handler::{HostHandler, Refused};
 pub use output::OutputLog;
 pub use payload::exchange::ExchangeRoot;
-pub use peer::{HostHandler, Refused};
 pub use policy::default_policy;
 pub use process::{JsProcess, StartOptions};
 pub use runtime::{JsRuntime, Lookup, RuntimeKind};

@@ -24,8 +24,10 @@ use tokio::time::timeout;
 use crate::error::{Closed, JsError};
 use crate::fetch::FetchBody;
 use crate::hooks::{Carrier, Transfer};
+use crate::host_handler::HostHandler;
 use crate::output::{Lines, OutputLog};
-use crate::peer::{HostHandler, Peer};
+use crate::payload::exchange::Exchange;
+use crate::peer::Peer;
 use crate::runtime::JsRuntime;
 use crate::script;
 
@@ -38,7 +40,7 @@ pub struct StartOptions {
     pub runtime: JsRuntime,
     /// Starts it.
     pub spawner: Spawner,
-    /// Its box, usually [`crate::default_policy`]; `None` is the visible setting `sandbox = "off"`.
+    /// Its sandbox, usually [`crate::default_policy`]; `None` is the visible setting `sandbox = "off"`.
     pub policy: Option<Policy>,
     /// Where its connections are led that know of no proxy.
     pub proxy_redirect: Option<ProxyRedirect>,
@@ -107,30 +109,8 @@ impl JsProcess {
     }
 
     async fn open(options: &StartOptions, lines: &Arc<Lines>) -> Result<Self, JsError> {
-        let script = script::write(&options.private_dir)?;
-        let mut spec = Spec::new(&options.runtime.path)
-            .args(options.runtime.arguments(&script))
-            .cwd(script.parent().unwrap_or(&options.private_dir))
-            .vars(options.env.iter().cloned())
-            .stdout(Stdio::Pipe)
-            .stderr(Stdio::Pipe)
-            .channel()
-            .limits(options.limits)
-            .label(format!("plugin:{}", options.name));
         let exchange = options.transfer.exchange(&options.name);
-        spec.policy = options.policy.clone().map(|policy| match &exchange {
-            Some(exchange) => policy.write(exchange.folder()),
-            None => policy,
-        });
-        spec.proxy_redirect = options.proxy_redirect.clone();
-        let child = options
-            .spawner
-            .spawn(spec)
-            .await
-            .map_err(|source| JsError::Spawn {
-                name: options.name.clone(),
-                source,
-            })?;
+        let child = Self::spawn(options, exchange.as_ref()).await?;
         let pid = child.pid();
         let handler = Arc::clone(&options.handler);
         let peer = Peer::new(Arc::clone(lines), handler, exchange.clone());
@@ -142,18 +122,7 @@ impl JsProcess {
             killed,
         ));
 
-        let (mut hello, mut closed) = (peer.hello(), peer.closed());
-        let hello = tokio::select! {
-            hello = hello.wait_for(Option::is_some) => hello.ok().and_then(|hello| hello.clone()),
-            _ = closed.wait_for(Option::is_some) => None,
-        };
-        let hello = hello.ok_or_else(|| peer.closed_error())?;
-        if major(&hello.protocol) != major(PROTOCOL_VERSION) {
-            return Err(JsError::ProtocolMismatch {
-                theirs: hello.protocol,
-            });
-        }
-        options.runtime.check_version(&hello.version)?;
+        let hello = Self::greeting(&peer, &options.runtime).await?;
         let can = |feature: &str| hello.features.iter().any(|name| name == feature);
         let carrier = Carrier::new(
             &options.transfer,
@@ -168,6 +137,47 @@ impl JsProcess {
             carrier,
             kill,
         })
+    }
+
+    /// Starts the runtime with the host script; it may write to the folder of the exchange.
+    async fn spawn(options: &StartOptions, exchange: Option<&Exchange>) -> Result<Child, JsError> {
+        let script = script::write(&options.private_dir)?;
+        let mut spec = Spec::new(&options.runtime.path)
+            .args(options.runtime.arguments(&script))
+            .cwd(script.parent().unwrap_or(&options.private_dir))
+            .vars(options.env.iter().cloned())
+            .stdout(Stdio::Pipe)
+            .stderr(Stdio::Pipe)
+            .channel()
+            .limits(options.limits)
+            .label(format!("plugin:{}", options.name));
+        spec.policy = options.policy.clone().map(|policy| match exchange {
+            Some(exchange) => policy.write(exchange.folder()),
+            None => policy,
+        });
+        spec.proxy_redirect = options.proxy_redirect.clone();
+        let child = options.spawner.spawn(spec).await;
+        child.map_err(|source| JsError::Spawn {
+            name: options.name.clone(),
+            source,
+        })
+    }
+
+    /// Waits for the hello of the host script, and checks its versions.
+    async fn greeting(peer: &Peer, runtime: &JsRuntime) -> Result<Hello, JsError> {
+        let (mut hello, mut closed) = (peer.hello(), peer.closed());
+        let hello = tokio::select! {
+            hello = hello.wait_for(Option::is_some) => hello.ok().and_then(|hello| hello.clone()),
+            _ = closed.wait_for(Option::is_some) => None,
+        };
+        let hello = hello.ok_or_else(|| peer.closed_error())?;
+        if major(&hello.protocol) != major(PROTOCOL_VERSION) {
+            return Err(JsError::ProtocolMismatch {
+                theirs: hello.protocol,
+            });
+        }
+        runtime.check_version(&hello.version)?;
+        Ok(hello)
     }
 
     /// What it said of itself.

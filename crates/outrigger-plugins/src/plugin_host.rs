@@ -1,33 +1,31 @@
-//! What the plugins of a project have in common while they run: who is called, where they live, what is counted.
+//! The plugins of a project while they run: their list, their processes, their hook chains, and what they were loaded from.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::join_all;
-use outrigger_claude_hooks::Commands;
-use outrigger_protocol::Millis;
 use serde_json::Value;
 
 use crate::access::settings::PluginSettings;
-use crate::custom_points::links::Links;
-use crate::hooks::breakers::Breakers;
-use crate::hooks::perf::Perf;
+use crate::hooks::host::HookHost;
 use crate::options::LoadOptions;
 use crate::registry::Registry;
 use crate::supervisor::group::{Group, Live};
 use crate::supervisor::launch::Launch;
 use crate::supervisor::processes::Processes;
 
-/// Shared by [`crate::Plugins`], its pipelines and its tools.
+/// Shared by [`crate::Plugins`] and what plugins contribute.
 pub(crate) struct PluginHost {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) settings: PluginSettings,
-    pub(crate) now: fn() -> Millis,
-    pub(crate) breakers: Breakers,
-    pub(crate) perf: Mutex<Perf>,
-    pub(crate) commands: Option<Commands>,
-    pub(crate) links: Links,
     pub(crate) processes: Arc<Processes>,
-    /// What everything was loaded from.
+    pub(crate) settings: Arc<PluginSettings>,
+    pub(crate) hooks: Arc<HookHost>,
+    pub(crate) loading: Loading,
+}
+
+/// What plugins were loaded from, and what it takes to load one again.
+#[derive(Default)]
+pub(crate) struct Loading {
+    /// What everything was loaded from; none where there are no plugins at all.
     pub(crate) options: Option<Arc<LoadOptions>>,
     /// What processes are started with, once there was one to start.
     pub(crate) launch: OnceLock<Arc<Launch>>,
@@ -38,23 +36,12 @@ pub(crate) struct PluginHost {
 }
 
 impl PluginHost {
-    /// The process that a plugin lives in now; waits for a restart that is under way. A plugin that is given a process
-    /// of its own meanwhile is found there.
+    /// The process that a plugin lives in now ([`Processes::live`]).
     ///
     /// # Errors
     /// Why there is none.
     pub(crate) async fn live(&self, plugin: usize) -> Result<(Arc<Group>, Arc<Live>), String> {
-        loop {
-            let key = || self.registry.with(plugin, |plugin| plugin.group).flatten();
-            let Some(group) = key().and_then(|key| self.processes.get(key)) else {
-                return Err("its plugin is not loaded".to_owned());
-            };
-            let live = group.live().await;
-            // It moves at most once, so this ends.
-            if key() == Some(group.key) {
-                return Ok((group, live?));
-            }
-        }
+        self.processes.live(&self.registry, plugin).await
     }
 
     /// Plugins that bring authentication handle secrets, and no other plugin's code may live beside them: where one turns

@@ -1,10 +1,11 @@
 //! The plugins of one project, from the configuration to their end.
 
+mod life;
 mod modules;
 mod skipped;
 mod start;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -22,20 +23,21 @@ use outrigger_protocol::tool::ToolSpec;
 use serde_json::Value;
 use skipped::{guards, required, why_skipped};
 
-use crate::access::settings::PluginSettings;
 use crate::access::user_grants::Grant;
 use crate::admission::admit::rules_of;
 use crate::admission::command_hooks;
 use crate::contributions::tools::{PluginToolEntry, ToolRunner};
 use crate::custom_points::links::Links;
 use crate::hooks::breakers::Breakers;
+use crate::hooks::host::HookHost;
 use crate::hooks::perf::PerfRow;
 use crate::hooks::pipeline::{Pipeline, PipelineContext};
 use crate::options::LoadOptions;
-use crate::plugin_host::PluginHost;
+use crate::plugin_host::{Loading, PluginHost};
 use crate::registry::{Plugin, Registry};
 use crate::status::PluginStatus;
 use crate::supervisor::group::Live;
+use crate::supervisor::health::Rhythm;
 pub(crate) use start::late_launch;
 use start::{Started, start, under_bun};
 
@@ -48,102 +50,63 @@ impl Plugins {
     /// [`Plugins::list`] with its stage and cause, and the rest runs (A13). Without plugins no process is started.
     pub async fn load(options: LoadOptions) -> Self {
         let options = Arc::new(options);
-        let loaded = options.plugins.iter();
-        let loaded = loaded.map(|plugin| Plugin::found(name_of(plugin), plugin));
-        let skipped = options.skipped.iter();
-        let skipped = skipped.map(|it| match &it.reason {
-            SkipReason::NotAdmitted { id, .. } => Plugin::found(id.clone(), &it.plugin),
-            _ => Plugin::found(name_of(&it.plugin), &it.plugin),
-        });
-        let found = loaded.chain(skipped);
-        let mut found: Vec<Plugin> = found.collect();
-        let base = found.len();
-        found.extend(command_hooks::found(options.commands.as_ref()));
+        let (found, base) = found(&options);
         let registry = Arc::new(Registry::new(found, Arc::clone(&options.progress)));
-        registry.tells(&options.notice);
-        for (index, skipped) in (options.plugins.len()..).zip(&options.skipped) {
-            let mut rules = rules_of(&options, &registry, index, &skipped.plugin);
-            if !guards(&skipped.reason) {
-                rules.fail_closed.clone_from(&rules.required);
-            }
-            registry.set_rules(index, rules);
-            registry.fail(index, &why_skipped(skipped));
-        }
-        let inner = Arc::new(PluginHost {
-            registry: Arc::clone(&registry),
-            settings: options.settings.clone(),
-            now: options.now,
-            breakers: Breakers::new(
-                options.settings.circuit_breaker,
-                options.settings.breaker,
-                Arc::clone(&options.notice),
-            ),
-            perf: Mutex::default(),
-            commands: command_hooks(&options, base, &registry),
-            links: Links::default(),
-            processes: Arc::default(),
-            options: Some(Arc::clone(&options)),
-            launch: OnceLock::new(),
-            configured: Arc::default(),
-            changing: tokio::sync::Mutex::default(),
-        });
-        let processes = Arc::downgrade(&inner.processes);
+        registry.notifies(&options.notice);
+        list_skipped(&options, &registry);
+        let host = Arc::new(host(&options, base, &registry));
+        let processes = Arc::downgrade(&host.processes);
         registry.live_in(processes);
-        if let Some(started) = start(&options, &registry, &inner).await {
-            let _ = inner.launch.set(Arc::clone(&started.launch));
-            let settings = &options.settings;
-            let stuck = settings.self_heal.then_some(settings.deadlines.normal);
-            crate::supervisor::watch::watch(&inner.processes, settings.limits, stuck);
-            crate::supervisor::stale_masks::watch(&inner.processes);
-            if let (Some(every), true) = (settings.health, settings.self_heal) {
-                let deadline = settings.deadlines.normal;
-                crate::supervisor::health::check(
-                    &inner.processes,
-                    crate::supervisor::health::Rhythm { every, deadline },
-                );
-            }
+        if let Some(started) = start(&options, &registry, &host).await {
+            let _ = host.loading.launch.set(Arc::clone(&started.launch));
+            watch(&host);
             let Started {
                 launch,
                 groups,
                 fetch,
             } = started;
-            inner.run(groups).await;
+            host.run(groups).await;
             let waiting = registry.waiting();
             if let (false, Some(fetch)) = (waiting.is_empty(), fetch) {
-                let fresh = under_bun(waiting, &launch, fetch, &inner.processes).await;
-                inner.run(fresh).await;
+                let fresh = under_bun(waiting, &launch, fetch, &host.processes).await;
+                host.run(fresh).await;
             }
-            let apart = inner.apart().await;
-            inner.run(apart).await;
+            let apart = host.apart().await;
+            host.run(apart).await;
             crate::supervisor::isolation_memory::remember(&options.data, &registry);
         }
         required(&options, &registry);
-        Self(inner)
+        Self(host)
     }
 
     /// No plugins at all.
     #[must_use]
     pub fn none() -> Self {
-        Self(Arc::new(PluginHost {
-            registry: Arc::new(Registry::new(Vec::new(), Arc::new(|_| {}))),
-            settings: PluginSettings::default(),
+        let registry = Arc::new(Registry::new(Vec::new(), Arc::new(|_| {})));
+        let (processes, settings) = (Arc::default(), Arc::default());
+        let hooks = HookHost {
+            registry: Arc::clone(&registry),
+            processes: Arc::clone(&processes),
+            settings: Arc::clone(&settings),
             now: || 0,
             breakers: Breakers::new(false, Rules::default(), Arc::new(|_| {})),
             perf: Mutex::default(),
             commands: None,
             links: Links::default(),
-            processes: Arc::default(),
-            options: None,
-            launch: OnceLock::new(),
-            configured: Arc::default(),
-            changing: tokio::sync::Mutex::default(),
+        };
+        Self(Arc::new(PluginHost {
+            registry,
+            processes,
+            settings,
+            hooks: Arc::new(hooks),
+            loading: Loading::default(),
         }))
     }
 
     /// Runs hook chains.
     #[must_use]
     pub fn pipeline(&self) -> Pipeline {
-        Pipeline(Arc::clone(&self.0))
+        Pipeline(Arc::clone(&self.0.hooks))
     }
 
     /// The tools of all plugins in load order; of two with one name the later one is meant to replace the earlier one.
@@ -170,7 +133,7 @@ impl Plugins {
         self.0.registry.tools().into_iter().map(entry).collect()
     }
 
-    /// Tells the plugins of events, in order. Nothing waits for them; a process sees them before any later call, and one
+    /// Hands events to the plugins, in order. Nothing waits for them; a process sees them before any later call, and one
     /// that is being started again sees them when it is there.
     pub fn events(&self, events: &[BusEvent]) {
         for key in self.0.registry.groups_at(HookPoint::SessionOnEvent) {
@@ -191,20 +154,20 @@ impl Plugins {
             .await;
         let output = result.outputs.pop().unwrap_or_default();
         // For hooks that a later generation brings; once, since this is done once.
-        let _ = self.0.configured.set(output.clone());
+        let _ = self.0.loading.configured.set(output.clone());
         (output, result.records)
     }
 
-    /// Tells command hooks that the sessions of this process end. Goes before [`Plugins::dispose`]; what takes longer than
+    /// Notifies command hooks that the sessions of this process end. Goes before [`Plugins::dispose`]; what takes longer than
     /// the deadline is ended.
     pub async fn end_sessions(&self, deadline: Duration) -> Vec<HookRecord> {
         let pipeline = self.pipeline();
-        let told = tokio::time::timeout(deadline, pipeline.end_sessions()).await;
-        let records = told.unwrap_or_else(|_| {
+        let ended = tokio::time::timeout(deadline, pipeline.end_sessions()).await;
+        let records = ended.unwrap_or_else(|_| {
             tracing::warn!("SessionEnd hooks did not end within {deadline:?} and are given up");
             Vec::new()
         });
-        if let Some(commands) = &self.0.commands {
+        if let Some(commands) = &self.0.hooks.commands {
             commands.end_async().await;
         }
         records
@@ -220,13 +183,14 @@ impl Plugins {
     /// Why the user is to be asked about a call whatever the rules allow, if a command hook wants that. Said once.
     #[must_use]
     pub fn requires_approval(&self, session: &str, call: &str) -> Option<String> {
-        self.0.commands.as_ref()?.take_asked(session, call)
+        self.0.hooks.commands.as_ref()?.take_asked(session, call)
     }
 
     /// What the hooks cost since the start, the costliest first (A1).
     #[must_use]
     pub fn perf(&self) -> Vec<PerfRow> {
-        let perf = self.0.perf.lock().unwrap_or_else(PoisonError::into_inner);
+        let perf = self.0.hooks.perf.lock();
+        let perf = perf.unwrap_or_else(PoisonError::into_inner);
         perf.rows()
     }
 
@@ -248,8 +212,8 @@ impl Plugins {
     #[must_use]
     pub fn list(&self) -> Vec<PluginStatus> {
         let with_process = |(index, (group, mut status)): (usize, (Option<u64>, PluginStatus))| {
-            status.breakers = self.0.breakers.of(index);
-            let commands = self.0.commands.iter();
+            status.breakers = self.0.hooks.breakers.of(index);
+            let commands = self.0.hooks.commands.iter();
             let commands = commands.flat_map(|commands| commands.breakers_of(index));
             status.breakers.extend(commands);
             if let Some(group) = group.and_then(|key| self.0.processes.get(key)) {
@@ -303,6 +267,75 @@ fn under_their_hosts(
         .collect();
     places.sort_by_key(|(host, index, _)| (*host, *index));
     places.into_iter().map(|(_, _, status)| status).collect()
+}
+
+/// What the list begins with: the plugins of the configuration, those of it that are not loaded, and files of command hooks,
+/// with the index of the first of these.
+fn found(options: &LoadOptions) -> (Vec<Plugin>, usize) {
+    let loaded = options.plugins.iter();
+    let loaded = loaded.map(|plugin| Plugin::found(name_of(plugin), plugin));
+    let skipped = options.skipped.iter();
+    let skipped = skipped.map(|it| match &it.reason {
+        SkipReason::NotAdmitted { id, .. } => Plugin::found(id.clone(), &it.plugin),
+        _ => Plugin::found(name_of(&it.plugin), &it.plugin),
+    });
+    let mut found: Vec<Plugin> = loaded.chain(skipped).collect();
+    let base = found.len();
+    found.extend(command_hooks::found(options.commands.as_ref()));
+    (found, base)
+}
+
+/// Lists the entries that are not loaded with their reasons.
+fn list_skipped(options: &LoadOptions, registry: &Registry) {
+    for (index, skipped) in (options.plugins.len()..).zip(&options.skipped) {
+        let mut rules = rules_of(options, registry, index, &skipped.plugin);
+        if !guards(&skipped.reason) {
+            rules.fail_closed.clone_from(&rules.required);
+        }
+        registry.set_rules(index, rules);
+        registry.fail(index, &why_skipped(skipped));
+    }
+}
+
+fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> PluginHost {
+    let processes = Arc::default();
+    let settings = Arc::new(options.settings.clone());
+    let hooks = HookHost {
+        registry: Arc::clone(registry),
+        processes: Arc::clone(&processes),
+        settings: Arc::clone(&settings),
+        now: options.now,
+        breakers: Breakers::new(
+            settings.circuit_breaker,
+            settings.breaker,
+            Arc::clone(&options.notice),
+        ),
+        perf: Mutex::default(),
+        commands: command_hooks(options, base, registry),
+        links: Links::default(),
+    };
+    PluginHost {
+        registry: Arc::clone(registry),
+        processes,
+        settings,
+        hooks: Arc::new(hooks),
+        loading: Loading {
+            options: Some(Arc::clone(options)),
+            ..Loading::default()
+        },
+    }
+}
+
+/// Looks after the processes until the plugins are gone: what they use, what must not be seen, whether they answer.
+fn watch(host: &PluginHost) {
+    let (processes, settings) = (&host.processes, &host.settings);
+    let stuck = settings.self_heal.then_some(settings.deadlines.normal);
+    crate::supervisor::watch::watch(processes, settings.limits, stuck);
+    crate::supervisor::stale_masks::watch(processes);
+    if let (Some(every), true) = (settings.health, settings.self_heal) {
+        let deadline = settings.deadlines.normal;
+        crate::supervisor::health::check(processes, Rhythm { every, deadline });
+    }
 }
 
 fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Option<Commands> {

@@ -364,8 +364,8 @@ impl Registry {
     }
 
     /// The same of several.
-    pub(crate) fn warn_all(&self, told: Vec<(usize, String)>) {
-        for (index, warning) in told {
+    pub(crate) fn warn_all(&self, warnings: Vec<(usize, String)>) {
+        for (index, warning) in warnings {
             self.warn(index, warning);
         }
     }

@@ -8,9 +8,10 @@ use outrigger_protocol::rpc::{Message, RpcError, SdkChunk, host, process};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Outgoing, Peer, Refused, lock, rpc_error};
+use super::{Outgoing, Peer, lock, rpc_error};
 use crate::codec::encode;
 use crate::error::JsError;
+use crate::host_handler::Refused;
 use crate::sdk::{Credit, SdkBody};
 
 /// Refusals may wait beyond that, so far; a process that goes on asking and reads none of them is ended.

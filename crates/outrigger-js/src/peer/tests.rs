@@ -6,7 +6,11 @@ use tokio::net::UnixStream;
 
 use super::reverse::{MAX_REVERSE, MAX_STREAMS, OVERLOADED};
 use super::*;
+use crate::host_handler::HostHandler;
 use crate::output::OutputLog;
+use crate::sdk::SdkAnswer;
+use futures_util::future::BoxFuture;
+use outrigger_protocol::rpc::{SdkRequest, Stage, ToolAsk, ToolMetadata};
 
 const LARGE: usize = 1 << 20;
 /// What may wait, in these tests.

@@ -107,78 +107,38 @@ fn forbidden(manifest: &Manifest, forbid: &Forbid) -> Option<String> {
 
 /// Cuts the rules of a plugin down to what its manifest asks for, and says what it does not get of it.
 pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules) -> ManifestShown {
-    let asked = &manifest.permissions;
-    let mut withheld = Vec::new();
-    for name in asked
-        .secrets
-        .iter()
-        .filter(|name| !rules.env.contains(name))
-    {
-        withheld.push(format!(
-            "the variable {name} (`env = [\"{name}\"]` grants it)"
-        ));
-    }
-    rules
-        .env
-        .retain(|name| asked.secrets.contains(name) || matches(&asked.env, name));
-    for port in asked
-        .network
-        .listen
-        .iter()
-        .filter(|port| !rules.ports.contains(port))
-    {
-        withheld.push(format!("the port {port} (`ports = [{port}]` grants it)"));
-    }
-    rules
-        .ports
-        .retain(|port| asked.network.listen.contains(port));
-    withheld.extend(private_hosts(&asked.network.hosts, rules));
-    if asked.unix_sockets && !rules.unix_sockets {
-        withheld.push("UNIX sockets (`unix_sockets = true` grants them)".to_owned());
-    }
-    rules.unix_sockets &= asked.unix_sockets;
-    for name in asked
-        .env
-        .iter()
-        .filter(|name| !name.ends_with('*') && is_secret(name))
-    {
-        withheld.push(format!(
-            "the variable {name}: it looks like a secret, which belongs into `secrets`"
-        ));
-    }
-    let policy = &manifest.hook_policy;
-    if rules.priority == 0 {
-        rules.priority = policy.priority;
-    }
-    rules.max_timeout = policy.max_timeout_ms.map(Duration::from_millis);
-    let point =
-        |name: &str| HookPoint::parse(name).map_or(name.to_owned(), |it| it.name().to_owned());
-    for hook in &policy.fail_closed {
-        let said = rules.fail_closed.iter().any(|it| point(it) == point(hook));
-        if !said && critical::by_manifest(hook) {
-            rules.fail_closed.push(hook.clone());
-        } else if !said {
-            withheld.push(format!(
-                "a refusal where {hook} fails, which may refuse nothing (`fail_closed = [\"{hook}\"]` grants it)"
-            ));
-        }
-    }
-    let (granted_read, granted_write) = (
-        std::mem::take(&mut rules.read),
-        std::mem::take(&mut rules.write),
-    );
-    let readable = [granted_read, granted_write.clone()].concat();
-    let mut roots = |list: &[String], granted: &[PathBuf], key: &str| -> Vec<PathBuf> {
-        let place = |root: &String| root_of(project, root, granted);
-        for root in list.iter().filter(|root| place(root).is_none()) {
-            withheld.push(format!("{root} (`{key} = [\"{root}\"]` grants it)"));
-        }
-        list.iter().filter_map(place).collect()
+    let mut admission = ManifestRules {
+        manifest,
+        rules,
+        withheld: Vec::new(),
     };
-    let read = roots(&asked.files.read, &readable, "read");
-    let write = roots(&asked.files.write, &granted_write, "write");
+    admission.cut_variables();
+    admission.cut_connections();
+    admission.warn_of_secrets();
+    admission.take_hook_policy();
+    let (read, write) = admission.cut_files(project);
+    let ManifestRules {
+        rules, withheld, ..
+    } = admission;
+    let asked = &manifest.permissions;
     rules.processes = fewer(asked.processes.as_deref(), rules.processes.as_deref());
-    let access = Access {
+    let access = access(manifest, read, write);
+    let shown = access.hooks_shown(&rules.fail_closed);
+    rules.access = Some(access);
+    ManifestShown {
+        declared: true,
+        manifest: manifest.clone(),
+        hooks: shown,
+        withheld,
+        hosts: Vec::new(),
+        forbidden: Vec::new(),
+    }
+}
+
+/// What a plugin with this manifest may reach; `read` and `write` are the files of it that were granted.
+fn access(manifest: &Manifest, read: Vec<PathBuf>, write: Vec<PathBuf>) -> Access {
+    let (asked, policy) = (&manifest.permissions, &manifest.hook_policy);
+    Access {
         read,
         write,
         env: asked.env.clone(),
@@ -194,16 +154,94 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         providers: manifest.provides.providers.clone(),
         hooks_only: manifest.kind == PluginKind::Hook,
         hosted: false,
-    };
-    let shown = access.hooks_shown(&rules.fail_closed);
-    rules.access = Some(access);
-    ManifestShown {
-        declared: true,
-        manifest: manifest.clone(),
-        hooks: shown,
-        withheld,
-        hosts: Vec::new(),
-        forbidden: Vec::new(),
+    }
+}
+
+/// The rules of a plugin on their way to what its manifest asks for.
+struct ManifestRules<'a> {
+    manifest: &'a Manifest,
+    rules: &'a mut PluginRules,
+    /// What it asks for and does not get, with what would grant it.
+    withheld: Vec<String>,
+}
+
+impl ManifestRules<'_> {
+    fn cut_variables(&mut self) {
+        let asked = &self.manifest.permissions;
+        let granted = &mut self.rules.env;
+        let missing = asked.secrets.iter().filter(|name| !granted.contains(name));
+        self.withheld.extend(
+            missing.map(|name| format!("the variable {name} (`env = [\"{name}\"]` grants it)")),
+        );
+        granted.retain(|name| asked.secrets.contains(name) || matches(&asked.env, name));
+    }
+
+    /// Ports, hosts and UNIX sockets.
+    fn cut_connections(&mut self) {
+        let asked = &self.manifest.permissions;
+        let (listen, ports) = (&asked.network.listen, &mut self.rules.ports);
+        let missing = listen.iter().filter(|port| !ports.contains(port));
+        self.withheld
+            .extend(missing.map(|port| format!("the port {port} (`ports = [{port}]` grants it)")));
+        ports.retain(|port| listen.contains(port));
+        self.withheld
+            .extend(private_hosts(&asked.network.hosts, self.rules));
+        if asked.unix_sockets && !self.rules.unix_sockets {
+            self.withheld
+                .push("UNIX sockets (`unix_sockets = true` grants them)".to_owned());
+        }
+        self.rules.unix_sockets &= asked.unix_sockets;
+    }
+
+    /// Of the variables that it asks for as harmless, those that do not look so.
+    fn warn_of_secrets(&mut self) {
+        let named = self.manifest.permissions.env.iter();
+        let secrets = named.filter(|name| !name.ends_with('*') && is_secret(name));
+        self.withheld.extend(secrets.map(|name| {
+            format!("the variable {name}: it looks like a secret, which belongs into `secrets`")
+        }));
+    }
+
+    /// Its priority, its longest deadline, and the hooks whose failure refuses.
+    fn take_hook_policy(&mut self) {
+        let (policy, rules) = (&self.manifest.hook_policy, &mut *self.rules);
+        if rules.priority == 0 {
+            rules.priority = policy.priority;
+        }
+        rules.max_timeout = policy.max_timeout_ms.map(Duration::from_millis);
+        let point =
+            |name: &str| HookPoint::parse(name).map_or(name.to_owned(), |it| it.name().to_owned());
+        for hook in &policy.fail_closed {
+            let said = rules.fail_closed.iter().any(|it| point(it) == point(hook));
+            if !said && critical::by_manifest(hook) {
+                rules.fail_closed.push(hook.clone());
+            } else if !said {
+                self.withheld.push(format!(
+                    "a refusal where {hook} fails, which may refuse nothing (`fail_closed = [\"{hook}\"]` grants it)"
+                ));
+            }
+        }
+    }
+
+    /// The files and folders to read, and those to change. What the user granted beyond them it does not get.
+    fn cut_files(&mut self, project: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let asked = &self.manifest.permissions.files;
+        let (granted_read, granted_write) = (
+            std::mem::take(&mut self.rules.read),
+            std::mem::take(&mut self.rules.write),
+        );
+        let readable = [granted_read, granted_write.clone()].concat();
+        let mut roots = |list: &[String], granted: &[PathBuf], key: &str| -> Vec<PathBuf> {
+            let place = |root: &String| root_of(project, root, granted);
+            for root in list.iter().filter(|root| place(root).is_none()) {
+                self.withheld
+                    .push(format!("{root} (`{key} = [\"{root}\"]` grants it)"));
+            }
+            list.iter().filter_map(place).collect()
+        };
+        let read = roots(&asked.read, &readable, "read");
+        let write = roots(&asked.write, &granted_write, "write");
+        (read, write)
     }
 }
 
@@ -294,7 +332,7 @@ mod tests {
             ..Access::default()
         };
         let mut policy = Policy::default();
-        access.box_in(&mut policy, &project);
+        access.apply_to(&mut policy, &project);
         assert_eq!(policy.write, [project.join("real")]);
     }
 }

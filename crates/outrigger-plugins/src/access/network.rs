@@ -45,7 +45,7 @@ impl Network {
     ///
     /// # Errors
     /// Why there is no proxy. The process must not be started then.
-    pub(crate) async fn pass(
+    pub(crate) async fn ticket(
         &self,
         registry: &Registry,
         members: &[usize],

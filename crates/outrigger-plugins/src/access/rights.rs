@@ -95,8 +95,8 @@ impl Access {
         told
     }
 
-    /// Leaves of a box what is asked for: the project only where it is named.
-    pub(crate) fn box_in(&self, policy: &mut Policy, project: &Path) {
+    /// Leaves of a sandbox what is asked for: the project only where it is named.
+    pub(crate) fn apply_to(&self, policy: &mut Policy, project: &Path) {
         policy.write.retain(|path| path != project);
         // They were followed when the plugin was admitted; what has become a link since is left out.
         let same = |path: &&PathBuf| real(path).is_none_or(|now| now == **path);

@@ -21,9 +21,9 @@ use crate::supervisor::resource_limits::ProcessLimits;
 pub struct PluginSettings {
     /// Which JavaScript runtime, and where it is.
     pub js: Js,
-    /// Plugin processes run in a box (`sandbox = "off"` switches it off).
+    /// Plugin processes run in a sandbox (`sandbox = "off"` switches it off).
     pub sandbox: bool,
-    /// A process whose box the system cannot enforce in full is not started (`sandbox = "strict"`).
+    /// A process whose sandbox the system cannot enforce in full is not started (`sandbox = "strict"`).
     pub strict: bool,
     /// Names of environment variables that plugin processes get besides the usual ones; a trailing `*` stands for any
     /// rest.
@@ -252,7 +252,7 @@ impl PluginSettings {
         Some(rules)
     }
 
-    /// What is told where a project has settings for a guard under another of its names.
+    /// What is reported where a project has settings for a guard under another of its names.
     pub(crate) fn refused_of_project(&self, names: &[&str]) -> Option<String> {
         let guard = names.iter().find(|name| self.guards.contains(**name))?;
         let other = names
@@ -306,10 +306,9 @@ fn missing(error: &JsError) -> PluginError {
     }
 }
 
-impl From<&Settings> for PluginSettings {
-    fn from(settings: &Settings) -> Self {
-        let ms = Duration::from_millis;
-        let of = |plugin: &outrigger_config::settings::Plugin| PluginRules {
+impl From<&outrigger_config::settings::Plugin> for PluginRules {
+    fn from(plugin: &outrigger_config::settings::Plugin) -> Self {
+        Self {
             disabled: plugin.disabled || plugin.enabled == Some(false),
             disabled_in_project: plugin.disabled_in_project,
             isolation: plugin.isolation,
@@ -317,7 +316,7 @@ impl From<&Settings> for PluginSettings {
             fail_closed: plugin.fail_closed.clone(),
             required: plugin.required.clone(),
             completed_messages: plugin.chat_message == ChatMessage::Assistant,
-            hook_deadline: plugin.timeout_ms.map(ms),
+            hook_deadline: plugin.timeout_ms.map(Duration::from_millis),
             env: plugin.env.clone(),
             ports: plugin.ports.clone(),
             unix_sockets: plugin.unix_sockets,
@@ -329,14 +328,18 @@ impl From<&Settings> for PluginSettings {
             read: plugin.read.iter().filter_map(|it| place(it)).collect(),
             write: plugin.write.iter().filter_map(|it| place(it)).collect(),
             processes: plugin.processes.clone(),
-            ..PluginRules::default()
-        };
-        let named = |(name, plugin): (&String, &outrigger_config::settings::Plugin)| {
-            (name.clone(), of(plugin))
-        };
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&Settings> for PluginSettings {
+    fn from(settings: &Settings) -> Self {
+        let ms = Duration::from_millis;
+        let plugins = settings.plugins.iter();
         let without = settings.without_project.iter().map(|(name, plugin)| {
             let said = *plugin != outrigger_config::settings::Plugin::default();
-            (name.clone(), said.then(|| of(plugin)))
+            (name.clone(), said.then(|| plugin.into()))
         });
         Self {
             js: settings.js.clone(),
@@ -370,7 +373,9 @@ impl From<&Settings> for PluginSettings {
             trust: settings.trust.clone(),
             network_allow: settings.network.allow.clone(),
             network_forbid: settings.forbid.hosts.clone(),
-            plugins: settings.plugins.iter().map(named).collect(),
+            plugins: plugins
+                .map(|(name, plugin)| (name.clone(), plugin.into()))
+                .collect(),
             guards: settings.guards.clone(),
             without_project: without.collect(),
             ..Self::default()

@@ -26,33 +26,9 @@ impl PluginSettings {
         let others = usize::from(file_of(source).is_some());
         let by_name = self.rules_of(names.get(others..).unwrap_or_default());
         let by_name = by_name.unwrap_or_default();
-        let whole = self.rules_of(&names);
-        let refused = self.refused_of_project(&names);
-        let named = key.and_then(|key| self.plugins.get(key));
-        let (env, ports) = named.map_or_else(Default::default, |named| {
-            (named.env.clone(), named.ports.clone())
-        });
-        let unix_sockets = named.is_some_and(|named| named.unix_sockets);
-        let approve = named.is_some_and(|named| named.approve);
-        let rewrite = named.is_some_and(|named| named.rewrite);
-        let model = named.is_some_and(|named| named.model);
-        let prompt = named.is_some_and(|named| named.prompt);
-        let (read, write) = named.map_or_else(Default::default, |named| {
-            (named.read.clone(), named.write.clone())
-        });
-        let hosts = named.and_then(|named| named.hosts.clone());
-        let hosts_withheld = hosts.is_none() && by_name.hosts.is_some();
-        let lost = |has: bool, given: bool| has && !given;
-        let withheld = (lost(!by_name.env.is_empty(), !env.is_empty())
-            || lost(!by_name.ports.is_empty(), !ports.is_empty())
-            || lost(!by_name.read.is_empty(), !read.is_empty())
-            || lost(!by_name.write.is_empty(), !write.is_empty())
-            || lost(by_name.unix_sockets, unix_sockets)
-            || lost(by_name.approve, approve)
-            || lost(by_name.rewrite, rewrite)
-            || lost(by_name.model, model)
-            || lost(by_name.prompt, prompt))
-        .then(|| {
+        let granted = key.and_then(|key| self.plugins.get(key)).cloned();
+        let granted = granted.unwrap_or_default();
+        let withheld = granted.lacks_a_grant_of(&by_name).then(|| {
             let way = match (source, key) {
                 (Some(Source::Path(_)), Some(path)) => {
                     format!("; to grant them to this file, write [plugins.\"{path}\"]")
@@ -63,17 +39,40 @@ impl PluginSettings {
                 "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
-        let told = [withheld, refused].into_iter().flatten();
-        let told = told.reduce(|one, other| format!("{one}; {other}"));
+        let problems = [withheld, self.refused_of_project(&names)];
+        let problems = problems.into_iter().flatten();
+        let problems = problems.reduce(|one, other| format!("{one}; {other}"));
         // What guards by one of its names guards, whatever else is written about its path.
-        let mut rules = whole.unwrap_or_default();
-        (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
-        (rules.read, rules.write) = (read, write);
-        (rules.approve, rules.rewrite) = (approve, rewrite);
-        (rules.model, rules.prompt) = (model, prompt);
-        rules.hosts = hosts.or(rules.hosts);
-        rules.hosts_withheld = hosts_withheld;
-        (rules, told)
+        let mut rules = self.rules_of(&names).unwrap_or_default();
+        rules.hosts_withheld = granted.hosts.is_none() && by_name.hosts.is_some();
+        rules.take_grants(granted);
+        (rules, problems)
+    }
+}
+
+impl PluginRules {
+    /// Whether other rules of the same plugin grant something that these do not.
+    fn lacks_a_grant_of(&self, other: &Self) -> bool {
+        let lost = |has: bool, given: bool| has && !given;
+        lost(!other.env.is_empty(), !self.env.is_empty())
+            || lost(!other.ports.is_empty(), !self.ports.is_empty())
+            || lost(!other.read.is_empty(), !self.read.is_empty())
+            || lost(!other.write.is_empty(), !self.write.is_empty())
+            || lost(other.unix_sockets, self.unix_sockets)
+            || lost(other.approve, self.approve)
+            || lost(other.rewrite, self.rewrite)
+            || lost(other.model, self.model)
+            || lost(other.prompt, self.prompt)
+    }
+
+    /// Puts the grants of other rules in the place of these.
+    fn take_grants(&mut self, granted: Self) {
+        (self.env, self.ports) = (granted.env, granted.ports);
+        (self.read, self.write) = (granted.read, granted.write);
+        self.unix_sockets = granted.unix_sockets;
+        (self.approve, self.rewrite) = (granted.approve, granted.rewrite);
+        (self.model, self.prompt) = (granted.model, granted.prompt);
+        self.hosts = granted.hosts.or(self.hosts.take());
     }
 }
 

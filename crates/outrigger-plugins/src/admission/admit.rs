@@ -9,7 +9,7 @@ use outrigger_config::PluginSpec;
 use outrigger_kernel::admission::Reason;
 use outrigger_plugin_package::{Cache, PackageError, ResolvedPlugin, Source, resolve};
 use outrigger_plugin_status::Stage;
-use outrigger_plugin_trust::{Candidate, Gate, TrustError, signature};
+use outrigger_plugin_trust::{Candidate, Gate, TrustError, Verified, signature};
 use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
 
 use crate::access::manifest::{self, ManifestShown};
@@ -22,6 +22,7 @@ use crate::registry::{Fresh, Registry};
 /// How many plugins are installed at once.
 const INSTALLING: usize = 4;
 
+/// Lists every plugin of the configuration with what it came to: ready to be started, or why not.
 pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) {
     let gate = &gate(options);
     // Collected: a lazy iterator with this closure, held over an await, keeps the whole start from being spawned as a task.
@@ -41,10 +42,14 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
             }
         })
         .collect();
-    let mut done: Vec<_> = stream::iter(work).buffered(INSTALLING).collect().await;
-    let mut taken: Vec<String> = Vec::new();
-    let mut hosts: Vec<Host<'_>> = Vec::new();
-    for (index, result) in done.drain(..) {
+    let done: Vec<_> = stream::iter(work).buffered(INSTALLING).collect().await;
+    let mut admission = Admission {
+        options,
+        registry,
+        taken: Vec::new(),
+        hosts: Vec::new(),
+    };
+    for (index, result) in done {
         // One after the other: a person may be asked.
         let result = match (result, gate) {
             (Ok((resolved, Some(found))), Ok(gate)) => {
@@ -54,48 +59,7 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
             (result, _) => result.map(|(resolved, _)| (resolved, None)),
         };
         match result {
-            Ok((mut resolved, verified)) => {
-                let declared = options.plugins.get(index);
-                let source = declared.and_then(|it| Source::parse(&it.spec, &it.declared_in).ok());
-                let (mut rules, withheld) =
-                    options
-                        .settings
-                        .rules_for(&resolved.id, &resolved.spec, source.as_ref());
-                let shown = granted(options, &resolved, &mut rules, withheld);
-                if declared.is_some_and(|it| rules.is_off(it)) {
-                    hosts.extend(declared.map(|declared| Host {
-                        index,
-                        declared,
-                        resolved: resolved.clone(),
-                        rules: rules.clone(),
-                        verified: None,
-                    }));
-                    registry.set_rules(index, rules);
-                    registry.fail(
-                        index,
-                        &PluginError::Disabled {
-                            spec: resolved.spec,
-                        },
-                    );
-                    continue;
-                }
-                // Two files of the same name are two plugins; the second must be told apart.
-                let alike = taken.iter().filter(|id| **id == resolved.id).count();
-                taken.push(resolved.id.clone());
-                if alike > 0 {
-                    resolved.id = format!("{}#{}", resolved.id, alike + 1);
-                }
-                hosts.extend(declared.map(|declared| Host {
-                    index,
-                    declared,
-                    resolved: resolved.clone(),
-                    rules: rules.clone(),
-                    verified: verified.clone(),
-                }));
-                registry.resolved(index, resolved, rules);
-                registry.verified(index, verified);
-                registry.manifest(index, shown);
-            }
+            Ok((resolved, verified)) => admission.list(index, resolved, verified),
             Err(error) => {
                 absent_with_rules(options, registry, index);
                 registry.fail(index, &error);
@@ -103,8 +67,58 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
         }
     }
     lonely(options, registry);
-    for host in &hosts {
+    for host in &admission.hosts {
         hosted::admit(options, registry, host);
+    }
+}
+
+/// The plugins of a project while they are listed, in load order.
+struct Admission<'a> {
+    options: &'a LoadOptions,
+    registry: &'a Registry,
+    /// Ids that are in use.
+    taken: Vec<String>,
+    /// Those that may host others.
+    hosts: Vec<Host<'a>>,
+}
+
+impl Admission<'_> {
+    /// Lists a plugin whose files are there and trusted: with its rules, or as switched off.
+    fn list(&mut self, index: usize, mut resolved: ResolvedPlugin, verified: Option<Verified>) {
+        let (options, registry) = (self.options, self.registry);
+        let declared = options.plugins.get(index);
+        let source = declared.and_then(|it| Source::parse(&it.spec, &it.declared_in).ok());
+        let (mut rules, withheld) =
+            options
+                .settings
+                .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+        let shown = granted(options, &resolved, &mut rules, withheld);
+        let host = |resolved: &ResolvedPlugin, verified: Option<&Verified>| {
+            declared.map(|declared| Host {
+                index,
+                declared,
+                resolved: resolved.clone(),
+                rules: rules.clone(),
+                verified: verified.cloned(),
+            })
+        };
+        if declared.is_some_and(|it| rules.is_off(it)) {
+            self.hosts.extend(host(&resolved, None));
+            registry.set_rules(index, rules);
+            let spec = resolved.spec;
+            registry.fail(index, &PluginError::Disabled { spec });
+            return;
+        }
+        // Two files of the same name are two plugins; the second must be told apart.
+        let alike = self.taken.iter().filter(|id| **id == resolved.id).count();
+        self.taken.push(resolved.id.clone());
+        if alike > 0 {
+            resolved.id = format!("{}#{}", resolved.id, alike + 1);
+        }
+        self.hosts.extend(host(&resolved, verified.as_ref()));
+        registry.resolved(index, resolved, rules);
+        registry.verified(index, verified);
+        registry.manifest(index, shown);
     }
 }
 
@@ -124,18 +138,9 @@ pub(crate) async fn again(
         why,
     };
     let Some(declared) = options.plugins.get(index) else {
-        let host = registry.host_of(index);
-        let host = host.and_then(|host| registry.with(host, |host| host.id.clone()));
-        return Err(life(match host {
-            Some(host) => format!("it is loaded again with its host, {host}"),
-            None => "nothing of it can be loaded again".to_owned(),
-        }));
+        return Err(life(not_listed(registry, index)));
     };
-    if let Some(admits) = &options.admits {
-        let (admits, declared) = (Arc::clone(admits), declared.clone());
-        let asked = tokio::task::spawn_blocking(move || admits(&declared)).await;
-        asked.map_err(|error| life(error.to_string()))??;
-    }
+    still_admitted(options, declared, id).await?;
     let cache = Cache::new(&options.cache, None, options.spawner.clone());
     let resolved = resolve(declared, &cache, |_| {}).await?;
     let source = Source::parse(&declared.spec, &declared.declared_in).ok();
@@ -176,7 +181,34 @@ pub(crate) async fn again(
     })
 }
 
-/// What a plugin gets, with what it does not get told.
+/// Why a plugin that no entry of the configuration names cannot be loaded again.
+fn not_listed(registry: &Registry, index: usize) -> String {
+    let host = registry.host_of(index);
+    let host = host.and_then(|host| registry.with(host, |host| host.id.clone()));
+    match host {
+        Some(host) => format!("it is loaded again with its host, {host}"),
+        None => "nothing of it can be loaded again".to_owned(),
+    }
+}
+
+/// Whether the layers of the snapshot (D3) still have a plugin.
+async fn still_admitted(
+    options: &LoadOptions,
+    declared: &PluginSpec,
+    id: &str,
+) -> Result<(), PluginError> {
+    let Some(admits) = &options.admits else {
+        return Ok(());
+    };
+    let (admits, declared) = (Arc::clone(admits), declared.clone());
+    let asked = tokio::task::spawn_blocking(move || admits(&declared)).await;
+    asked.map_err(|error| PluginError::Life {
+        id: id.to_owned(),
+        why: error.to_string(),
+    })?
+}
+
+/// What a plugin gets; what it does not get is logged.
 fn granted(
     options: &LoadOptions,
     resolved: &ResolvedPlugin,

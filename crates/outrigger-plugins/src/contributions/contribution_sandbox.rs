@@ -1,4 +1,4 @@
-//! The box of programs that a plugin brings by its `config` hook: MCP servers, language servers, formatters, and what the
+//! The sandbox of programs that a plugin brings by its `config` hook: MCP servers, language servers, formatters, and what the
 //! templates of its commands run; and of addresses that its `config`, `auth` and `provider` objects name. They are started
 //! and asked by the host, and may do what the plugin's own process may (issue 5, item 5).
 
@@ -38,12 +38,12 @@ impl Plugins {
         touched.next_back()
     }
 
-    /// The box of a program that an entry of the configuration names, where a plugin has put it there; `None` where plugins
-    /// are in no box.
+    /// The sandbox of a program that an entry of the configuration names, where a plugin has put it there; `None` where plugins
+    /// are in no sandbox.
     ///
     /// # Errors
     /// Why there is none. The program must not be started then.
-    pub async fn box_of(&self, key: &str, name: &str) -> Result<Option<OwnBox>, String> {
+    pub async fn sandbox_of(&self, key: &str, name: &str) -> Result<Option<OwnBox>, String> {
         if !self.0.settings.sandbox {
             return Ok(None);
         }
@@ -52,7 +52,7 @@ impl Plugins {
             return Err("no plugin is known that brought it".to_owned());
         };
         let group = self.0.group_of(index)?;
-        group.launch.box_of_helpers(index).await.map(Some)
+        group.launch.sandbox_of_contributions(index).await.map(Some)
     }
 
     /// The plugin whose `config` hook changed this entry last.
@@ -71,8 +71,12 @@ impl PluginHost {
         group.ok_or_else(|| "the plugin that brought it does not run".to_owned())
     }
 
-    /// The box by whose proxy these addresses of a plugin's are asked; `None` where plugins are in no box.
-    async fn box_to_ask(&self, index: usize, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+    /// The sandbox by whose proxy these addresses of a plugin's are asked; `None` where plugins are in no sandbox.
+    async fn sandbox_for_requests(
+        &self,
+        index: usize,
+        addresses: &[&str],
+    ) -> Result<Option<OwnBox>, String> {
         if !self.settings.sandbox {
             return Ok(None);
         }
@@ -85,18 +89,18 @@ impl PluginHost {
             .ok_or_else(|| "the plugin that names its address connects to nothing".to_owned())?;
         match addresses.iter().find_map(|it| client.refuses(it)) {
             Some(why) => Err(why),
-            None => launch.box_of_helpers(index).await.map(Some),
+            None => launch.sandbox_of_contributions(index).await.map(Some),
         }
     }
 }
 
 impl AuthHook {
-    /// The box by whose proxy the addresses that the loader named are asked; `None` where plugins are in no box.
+    /// The sandbox by whose proxy the addresses that the loader named are asked; `None` where plugins are in no sandbox.
     ///
     /// # Errors
     /// Why they are not asked: what the plugin was granted does not cover one of them.
-    pub async fn box_to_ask(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
-        self.inner.box_to_ask(self.index, addresses).await
+    pub async fn sandbox_for_requests(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+        self.inner.sandbox_for_requests(self.index, addresses).await
     }
 }
 
@@ -105,8 +109,8 @@ impl ProviderHook {
     ///
     /// # Errors
     /// As above.
-    pub async fn box_to_ask(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
-        self.inner.box_to_ask(self.index, addresses).await
+    pub async fn sandbox_for_requests(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+        self.inner.sandbox_for_requests(self.index, addresses).await
     }
 }
 
@@ -126,31 +130,31 @@ fn touches(change: &Change, key: &str, name: &str) -> bool {
 
 impl Launch {
     /// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
-    async fn box_of_helpers(&self, index: usize) -> Result<OwnBox, String> {
+    async fn sandbox_of_contributions(&self, index: usize) -> Result<OwnBox, String> {
         let id = self.registry.with(index, |plugin| plugin.id.clone());
         let id = id.ok_or_else(|| "it is not there".to_owned())?;
         let access = self.access(&[index]);
-        let pass = self
+        let ticket = self
             .network
-            .pass(&self.registry, &[index], access.as_ref())
+            .ticket(&self.registry, &[index], access.as_ref())
             .await?;
         let private = self
             .homes
             .join(format!("{}+started", id.replace(['/', '\\'], "+")));
         let mut variables = home::prepare(&private, None)
             .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
-        let proxy = pass.iter().flat_map(ProxyTicket::variables);
+        let proxy = ticket.iter().flat_map(ProxyTicket::variables);
         variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
         let mut policy = self
-            .plugin_box(&[index], &private, pass.as_ref(), Vec::new())
+            .sandbox(&[index], &private, ticket.as_ref(), Vec::new())
             .await
             .map_err(|error| error.to_string())?;
         policy.read.extend(tool_chains(&search()));
         Ok(OwnBox {
             policy,
             variables,
-            proxy_redirect: pass.as_ref().map(ProxyTicket::redirect),
-            held: Arc::new(pass),
+            proxy_redirect: ticket.as_ref().map(ProxyTicket::redirect),
+            held: Arc::new(ticket),
         })
     }
 }

@@ -12,7 +12,7 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::custom_points::links::Link;
+use crate::custom_points::links::{Link, Opened};
 use crate::error::PluginError;
 use crate::hooks::pipeline::cancelled;
 use crate::plugin_host::PluginHost;
@@ -63,30 +63,14 @@ impl ToolRunner {
         cancel: Option<watch::Receiver<bool>>,
         on_call: impl FnOnce(u64) + Send,
     ) -> Result<ToolOutput, PluginError> {
-        // A restart goes on when nobody waits for it any more.
-        let live = tokio::select! {
-            biased;
-            () = cancelled(cancel.clone()) => {
-                let why = "cancelled while its process was being started".to_owned();
-                return Err(self.failed("plugin.tool_cancelled", why));
-            }
-            live = self.inner.live(self.plugin) => live,
-        };
-        let (group, live) = live.map_err(|why| self.failed("plugin.tool_lost", why))?;
+        let (group, live) = self.process(cancel.clone()).await?;
         // Looked up now: after a restart the plugin may bring other tools.
         let Some(handler) = self.inner.registry.tool(self.plugin, &self.tool) else {
             let message = format!("the plugin no longer brings the tool {}", self.tool);
             return Err(self.failed("plugin.tool_lost", message));
         };
-        let session = context.get("sessionID").and_then(Value::as_str);
         let deadline = self.inner.settings.deadlines.tool;
-        let link = self.inner.registry.declares_any(self.plugin).then(|| {
-            self.inner.links.open(Link {
-                plugin: self.plugin,
-                session: session.map(|id| SessionId(id.to_owned())),
-                ..Link::default()
-            })
-        });
+        let link = self.link(&context);
         let run = ToolRun {
             chain: link.as_ref().map(|link| link.number),
             handler,
@@ -95,7 +79,7 @@ impl ToolRunner {
             context,
         };
         let serial = live.serial;
-        // Given up half-way (a cancelled turn, the deadline of the tool runtime), it has to come to its end by itself.
+        // Given up half-way (a cancelled turn, the deadline of the tool runtime), it has to complete by itself.
         let number = AtomicU64::new(0);
         let mut open = Unfinished {
             group: &group,
@@ -127,6 +111,35 @@ impl ToolRunner {
                 format!("its plugin process was ended: {}", fault.cause),
             )),
         }
+    }
+
+    /// The process of its plugin. A restart that is under way goes on when the caller gives up waiting.
+    async fn process(
+        &self,
+        cancel: Option<watch::Receiver<bool>>,
+    ) -> Result<(Arc<Group>, Arc<Live>), PluginError> {
+        let live = tokio::select! {
+            biased;
+            () = cancelled(cancel) => {
+                let why = "cancelled while its process was being started".to_owned();
+                return Err(self.failed("plugin.tool_cancelled", why));
+            }
+            live = self.inner.live(self.plugin) => live,
+        };
+        live.map_err(|why| self.failed("plugin.tool_lost", why))
+    }
+
+    /// For a tool whose plugin may reach points of its own: what it reaches is known to come from this call.
+    fn link(&self, context: &Object) -> Option<Opened> {
+        if !self.inner.registry.declares_any(self.plugin) {
+            return None;
+        }
+        let session = context.get("sessionID").and_then(Value::as_str);
+        Some(self.inner.hooks.links.open(Link {
+            plugin: self.plugin,
+            session: session.map(|id| SessionId(id.to_owned())),
+            ..Link::default()
+        }))
     }
 
     async fn fault(&self, group: &Group, live: &Live, run: &ToolRun, error: &JsError) -> Fault {

@@ -21,8 +21,8 @@ use outrigger_protocol::turn::HookPayload;
 
 use crate::custom_points::links::Link;
 use crate::hooks::failures::counted;
+use crate::hooks::host::HookHost;
 use crate::hooks::pipeline::{Pipeline, PipelineContext};
-use crate::plugin_host::PluginHost;
 use crate::supervisor::host_proxy::{CustomPoints, Ran};
 
 /// How many points and events of plugins may come one out of the other.
@@ -46,7 +46,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Of one process, whose one plugin has a manifest.
 pub(crate) struct PointGateway {
-    inner: Weak<PluginHost>,
+    host: Weak<HookHost>,
     plugin: usize,
     id: String,
     under_way: AtomicUsize,
@@ -78,14 +78,9 @@ impl CustomPoints for PointGateway {
 }
 
 impl PointGateway {
-    pub(crate) fn new(
-        inner: Weak<PluginHost>,
-        plugin: usize,
-        id: String,
-        notice: NoticeFn,
-    ) -> Self {
+    pub(crate) fn new(host: Weak<HookHost>, plugin: usize, id: String, notice: NoticeFn) -> Self {
         Self {
-            inner,
+            host,
             plugin,
             id,
             under_way: AtomicUsize::new(0),
@@ -98,17 +93,17 @@ impl PointGateway {
 
     /// Runs the chain of a point that the plugin declared.
     async fn run(&self, call: PointCall) -> Ran {
-        let Some(inner) = self.inner.upgrade() else {
+        let Some(host) = self.host.upgrade() else {
             let gone = Refused::new("own.gone", "the plugins are being ended");
             return (Err(gone), Vec::new());
         };
         let name = call.point.clone();
-        let link = self.link(&inner, call.chain, call.depth);
-        let begun = self.begin(&inner, &call, &link);
+        let link = self.link(&host, call.chain, call.depth);
+        let begun = self.begin(&host, &call, &link);
         let (own, _under_way) = match begun {
             Ok(begun) => begun,
             Err(no) => {
-                let record = self.refusal(&inner, &name, &link, &no);
+                let record = self.refusal(&host, &name, &link, &no);
                 return (Err(refused(&no)), record.into_iter().collect());
             }
         };
@@ -127,7 +122,7 @@ impl PointGateway {
             by: link.by,
         };
         let items = vec![HookPayload::new(call.input, call.output)];
-        let result = Pipeline(inner).run(point.point, items, context).await;
+        let result = Pipeline(host).run(point.point, items, context).await;
         let answer = match result.block {
             Some(block) => Err(Refused::by_handler("point.refused", block)),
             None => Ok(PointCalled {
@@ -139,11 +134,11 @@ impl PointGateway {
 
     fn begin<'a>(
         &'a self,
-        inner: &PluginHost,
+        host: &HookHost,
         call: &PointCall,
         link: &Link,
     ) -> Result<(Arc<Own>, UnderWay<'a>), No> {
-        let own = self.own(inner, &call.point, "point", |own, name| {
+        let own = self.own(host, &call.point, "point", |own, name| {
             own.point(name).is_some()
         })?;
         let point = own
@@ -191,8 +186,8 @@ impl PointGateway {
     }
 
     /// Where a call or an event of the plugin comes from: a chain of ours, or an event, as its process says.
-    fn link(&self, inner: &PluginHost, chain: Option<u64>, depth: u32) -> Link {
-        let link = chain.and_then(|chain| inner.links.get(chain, self.plugin));
+    fn link(&self, host: &HookHost, chain: Option<u64>, depth: u32) -> Link {
+        let link = chain.and_then(|chain| host.links.get(chain, self.plugin));
         link.unwrap_or(Link {
             depth,
             ..Link::default()
@@ -201,21 +196,21 @@ impl PointGateway {
 
     /// Whether the plugin may tell an event, and the depth of it; the refusal is to be written down.
     fn publish(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)> {
-        let Some(inner) = self.inner.upgrade() else {
+        let Some(host) = self.host.upgrade() else {
             return Err((
                 Refused::new("own.gone", "the plugins are being ended"),
                 None,
             ));
         };
-        let link = self.link(&inner, emit.chain, emit.depth);
-        self.may_tell(&inner, emit, &link).map_err(|no| {
-            let record = self.refusal(&inner, &emit.event, &link, &no);
+        let link = self.link(&host, emit.chain, emit.depth);
+        self.may_tell(&host, emit, &link).map_err(|no| {
+            let record = self.refusal(&host, &emit.event, &link, &no);
             (refused(&no), record.map(Box::new))
         })
     }
 
-    fn may_tell(&self, inner: &PluginHost, emit: &EventEmit, link: &Link) -> Result<u32, No> {
-        let own = self.own(inner, &emit.event, "event", |own, name| {
+    fn may_tell(&self, host: &HookHost, emit: &EventEmit, link: &Link) -> Result<u32, No> {
+        let own = self.own(host, &emit.event, "event", |own, name| {
             own.event(name).is_some()
         })?;
         if link.deep() >= DEPTH {
@@ -264,16 +259,16 @@ impl PointGateway {
     /// What this plugin declared, if the name is among it.
     fn own(
         &self,
-        inner: &PluginHost,
+        host: &HookHost,
         name: &str,
         what: &str,
         has: impl Fn(&Own, &str) -> bool,
     ) -> Result<Arc<Own>, No> {
-        let own = inner.registry.own(self.plugin);
+        let own = host.registry.own(self.plugin);
         if has(&own, name) {
             return Ok(own);
         }
-        if let Some(owner) = inner.registry.declares(|own| has(own, name)) {
+        if let Some(owner) = host.registry.declares(|own| has(own, name)) {
             return Err((
                 "owner",
                 format!("the {what} {name} is declared by {owner}, and no other plugin reaches it"),
@@ -319,7 +314,7 @@ impl PointGateway {
     /// What is to be written down of a refusal; nothing when there were too many.
     fn refusal(
         &self,
-        inner: &PluginHost,
+        host: &HookHost,
         name: &str,
         link: &Link,
         (rule, why): &No,
@@ -354,7 +349,7 @@ impl PointGateway {
             duration_ms: 0.0,
             changed: Vec::new(),
             message: Some(message),
-            at: (inner.now)(),
+            at: (host.now)(),
             audit: HookAudit {
                 refused: Some(rule),
                 ..HookAudit::default()

@@ -10,13 +10,13 @@ use crate::hooks::digest::{hash, hash_after, hash_items};
 
 /// The audit's side of a chain under way.
 #[derive(Default)]
-pub(crate) struct Trail {
+pub(crate) struct ChainAudit {
     /// Hash of the payloads as the handlers so far left them; none before the first call.
     given: Option<String>,
     handlers: Vec<HookAudit>,
 }
 
-impl Trail {
+impl ChainAudit {
     pub(crate) fn new(handlers: usize) -> Self {
         Self {
             given: None,

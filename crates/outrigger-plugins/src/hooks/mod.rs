@@ -5,6 +5,7 @@ pub(crate) mod cost;
 pub(crate) mod digest;
 pub(crate) mod failures;
 pub(crate) mod hook_audit;
+pub(crate) mod host;
 pub(crate) mod payload;
 pub(crate) mod perf;
 pub(crate) mod pipeline;

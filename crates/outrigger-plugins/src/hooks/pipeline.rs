@@ -6,33 +6,25 @@ mod cpu;
 mod missing;
 mod own;
 mod records;
+mod request;
 mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::{Ended, Gate};
 use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Block, Carried, HookFailure, HookOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
-use outrigger_protocol::rpc::{HandlerRef, HookResult};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::hooks::hook_audit::Trail;
-use crate::hooks::payload::{open, taken};
-use crate::hooks::pipeline::cpu::carried;
-use crate::hooks::reconfigure;
-use crate::plugin_host::PluginHost;
-use crate::registry::{Bound, Configured};
-use crate::supervisor::group::{Counts, Fault, Live};
-
-/// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
-const RESTART: Duration = Duration::from_secs(2);
+use crate::hooks::hook_audit::ChainAudit;
+use crate::hooks::host::HookHost;
+use crate::registry::Bound;
 
 /// Whom a chain is run for, and what stops it.
 #[derive(Clone, Debug, Default)]
@@ -68,20 +60,7 @@ pub struct PipelineResult {
 
 /// Runs hook chains. Cheap to clone.
 #[derive(Clone)]
-pub struct Pipeline(pub(crate) Arc<PluginHost>);
-
-/// How one request to a process went on.
-struct Reply {
-    results: Vec<HookResult>,
-    end: End,
-}
-
-enum End {
-    Answered,
-    Cancelled,
-    Failed(JsError),
-    Gone(Fault),
-}
+pub struct Pipeline(pub(crate) Arc<HookHost>);
 
 /// What is written down of a handler's call besides its outcome.
 #[derive(Clone, Copy, Default)]
@@ -129,13 +108,13 @@ impl Pipeline {
         context: PipelineContext,
     ) -> PipelineResult {
         let mut drive = Drive {
-            inner: &self.0,
+            host: &self.0,
             point,
             chain: Some(
                 Chain::new(point, bound.iter().map(handler).collect(), items).checked(check),
             ),
             sent: vec![Sent::default(); bound.len()],
-            trail: Trail::new(bound.len()),
+            audit: ChainAudit::new(bound.len()),
             gates: BTreeMap::new(),
             bound,
             context,
@@ -196,13 +175,13 @@ fn handler(bound: &Bound) -> Handler {
 }
 
 struct Drive<'a> {
-    inner: &'a Arc<PluginHost>,
+    host: &'a HookHost,
     point: HookPoint,
     /// Gone once the chain is over.
     chain: Option<Chain>,
     bound: &'a [Bound],
     sent: Vec<Sent>,
-    trail: Trail,
+    audit: ChainAudit,
     /// What the breakers said to the calls that are under way.
     gates: BTreeMap<usize, Gate>,
     context: PipelineContext,
@@ -239,126 +218,15 @@ impl Drive<'_> {
         if bound.group == crate::registry::COMMAND_GROUP {
             return self.call_commands(handlers).await;
         }
-        if let Err(why) = self.admit(first) {
-            return self.skip(&[first], &why);
-        }
-        // A restart goes on when nobody waits for it any more, and at a plugin's own point whoever asks there has a deadline, too.
-        let patience = self.left(self.deadline(bound).max(RESTART));
-        let found = tokio::select! {
-            biased;
-            () = cancelled(self.context.cancel.clone()) => Err("cancelled".to_owned()),
-            found = self.inner.live(bound.plugin) => found,
-            () = tokio::time::sleep(patience) => Err("its process is still being started".to_owned()),
+        let target = match self.reach(first, bound).await {
+            Ok(target) => target,
+            Err(why) => return self.skip(&[first], &why),
         };
-        let (group, live) = match found {
-            Ok(found) => found,
-            Err(why) => {
-                self.settle(first, Ended::Unclear);
-                return self.skip(&[first], &why);
-            }
-        };
-        let width = self.width(first, handlers, group.key);
+        let width = self.width(first, handlers, target.group.key);
         let rest = handlers.iter().copied().take(width).skip(1);
         let rest = rest.take_while(|handler| self.admit(*handler).is_ok());
         let handlers: Vec<usize> = std::iter::once(first).chain(rest).collect();
-        let refs = handlers
-            .iter()
-            .filter_map(|handler| self.bound.get(*handler));
-        let refs: Vec<HandlerRef> = refs
-            .map(|b| HandlerRef {
-                plugin: b.id.clone(),
-                instance: b.instance,
-            })
-            .collect();
-        let hook = bound.hook.as_str();
-        let deadline = self.left(self.deadline(bound));
-        let link = self.link(bound, deadline);
-        let informed = self.with_causes(bound);
-        let call = HookCall {
-            chain: link.as_ref().map(|link| link.number),
-            hook: &bound.hook,
-            handlers: &refs,
-            open: &open(self.point, bound.rights),
-            items: informed.as_deref().unwrap_or_else(|| self.items()),
-            session: self.context.session.as_ref().map(|id| id.0.as_str()),
-        };
-        let (at, began) = ((self.inner.now)(), Instant::now());
-        // The process is asked first: what is given is hashed while it works.
-        let ((reply, sent), given) = tokio::join!(self.ask(&live, &call, deadline), async {
-            self.trail.hash(self.items())
-        });
-        let (bytes, carried) = (sent.payload, carried(&sent));
-        self.trail.called(&handlers, given, group.is_shared());
-        for handler in &handlers {
-            if let Some(place) = self.sent.get_mut(*handler) {
-                let cpu_ms = None;
-                *place = Sent {
-                    bytes,
-                    at,
-                    carried,
-                    cpu_ms,
-                };
-            }
-        }
-        self.charge(&handlers, (&group, &live), &reply.results, began.elapsed());
-        let (mut answered, mut theirs) = (0, 0.0);
-        for result in reply.results {
-            theirs += result.ms;
-            if let Some(handler) = handlers.get(result.handler) {
-                answered = result.handler + 1;
-                self.settle(*handler, Ended::Answered);
-                self.keep(*handler, &result.outcome);
-                self.feed(*handler, taken(&result.outcome), result.ms);
-                let run = self.chain.as_ref().and_then(|chain| chain.runs().last());
-                self.trail.answered(*handler, &result.outcome, run);
-            }
-        }
-        // What those before it took is not the time of the one that gave no answer.
-        let ms = (began.elapsed().as_secs_f64() * 1000.0 - theirs).max(0.0);
-        // A run that ends early ends behind a handler that went too far: those behind it are asked anew.
-        let early = answered > 0 && matches!(reply.end, End::Answered);
-        if let Some(handler) = handlers.get(answered).copied()
-            && !early
-        {
-            self.missing(handler, (hook, sent.call), &group, &live, reply.end, ms)
-                .await;
-        } else if let End::Failed(error) = &reply.end
-            && group.ends_with(error)
-        {
-            // All have answered, and then the process hung or died: whoever was called last left it so.
-            let fault = Fault {
-                cause: format!("behind {hook}: {error}"),
-                culprit: group.only(&live.process.suspects()),
-                counts: Counts::Crash,
-            };
-            group.give_up(live.generation, fault);
-        }
-        // Those behind it were not reached.
-        for handler in handlers {
-            self.settle(handler, Ended::Unclear);
-        }
-    }
-
-    /// A `config` hook is called again, with the same, when its process has to be started again.
-    fn keep(&self, handler: usize, outcome: &HookOutcome) {
-        let changes = match outcome {
-            HookOutcome::Failed(_) => return,
-            HookOutcome::Patch(patch) => patch.items.first(),
-            HookOutcome::Continue | HookOutcome::Block(_) => None,
-        };
-        if self.point != reconfigure::POINT {
-            return;
-        }
-        let (Some(bound), Some(item)) = (self.bound.get(handler), self.items().first()) else {
-            return;
-        };
-        let configured = Configured {
-            instance: bound.instance,
-            hook: bound.hook.clone(),
-            before: item.output.clone(),
-            changes: changes.cloned().unwrap_or_default(),
-        };
-        self.inner.registry.configured(bound.plugin, configured);
+        self.request(&handlers, bound, &target).await;
     }
 
     fn items(&self) -> &[HookPayload] {
@@ -378,7 +246,7 @@ impl Drive<'_> {
         };
         let plugin = (bound.plugin, bound.id.as_str());
         let turn = self.context.turn.as_ref();
-        let gate = self.inner.breakers.ask(plugin, self.point, turn)?;
+        let gate = self.host.breakers.ask(plugin, self.point, turn)?;
         self.gates.insert(handler, gate);
         Ok(())
     }
@@ -391,7 +259,7 @@ impl Drive<'_> {
         };
         let plugin = (bound.plugin, bound.id.as_str());
         let turn = self.context.turn.as_ref();
-        self.inner
+        self.host
             .breakers
             .ended(plugin, self.point, turn, gate, ended);
     }
@@ -407,10 +275,7 @@ impl Drive<'_> {
         }
         let alike = |handler: &&usize| {
             self.bound.get(**handler).is_some_and(|bound| {
-                let place = self
-                    .inner
-                    .registry
-                    .with(bound.plugin, |plugin| plugin.group);
+                let place = self.host.registry.with(bound.plugin, |plugin| plugin.group);
                 place.flatten() == Some(group)
                     && bound.hook == head.hook
                     && self.deadline(bound) == self.deadline(head)
@@ -421,7 +286,7 @@ impl Drive<'_> {
     }
 
     fn deadline(&self, bound: &Bound) -> Duration {
-        let class = || self.inner.settings.deadlines.of(self.point.spec().deadline);
+        let class = || self.host.settings.deadlines.of(self.point.spec().deadline);
         let deadline = bound.rules.hook_deadline.unwrap_or_else(class);
         bound
             .rules
@@ -447,31 +312,6 @@ impl Drive<'_> {
                 0.0,
             );
         }
-    }
-
-    /// The answers, and what was sent.
-    async fn ask(
-        &self,
-        live: &Live,
-        call: &HookCall<'_>,
-        deadline: Duration,
-    ) -> (Reply, outrigger_js::Sent) {
-        let mut results = Vec::new();
-        let mut sent = outrigger_js::Sent::default();
-        let call = live
-            .process
-            .hook_call(call, deadline, &mut sent, |result| results.push(result));
-        let call = live.until_gone(call);
-        let end = tokio::select! {
-            biased;
-            ended = call => match ended {
-                Ok(Ok(())) => End::Answered,
-                Ok(Err(error)) => End::Failed(error),
-                Err(fault) => End::Gone(fault),
-            },
-            () = cancelled(self.context.cancel.clone()) => End::Cancelled,
-        };
-        (Reply { results, end }, sent)
     }
 }
 

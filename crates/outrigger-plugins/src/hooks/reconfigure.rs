@@ -2,7 +2,7 @@
 //!
 //! Plugins set themselves up in their `config` hook, so it is called in the new process too, with what it was given the
 //! first time. What it changes is not applied again: it is in the configuration already. It is compared, and a difference
-//! is told. This is a part of starting a process and no hook chain: nothing is folded, and nobody waits for an answer.
+//! becomes a warning. This is a part of starting a process and no hook chain: nothing is folded, and nobody waits for an answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) const POINT: HookPoint = HookPoint::RuntimeConfigure;
 /// Most places that are named.
 const NAMED: usize = 5;
 
-/// Calls the `config` hooks of these plugins again, in order. Answers what is worth telling of them.
+/// Calls the `config` hooks of these plugins again, in order. Answers what differs from their first call, or failed.
 ///
 /// # Errors
 /// The plugin (its index) that hung or ended the process.
@@ -32,7 +32,7 @@ pub(crate) async fn reconfigure(
     members: &[usize],
     deadline: Duration,
 ) -> Result<Vec<(usize, String)>, (usize, PluginError)> {
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     for index in members {
         let known = registry.with(*index, |plugin| {
             (plugin.id.clone(), plugin.configured.clone())
@@ -40,16 +40,16 @@ pub(crate) async fn reconfigure(
         let Some((plugin, all)) = known else { continue };
         for first in all {
             match again(process, &plugin, &first, deadline).await {
-                Ok((text, _)) => told.extend(text.map(|text| (*index, text))),
+                Ok((text, _)) => warnings.extend(text.map(|text| (*index, text))),
                 Err(error) => return Err((*index, failed(plugin, &error, deadline))),
             }
         }
     }
-    Ok(told)
+    Ok(warnings)
 }
 
 /// The same for the next generation of plugins, whose hooks may be others: those that are gone are forgotten, and those that
-/// are new are called with `given`, the configuration that holds. What they change is not applied and told.
+/// are new are called with `given`, the configuration that holds. What they change is not applied, and becomes a warning.
 ///
 /// # Errors
 /// As [`reconfigure`].
@@ -85,7 +85,7 @@ pub(crate) async fn configure_next(
             let called = again(process, &plugin, &first, deadline).await;
             let (text, changes) =
                 called.map_err(|error| (*index, failed(plugin.clone(), &error, deadline)))?;
-            next.told.extend(text.map(|text| (*index, text)));
+            next.warnings.extend(text.map(|text| (*index, text)));
             first.changes = changes;
             all.push(first);
         }
@@ -97,8 +97,8 @@ pub(crate) async fn configure_next(
 /// What came of the `config` hooks of a next generation.
 #[derive(Default)]
 pub(crate) struct Next {
-    /// What is worth telling, by plugin.
-    pub(crate) told: Vec<(usize, String)>,
+    /// What differs from their first call, or failed, by plugin.
+    pub(crate) warnings: Vec<(usize, String)>,
     /// How they are called when it is started again, by plugin.
     pub(crate) configured: Vec<(usize, Vec<Configured>)>,
 }
@@ -114,7 +114,7 @@ fn config_hooks(answer: &LoadedPlugin) -> Vec<(usize, String)> {
     hooks.collect()
 }
 
-/// What is worth telling of one.
+/// Calls one of them: its warning, and what it changes.
 async fn again(
     process: &JsProcess,
     plugin: &str,
@@ -147,16 +147,16 @@ async fn again(
     }
 }
 
-/// What is worth telling of an answer, and what the hook does from now on. Of one that failed that is what it did: the
+/// The warning about an answer, and what the hook does from now on. Of one that failed that is what it did: the
 /// configuration has it.
 fn taken(first: &Configured, answer: HookOutcome) -> (Option<String>, Vec<Change>) {
-    let told = compared(first, &answer);
+    let warning = compared(first, &answer);
     let changes = match answer {
         HookOutcome::Failed(_) => first.changes.clone(),
         HookOutcome::Patch(patch) => patch.items.into_iter().next().unwrap_or_default(),
         HookOutcome::Continue | HookOutcome::Block(_) => Vec::new(),
     };
-    (told, changes)
+    (warning, changes)
 }
 
 fn compared(first: &Configured, answer: &HookOutcome) -> Option<String> {
@@ -260,11 +260,11 @@ mod tests {
                 HookOutcome::Patch(patch) => patch.items[0].clone(),
                 _ => first.changes.clone(),
             };
-            let (told, changes) = taken(&first, answer);
+            let (warning, changes) = taken(&first, answer);
             assert_eq!(changes, given);
-            assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
-            if let (Some(told), Some(expected)) = (told, expected) {
-                assert!(told.contains(expected), "{told}");
+            assert_eq!(warning.is_some(), expected.is_some(), "{warning:?}");
+            if let (Some(warning), Some(expected)) = (warning, expected) {
+                assert!(warning.contains(expected), "{warning}");
             }
         }
     }

@@ -32,9 +32,9 @@ pub(super) struct Started {
 pub(super) async fn start(
     options: &LoadOptions,
     registry: &Arc<Registry>,
-    inner: &Arc<PluginHost>,
+    host: &Arc<PluginHost>,
 ) -> Option<Started> {
-    let processes = &inner.processes;
+    let processes = &host.processes;
     if options.plugins.is_empty() {
         return None;
     }
@@ -59,7 +59,7 @@ pub(super) async fn start(
     if divided.is_empty() {
         return None;
     }
-    let launch = launch(options, registry, inner, runtime, installer.as_ref()).await;
+    let launch = launch(options, registry, host, runtime, installer.as_ref()).await;
     let groups = groups(&launch, divided, processes);
     Some(Started {
         launch,
@@ -72,7 +72,7 @@ pub(super) async fn start(
 async fn launch(
     options: &LoadOptions,
     registry: &Arc<Registry>,
-    inner: &Arc<PluginHost>,
+    host: &Arc<PluginHost>,
     runtime: JsRuntime,
     installer: Option<&Installer>,
 ) -> Arc<Launch> {
@@ -95,20 +95,20 @@ async fn launch(
         user_config: options.user_config.clone(),
         files: launch::files(&options.settings, &options.data).await,
         registry: Arc::clone(registry),
-        custom_points: custom_points(options, inner),
+        custom_points: custom_points(options, host),
         now: options.now,
-        configured: Arc::clone(&inner.configured),
+        configured: Arc::clone(&host.loading.configured),
         notice: Arc::clone(&options.notice),
         network: Network::new(&options.settings, Arc::clone(&options.notice)),
     })
 }
 
 /// How a process reaches the points and events that its plugin declared.
-fn custom_points(options: &LoadOptions, inner: &Arc<PluginHost>) -> CustomPointsFn {
-    let (plugins, notice) = (Arc::downgrade(inner), Arc::clone(&options.notice));
+fn custom_points(options: &LoadOptions, host: &Arc<PluginHost>) -> CustomPointsFn {
+    let (hooks, notice) = (Arc::downgrade(&host.hooks), Arc::clone(&options.notice));
     Arc::new(move |plugin, id| {
-        let (plugins, notice) = (Weak::clone(&plugins), Arc::clone(&notice));
-        Box::new(PointGateway::new(plugins, plugin, id, notice))
+        let (hooks, notice) = (Weak::clone(&hooks), Arc::clone(&notice));
+        Box::new(PointGateway::new(hooks, plugin, id, notice))
     })
 }
 
@@ -118,16 +118,16 @@ fn custom_points(options: &LoadOptions, inner: &Arc<PluginHost>) -> CustomPoints
 /// `plugin.no_runtime`.
 pub(crate) async fn late_launch(
     options: &LoadOptions,
-    inner: &Arc<PluginHost>,
+    host: &Arc<PluginHost>,
 ) -> Result<Arc<Launch>, PluginError> {
-    if let Some(launch) = inner.launch.get() {
+    if let Some(launch) = host.loading.launch.get() {
         return Ok(Arc::clone(launch));
     }
     let runtime = options.settings.runtime(&options.runtimes)?;
     let bun = (runtime.kind == RuntimeKind::Bun).then(|| runtime.path.clone());
     let installer = Installer::find_in(bun.as_deref(), &options.runtimes.path);
-    let made = launch(options, &inner.registry, inner, runtime, installer.as_ref()).await;
-    Ok(Arc::clone(inner.launch.get_or_init(|| made)))
+    let made = launch(options, &host.registry, host, runtime, installer.as_ref()).await;
+    Ok(Arc::clone(host.loading.launch.get_or_init(|| made)))
 }
 
 /// Processes under Bun, fetched now, for plugins that turned out to need it. The others stay where they are.

@@ -82,7 +82,7 @@ impl Registry {
     }
 
     /// Who is told of the states that plugins come to; of those that are known already at once.
-    pub(crate) fn tells(&self, notice: &NoticeFn) {
+    pub(crate) fn notifies(&self, notice: &NoticeFn) {
         // Said once, at the start.
         let _ = self.notice.set(Arc::clone(notice));
         for index in 0..self.len() {

@@ -184,14 +184,7 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
         folder,
         config.settings.trust.world_writable,
     ));
-    let forbids = config.policies.iter().find(|file| file.forbids(&spec));
-    it.said = match (config.left_out(&spec.key()), forbids) {
-        (Some(by), _) => Some(Reason::LeftOut { by: by.to_owned() }),
-        (None, Some(file)) => Some(Reason::ForbiddenByManagedPolicy {
-            file: file.path.display().to_string(),
-        }),
-        (None, None) => None,
-    };
+    it.said = excluded(config, &spec);
     let mut known = Known {
         kind: PluginKind::Capability,
         version: None,
@@ -210,22 +203,38 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
         }
         Err(PackageError::Reserved { id, .. }) => known.candidate.id = id,
         Err(error) => {
-            // What can be read of it is still its own word: a guard whose manifest is broken is missed by its name.
-            if let Some(id) = manifest_file::named(folder) {
-                known.candidate.id = id;
-            }
-            if let Ok(Some(manifest)) = manifest_file::read(&spec.spec, folder) {
-                known.candidate.id.clone_from(&manifest.id);
-                known.candidate.has_own_id = true;
-                known.kind = manifest.kind;
-                known.version = Some(manifest.version.clone());
-                asks(&mut known.candidate, &manifest);
-            }
+            describe_unresolved(&mut known, &spec.spec, folder);
             known.candidate.unsupported = Some(error.to_string());
         }
     }
     denied(config, &mut known.candidate);
     known
+}
+
+/// Who takes a folder from the list: a flag, or a policy of the machine.
+fn excluded(config: &Loaded, spec: &PluginSpec) -> Option<Reason> {
+    if let Some(by) = config.left_out(&spec.key()) {
+        return Some(Reason::LeftOut { by: by.to_owned() });
+    }
+    let file = config.policies.iter().find(|file| file.forbids(spec))?;
+    Some(Reason::ForbiddenByManagedPolicy {
+        file: file.path.display().to_string(),
+    })
+}
+
+/// What can be read of a plugin that cannot be loaded is still its own word: a guard whose manifest is broken is missed by its
+/// name.
+fn describe_unresolved(known: &mut Known, spec: &str, folder: &Path) {
+    if let Some(id) = manifest_file::named(folder) {
+        known.candidate.id = id;
+    }
+    if let Ok(Some(manifest)) = manifest_file::read(spec, folder) {
+        known.candidate.id.clone_from(&manifest.id);
+        known.candidate.has_own_id = true;
+        known.kind = manifest.kind;
+        known.version = Some(manifest.version.clone());
+        asks(&mut known.candidate, &manifest);
+    }
 }
 
 /// A policy denies by the id of a manifest, which is known only when that was read.

@@ -17,7 +17,7 @@ use outrigger_protocol::rpc::Enter;
 use tokio::sync::watch;
 
 use crate::supervisor::blame::{Late, ended_by_itself, late, tell_undisposed};
-use crate::supervisor::launch::{Held, Launch};
+use crate::supervisor::launch::{Held, Launch, Loaded};
 use crate::supervisor::waiting::Waiting;
 
 mod events;
@@ -72,13 +72,23 @@ pub(crate) struct Live {
 }
 
 impl Live {
+    fn new(loaded: Loaded, generation: u64) -> Self {
+        Self {
+            process: loaded.process,
+            generation,
+            serial: loaded.serial,
+            held: loaded.held,
+            gone: watch::Sender::new(None),
+        }
+    }
+
     /// Why it was given up, once it is.
     pub(crate) fn given_up(&self) -> Option<Fault> {
         self.gone.borrow().clone()
     }
 
     /// Runs a call to its end, or to the moment when the process is given up; then the answer is why. Calls hold the
-    /// process, and it is killed when the last one lets go: so all of them must let go at once.
+    /// process, and it is killed when the last one releases it: so all of them must release it at once.
     pub(crate) async fn until_gone<T>(&self, call: impl Future<Output = T>) -> Result<T, Fault> {
         let mut gone = self.gone.subscribe();
         tokio::select! {
@@ -310,7 +320,7 @@ impl Group {
             return Err("its plugins have been disposed of".to_owned());
         }
         if let Some(fault) = fault {
-            self.tell_restart(&state, &fault);
+            self.notify_restart(&state, &fault);
             let moved = self.part(&mut state, &fault);
             // What it did counts where the culprit is now.
             if !moved {
@@ -326,7 +336,7 @@ impl Group {
         names.collect()
     }
 
-    fn tell_restart(&self, state: &State, fault: &Fault) {
+    fn notify_restart(&self, state: &State, fault: &Fault) {
         (self.launch.notice)(Notice::Restart {
             plugins: self.names(&state.members),
             cause: fault.cause.clone(),
@@ -334,8 +344,8 @@ impl Group {
         });
     }
 
-    /// Tells that the process is close to a limit.
-    pub(crate) async fn tell_limit(&self, cause: String) {
+    /// Notifies that the process is close to a limit.
+    pub(crate) async fn notify_limit(&self, cause: String) {
         let plugins = self.names(&self.members().await);
         (self.launch.notice)(Notice::Limit { plugins, cause });
     }
@@ -388,7 +398,7 @@ impl Group {
         live.gone.send_replace(Some(why));
         let end = tokio::time::Instant::now() + deadline;
         let mut live = live;
-        // Calls let go of it as soon as they are polled again.
+        // Calls release it as soon as they are polled again.
         let process = loop {
             match Arc::try_unwrap(live) {
                 Ok(live) => break live.process,

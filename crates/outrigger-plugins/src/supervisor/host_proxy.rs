@@ -44,7 +44,7 @@ pub(crate) trait CustomPoints: Send + Sync {
 pub(crate) type CustomPointsFn = Arc<dyn Fn(usize, String) -> Box<dyn CustomPoints> + Send + Sync>;
 
 /// The handler that a process is started with.
-pub(crate) struct Relay {
+pub(crate) struct HostProxy {
     inner: Arc<dyn HostHandler>,
     serial: u64,
     members: Vec<String>,
@@ -60,7 +60,7 @@ pub(crate) struct Relay {
     failures: Failures,
 }
 
-impl Relay {
+impl HostProxy {
     /// `starting` is told when a plugin's functions are about to be called, `notice` of what is refused.
     pub(crate) fn new(
         inner: Arc<dyn HostHandler>,
@@ -142,7 +142,7 @@ fn no_manifest(name: &str) -> Refused {
     Refused::new("own.undeclared", message)
 }
 
-impl HostHandler for Relay {
+impl HostHandler for HostProxy {
     fn sdk(&self, mut request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         request.plugin = self.sender(request.plugin.take());
         let refused = self
@@ -278,13 +278,13 @@ mod tests {
     #[tokio::test]
     async fn a_request_is_that_of_a_member_and_refusals_are_told() {
         let told: Arc<Mutex<Vec<Notice>>> = Arc::default();
-        let relay = |members: &[&str], access: Option<Access>| {
+        let proxy = |members: &[&str], access: Option<Access>| {
             let listens = Arc::new(Listens::default());
             let told = Arc::clone(&told);
             let members = members.iter().map(|it| (*it).to_owned()).collect();
             let notice: NoticeFn = Arc::new(move |it| told.lock().unwrap().push(it));
             let inner = Arc::clone(&listens) as Arc<dyn HostHandler>;
-            let relay = Relay::new(
+            let proxy = HostProxy::new(
                 inner,
                 1,
                 (members, access),
@@ -292,7 +292,7 @@ mod tests {
                 (|_: &str| {}, notice),
                 || 0,
             );
-            (relay, listens)
+            (proxy, listens)
         };
         let get = |path: &str, plugin: Option<&str>| SdkRequest {
             method: "GET".to_owned(),
@@ -307,8 +307,8 @@ mod tests {
             (&["a", "b"], None, None),
             (&["a"], Some("c"), Some("a")),
         ] {
-            let (relay, listens) = relay(members, None);
-            relay.sdk(get("/session", claims)).await;
+            let (proxy, listens) = proxy(members, None);
+            proxy.sdk(get("/session", claims)).await;
             let heard = listens.0.lock().unwrap().pop().unwrap();
             assert_eq!(heard.as_deref(), counts, "{members:?} {claims:?}");
         }
@@ -317,14 +317,14 @@ mod tests {
             plugin: plugin.to_owned(),
             provider: "acme".to_owned(),
         };
-        let (shared, _) = relay(&["a", "b"], None);
+        let (shared, _) = proxy(&["a", "b"], None);
         assert!(shared.credential(one("a")).await.is_ok());
         assert!(shared.credential(one("c")).await.is_err());
         let access = Access {
             client: Some(vec!["GET /session".to_owned()]),
             ..Access::default()
         };
-        let (alone, listens) = relay(&["a"], Some(access));
+        let (alone, listens) = proxy(&["a"], Some(access));
         alone.sdk(get("/session", None)).await;
         alone.sdk(get("/config?x=secret", None)).await;
         assert_eq!(listens.0.lock().unwrap().len(), 1);
@@ -360,7 +360,7 @@ mod tests {
         ] {
             let listens = Arc::new(Listens::default());
             let members = members.iter().map(|it| (*it).to_owned()).collect();
-            let relay = Relay::new(
+            let proxy = HostProxy::new(
                 Arc::clone(&listens) as Arc<dyn HostHandler>,
                 1,
                 (members, None),
@@ -368,7 +368,7 @@ mod tests {
                 (|_: &str| {}, Arc::new(|_| {})),
                 || 0,
             );
-            relay.failed(HookFailed {
+            proxy.failed(HookFailed {
                 plugin: claims.to_owned(),
                 hook: "event".to_owned(),
                 message: "no".to_owned(),

@@ -1,47 +1,37 @@
 //! Starting one plugin process and loading plugins into it, once. Who is to blame when that does not end is found here;
 //! what follows from it is decided in [`crate::supervisor::group`].
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use outrigger_config::settings::Environment;
-use outrigger_js::{
-    ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
-};
+use outrigger_js::{ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime};
 use outrigger_network_proxy::ProxyTicket;
 use outrigger_plugin_package::host_modules::Modules;
 use outrigger_plugin_status::{NoticeFn, Stage};
 use outrigger_plugin_trust::kept_code;
 use outrigger_protocol::Millis;
 use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, Sources};
+use outrigger_sandbox::Spawner;
 use outrigger_sandbox::cgroup::Cgroup;
-use outrigger_sandbox::path_masks::Kept;
 use outrigger_sandbox::stale_masks::Hidden;
-use outrigger_sandbox::{Level, Limits, Policy, Spawner, env};
 use serde_json::Value;
 
-use crate::access::environment::Grants;
 use crate::access::network::Network;
-use crate::access::rights::Access;
 use crate::access::settings::PluginSettings;
 use crate::error::PluginError;
 use crate::registry::Registry;
-use crate::supervisor::host_proxy::{CustomPoints, CustomPointsFn, Relay};
+use crate::supervisor::host_proxy::{CustomPoints, CustomPointsFn, HostProxy};
 
 mod culprit;
 pub(crate) mod home;
-mod plugin_box;
 mod plugin_input;
+mod process;
+mod sandbox;
 pub(crate) mod tmux;
 mod trust_check;
 
-pub(crate) use plugin_box::search;
-
-/// How long a runtime may take to say hello; it does so before any plugin's code runs.
-const HELLO: Duration = Duration::from_secs(10);
+pub(crate) use sandbox::search;
 
 /// What every process of a project is started with.
 #[derive(Clone)]
@@ -80,7 +70,7 @@ pub use outrigger_sandbox::CoversFn;
 /// How plugins are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// All with one request, which imports them side by side, as the reference does.
+    /// All with one request, which imports them side by side, as OpenCode does.
     Together,
     /// One request each, so that there is never a doubt whose code runs.
     OneByOne,
@@ -117,7 +107,7 @@ pub(crate) struct Held {
     /// Holds its memory, where a group can be made.
     pub(crate) cgroup: Option<Cgroup>,
     /// Its way to other hosts.
-    _pass: Option<ProxyTicket>,
+    _ticket: Option<ProxyTicket>,
     /// What it does not see.
     pub(crate) hidden: Hidden,
 }
@@ -162,12 +152,59 @@ impl Launch {
     ) -> Result<Loaded, Failed> {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let host_proxy = self.host_proxy(serial, members);
+        let trusted = self.trusted(members).await?;
+        let started = self
+            .process(name, members, Arc::clone(&host_proxy))
+            .await
+            .map_err(Failed::Process)?;
+        let proxy = started.ticket.as_ref().map(ProxyTicket::url);
+        let process = started.process;
+        let held = Held {
+            cgroup: held(&process, self.settings.limits.memory),
+            _ticket: started.ticket,
+            hidden: started.hidden,
+        };
+        let mut plugins = Vec::with_capacity(members.len());
+        let batches: Vec<&[usize]> = match order {
+            Order::Together => vec![members],
+            Order::OneByOne => members.chunks(1).collect(),
+        };
+        for batch in batches {
+            let mut sources = Sources::default();
+            for (_, plugin, content) in trusted.iter().filter(|it| batch.contains(&it.0)) {
+                sources.extend(kept_code::sources(plugin, content));
+            }
+            let initialize = Initialize {
+                proxy: proxy.clone(),
+                sources,
+                ..self.initialize(batch)
+            };
+            match self.load(&process, &host_proxy, batch, &initialize).await {
+                Ok(loaded) => plugins.extend(loaded.plugins),
+                Err(stuck) => {
+                    let failed = self.blame(&process, &host_proxy, batch, stuck).await;
+                    return Err(held.explain(failed, self.settings.limits.memory));
+                }
+            }
+        }
+        self.untouched(trusted).await?;
+        Ok(Loaded {
+            process,
+            held,
+            serial,
+            plugins,
+        })
+    }
+
+    /// What stands between the process of these plugins and the host's handler.
+    fn host_proxy(&self, serial: u64, members: &[usize]) -> Arc<HostProxy> {
         let registry = Arc::clone(&self.registry);
         let names = members.iter();
         let names = names.filter_map(|index| registry.with(*index, |plugin| plugin.id.clone()));
         let names = names.collect();
         let access = self.access(members);
-        let relay = Relay::new(
+        HostProxy::new(
             Arc::clone(&self.handler),
             serial,
             (names, access),
@@ -177,222 +214,7 @@ impl Launch {
                 Arc::clone(&self.notice),
             ),
             self.now,
-        );
-        let looked = self.trusted(members).await?;
-        let (process, pass, hidden) = self
-            .process(name, members, Arc::clone(&relay))
-            .await
-            .map_err(Failed::Process)?;
-        let proxy = pass.as_ref().map(ProxyTicket::url);
-        let held = Held {
-            cgroup: held(&process, self.settings.limits.memory),
-            _pass: pass,
-            hidden,
-        };
-        let mut plugins = Vec::with_capacity(members.len());
-        let batches: Vec<&[usize]> = match order {
-            Order::Together => vec![members],
-            Order::OneByOne => members.chunks(1).collect(),
-        };
-        for batch in batches {
-            let mut sources = Sources::default();
-            for (_, plugin, content) in looked.iter().filter(|it| batch.contains(&it.0)) {
-                sources.extend(kept_code::sources(plugin, content));
-            }
-            let initialize = Initialize {
-                proxy: proxy.clone(),
-                sources,
-                ..self.initialize(batch)
-            };
-            match self.load(&process, &relay, batch, &initialize).await {
-                Ok(loaded) => plugins.extend(loaded.plugins),
-                Err(stuck) => {
-                    let failed = self.blame(&process, &relay, batch, stuck).await;
-                    return Err(held.explain(failed, self.settings.limits.memory));
-                }
-            }
-        }
-        self.untouched(looked).await?;
-        Ok(Loaded {
-            process,
-            held,
-            serial,
-            plugins,
-        })
-    }
-
-    async fn process(
-        &self,
-        name: &str,
-        members: &[usize],
-        relay: Arc<Relay>,
-    ) -> Result<(JsProcess, Option<ProxyTicket>, Hidden), PluginError> {
-        let failed = |message: String| PluginError::Process {
-            process: name.to_owned(),
-            message,
-        };
-        let private_dir = self.homes.join(name.replace(['/', '\\'], "+"));
-        let mut own =
-            home::prepare(&private_dir, self.user_config.as_deref()).map_err(|error| {
-                failed(format!(
-                    "its folder {} cannot be made: {error}",
-                    private_dir.display()
-                ))
-            })?;
-        let (granted, ports) = self.granted(members);
-        let extra = self.settings.env.iter().chain(&granted);
-        let extra: Vec<&str> = extra.map(String::as_str).collect();
-        let tmux = self
-            .settings
-            .sandbox
-            .then(|| self.tmux_of(members, &private_dir));
-        if let Some(folder) = &tmux {
-            own.push(tmux::prepare(folder).map_err(|error| {
-                failed(format!(
-                    "its folder {} cannot be made: {error}",
-                    folder.display()
-                ))
-            })?);
-        }
-        let access = self.access(members);
-        let mut grants = self.grants(access.as_ref());
-        if self.settings.sandbox {
-            grants.make();
-        }
-        let Grants {
-            variables,
-            packages,
-            write,
-            read,
-            ..
-        } = grants;
-        let pass = match self.settings.sandbox {
-            true => {
-                self.network
-                    .pass(&self.registry, members, access.as_ref())
-                    .await
-            }
-            false => Ok(None),
-        };
-        let pass = pass.map_err(&failed)?;
-        for (name, value) in pass.iter().flat_map(ProxyTicket::variables) {
-            own.push((name.into(), value.into()));
-        }
-        let mut env = env::allow_list(&extra);
-        env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
-        // Of two variables of one name the later one counts: what leads into the private folder comes last.
-        let known: Vec<OsString> = env.iter().map(|(name, _)| name.clone()).collect();
-        env.extend(
-            variables
-                .into_iter()
-                .filter(|(name, _)| !known.contains(name)),
-        );
-        env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
-        env.extend(own);
-        let kept = match self.settings.sandbox {
-            true => self.covers().await.map_err(&failed)?,
-            false => Kept::default(),
-        };
-        let project = crate::admission::admit::project_of(&self.directory, &self.worktree);
-        let hidden = plugin_box::hidden(&kept, [&self.directory, &project]);
-        let mut policy = None;
-        if self.settings.sandbox {
-            if !(packages.is_empty() && write.is_empty()) {
-                tracing::info!(
-                    "[plugin:{name}] named by the environment: packages {packages:?}, files {write:?}"
-                );
-            }
-            let own = self.plugin_box(members, &private_dir, pass.as_ref(), packages);
-            let mut own = own.await.map_err(|error| failed(error.to_string()))?;
-            own.write.extend(write);
-            own.read.extend(read);
-            // What lies in the private folder is the plugin's by that; a rule of its own would follow a link there.
-            own.write
-                .extend(tmux.filter(|folder| !folder.starts_with(&private_dir)));
-            own.bind_tcp.get_or_insert_default().extend(ports);
-            own.kept = kept;
-            policy = Some(own);
-        }
-        let short = |policy: &Policy| policy.level() < Level::Full;
-        if self.settings.strict && policy.as_ref().is_some_and(short) {
-            let why = "the system can enforce only a part of its box, and `sandbox` is \"strict\"";
-            return Err(failed(why.to_owned()));
-        }
-        let process = JsProcess::start(StartOptions {
-            runtime: self.runtime.clone(),
-            spawner: self.spawner.clone(),
-            policy,
-            proxy_redirect: pass.as_ref().map(ProxyTicket::redirect),
-            env,
-            limits: Limits {
-                // Against what grows faster than the watch looks. Bun 1.4 fails to allocate buffers when about a quarter
-                // of this is resident, and the watch, which names the limit, is to come first.
-                data: Some(self.settings.limits.memory.saturating_mul(8)),
-                nofile: Some(self.settings.limits.files),
-            },
-            private_dir,
-            name: name.to_owned(),
-            handler: relay,
-            output: self.settings.output,
-            deadline: HELLO,
-            transfer: Transfer {
-                files: self.files.clone(),
-                inline: self.settings.inline_bytes,
-                mirror: self.settings.mirror,
-            },
-        })
-        .await
-        .map_err(|error| match error {
-            JsError::RuntimeTooOld { .. } => PluginError::NoRuntime {
-                message: error.to_string(),
-                hint: error.hint(),
-            },
-            error => failed(error.to_string()),
-        })?;
-        if let Some(pass) = &pass {
-            pass.belongs_to(process.pid());
-        }
-        Ok((process, pass, hidden))
-    }
-
-    /// What the user grants the plugins of this process: variables and ports.
-    fn granted(&self, members: &[usize]) -> (Vec<String>, Vec<u16>) {
-        let rules = members.iter();
-        let rules = rules.filter_map(|index| self.registry.with(*index, |p| p.rules.clone()));
-        let (mut env, mut ports) = (Vec::new(), Vec::new());
-        for rules in rules {
-            env.extend(rules.env);
-            ports.extend(rules.ports);
-        }
-        (env, ports)
-    }
-
-    fn tmux_of(&self, members: &[usize], private: &Path) -> PathBuf {
-        let secret = |index: &usize| {
-            let granted = self.registry.with(*index, |p| !p.rules.env.is_empty());
-            granted == Some(true) || self.registry.brings_auth(*index)
-        };
-        if members.iter().any(secret) {
-            private.join("tmp")
-        } else {
-            self.tmux.clone()
-        }
-    }
-
-    async fn covers(&self) -> Result<Kept, String> {
-        let covers = Arc::clone(&self.covers);
-        let found = tokio::task::spawn_blocking(move || covers()).await;
-        let why = match found {
-            Ok(Ok(found)) => return Ok(Kept::new(found, Arc::clone(&self.covers))),
-            Ok(Err(error)) => {
-                let hint = error.hint().map(|hint| format!("; {hint}"));
-                format!("{error}{}", hint.unwrap_or_default())
-            }
-            Err(error) => error.to_string(),
-        };
-        Err(format!(
-            "what the permission rules deny cannot be kept from it: {why}"
-        ))
+        )
     }
 
     /// Where the one plugin of this process reaches what it declared.
@@ -406,21 +228,11 @@ impl Launch {
         declares.then(|| (self.custom_points)(*one, id))
     }
 
-    fn grants(&self, access: Option<&Access>) -> Grants {
-        let asked = |name: &OsString| {
-            access.is_none_or(|access| name.to_str().is_some_and(|name| access.has_variable(name)))
-        };
-        match self.settings.js.environment {
-            Environment::User => Grants::of(std::env::vars_os().filter(|(name, _)| asked(name))),
-            Environment::List => Grants::default(),
-        }
-    }
-
     // Each step of loading has the deadline, not all of them together: ten slow plugins are no hang.
     async fn load(
         &self,
         process: &JsProcess,
-        relay: &Relay,
+        host_proxy: &HostProxy,
         batch: &[usize],
         initialize: &Initialize,
     ) -> Result<Initialized, Stuck> {
@@ -428,7 +240,7 @@ impl Launch {
         let steps = u32::try_from(2 * batch.len() + 1).unwrap_or(u32::MAX);
         let mut call =
             std::pin::pin!(process.initialize(initialize, deadline.saturating_mul(steps)));
-        let mut ticks = relay.ticks();
+        let mut ticks = host_proxy.ticks();
         loop {
             tokio::select! {
                 biased;

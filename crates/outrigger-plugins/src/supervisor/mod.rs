@@ -7,7 +7,6 @@ pub(crate) mod health;
 pub(crate) mod host_proxy;
 pub(crate) mod isolation_memory;
 pub(crate) mod launch;
-pub(crate) mod life;
 pub(crate) mod process_assignment;
 pub(crate) mod processes;
 pub(crate) mod resource_limits;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::registry::ProcessList;
+use crate::registry::{ProcessList, Registry};
 use crate::supervisor::cpu_accounting::Charges;
 use crate::supervisor::group::{Group, Live, ProcessTable};
 use crate::supervisor::resource_limits::Readings;
@@ -38,6 +38,29 @@ impl Processes {
     pub(crate) fn all(&self) -> Vec<Arc<Group>> {
         let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
         groups.values().cloned().collect()
+    }
+
+    /// The process that a plugin lives in now; waits for a restart that is under way. A plugin that is given a process
+    /// of its own meanwhile is found there.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn live(
+        &self,
+        registry: &Registry,
+        plugin: usize,
+    ) -> Result<(Arc<Group>, Arc<Live>), String> {
+        loop {
+            let key = || registry.with(plugin, |plugin| plugin.group).flatten();
+            let Some(group) = key().and_then(|key| self.get(key)) else {
+                return Err("its plugin is not loaded".to_owned());
+            };
+            let live = group.live().await;
+            // It moves at most once, so this ends.
+            if key() == Some(group.key) {
+                return Ok((group, live?));
+            }
+        }
     }
 
     /// From now on it is known: calls can find it.

@@ -56,9 +56,9 @@ async fn end_if_stuck(group: &Arc<Group>, live: &Live, stuck: Duration) {
 }
 
 /// A start holds what names the plugins, and the watch waits for none.
-fn tell(group: &Arc<Group>, why: String) {
+fn notify(group: &Arc<Group>, why: String) {
     let group = Arc::clone(group);
-    tokio::spawn(async move { group.tell_limit(why).await });
+    tokio::spawn(async move { group.notify_limit(why).await });
 }
 
 fn look(
@@ -95,9 +95,16 @@ fn look(
         entry.2 = usage;
         entry.1.read(now, usage, working, limits)
     };
+    if let Some(verdict) = verdict {
+        enforce(group, &live, verdict);
+    }
+}
+
+/// Slows a process down that uses too much, notifies of it, or ends it.
+fn enforce(group: &Arc<Group>, live: &Live, verdict: Verdict) {
     match verdict {
-        None => {}
-        Some(Verdict::Slow(why)) => {
+        Verdict::Slow(why) => {
+            let pid = live.process.pid();
             tracing::warn!(
                 "plugin process {}: {why}; it is put behind others",
                 group.name
@@ -105,13 +112,13 @@ fn look(
             if let Some(start) = outrigger_sandbox::start_time(pid) {
                 usage::lower_priority(pid, start, NICE);
             }
-            tell(group, why);
+            notify(group, why);
         }
-        Some(Verdict::Full(why)) => {
+        Verdict::Full(why) => {
             tracing::warn!("plugin process {}: {why}; it is refused more", group.name);
-            tell(group, why);
+            notify(group, why);
         }
-        Some(Verdict::Stop(cause)) => {
+        Verdict::Stop(cause) => {
             // Whose it is cannot be told: what was taken long ago is charged to nobody who happens to be called now.
             let fault = Fault {
                 cause,

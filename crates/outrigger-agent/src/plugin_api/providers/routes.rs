@@ -15,7 +15,11 @@ impl Inner {
         let url = loaded.options.as_ref()?.get("baseURL")?.as_str()?;
         match &loaded.fetch {
             Some(_) => None,
-            None => self.route("auth", &hook.provider, hook.box_to_ask(&[url]).await),
+            None => self.route(
+                "auth",
+                &hook.provider,
+                hook.sandbox_for_requests(&[url]).await,
+            ),
         }
     }
 
@@ -30,7 +34,11 @@ impl Inner {
         if named.is_empty() {
             return None;
         }
-        self.route("models", &hook.provider, hook.box_to_ask(&named).await)
+        self.route(
+            "models",
+            &hook.provider,
+            hook.sandbox_for_requests(&named).await,
+        )
     }
 
     fn route(

@@ -9,8 +9,8 @@ use super::{Drive, Sent, cancelled};
 
 impl Drive<'_> {
     pub(super) async fn call_commands(&mut self, handlers: &[usize]) {
-        let inner = self.inner;
-        let Some(commands) = inner.commands.as_ref() else {
+        let host = self.host;
+        let Some(commands) = host.commands.as_ref() else {
             return self.skip(handlers, "it is not loaded");
         };
         let informed = handlers.first().and_then(|it| self.bound.get(*it));
@@ -32,7 +32,7 @@ impl Drive<'_> {
         let turn = self.context.turn.clone();
         let session = self.context.session.clone();
         let session = session.as_ref().map(|id| id.0.as_str());
-        let at = (self.inner.now)();
+        let at = (self.host.now)();
         let began = Instant::now();
         let called = tokio::select! {
             biased;
@@ -55,8 +55,8 @@ impl Drive<'_> {
     }
 
     fn take_commands(&mut self, handler: usize, called: &Called, at: u64, session: Option<&str>) {
-        let (inner, all) = (self.inner, self.bound);
-        let (Some(commands), Some(bound)) = (inner.commands.as_ref(), all.get(handler)) else {
+        let (host, all) = (self.host, self.bound);
+        let (Some(commands), Some(bound)) = (host.commands.as_ref(), all.get(handler)) else {
             return;
         };
         if let Some(place) = self.sent.get_mut(handler) {

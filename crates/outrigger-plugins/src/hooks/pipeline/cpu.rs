@@ -1,6 +1,5 @@
 //! What a call cost: how its payload travelled, and whose the CPU time of its process was.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_js::Way;
@@ -8,7 +7,7 @@ use outrigger_protocol::hook::{Carried, CarriedBy};
 use outrigger_protocol::rpc::HookResult;
 
 use super::Drive;
-use crate::supervisor::group::{Group, Live};
+use super::request::Target;
 
 /// A call that took longer is worth a look at what its process used; the others are left to the watch.
 const LONG: Duration = Duration::from_millis(100);
@@ -31,18 +30,24 @@ impl Drive<'_> {
     pub(super) fn charge(
         &mut self,
         handlers: &[usize],
-        (group, live): (&Arc<Group>, &Arc<Live>),
+        target: &Target,
         results: &[HookResult],
         took: Duration,
     ) {
-        let charges = &self.inner.processes.charges;
+        let charges = &self.host.processes.charges;
         if took > LONG {
             let longest = results.iter().max_by(|a, b| a.ms.total_cmp(&b.ms));
             // With no other call open, what was used since the last look is of the one that took most of the time.
             let longest = longest
-                .filter(|it| !live.process.is_working() && it.ms > took.as_secs_f64() * 800.0)
+                .filter(|it| {
+                    !target.live.process.is_working() && it.ms > took.as_secs_f64() * 800.0
+                })
                 .and_then(|it| self.bound.get(*handlers.get(it.handler)?));
-            charges.look(group, live, longest.map(|bound| bound.plugin));
+            charges.look(
+                &target.group,
+                &target.live,
+                longest.map(|bound| bound.plugin),
+            );
         }
         for handler in handlers {
             let Some(bound) = self.bound.get(*handler) else {

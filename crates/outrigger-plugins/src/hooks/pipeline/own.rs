@@ -9,14 +9,14 @@ use crate::registry::Bound;
 impl Drive<'_> {
     /// For a handler whose plugin may reach points of its own: what it reaches is known to come from here.
     pub(super) fn link(&self, bound: &Bound, deadline: Duration) -> Option<Opened> {
-        if !self.inner.registry.declares_any(bound.plugin) {
+        if !self.host.registry.declares_any(bound.plugin) {
             return None;
         }
         let mut path = self.context.path.clone();
         if self.point.is_declared() {
             path.push(self.point.name());
         }
-        Some(self.inner.links.open(Link {
+        Some(self.host.links.open(Link {
             plugin: bound.plugin,
             path,
             depth: self.context.depth,

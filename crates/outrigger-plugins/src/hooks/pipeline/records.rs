@@ -15,7 +15,7 @@ impl Drive<'_> {
         let Some(folded) = folded else {
             return PipelineResult::default();
         };
-        let mut trail = std::mem::take(&mut self.trail);
+        let mut audit = std::mem::take(&mut self.audit);
         let records = folded.runs.iter().filter_map(|run| {
             let bound = self.bound.get(run.handler)?;
             let sent = self.sent.get(run.handler).copied().unwrap_or_default();
@@ -34,11 +34,11 @@ impl Drive<'_> {
                 changed: run.changed.clone(),
                 message: run.message.as_deref().map(brief),
                 at: if sent.at == 0 {
-                    (self.inner.now)()
+                    (self.host.now)()
                 } else {
                     sent.at
                 },
-                audit: trail.of(run),
+                audit: audit.of(run),
             };
             log(&record);
             Some(record)
@@ -46,7 +46,7 @@ impl Drive<'_> {
         let records: Vec<HookRecord> = records.collect();
         {
             let mut perf = self
-                .inner
+                .host
                 .perf
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);

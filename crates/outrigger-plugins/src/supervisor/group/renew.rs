@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use outrigger_plugin_status::Stage;
 use outrigger_protocol::rpc::LoadedPlugin;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::start::alone;
 use super::{Fault, Group, Live};
 use crate::error::PluginError;
-use crate::hooks::reconfigure::configure_next;
+use crate::hooks::reconfigure::{Next, configure_next};
 use crate::supervisor::blame::PING;
 use crate::supervisor::health::{Rhythm, check_old};
-use crate::supervisor::launch::{Failed, Order};
+use crate::supervisor::launch::{Failed, Loaded, Order};
 use crate::supervisor::resource_limits::{Gauge, ProcessLimits, Verdict};
 
 /// How long the plugins of an old generation may take to dispose of what they hold.
@@ -84,17 +83,40 @@ impl Group {
         ready: impl FnOnce(),
     ) -> Result<u64, PluginError> {
         let registry = &self.launch.registry;
-        let failed = |message: String| PluginError::Process {
+        let (mut loaded, next) = self.load_next(members).await?;
+        ready();
+        // From here on nothing waits: who finds the new handlers finds the new process.
+        for (index, answer) in members.iter().zip(std::mem::take(&mut loaded.plugins)) {
+            registry.adopt(*index, answer);
+        }
+        for (index, configured) in next.configured {
+            registry.configured_as(index, configured);
+        }
+        registry.warn_all(next.warnings);
+        let (old, generation) = self.replace(loaded, members)?;
+        if let Some(old) = old {
+            self.retire(old);
+        }
+        Ok(generation)
+    }
+
+    pub(super) fn failed(&self, message: &str) -> PluginError {
+        PluginError::Process {
             process: self.name.clone(),
-            message,
-        };
-        let started = self
-            .launch
-            .start(&self.name, members, Order::OneByOne)
-            .await;
-        let loaded = started.map_err(|error| match error {
+            message: message.to_owned(),
+        }
+    }
+
+    /// Starts the new process, with its plugins loaded and their `config` hooks called.
+    ///
+    /// # Errors
+    /// Why it is of no use.
+    async fn load_next(&self, members: &[usize]) -> Result<(Loaded, Next), PluginError> {
+        let registry = &self.launch.registry;
+        let started = self.launch.start(&self.name, members, Order::OneByOne);
+        let loaded = started.await.map_err(|error| match error {
             Failed::Process(error) | Failed::Culprit(_, error) => error,
-            Failed::Unclear => failed("it did not answer while it loaded plugins".to_owned()),
+            Failed::Unclear => self.failed("it did not answer while it loaded plugins"),
         })?;
         for (index, answer) in members.iter().zip(&loaded.plugins) {
             if let Some(error) = registry.refuses(*index, answer) {
@@ -109,49 +131,42 @@ impl Group {
         let next = next.map_err(|(_, error)| error)?;
         // It has loaded everything; now it has to answer like one that is in use.
         if !loaded.process.responds(PING).await {
-            return Err(failed("its new generation does not answer".to_owned()));
+            return Err(self.failed("its new generation does not answer"));
         }
-        ready();
-        // From here on nothing waits: who finds the new handlers finds the new process.
-        for (index, answer) in members.iter().zip(loaded.plugins) {
-            registry.adopt(*index, answer);
+        Ok((loaded, next))
+    }
+
+    /// From now on calls go to the new process. Answers the old one, and the new generation.
+    fn replace(
+        &self,
+        loaded: Loaded,
+        members: &[usize],
+    ) -> Result<(Option<Arc<Live>>, u64), PluginError> {
+        let mut slot = self.slot();
+        if slot.closed {
+            return Err(self.failed("its plugins have been disposed of"));
         }
-        for (index, configured) in next.configured {
-            registry.configured_as(index, configured);
+        slot.generation += 1;
+        let live = Arc::new(Live::new(loaded, slot.generation));
+        self.flush(&mut slot, &live);
+        slot.alone = alone(members);
+        if let Some(processes) = self.table.upgrade() {
+            processes.begins(self.key, &live);
         }
-        registry.warn_all(next.told);
-        let (old, generation) = {
-            let mut slot = self.slot();
-            if slot.closed {
-                return Err(failed("its plugins have been disposed of".to_owned()));
-            }
-            slot.generation += 1;
-            let live = Arc::new(Live {
-                process: loaded.process,
-                generation: slot.generation,
-                serial: loaded.serial,
-                held: loaded.held,
-                gone: watch::Sender::new(None),
-            });
-            self.flush(&mut slot, &live);
-            slot.alone = alone(members);
-            if let Some(processes) = self.table.upgrade() {
-                processes.begins(self.key, &live);
-            }
-            slot.fault = None;
-            (slot.live.replace(live), slot.generation)
-        };
-        if let Some(old) = old {
-            let settings = &self.launch.settings;
-            let (longest, limits) = (settings.deadlines.tool, settings.limits);
-            let name = self.name.clone();
-            if let (Some(every), true) = (settings.health, settings.self_heal) {
-                let deadline = settings.deadlines.normal;
-                check_old(name.clone(), &old, Rhythm { every, deadline });
-            }
-            tokio::spawn(async move { drain(&name, old, longest, limits).await });
+        slot.fault = None;
+        Ok((slot.live.replace(live), slot.generation))
+    }
+
+    /// What is in flight ends in the old process, and then it ends itself.
+    fn retire(&self, old: Arc<Live>) {
+        let settings = &self.launch.settings;
+        let (longest, limits) = (settings.deadlines.tool, settings.limits);
+        let name = self.name.clone();
+        if let (Some(every), true) = (settings.health, settings.self_heal) {
+            let deadline = settings.deadlines.normal;
+            check_old(name.clone(), &old, Rhythm { every, deadline });
         }
-        Ok(generation)
+        tokio::spawn(async move { drain(&name, old, longest, limits).await });
     }
 }
 

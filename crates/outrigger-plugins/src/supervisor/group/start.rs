@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use outrigger_config::settings::Isolation;
 use outrigger_plugin_status::{Notice, Stage};
-use tokio::sync::watch;
 
 use super::{Counts, Fault, Group, Live, State};
 use crate::error::PluginError;
 use crate::hooks::reconfigure::reconfigure;
-use crate::supervisor::launch::{Failed, Order};
+use crate::supervisor::launch::{Failed, Loaded, Order};
 use crate::supervisor::waiting::Waiting;
 
 /// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call
@@ -149,11 +148,7 @@ impl Group {
         let mut order = Order::Together;
         loop {
             if state.members.is_empty() {
-                let error = PluginError::Process {
-                    process: self.name.clone(),
-                    message: "no plugin of it is left".into(),
-                };
-                return Err(self.switch_off(state, &error));
+                return Err(self.switch_off(state, &self.failed("no plugin of it is left")));
             }
             let generation = {
                 let mut slot = self.slot();
@@ -163,76 +158,74 @@ impl Group {
             for index in &state.members {
                 registry.stage(*index, Stage::Starting);
             }
-            match self.launch.start(&self.name, &state.members, order).await {
-                Ok(loaded) => {
-                    let mut answers = loaded.plugins.into_iter();
-                    state
-                        .members
-                        .retain(|index| registry.adopt(*index, answers.next().unwrap_or_default()));
-                    if state.members.is_empty() {
-                        continue;
-                    }
-                    let deadline = self.launch.settings.deadlines.load;
-                    let again = reconfigure(&loaded.process, registry, &state.members, deadline);
-                    match again.await {
-                        Ok(told) => registry.warn_all(told),
-                        Err((index, error)) => {
-                            registry.fail(index, &error);
-                            state.members.retain(|member| *member != index);
-                            continue;
-                        }
-                    }
-                    let live = Live {
-                        process: loaded.process,
-                        generation,
-                        serial: loaded.serial,
-                        held: loaded.held,
-                        gone: watch::Sender::new(None),
-                    };
-                    return self.install(live, &state.members);
+            match self.load(state, order).await {
+                Ok(Some(loaded)) => {
+                    return self.install(Live::new(loaded, generation), &state.members);
                 }
+                Ok(None) => {}
                 Err(Failed::Culprit(index, error)) => {
                     registry.fail(index, &error);
                     state.members.retain(|member| *member != index);
                 }
                 Err(Failed::Unclear) if order == Order::Together => order = Order::OneByOne,
-                Err(Failed::Unclear) => {
-                    // Loaded one after another, and still it was none of their own code: each for itself.
-                    let message = "it did not answer while it loaded plugins".to_owned();
-                    let fault = Fault {
-                        cause: message.clone(),
-                        culprit: None,
-                        counts: Counts::Nothing,
-                    };
-                    if self.part(state, &fault) {
-                        continue;
-                    }
-                    let error = PluginError::Process {
-                        process: self.name.clone(),
-                        message,
-                    };
-                    return Err(self.switch_off(state, &error));
-                }
+                Err(Failed::Unclear) => self.separate(state)?,
                 // It was there before: a machine that is too busy, or has no process left, is not its plugins' end.
-                Err(Failed::Process(error)) if generation > 1 => {
-                    tracing::warn!("plugin process {}: {error}", self.name);
-                    let fault = Fault {
-                        cause: error.to_string(),
-                        culprit: None,
-                        counts: Counts::Crash,
-                    };
-                    self.tell_restart(state, &fault);
-                    self.admit(state, fault).await?;
-                    if self.slot().closed {
-                        return Err("its plugins have been disposed of".to_owned());
-                    }
-                }
+                Err(Failed::Process(error)) if generation > 1 => self.retry(state, &error).await?,
                 Err(Failed::Process(error)) => return Err(self.switch_off(state, &error)),
             }
         }
     }
 
-    /// From now on calls go to it. What happened meanwhile is told first.
+    /// One process with the plugins that are left, their `config` hooks called again; `None` where none of them has
+    /// anything to call.
+    async fn load(&self, state: &mut State, order: Order) -> Result<Option<Loaded>, Failed> {
+        let registry = &self.launch.registry;
+        let mut loaded = self.launch.start(&self.name, &state.members, order).await?;
+        let mut answers = std::mem::take(&mut loaded.plugins).into_iter();
+        state
+            .members
+            .retain(|index| registry.adopt(*index, answers.next().unwrap_or_default()));
+        if state.members.is_empty() {
+            return Ok(None);
+        }
+        let deadline = self.launch.settings.deadlines.load;
+        let again = reconfigure(&loaded.process, registry, &state.members, deadline).await;
+        let warnings = again.map_err(|(index, error)| Failed::Culprit(index, error))?;
+        registry.warn_all(warnings);
+        Ok(Some(loaded))
+    }
+
+    /// Loaded one after another, and still it was none of their own code: each gets a process for itself.
+    fn separate(&self, state: &mut State) -> Result<(), String> {
+        let error = self.failed("it did not answer while it loaded plugins");
+        let fault = Fault {
+            cause: "it did not answer while it loaded plugins".to_owned(),
+            culprit: None,
+            counts: Counts::Nothing,
+        };
+        match self.part(state, &fault) {
+            true => Ok(()),
+            false => Err(self.switch_off(state, &error)),
+        }
+    }
+
+    /// The process could not be had: that counts as a restart, and is tried again.
+    async fn retry(&self, state: &mut State, error: &PluginError) -> Result<(), String> {
+        tracing::warn!("plugin process {}: {error}", self.name);
+        let fault = Fault {
+            cause: error.to_string(),
+            culprit: None,
+            counts: Counts::Crash,
+        };
+        self.notify_restart(state, &fault);
+        self.admit(state, fault).await?;
+        match self.slot().closed {
+            true => Err("its plugins have been disposed of".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// From now on calls go to it. What happened meanwhile is sent first.
     fn install(&self, live: Live, members: &[usize]) -> Result<Arc<Live>, String> {
         let live = Arc::new(live);
         let mut slot = self.slot();

@@ -5,7 +5,7 @@ use outrigger_js::{JsError, JsProcess};
 use super::{Failed, Launch, Stuck};
 use crate::error::PluginError;
 use crate::supervisor::blame::PING;
-use crate::supervisor::host_proxy::Relay;
+use crate::supervisor::host_proxy::HostProxy;
 
 impl Launch {
     // Imports run side by side: with several open, what the process said last proves nothing. A plugin function that was
@@ -14,7 +14,7 @@ impl Launch {
     pub(super) async fn blame(
         &self,
         process: &JsProcess,
-        relay: &Relay,
+        host_proxy: &HostProxy,
         batch: &[usize],
         stuck: Stuck,
     ) -> Failed {
@@ -23,12 +23,12 @@ impl Launch {
                 .with(*index, |plugin| plugin.id.clone())
                 .unwrap_or_default()
         };
-        let stage = |index: &usize| relay.stage_of(&id(index)).unwrap_or_default();
+        let stage = |index: &usize| host_proxy.stage_of(&id(index)).unwrap_or_default();
         let starting = batch.iter().find(|index| stage(index) == "starting");
         if let Some(index) = starting {
             let suspects = process.suspects();
             let holds = suspects.iter().any(|enter| enter.plugin == id(index));
-            let others = !relay.is_alone(&id(index)) && !holds;
+            let others = !host_proxy.is_alone(&id(index)) && !holds;
             if others && !(process.is_alive() && process.responds(PING).await) {
                 // Imports are begun together, and it is not known which of them have ended.
                 let mut known = suspects.iter().filter(|enter| enter.what != "import");

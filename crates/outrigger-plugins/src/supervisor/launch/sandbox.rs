@@ -1,4 +1,4 @@
-//! The box of a plugin: what its process and the programs that it brings may reach alike (issue 5, item 5).
+//! The sandbox of a plugin: what its process and the programs that it brings may reach alike (issue 5, item 5).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,11 +29,11 @@ impl Launch {
     ///
     /// # Errors
     /// Why there is none. Nothing must be started then.
-    pub(crate) async fn plugin_box(
+    pub(crate) async fn sandbox(
         &self,
         members: &[usize],
         private: &Path,
-        pass: Option<&ProxyTicket>,
+        ticket: Option<&ProxyTicket>,
         packages: Vec<PathBuf>,
     ) -> Result<Policy, SandboxError> {
         let resolved = |index: &usize| {
@@ -52,8 +52,8 @@ impl Launch {
         folders.extend(packages);
         let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, private);
         match self.access(members) {
-            Some(access) => access.box_in(&mut policy, &self.directory),
-            // Outside version control the reference's worktree is `/`, which is nobody's project.
+            Some(access) => access.apply_to(&mut policy, &self.directory),
+            // Outside version control OpenCode's worktree is `/`, which is nobody's project.
             None if self.worktree.parent().is_some() => policy.write.push(self.worktree.clone()),
             None => {}
         }
@@ -65,7 +65,7 @@ impl Launch {
         policy.write.extend(write.iter().cloned());
         let listed = rules.iter().find_map(|rules| rules.processes.as_deref());
         policy.execute = listed.map(|names| programs(names, &search()));
-        policy.connect_tcp = Some(pass.into_iter().map(ProxyTicket::port).collect());
+        policy.connect_tcp = Some(ticket.into_iter().map(ProxyTicket::port).collect());
         policy.calls = Some(Calls {
             unix_sockets: rules.iter().all(|rules| rules.unix_sockets),
             alone: listed.is_some_and(<[String]>::is_empty),
@@ -96,7 +96,7 @@ pub(crate) fn search() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }
 
-/// The files of programs. One that is not there is left out.
+/// The files of programs. One that is not there is skipped.
 fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
     let found = names.iter().filter_map(|name| match name.contains('/') {
         true => Some(PathBuf::from(name)),

@@ -18,6 +18,9 @@ use crate::supervisor::group::Group;
 /// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.
 const DISPOSE: Duration = Duration::from_secs(5);
 
+/// A plugin that another one hosts: the manifest of its host, and what stands there of it.
+type Hosted<'a> = (&'a Manifest, &'a SubpluginDecl);
+
 impl Plugins {
     /// Takes a plugin out of the run graph and keeps its process with all that it holds. Calls in flight end; none begins. A
     /// hook of it that refuses when it fails refuses meanwhile.
@@ -53,11 +56,11 @@ impl Plugins {
     }
 
     async fn set(&self, id: &str, suspend: bool) -> Result<(), PluginError> {
-        let _one = self.0.changing.lock().await;
+        let _one = self.0.loading.changing.lock().await;
         let index = self.index(id)?;
         let action = if suspend { "suspend" } else { "resume" };
         let result = self.change(id, index, suspend);
-        self.told(id, index, action, result.as_ref().err());
+        self.report(id, index, action, result.as_ref().err());
         result
     }
 
@@ -74,7 +77,12 @@ impl Plugins {
             });
         }
         let needs = registry.with(index, |plugin| plugin.depends_on().to_vec());
-        let bundled = self.0.options.as_ref().map(|options| &options.bundled);
+        let bundled = self
+            .0
+            .loading
+            .options
+            .as_ref()
+            .map(|options| &options.bundled);
         let bundled = bundled.map_or(&[][..], Vec::as_slice);
         if let (false, Some((needs, _))) =
             (suspend, registry.lacks(&needs.unwrap_or_default(), bundled))
@@ -101,10 +109,10 @@ impl Plugins {
     /// # Errors
     /// Why the new one is of no use. The old one runs on then.
     pub async fn reload(&self, id: &str) -> Result<u64, PluginError> {
-        let _one = self.0.changing.lock().await;
+        let _one = self.0.loading.changing.lock().await;
         let index = self.index(id)?;
         let result = self.renew(id, index).await;
-        self.told(id, index, "reload", result.as_ref().err());
+        self.report(id, index, "reload", result.as_ref().err());
         result
     }
 
@@ -112,7 +120,7 @@ impl Plugins {
         let registry = &self.0.registry;
         let stage = registry.stage_now(index);
         let group = self.group_of(index);
-        let Some(options) = &self.0.options else {
+        let Some(options) = &self.0.loading.options else {
             return Err(self.not(id, index, "reload"));
         };
         match (group, stage) {
@@ -145,26 +153,7 @@ impl Plugins {
     ) -> Result<u64, PluginError> {
         let registry = &self.0.registry;
         let members = group.members().await;
-        let mut fresh = Vec::new();
-        for member in &members {
-            // A package stays as it was installed: by exact version, in a folder of ours.
-            let declared = options.plugins.get(*member);
-            let source = declared.map(|it| Source::parse(&it.spec, &it.declared_in));
-            if matches!(source, Some(Ok(Source::Npm { .. }))) {
-                continue;
-            }
-            let name = registry.with(*member, |plugin| plugin.id.clone());
-            let name = name.unwrap_or_default();
-            let looked = again(options, registry, *member, &name).await;
-            let looked = looked.map_err(|error| match *member == index {
-                true => error,
-                false => life(
-                    id,
-                    format!("{name} shares its process and cannot be loaded again: {error}"),
-                ),
-            })?;
-            fresh.push((*member, looked));
-        }
+        let fresh = self.look_again(options, (id, index), &members).await?;
         let mut leaving: Vec<usize> = fresh
             .iter()
             .filter(|(_, looked)| looked.rules.alone())
@@ -178,20 +167,8 @@ impl Plugins {
             .into_iter()
             .map(|(member, fresh)| (member, registry.exchange(member, fresh)))
             .collect();
-        let mut moved = Vec::new();
-        let mut renewed = Ok(0);
-        for member in leaving {
-            match self.move_out(group, member).await {
-                Ok(generation) => {
-                    before.retain(|(it, _)| *it != member);
-                    moved.push((member, generation));
-                }
-                Err(error) => {
-                    renewed = Err(error);
-                    break;
-                }
-            }
-        }
+        let (moved, mut renewed) = self.move_all_out(group, leaving).await;
+        before.retain(|(member, _)| !moved.iter().any(|(it, _)| it == member));
         let mut put_back = || {
             for (member, before) in before.drain(..) {
                 before.map(|before| registry.exchange(member, before));
@@ -220,6 +197,57 @@ impl Plugins {
                 Ok(*generation)
             }
         }
+    }
+
+    /// The plugins of a process as they are now.
+    ///
+    /// # Errors
+    /// Why one of them cannot be loaded again; `index` is the one that was asked for.
+    async fn look_again(
+        &self,
+        options: &LoadOptions,
+        (id, index): (&str, usize),
+        members: &[usize],
+    ) -> Result<Vec<(usize, Fresh)>, PluginError> {
+        let registry = &self.0.registry;
+        let mut fresh = Vec::new();
+        for member in members {
+            // A package stays as it was installed: by exact version, in a folder of ours.
+            let declared = options.plugins.get(*member);
+            let source = declared.map(|it| Source::parse(&it.spec, &it.declared_in));
+            if matches!(source, Some(Ok(Source::Npm { .. }))) {
+                continue;
+            }
+            let name = registry.with(*member, |plugin| plugin.id.clone());
+            let name = name.unwrap_or_default();
+            let looked = again(options, registry, *member, &name).await;
+            let looked = looked.map_err(|error| match *member == index {
+                true => error,
+                false => life(
+                    id,
+                    format!("{name} shares its process and cannot be loaded again: {error}"),
+                ),
+            })?;
+            fresh.push((*member, looked));
+        }
+        Ok(fresh)
+    }
+
+    /// Gives these plugins of a shared process one of their own each, up to the first for which that fails. Those that have
+    /// moved, with the generations of their processes, and why it ended.
+    async fn move_all_out(
+        &self,
+        group: &Group,
+        leaving: Vec<usize>,
+    ) -> (Vec<(usize, u64)>, Result<u64, PluginError>) {
+        let mut moved = Vec::new();
+        for member in leaving {
+            match self.move_out(group, member).await {
+                Ok(generation) => moved.push((member, generation)),
+                Err(error) => return (moved, Err(error)),
+            }
+        }
+        (moved, Ok(0))
     }
 
     /// Gives a plugin of a shared process one of its own, beside that. Calls go there when it answers.
@@ -269,66 +297,83 @@ impl Plugins {
     /// new ones are started, and those that are gone end.
     async fn renew_hosted(&self, options: &LoadOptions, index: usize) {
         let registry = &self.0.registry;
-        let (Some(declared), Some(resolved)) = (
-            options.plugins.get(index),
-            registry
-                .with(index, |plugin| plugin.resolved.clone())
-                .flatten(),
-        ) else {
+        let Some(host) = self.host(options, index) else {
             return;
         };
-        let known = registry.with(index, |it| (it.rules.clone(), it.verified.clone()));
-        let (rules, verified) = known.unwrap_or_default();
-        let host = Host {
-            index,
-            declared,
-            resolved,
-            rules,
-            verified,
-        };
         let manifest = host.resolved.manifest.clone();
-        let named: Vec<(&Manifest, &SubpluginDecl)> = manifest
+        let named: Vec<Hosted<'_>> = manifest
             .iter()
-            .flat_map(|manifest| manifest.subplugins.iter().map(|own| (&**manifest, own)))
+            .flat_map(|manifest| manifest.subplugins.iter().map(|it| (&**manifest, it)))
             .collect();
         let there = registry.hosted_by(index);
-        let name = |hosted: &usize| registry.hosted_as(*hosted).map(|(_, own)| own);
+        let name = |hosted: &usize| registry.hosted_as(*hosted).map(|(_, name)| name);
         for hosted in &there {
-            let own = named.iter();
-            let own = own
-                .copied()
-                .find(|(_, it)| name(hosted).as_ref() == Some(&it.id));
-            let id = registry.with(*hosted, |plugin| plugin.id.clone());
-            let id = id.unwrap_or_default();
-            let renewed = match own {
-                Some(own) => {
-                    let fresh = hosted::fresh(options, &host, own);
-                    self.renew_one(options, (&id, *hosted), fresh).await
-                }
-                None => Err(life(
-                    &id,
-                    format!("{} does not host it any more", host.resolved.id),
-                )),
-            };
-            // What it had may be more than its host has now, so it does not go on with that.
-            if let Err(error) = &renewed
-                && registry.with(*hosted, crate::registry::Plugin::has_ended) == Some(false)
-            {
-                registry.off(*hosted, error);
-            }
-            self.told(&id, *hosted, "reload", renewed.as_ref().err());
+            let name = name(hosted);
+            let mut named = named.iter().copied();
+            let declared = named.find(|(_, it)| name.as_ref() == Some(&it.id));
+            self.reload_hosted(options, &host, *hosted, declared).await;
         }
-        for own in named {
-            if there.iter().any(|it| name(it).as_ref() == Some(&own.1.id)) {
-                continue;
+        for declared in named {
+            let is = |hosted| name(hosted).as_ref() == Some(&declared.1.id);
+            if !there.iter().any(is) {
+                self.start_hosted(options, &host, declared).await;
             }
-            let hosted = hosted::list(options, registry, &host, own);
-            let id = registry.with(hosted, |plugin| plugin.id.clone());
-            if registry.with(hosted, crate::registry::Plugin::is_installed) == Some(true) {
-                let id = id.unwrap_or_default();
-                let started = self.start_alone(options, (&id, hosted)).await;
-                self.told(&id, hosted, "reload", started.err().as_ref());
+        }
+    }
+
+    /// A plugin as the host of those that its manifest names.
+    fn host<'o>(&self, options: &'o LoadOptions, index: usize) -> Option<Host<'o>> {
+        let declared = options.plugins.get(index)?;
+        self.0.registry.with(index, |plugin| {
+            Some(Host {
+                index,
+                declared,
+                resolved: plugin.resolved.clone()?,
+                rules: plugin.rules.clone(),
+                verified: plugin.verified.clone(),
+            })
+        })?
+    }
+
+    /// Loads a hosted plugin again as its host's manifest declares it now; one that is not in it any more ends.
+    async fn reload_hosted(
+        &self,
+        options: &LoadOptions,
+        host: &Host<'_>,
+        hosted: usize,
+        declared: Option<Hosted<'_>>,
+    ) {
+        let registry = &self.0.registry;
+        let id = registry.with(hosted, |plugin| plugin.id.clone());
+        let id = id.unwrap_or_default();
+        let renewed = match declared {
+            Some(declared) => {
+                let fresh = hosted::fresh(options, host, declared);
+                self.renew_one(options, (&id, hosted), fresh).await
             }
+            None => Err(life(
+                &id,
+                format!("{} does not host it any more", host.resolved.id),
+            )),
+        };
+        // What it had may be more than its host has now, so it does not go on with that.
+        if let Err(error) = &renewed
+            && registry.with(hosted, crate::registry::Plugin::has_ended) == Some(false)
+        {
+            registry.off(hosted, error);
+        }
+        self.report(&id, hosted, "reload", renewed.as_ref().err());
+    }
+
+    /// Lists a plugin that is new in its host's manifest, and starts it.
+    async fn start_hosted(&self, options: &LoadOptions, host: &Host<'_>, declared: Hosted<'_>) {
+        let registry = &self.0.registry;
+        let hosted = hosted::list(options, registry, host, declared);
+        let id = registry.with(hosted, |plugin| plugin.id.clone());
+        if registry.with(hosted, crate::registry::Plugin::is_installed) == Some(true) {
+            let id = id.unwrap_or_default();
+            let started = self.start_alone(options, (&id, hosted)).await;
+            self.report(&id, hosted, "reload", started.err().as_ref());
         }
     }
 
@@ -369,7 +414,7 @@ impl Plugins {
         life(id, format!("{action} is not possible: it is {stage}"))
     }
 
-    fn told(&self, id: &str, index: usize, action: &str, error: Option<&PluginError>) {
+    fn report(&self, id: &str, index: usize, action: &str, error: Option<&PluginError>) {
         let group = self.group_of(index);
         let stage = self.0.registry.stage_now(index).unwrap_or(Stage::Found);
         let state: LifeState = stage.into();
@@ -380,7 +425,7 @@ impl Plugins {
             (Some(error), _) => tracing::warn!("plugin {id}: {action}: {error}"),
             (None, _) => tracing::info!("plugin {id}: {action}"),
         }
-        if let Some(options) = &self.0.options {
+        if let Some(options) = &self.0.loading.options {
             (options.notice)(Notice::State {
                 plugin: id.to_owned(),
                 state,
