@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::client::{Client, Start};
 use crate::config::{Initial, Server, program, servers};
 use crate::error::LspError;
+use crate::programs::Programs;
 
 /// How often a server that ended is started again.
 const RESTARTS: u32 = 3;
@@ -60,6 +61,8 @@ pub struct Options {
     pub env: Vec<(OsString, OsString)>,
     /// Limits.
     pub limits: Limits,
+    /// Which programs may be started.
+    pub programs: Programs,
 }
 
 /// A server that was started, in the form of `GET /lsp`.
@@ -300,7 +303,12 @@ impl Lsp {
         };
         let program = program(server, root, var("PATH").unwrap_or_default())?;
         let initial = match &server.options {
-            Initial::Of(needs) => needs.options(root, &options.directory, var("VIRTUAL_ENV"))?,
+            Initial::Of(needs) => needs.options(
+                root,
+                &options.directory,
+                var("VIRTUAL_ENV"),
+                options.programs.of_project,
+            )?,
             Initial::Given(value) => value.clone(),
         };
         let own = server
@@ -325,7 +333,15 @@ impl Lsp {
                 return;
             };
             let options = &lsp.0.options;
-            match Client::start(start, &options.spawner, options.limits).await {
+            let refusal = options.programs.refusal(start.id, &start.program).await;
+            let started = match refusal {
+                Some(reason) => Err(LspError::Start {
+                    server: slot.server.id.clone(),
+                    reason,
+                }),
+                None => Client::start(start, &options.spawner, options.limits).await,
+            };
+            match started {
                 Ok(client) => {
                     tracing::debug!("[lsp:{}] is up in {}", slot.server.id, slot.root.display());
                     slot.set(State::Up(Arc::new(client)));

@@ -102,19 +102,19 @@ pub(crate) const KNOWN: &[Known] = &[
 ];
 
 impl Needs {
-    /// `initializationOptions`, or `None` when what it needs is not there.
+    /// `initializationOptions`, or `None` when what it needs is not there. What lies in the project counts where programs
+    /// `of_project` may be started.
     pub(crate) fn options(
         self,
         root: &Path,
         directory: &Path,
         venv: Option<&OsStr>,
+        of_project: bool,
     ) -> Option<Value> {
         let typescript = || {
             let lib = "node_modules/typescript/lib/tsserver.js";
-            directory
-                .ancestors()
-                .map(|dir| dir.join(lib))
-                .find(|file| file.is_file())
+            let mut found = directory.ancestors().map(|dir| dir.join(lib));
+            found.find(|file| of_project && file.is_file())
         };
         Some(match self {
             Self::Nothing => json!({}),
@@ -126,7 +126,8 @@ impl Needs {
             }
             Self::Python => {
                 let folders = venv.map(PathBuf::from).into_iter();
-                let folders = folders.chain([root.join(".venv"), root.join("venv")]);
+                let own = [root.join(".venv"), root.join("venv")];
+                let folders = folders.chain(own.into_iter().filter(|_| of_project));
                 let python = folders
                     .map(|dir| dir.join("bin/python"))
                     .find(|file| file.is_file());
@@ -157,8 +158,11 @@ mod tests {
     fn what_a_server_is_told_of_the_project() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        assert_eq!(Needs::TypeScript.options(root, root, None), None);
-        assert_eq!(Needs::Python.options(root, root, None), Some(json!({})));
+        assert_eq!(Needs::TypeScript.options(root, root, None, true), None);
+        assert_eq!(
+            Needs::Python.options(root, root, None, true),
+            Some(json!({}))
+        );
         for file in [
             "node_modules/typescript/lib/tsserver.js",
             ".venv/bin/python",
@@ -170,18 +174,25 @@ mod tests {
         }
         let inner = root.join("a/b");
         assert_eq!(
-            Needs::TypeScript.options(&inner, &inner, None),
+            Needs::TypeScript.options(&inner, &inner, None, true),
             Some(
                 json!({"tsserver": {"path": root.join("node_modules/typescript/lib/tsserver.js")}})
             )
         );
         assert_eq!(
-            Needs::Python.options(root, root, None),
+            Needs::Python.options(root, root, None, true),
             Some(json!({"pythonPath": root.join(".venv/bin/python")}))
         );
         assert_eq!(
-            Needs::Python.options(root, root, Some(root.join("other").as_os_str())),
+            Needs::Python.options(root, root, Some(root.join("other").as_os_str()), true),
             Some(json!({"pythonPath": root.join("other/bin/python")}))
+        );
+        // Nothing of a project that is not trusted.
+        let untrusted = |needs: Needs| needs.options(&inner, &inner, None, false);
+        assert_eq!(untrusted(Needs::TypeScript), None);
+        assert_eq!(
+            Needs::Python.options(root, root, None, false),
+            Some(json!({}))
         );
     }
 }

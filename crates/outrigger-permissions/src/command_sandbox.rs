@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
-use outrigger_protected_paths::{self as protected_paths, Process, git_files};
+pub use outrigger_protected_paths::Process;
+use outrigger_protected_paths::{self as protected_paths, git_files};
 use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
 use outrigger_sandbox::{Calls, Loopback, Policy, SandboxError, which};
 use outrigger_workspace::Folders;
@@ -102,6 +103,8 @@ pub struct Around<'a> {
     pub temporary: PathBuf,
     /// Services of this machine that it reaches.
     pub loopback: Loopback,
+    /// How long it runs.
+    pub process: Process,
 }
 
 impl Around<'_> {
@@ -160,7 +163,7 @@ impl Around<'_> {
     /// and the runtimes.
     fn keep(&self, policy: &mut Policy, files: &HomeFiles) -> Result<(), SandboxError> {
         let (folder, worktree) = (&self.place.directory, &self.place.worktree);
-        protected_paths::keep(policy, [folder, worktree], &[], Process::Command)?;
+        protected_paths::keep(policy, [folder, worktree], &[], self.process)?;
         let mut all = files.startup.clone();
         for store in git_policy::stores(worktree) {
             all.extend(git_files::of_repository(&store));
@@ -170,7 +173,10 @@ impl Around<'_> {
             // Whole where they are there; where they are not, what of them runs something is not made.
             let agents = OF_AGENTS.iter().map(|name| folder.join(name));
             all.extend(agents.filter(|it| it.exists()));
-            all.extend(STARTUP.iter().map(|it| folder.join(it.path)));
+            let startup = STARTUP.iter().map(|it| folder.join(it.path));
+            // While something runs as long as this program, the user's editor makes them.
+            let is_kept = |it: &PathBuf| self.process == Process::Command || it.exists();
+            all.extend(startup.filter(is_kept));
         }
         all.extend(programs(self.config));
         let open: Vec<PathBuf> = policy

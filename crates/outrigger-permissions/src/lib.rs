@@ -1,7 +1,7 @@
 //! What is allowed, and who said so.
 //!
 //! One set of rules decides for tools and for the processes that they start: [`access`] answers for paths and hosts,
-//! [`sandbox_policy`] and [`command_sandbox`] turn the same rules into the sandbox of a process, [`deny_policy`] is what the policy
+//! [`sandbox_policy`], [`command_sandbox`] and [`helper_sandbox`] turn the same rules into the sandbox of a process, [`deny_policy`] is what the policy
 //! of the machine forbids whatever else is configured, [`pinned_rules`] keeps the user's rules over those of plugins and projects,
 //! [`folder_trust`] and [`workspace_trust`] say whether the settings of a project count. Nobody is asked here: the agent does that.
 
@@ -15,8 +15,10 @@ mod config_source;
 pub mod deny_policy;
 mod error;
 pub mod folder_trust;
+pub mod helper_sandbox;
 pub mod home_files;
 pub mod pinned_rules;
+pub mod project_programs;
 pub mod reserved_paths;
 pub mod sandbox_policy;
 pub mod workspace_trust;

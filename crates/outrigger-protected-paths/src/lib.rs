@@ -32,7 +32,7 @@ const MAX_NESTED: usize = 100;
 pub enum Process {
     /// A command of the model. It may move and remove folders, and what it leaves is looked at when it has ended.
     Command,
-    /// Of a plugin, which runs as long as this program.
+    /// Of a plugin or a server, which runs as long as this program.
     Plugin,
 }
 

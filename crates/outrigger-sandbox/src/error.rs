@@ -105,6 +105,12 @@ pub enum SandboxError {
         /// The system's answer.
         source: io::Error,
     },
+    /// There is no folder for temporary files of what runs in a sandbox.
+    #[error("the folder for temporary files of sandboxed programs cannot be made: {source}")]
+    Temporary {
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The ledger of processes cannot be read or written.
     #[error("cannot use the process ledger {}: {source}", path.display())]
     Ledger {
@@ -133,6 +139,7 @@ impl SandboxError {
             Self::Strict { .. } => "spawn.strict",
             Self::Forbidden { .. } => "spawn.forbidden",
             Self::Note { .. } => "spawn.note",
+            Self::Temporary { .. } => "spawn.temporary",
             Self::Ledger { .. } => "ledger.io",
         }
     }
@@ -161,6 +168,9 @@ impl SandboxError {
             ),
             Self::Forbidden { .. } => Some(
                 "do without it; `outrigger doctor` shows the policy, which only the machine's administrator changes".to_owned(),
+            ),
+            Self::Temporary { .. } => Some(
+                "make room in the system's folder for temporary files, or name another one with TMPDIR".to_owned(),
             ),
             Self::Note { source, .. } if source.kind() == io::ErrorKind::TimedOut => None,
             Self::Note { path, .. } => Some(format!(

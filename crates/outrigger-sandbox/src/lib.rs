@@ -38,6 +38,6 @@ pub use spawn::exit::Exit;
 pub use spawn::run::{Captured, Output, run, run_with_input};
 pub use spawn::sandbox_overrides::{OwnBox, OwnBoxes};
 pub use spawn::scoped_network::ScopedNetwork;
-pub use spawn::spawner::{Forbids, ProcessStart, Spawner, StartFn, hide_host};
+pub use spawn::spawner::{BaseFn, Forbids, ProcessStart, Spawner, StartFn, hide_host};
 pub use spawn::spec::{Limits, Spec, Stdio};
 pub use spawn::terminal::{Size, Terminal};

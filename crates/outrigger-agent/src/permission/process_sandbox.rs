@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
 use outrigger_config::settings::{Profile, Sandbox};
-use outrigger_permissions::command_sandbox::Around;
+use outrigger_permissions::command_sandbox::{Around, Process};
 use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
 use outrigger_permissions::sandbox_policy::{ConfineError, kept, ours};
 use outrigger_protocol::permission::Rule;
@@ -146,6 +146,7 @@ impl Inner {
                 folders: &folders,
                 temporary,
                 loopback,
+                process: Process::Command,
             };
             around.policy(profile, reads)
         });

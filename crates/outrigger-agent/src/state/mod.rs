@@ -99,7 +99,7 @@ pub(crate) struct Inner {
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
-    pub(crate) temporary: outrigger_permissions::command_sandbox::Temporary,
+    pub(crate) temporary: Arc<outrigger_permissions::command_sandbox::Temporary>,
     /// Services of this machine that commands reach.
     pub(crate) loopback: outrigger_sandbox::Loopback,
     /// Prompts that wait for the turn before them.

@@ -3,18 +3,14 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use outrigger_config::Loaded;
-use outrigger_lsp::{Lsp, Options};
 use outrigger_protocol::Object;
 use outrigger_protocol::event::{CustomEvent, Event};
-use outrigger_sandbox::Spawner;
 use serde_json::Value;
 
 pub use outrigger_lsp::Status as LspStatus;
 
 use crate::boot::options::Boot;
 use crate::state::{Agent, Inner};
-use outrigger_workspace::Place;
 
 /// Variables that language servers and formatters get besides the usual ones: where tool chains keep their things. None of
 /// them holds a secret; proxies and keys are named in `env` of the server where they are needed.
@@ -78,25 +74,6 @@ pub(crate) fn tool_is_on(env: &std::collections::BTreeMap<String, String>) -> bo
     switch("OPENCODE_EXPERIMENTAL_LSP_TOOL")
         .or_else(|| switch("OPENCODE_EXPERIMENTAL"))
         .unwrap_or(false)
-}
-
-/// The servers of the configuration; none is started yet.
-pub(crate) fn new(
-    config: &Loaded,
-    place: &Place,
-    spawner: &Spawner,
-    env: &[(OsString, OsString)],
-) -> Lsp {
-    Lsp::new(
-        config.config.lsp.as_ref(),
-        Options {
-            spawner: spawner.clone(),
-            directory: place.directory.clone(),
-            worktree: place.worktree.clone(),
-            env: env.to_vec(),
-            limits: outrigger_lsp::Limits::default(),
-        },
-    )
 }
 
 /// Tells everyone when a server came up, as OpenCode does.

@@ -14,7 +14,7 @@ fn server(world: &World, mode: &str) -> Value {
         env!("CARGO_MANIFEST_DIR"),
         "/../outrigger-lsp/tests/it/server.py"
     );
-    let log = world.root().join("lsp.log");
+    let log = world.path("lsp.log");
     json!({ "command": ["python3", script, mode, log], "extensions": [".txt"] })
 }
 
@@ -85,7 +85,7 @@ fn the_model_reads_the_errors_behind_an_edit() {
     let diagnostics = &tools[1]["state"]["metadata"]["diagnostics"];
     let path = world.path("a.txt").display().to_string();
     assert_eq!(diagnostics[&path][0]["severity"], 2, "{diagnostics}");
-    let log = fs::read_to_string(world.root().join("lsp.log")).unwrap();
+    let log = fs::read_to_string(world.path("lsp.log")).unwrap();
     assert!(
         log.ends_with("exit\n") && log.matches("start\n").count() == 1,
         "{log}"

@@ -100,7 +100,7 @@ fn a_server_that_ends_leaves_no_process() {
             json!({ "command": "sleep 323 & sleep 325; wait", "description": "d" }),
         );
         let world = World::new([turn([write]), turn([wait]), done()]);
-        let log = world.root().join("lsp.log");
+        let log = world.path("lsp.log");
         world.config(json!({
             "mcp": { "notes": { "type": "local", "command": ["node", rich] } },
             "lsp": { "scripted": { "command": ["python3", language, "push", log], "extensions": [".txt"] } },

@@ -49,6 +49,7 @@ mod forbidden;
 mod granted;
 mod guard_absent;
 mod held;
+mod helpers_boxed;
 mod hook_block;
 mod hook_effects;
 mod hooks;

@@ -104,6 +104,21 @@ fn runs_something(skill: &Skill) -> bool {
 }
 
 impl Loaded {
+    /// Files of the project that are run for what stands under these names ([`Asked::what`]; `/formatter/x` is part of
+    /// `/formatter`), and are not as they were when the settings were read. Reads the disk.
+    #[must_use]
+    pub fn changed_files(&self, what: &[String]) -> Vec<Asked> {
+        let is_part = |ask: &Asked, name: &String| {
+            *name == ask.what || name.starts_with(&format!("{}/", ask.what))
+        };
+        let asks = self.asks.iter();
+        let asks = asks.filter(|ask| what.iter().any(|name| is_part(ask, name)));
+        let asks: Vec<Asked> = asks.cloned().collect();
+        let now = crate::project::named_files::of(&asks, &self.options, false);
+        let changed = crate::project::unknown(&now, &self.asks).into_iter();
+        changed.cloned().collect()
+    }
+
     /// Whether a person let this count, as it is.
     fn lets(&self, ask: &Asked) -> bool {
         self.is_trusted && self.asks.iter().any(|it| it.is(ask))

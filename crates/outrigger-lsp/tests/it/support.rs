@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outrigger_lsp::{Limits, Lsp, Options};
+use outrigger_lsp::{Limits, Lsp, Options, Programs};
 use outrigger_sandbox::Spawner;
 use serde_json::{Value, json};
 
@@ -58,6 +58,7 @@ impl Project {
                 worktree: self.directory(),
                 env: vec![(OsString::from("PATH"), path)],
                 limits: self.limits,
+                programs: Programs::default(),
             },
         )
     }

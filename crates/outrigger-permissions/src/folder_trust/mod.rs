@@ -92,6 +92,13 @@ pub fn extent(
     ProjectConfig::Trusted(known.map(|it| it.asks.clone()))
 }
 
+/// What of a folder a person has let count so far.
+pub(crate) fn known(folders: &Folders, directory: &Path) -> Vec<Asked> {
+    let mut all = read(folders);
+    let known = all.folders.remove(&key(directory));
+    known.map(|it| it.asks).unwrap_or_default()
+}
+
 fn key(directory: &Path) -> String {
     let real = directory.canonicalize();
     let real = real.as_deref().unwrap_or(directory);

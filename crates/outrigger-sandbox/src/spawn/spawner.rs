@@ -50,6 +50,8 @@ pub trait Forbids: Send + Sync {
 #[derive(Clone)]
 struct Boxed {
     covers: CoversFn,
+    /// The sandbox of processes without one of their own; `None` leaves open what is not covered.
+    base: Option<BaseFn>,
     strict: bool,
     own: OwnBoxes,
 }
@@ -61,6 +63,9 @@ impl std::fmt::Debug for Spawner {
             .finish_non_exhaustive()
     }
 }
+
+/// The sandbox of a process of a handle, made when it is started. Blocking.
+pub type BaseFn = Arc<dyn Fn() -> Result<Policy, SandboxError> + Send + Sync>;
 
 /// Told of every process that is started. Called on the spawning thread: it must not wait.
 pub type StartFn = Arc<dyn Fn(&ProcessStart) + Send + Sync>;
@@ -132,9 +137,20 @@ impl Spawner {
         let own = OwnBoxes::default();
         self.boxed = Some(Boxed {
             covers,
+            base: None,
             strict,
             own,
         });
+        self
+    }
+
+    /// The same, where processes without a narrower sandbox ([`OwnBoxes`]) are in the one that `base` makes. Without covers
+    /// ([`Self::with_covers`]) nothing is sandboxed.
+    #[must_use]
+    pub fn with_base(mut self, base: BaseFn) -> Self {
+        if let Some(boxed) = &mut self.boxed {
+            boxed.base = Some(base);
+        }
         self
     }
 
@@ -257,7 +273,7 @@ impl Spawner {
                     spec.proxy_redirect = own.proxy_redirect;
                     own.policy
                 }
-                None => Policy::open(),
+                None => boxed.base().await?,
             };
             spec.policy = Some(boxed.policy(policy, &spec.program).await?);
         }
@@ -401,6 +417,14 @@ async fn renewed(mut spec: Spec, error: SandboxError) -> Result<Spec, SandboxErr
 }
 
 impl Boxed {
+    async fn base(&self) -> Result<Policy, SandboxError> {
+        let Some(base) = self.base.clone() else {
+            return Ok(Policy::open());
+        };
+        let made = tokio::task::spawn_blocking(move || base()).await;
+        made.map_err(|_| SandboxError::Stopped)?
+    }
+
     async fn policy(&self, mut policy: Policy, program: &Path) -> Result<Policy, SandboxError> {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;

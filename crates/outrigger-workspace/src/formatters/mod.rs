@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use outrigger_lsp::{texts_at, variables_at};
+use outrigger_lsp::{Programs, texts_at, variables_at};
 use outrigger_sandbox::{Spawner, Spec, run, which};
 use outrigger_tools::Formatted;
 use serde::Serialize;
@@ -70,6 +70,9 @@ pub struct Formatters {
     worktree: PathBuf,
     env: Vec<(OsString, OsString)>,
     spawner: Spawner,
+    programs: Programs,
+    /// What was said of those that are not started.
+    refused: Mutex<BTreeMap<String, String>>,
     deadline: Duration,
     /// Times past the deadline in a row, by name.
     late: Mutex<BTreeMap<String, u32>>,
@@ -91,10 +94,19 @@ impl Formatters {
             worktree: place.worktree.clone(),
             env,
             spawner: spawner.clone(),
+            programs: Programs::default(),
+            refused: Mutex::default(),
             deadline: DEADLINE,
             late: Mutex::default(),
             found: Mutex::default(),
         }
+    }
+
+    /// Starts no other programs than these.
+    #[must_use]
+    pub fn with_programs(mut self, programs: Programs) -> Self {
+        self.programs = programs;
+        self
     }
 
     /// Runs the formatters of this kind of file, one after another.
@@ -152,9 +164,15 @@ impl Formatters {
         }
         let path = self.env.iter().rev().find(|(name, _)| name == "PATH");
         let on_path = path.and_then(|(_, path)| which(program, path));
-        let program = when
-            .local(program, &self.directory, &self.worktree)
-            .or(on_path)?;
+        let local = when.local(program, &self.directory, &self.worktree);
+        if let Some(local) = local.as_ref().filter(|_| !self.programs.of_project) {
+            tracing::warn!(
+                "[formatter:{program}] {} is not run: the folder is not trusted (`outrigger trust`)",
+                local.display()
+            );
+        }
+        let local = local.filter(|_| self.programs.of_project);
+        let program = local.or(on_path)?;
         let rest = rest.iter().map(|part| (*part).to_owned());
         Some(
             std::iter::once(program.display().to_string())
@@ -176,7 +194,10 @@ impl Formatters {
         let Some(program) = parts.next() else {
             return End::NotRun;
         };
-        let spec = Spec::new(program)
+        if self.is_refused(name, &program).await {
+            return End::NotRun;
+        }
+        let spec = Spec::new(&program)
             .args(parts)
             .cwd(&self.directory)
             .vars(self.env.iter().cloned())
@@ -212,6 +233,25 @@ impl Formatters {
                 End::NotRun
             }
         }
+    }
+}
+
+impl Formatters {
+    /// Whether its program must not be started, which is said once.
+    async fn is_refused(&self, name: &str, program: &str) -> bool {
+        let path = self.env.iter().rev().find(|(name, _)| name == "PATH");
+        let found = path.filter(|_| !program.contains('/'));
+        let found = found.and_then(|(_, path)| which(program, path));
+        let program = found.unwrap_or_else(|| self.directory.join(program));
+        let Some(reason) = self.programs.refusal(name, &program).await else {
+            lock(&self.refused).remove(name);
+            return false;
+        };
+        let before = lock(&self.refused).insert(name.to_owned(), reason.clone());
+        if before.as_ref() != Some(&reason) {
+            tracing::warn!("[formatter:{name}] is not run: {reason}");
+        }
+        true
     }
 }
 

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use outrigger_config::skills::Skill;
+use outrigger_lsp::{Lsp, Programs};
 use outrigger_mcp::McpServers;
 use outrigger_mcp_tools::SkillServers;
 use outrigger_models::Models;
 use outrigger_permissions::access::{Access, startup};
-use outrigger_permissions::command_sandbox;
+use outrigger_permissions::command_sandbox::{self, Process};
 use outrigger_permissions::pinned_rules::UserRules;
 use outrigger_permissions::sandbox_policy::Withheld;
 use outrigger_plugins::{Notice, Plugins};
-use outrigger_sandbox::Anchor;
+use outrigger_sandbox::{Anchor, Spawner};
 use outrigger_workspace::formatters::Formatters;
 use outrigger_workspace::snapshot::{Snapshots, WithheldFn};
 use outrigger_workspace::terminals::Ptys;
@@ -66,8 +67,8 @@ impl Bootstrap {
             formatters: self.formatters(env.clone()),
             left_out: Mutex::default(),
             logins: Mutex::default(),
-            loopback: command_sandbox::loopback(&self.config),
-            lsp: lsp::new(&self.config, &self.place, &self.helpers_spawner, &env),
+            loopback: self.loopback.clone(),
+            lsp: self.language_servers(env),
             mcp: parts.mcp,
             mcp_waiting: parts.mcp_waiting,
             message_changes: MessageChanges::default(),
@@ -86,7 +87,7 @@ impl Bootstrap {
             skills: parts.skills,
             snapshots: self.snapshots(),
             telling: tokio::sync::Mutex::new(()),
-            temporary: command_sandbox::Temporary::default(),
+            temporary: self.temporary,
             told_instructions: Mutex::default(),
             turns: Turns::default(),
             user_questions: UserQuestions::default(),
@@ -117,9 +118,41 @@ impl Bootstrap {
     }
 
     fn formatters(&self, env: lsp::Environment) -> Formatters {
-        let spawner = tool_hosts::spawner(&self.helpers_spawner, &self.config, &self.store);
+        let spawner = self.confined(Process::Command);
         let configured = self.config.config.formatter.as_ref();
-        Formatters::new(configured, &self.place, &spawner, env)
+        let programs = self.programs("formatter");
+        Formatters::new(configured, &self.place, &spawner, env).with_programs(programs)
+    }
+
+    /// None is started yet.
+    fn language_servers(&self, env: lsp::Environment) -> Lsp {
+        Lsp::new(
+            self.config.config.lsp.as_ref(),
+            outrigger_lsp::Options {
+                spawner: self.confined(Process::Plugin),
+                directory: self.place.directory.clone(),
+                worktree: self.place.worktree.clone(),
+                env,
+                limits: outrigger_lsp::Limits::default(),
+                programs: self.programs("lsp"),
+            },
+        )
+    }
+
+    /// Starts what works for the model in the sandbox of its commands, with the hosts that these reach.
+    fn confined(&self, process: Process) -> Spawner {
+        let sandbox = &self.helper_sandbox;
+        let confined = sandbox.confine(&self.helpers_spawner, sandbox.profile(), process);
+        tool_hosts::spawner(&confined, &self.config, &self.store)
+    }
+
+    /// Which programs of the entries below a key of the settings may be started.
+    fn programs(&self, key: &'static str) -> Programs {
+        let programs = Arc::clone(&self.project_programs);
+        Programs {
+            of_project: programs.is_trusted(),
+            refusal: Arc::new(move |name, program| programs.refusal(key, name, program)),
+        }
     }
 
     /// Snapshots of the project's files, without those that the model may not read.

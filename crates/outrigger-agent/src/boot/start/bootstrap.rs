@@ -5,12 +5,15 @@ use std::sync::Arc;
 use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
 use outrigger_mcp::McpServers;
+use outrigger_permissions::command_sandbox::{self, Temporary};
 use outrigger_permissions::deny_policy::DenyPolicy;
+use outrigger_permissions::helper_sandbox::HelperSandbox;
+use outrigger_permissions::project_programs::ProjectPrograms;
 use outrigger_permissions::workspace_trust::WorkspaceTrust;
 use outrigger_permissions::{folder_trust, home_files, reserved_paths, sandbox_policy};
 use outrigger_plugins::Snapshot;
 use outrigger_protocol::session::Project;
-use outrigger_sandbox::{OwnBoxes, Spawner};
+use outrigger_sandbox::{Loopback, OwnBoxes, Spawner};
 use outrigger_store::Store;
 use outrigger_workspace::Place;
 
@@ -37,6 +40,14 @@ pub(super) struct Bootstrap {
     pub(super) commands_spawner: Spawner,
     /// The same for programs that work for the model without being its commands: MCP and language servers, formatters.
     pub(super) helpers_spawner: Spawner,
+    /// What formatters, language servers and servers of the project run in.
+    pub(super) helper_sandbox: Arc<HelperSandbox>,
+    /// Which of their programs may be started.
+    pub(super) project_programs: Arc<ProjectPrograms>,
+    /// The folder for temporary files of commands, and of what runs in their sandbox.
+    pub(super) temporary: Arc<Temporary>,
+    /// Services of this machine that these reach.
+    pub(super) loopback: Loopback,
     /// Sandboxes of what plugins contribute; `helpers_spawner` looks there.
     pub(super) boxes: OwnBoxes,
     pub(super) workspace_trust: Option<Arc<WorkspaceTrust>>,
@@ -75,7 +86,19 @@ impl Bootstrap {
         let trust = workspace_trust.as_ref();
         let helpers = sandbox_policy::spawner(&spawner, &config, &place, &boot.folders, trust);
         home_files::check(&boot.folders, &config.settings.tools.secrets);
+        let temporary = Arc::new(Temporary::default());
+        let loopback = command_sandbox::loopback(&config);
         Ok(Self {
+            helper_sandbox: HelperSandbox::new(
+                &config,
+                &place,
+                &boot.folders,
+                &temporary,
+                &loopback,
+            ),
+            project_programs: ProjectPrograms::new(&config, &place, &boot.folders),
+            temporary,
+            loopback,
             commands_spawner: tool_hosts::spawner(&spawner, &config, &store),
             helpers_spawner: helpers.with_boxes(boxes.clone()),
             bridge: Arc::new(Bridge::default()),

@@ -1,0 +1,45 @@
+//! Which programs may be started: those of a project only where its folder is trusted, and as they were then.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why the program of an entry, by the entry's name, must not be started, for people; `None` where it may. Reads the disk.
+pub type RefusalFn = Arc<dyn Fn(&str, &Path) -> Option<String> + Send + Sync>;
+
+/// Which programs may be started.
+#[derive(Clone)]
+pub struct Programs {
+    /// Programs and libraries that lie in the project (`node_modules`) are taken.
+    pub of_project: bool,
+    /// Asked before each start.
+    pub refusal: RefusalFn,
+}
+
+/// All of them.
+impl Default for Programs {
+    fn default() -> Self {
+        Self {
+            of_project: true,
+            refusal: Arc::new(|_, _| None),
+        }
+    }
+}
+
+impl fmt::Debug for Programs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Programs")
+            .field("of_project", &self.of_project)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Programs {
+    /// The answer of [`Self::refusal`], looked up beside the async threads.
+    pub async fn refusal(&self, name: &str, program: &Path) -> Option<String> {
+        let (refusal, name) = (Arc::clone(&self.refusal), name.to_owned());
+        let program = program.to_owned();
+        let looked = tokio::task::spawn_blocking(move || refusal(&name, &program)).await;
+        looked.unwrap_or_else(|_| Some("it could not be looked at".to_owned()))
+    }
+}

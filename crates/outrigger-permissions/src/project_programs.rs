@@ -1,0 +1,123 @@
+//! Which programs of a project may be started for what the settings name: those of a folder that a person trusts, as they were
+//! when the settings were read, or were let count since.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_config::Loaded;
+use outrigger_workspace::{Folders, Place};
+use serde_json::Value;
+
+use crate::folder_trust;
+
+/// The programs of an agent's project.
+#[derive(Debug)]
+pub struct ProjectPrograms {
+    config: Loaded,
+    place: Place,
+    folders: Folders,
+    /// What is the project's, as it is called and where it really is.
+    roots: Vec<PathBuf>,
+}
+
+impl ProjectPrograms {
+    /// Those of a project with these settings, before plugins changed them.
+    pub fn new(config: &Loaded, place: &Place, folders: &Folders) -> Arc<Self> {
+        Arc::new(Self {
+            config: config.clone(),
+            place: place.clone(),
+            folders: folders.clone(),
+            roots: roots(place, &folders.home),
+        })
+    }
+
+    /// Whether programs of the project may be started at all.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        self.config.is_trusted
+    }
+
+    /// Whether a file lies in the project, by its name or where its links lead. Reads the disk.
+    #[must_use]
+    pub fn holds(&self, path: &Path) -> bool {
+        let path = self.place.directory.join(path);
+        let real = path.canonicalize();
+        let mut names = [Some(normal(&path)), real.ok()].into_iter().flatten();
+        names.any(|name| self.roots.iter().any(|root| name.starts_with(root)))
+    }
+
+    /// Why the program of an entry below `key` (`formatter`, `lsp`) must not be started; `None` where it may. Reads the disk.
+    #[must_use]
+    pub fn refusal(&self, key: &str, name: &str, program: &Path) -> Option<String> {
+        if !self.is_trusted() && self.holds(program) {
+            return Some(format!(
+                "{} lies in the project, and the folder is not trusted (`outrigger trust`)",
+                program.display()
+            ));
+        }
+        let of = |value: &Option<Value>| value.as_ref().and_then(|it| it.get(name)).cloned();
+        let users = self.config.users.as_ref();
+        let (now, users) = match key {
+            "formatter" => (
+                &self.config.config.formatter,
+                users.map(|it| of(&it.formatter)),
+            ),
+            _ => (&self.config.config.lsp, users.map(|it| of(&it.lsp))),
+        };
+        let is_projects = users.is_some_and(|users| of(now) != users);
+        match is_projects {
+            true => self.change(&[format!("/{key}/{name}")]),
+            false => None,
+        }
+    }
+
+    /// Why what the project's settings ask for under these names ([`outrigger_config::Asked::what`]) must not be started: files
+    /// that it runs are not as they were when they were let count. `None` where they are. Reads the disk.
+    #[must_use]
+    pub fn change(&self, what: &[String]) -> Option<String> {
+        let changed = self.config.changed_files(what);
+        if changed.is_empty() {
+            return None;
+        }
+        // Somebody may have let them count since.
+        let known = folder_trust::known(&self.folders, &self.place.directory);
+        let changed = outrigger_config::unknown(&changed, &known);
+        let first = changed.first()?;
+        let more = match changed.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        let file = Path::new(&first.file);
+        let file = file.strip_prefix(&self.place.directory).unwrap_or(file);
+        Some(format!(
+            "{}{more} is not as it was when the folder was trusted; look at it, then `outrigger trust`",
+            file.display()
+        ))
+    }
+}
+
+/// The folders of a project. One that the home folder lies in is the user's own.
+fn roots(place: &Place, home: &Path) -> Vec<PathBuf> {
+    let named = [&place.directory, &place.worktree];
+    let named = named.into_iter().filter(|it| it.parent().is_some());
+    let real = named.clone().filter_map(|it| it.canonicalize().ok());
+    let mut all: Vec<PathBuf> = named.cloned().chain(real).collect();
+    let home_is = home.canonicalize();
+    let home_is = home_is.as_deref().unwrap_or(home);
+    all.retain(|it| !home.starts_with(it) && !home_is.starts_with(it));
+    all
+}
+
+/// Without `.` and `..`, as it is written.
+pub(crate) fn normal(path: &Path) -> PathBuf {
+    use std::path::Component;
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(out.pop()),
+            Component::CurDir => {}
+            part => out.push(part),
+        }
+    }
+    out
+}
