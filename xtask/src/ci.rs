@@ -122,10 +122,17 @@ fn registry_answers() -> bool {
     sh::output(command("npm").args(view)).is_ok()
 }
 
+/// How many tests run at a time: they wait for processes half of the time, so two for each core.
+fn threads() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores * 2).to_string()
+}
+
 /// The workspace's tests; nextest does not run the examples in doc comments, so those come first.
 fn tests() -> Result {
     let bun = setup::bun(&setup::tools()?)?;
     let nextest = sh::output(&mut cargo(&["nextest", "--version"])).is_ok();
+    let threads = threads();
     let commands: &[&[&str]] = if nextest {
         &[
             &["test", "--workspace", "--doc", "--quiet"],
@@ -134,6 +141,8 @@ fn tests() -> Result {
                 "run",
                 "--workspace",
                 "--no-fail-fast",
+                "--test-threads",
+                &threads,
                 "--status-level",
                 "slow",
                 "--final-status-level",

@@ -1,8 +1,11 @@
-//! Every fault of the misbehaving plugin in a real turn (issue 4, item 11): a prompt, a request with a tool of ours and the
-//! plugin's own, another request; beside it a plugin that does nothing wrong. A line says how the turn ended and whom
-//! standard error and the log of the session name. What holds for every line is asserted: the turn finished, the good
-//! plugin's effects are there, the log replays, and no process is left. What each fault looks like at all places, and what is
-//! logged of it, is in `misbehaving.rs` of outrigger-plugins.
+//! The misbehaving plugin in real turns (issue 4, item 11): a prompt, a request with a tool of ours and the plugin's own, another
+//! request; beside it a plugin that does nothing wrong. A line says how the turn ended and whom standard error and the log of
+//! the session name. What holds for every line is asserted: the turn finished, the good plugin's effects are there, the log
+//! replays, and no process is left.
+//!
+//! What each fault costs at each place is in `misbehaving.rs` of outrigger-plugins. A turn knows of a fault only how its call
+//! ended, what it left and what it did to others; here is a fault for each of these (`IN_TURNS` there makes sure of it), at a
+//! hook, in the tool and while the plugin loads.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -89,8 +92,7 @@ fn named(stderr: &str) -> &'static str {
     }
 }
 
-/// What the life of every plugin that runs comes by, and what depends on how many requests the turn makes (the title's is made
-/// beside the others).
+/// What the life of every plugin that runs comes by, and what depends on how many requests the turn makes.
 const ORDINARY: [&str; 6] = [
     "found",
     "installed",
@@ -145,7 +147,8 @@ fn audited(world: &World) -> BTreeSet<String> {
 
 fn line(fault: &str, place: &str) -> String {
     let world = world(fault, place);
-    let mut command = world.command(&["run", "hi"]);
+    // The request for a title would be made beside the others, and meet the fault whenever it comes.
+    let mut command = world.command(&["run", "--title", "a title", "hi"]);
     if fault == "wrong_version" {
         // The box lets a process execute its runtime, and not what that stands for.
         command.env("OUTRIGGER_SANDBOX", "off");
@@ -192,9 +195,13 @@ fn line(fault: &str, place: &str) -> String {
     let mut audited = audited(&world);
     world.cli(&["audit", "verify"]).ok();
     let mut whom = named(&run.stderr);
-    // Side by side: a tool of `bad` may be in the process that its hook before the other tool ends.
-    if place == "tool.execute.before" && audited.contains("life restart") {
-        audited.retain(|it| it != "act failed");
+    // The two tools run side by side: the fault of the one may end the process in which `bad` is asked about the other.
+    if audited.contains("life restart") {
+        match place {
+            "tool.execute.before" => audited.retain(|it| it != "act failed"),
+            "tool" => audited.retain(|it| !it.starts_with("hook failed_open")),
+            _ => {}
+        }
     }
     if RACES.contains(&fault) {
         assert_ne!(whom, "nobody", "{what}");
@@ -244,163 +251,110 @@ fn table(faults: &[&str]) -> String {
 
 #[test]
 fn hangs() {
-    let told = table(&["never tool load", "spin tool load", "second"]);
+    let told = table(&["never tool load", "spin_in_timer", "second"]);
     insta::assert_snapshot!(told, @r"
     never at system: finished; named: bad; audit: hook failed_open late, life quarantine, life restart
     never at tool: finished; named: bad; audit: act failed
     never at load: finished; named: bad; audit: life failed
-    spin at params: finished; named: bad; audit: hook failed_open late, life quarantine, life restart
-    spin at tool: finished; named: bad; audit: act failed, life quarantine, life restart
-    spin at load: finished; named: bad; audit: life failed
+    spin_in_timer at params: finished; named: bad or its process; audit: hook failed_open, life restart
     second at before: finished; named: bad; audit: hook failed_open late, life quarantine, life restart
     ");
 }
 
 #[test]
-fn hangs_outside_of_a_call_and_in_the_channel() {
-    let told = table(&[
-        "spin_in_timer tool",
-        "spin_later",
-        "reads_nothing",
-        "half_a_frame tool load",
-    ]);
+fn holds_up_the_channel_and_others() {
+    let told = table(&["reads_nothing", "spin_later"]);
     insta::assert_snapshot!(told, @r"
-    spin_in_timer at system: finished; named: bad or its process; audit: hook failed_open, life restart
-    spin_in_timer at tool: finished; named: bad or its process; audit: act failed, life restart
+    reads_nothing at system: finished; named: bad; audit: hook failed_open late, life quarantine, life restart
     spin_later at params: finished; named: nobody; audit: nothing
-    reads_nothing at before: finished; named: bad; audit: hook failed_open late, life quarantine, life restart
-    half_a_frame at system: finished; named: bad; audit: hook failed_open late, life quarantine, life restart
-    half_a_frame at tool: finished; named: bad; audit: act failed, life quarantine, life restart
-    half_a_frame at load: finished; named: bad; audit: life failed
     ");
 }
 
 #[test]
 fn ends() {
-    let told = table(&[
-        "exit0",
-        "exit1 tool load",
-        "kill tool load",
-        "abort",
-        "exit_in_timer tool load",
-        "forks_and_exits tool",
-    ]);
+    let told = table(&["exit_in_timer", "exit1 tool load", "forks_and_exits"]);
     insta::assert_snapshot!(told, @r"
-    exit0 at system: finished; named: bad; audit: hook failed_open, life quarantine, life restart
+    exit_in_timer at system: finished; named: bad; audit: hook failed_open, life quarantine, life restart
     exit1 at params: finished; named: bad; audit: hook failed_open, life quarantine, life restart
     exit1 at tool: finished; named: bad; audit: act failed, life quarantine, life restart
     exit1 at load: finished; named: bad; audit: life failed
-    kill at before: finished; named: bad; audit: hook failed_open, life quarantine, life restart
-    kill at tool: finished; named: bad; audit: act failed, life quarantine, life restart
-    kill at load: finished; named: bad; audit: life failed
-    abort at system: finished; named: bad; audit: hook failed_open, life quarantine, life restart
-    exit_in_timer at params: finished; named: bad; audit: hook failed_open, life quarantine, life restart
-    exit_in_timer at tool: finished; named: bad; audit: act failed, life quarantine, life restart
-    exit_in_timer at load: finished; named: bad; audit: life failed
     forks_and_exits at before: finished; named: bad; audit: hook failed_open, life quarantine, life restart
-    forks_and_exits at tool: finished; named: bad; audit: act failed, life quarantine, life restart
     ");
 }
 
 #[test]
 fn ends_without_an_end() {
-    let told = table(&["closes tool", "dispose_never tool", "dispose_spins load"]);
+    let told = table(&["closes", "dispose_never", "dispose_spins"]);
     insta::assert_snapshot!(told, @r"
     closes at system: finished; named: bad; audit: hook failed_open, life quarantine, life restart
-    closes at tool: finished; named: bad; audit: act failed, life quarantine, life restart
     dispose_never at params: finished; named: bad; audit: nothing
-    dispose_never at tool: finished; named: bad; audit: nothing
     dispose_spins at before: finished; named: bad; audit: nothing
-    dispose_spins at load: finished; named: bad; audit: nothing
     ");
 }
 
 #[test]
 fn throws_and_values() {
     let told = table(&[
-        "throw_text",
+        "nan",
         "throw_error tool load",
-        "throw_undefined tool",
-        "throw_cycle",
-        "reject_late",
-        "unhandled tool",
+        "throw_undefined",
         "throw_in_timer",
         "cycle tool",
-        "bigint",
-        "nan",
-        "surrogate tool",
-        "deletes load",
+        "unhandled",
         "types load",
-        "nulls load",
-        "input",
+        "surrogate tool",
+        "deletes",
         "later",
+        "nulls",
+        "input",
+        "getter",
         "freezes",
-        "getter load",
     ]);
     insta::assert_snapshot!(told, @r"
-    throw_text at system: finished; named: bad; audit: hook failed_open
+    nan at system: finished; named: nobody; audit: hook patch
     throw_error at params: finished; named: bad; audit: hook failed_open
     throw_error at tool: finished; named: nobody; audit: act failed
     throw_error at load: finished; named: bad; audit: life failed
     throw_undefined at before: finished, the tool was refused; named: nobody; audit: act tool.blocked, hook block
-    throw_undefined at tool: finished; named: nobody; audit: act failed
-    throw_cycle at system: finished; named: bad; audit: hook failed_open
-    reject_late at params: finished; named: bad; audit: hook failed_open
-    unhandled at before: finished; named: its process; audit: nothing
-    unhandled at tool: finished; named: its process; audit: nothing
     throw_in_timer at system: finished; named: its process; audit: nothing
     cycle at params: finished; named: bad; audit: hook failed_open
     cycle at tool: finished; named: nobody; audit: act failed
-    bigint at before: finished, the tool was refused; named: nobody; audit: act tool.blocked, hook block
-    nan at system: finished; named: nobody; audit: hook patch
+    unhandled at before: finished; named: its process; audit: nothing
+    types at system: finished; named: bad; audit: hook refused
+    types at load: finished; named: nobody; audit: nothing
     surrogate at params: finished; named: nobody; audit: nothing
     surrogate at tool: finished; named: nobody; audit: nothing
     deletes at before: finished; named: bad; audit: hook refused
-    deletes at load: finished; named: nobody; audit: nothing
-    types at system: finished; named: bad; audit: hook refused
-    types at load: finished; named: nobody; audit: nothing
-    nulls at params: finished; named: bad; audit: hook refused
-    nulls at load: finished; named: nobody; audit: nothing
-    input at before: finished; named: nobody; audit: nothing
     later at system: finished; named: nobody; audit: nothing
+    nulls at params: finished; named: bad; audit: hook refused
+    input at before: finished; named: nobody; audit: nothing
+    getter at system: finished; named: bad; audit: hook failed_open
     freezes at params: finished; named: nobody; audit: nothing
-    getter at before: finished, the tool was refused; named: nobody; audit: act tool.blocked, hook block
-    getter at load: finished; named: bad; audit: life failed
     ");
 }
 
 #[test]
 fn floods() {
-    let told = table(&[
-        "stdout load",
-        "stderr tool",
-        "files",
-        "huge",
-        "large tool",
-        "deep",
-    ]);
+    let told = table(&["stdout", "stderr tool", "files", "huge", "large tool"]);
     insta::assert_snapshot!(told, @r"
     stdout at system: finished; named: its process; audit: nothing
-    stdout at load: finished; named: by chance; audit: at most a restart
     stderr at params: finished; named: its process; audit: nothing
     stderr at tool: finished; named: its process; audit: nothing
     files at before: finished; named: by chance; audit: at most a restart
     huge at system: finished; named: bad; audit: hook failed_open
     large at params: finished; named: nobody; audit: nothing
     large at tool: finished; named: nobody; audit: nothing
-    deep at before: finished, the tool was refused; named: nobody; audit: act tool.blocked, hook block
     ");
 }
 
 #[test]
 fn takes_all_there_is() {
-    let told = table(&["requests tool", "allocates", "allocates_objects tool"]);
+    let told = table(&["requests tool", "allocates tool"]);
     insta::assert_snapshot!(told, @r"
     requests at system: finished; named: nobody; audit: nothing
     requests at tool: finished; named: nobody; audit: nothing
     allocates at params: finished; named: bad or its process; audit: hook failed_open, life restart
-    allocates_objects at before: finished; named: bad or its process; audit: hook failed_open, life restart
-    allocates_objects at tool: finished; named: bad or its process; audit: act failed, life restart
+    allocates at tool: finished; named: bad or its process; audit: act failed, life restart
     ");
 }
 
@@ -409,31 +363,20 @@ fn lies() {
     let told = table(&[
         "protocol_lines",
         "answers_another",
-        "answers_early",
+        "answers_for_another",
         "answers_twice",
-        "answers_again tool",
-        "answers_for_another tool",
-        "not_json tool load",
-        "not_utf8",
-        "too_large",
-        "hello_again load",
+        "answers_again",
+        "answers_early",
+        "hello_again",
     ]);
     insta::assert_snapshot!(told, @r"
     protocol_lines at system: finished; named: its process; audit: nothing
     answers_another at params: finished; named: nobody; audit: nothing
-    answers_early at before: finished; named: bad; audit: hook failed_open, life restart
+    answers_for_another at before: finished; named: bad; audit: hook failed_open, life quarantine, life restart
     answers_twice at system: finished; named: by chance; audit: at most a restart
     answers_again at params: finished; named: by chance; audit: at most a restart
-    answers_again at tool: finished; named: by chance; audit: at most a restart
-    answers_for_another at before: finished; named: bad; audit: hook failed_open, life quarantine, life restart
-    answers_for_another at tool: finished; named: bad; audit: act failed, life quarantine, life restart
-    not_json at system: finished; named: bad; audit: hook failed_open, life quarantine, life restart
-    not_json at tool: finished; named: bad; audit: act failed, life quarantine, life restart
-    not_json at load: finished; named: bad; audit: life failed
-    not_utf8 at params: finished; named: bad; audit: hook failed_open, life quarantine, life restart
-    too_large at before: finished; named: bad; audit: hook failed_open, life quarantine, life restart
+    answers_early at before: finished; named: bad; audit: hook failed_open, life restart
     hello_again at system: finished; named: nobody; audit: nothing
-    hello_again at load: finished; named: nobody; audit: nothing
     ");
 }
 
@@ -466,7 +409,7 @@ fn what_triggers_itself_through_the_client() {
 fn a_process_of_another_version_of_the_protocol() {
     if bun_or_skip().is_some() {
         insta::assert_snapshot!(table(&["wrong_version tool"]), @r"
-        wrong_version at system: finished; named: bad or its process; audit: act failed, hook failed_open, life restart
+        wrong_version at system: finished; named: bad or its process; audit: hook failed_open, life restart
         wrong_version at tool: finished; named: bad or its process; audit: act failed, life restart
         ");
     }

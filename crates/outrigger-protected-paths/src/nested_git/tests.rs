@@ -44,8 +44,26 @@ struct World {
     _dir: tempfile::TempDir,
 }
 
+/// Waits until what is there is older than what a command makes from now on.
+fn settle() {
+    std::thread::sleep(BEHIND + Duration::from_millis(1100));
+}
+
 impl World {
     fn new() -> Self {
+        let world = Self::fresh();
+        settle();
+        world
+    }
+
+    /// Several, which settle together.
+    fn several<const N: usize>() -> [Self; N] {
+        let worlds = std::array::from_fn(|_| Self::fresh());
+        settle();
+        worlds
+    }
+
+    fn fresh() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let project = root.join("project");
@@ -55,7 +73,6 @@ impl World {
         commit(&project.join("users"));
         set(&project.join("users"), "alias.mine", &ran);
         git(&project, &["add", "users"]);
-        std::thread::sleep(BEHIND + Duration::from_millis(1100));
         Self {
             project,
             ran,
@@ -170,8 +187,7 @@ fn what_a_repository_of_a_command_runs_is_taken_out() {
             git(&it.project, &["update-index", "--split-index"]);
         }),
     ];
-    for (what, make) in makes {
-        let world = World::new();
+    for ((what, make), world) in makes.into_iter().zip(World::several::<9>()) {
         let nested = NestedGit::before(&world.project);
         let mine = world.project.join("users/.git/config");
         let before = fs::read(&mine).unwrap();
@@ -233,15 +249,16 @@ fn bare_repositories_and_those_of_packages_are_looked_at_too() {
         git(folder, &["config", "core.bare", "false"]);
         git(folder, &["config", "core.worktree", ".."]);
     };
-    for (at, is_bare) in [
+    let places = [
         ("made.git", true),
         ("by/hand", true),
         ("node_modules/q", false),
         ("target/q", false),
         (".venv/q", false),
         ("node_modules/q", true),
-    ] {
-        let world = World::new();
+    ];
+    let [around, worlds @ ..] = World::several::<7>();
+    for ((at, is_bare), world) in places.into_iter().zip(worlds) {
         let nested = NestedGit::before(&world.project);
         let folder = world.project.join(at);
         fs::create_dir_all(&folder).unwrap();
@@ -261,7 +278,7 @@ fn bare_repositories_and_those_of_packages_are_looked_at_too() {
         assert!(nested.clear(true).is_empty(), "{at}");
     }
     // The marks of a repository hide none that lies in it.
-    let world = World::new();
+    let world = around;
     let nested = NestedGit::before(&world.project);
     let (decoy, sub) = (world.project.join("decoy"), world.project.join("decoy/sub"));
     hand_made(&decoy);
@@ -271,12 +288,12 @@ fn bare_repositories_and_those_of_packages_are_looked_at_too() {
     git(&sub, &["status"]);
     assert!(!world.ran.exists(), "{told:?}");
     // One of the user's stays as it is.
-    let world = World::new();
+    let world = World::fresh();
     let mirror = world.project.join("mirror.git");
     fs::create_dir(&mirror).unwrap();
     git(&mirror, &["init", "-q", "--bare"]);
     set(&mirror, "alias.mine", &world.ran);
-    std::thread::sleep(BEHIND + Duration::from_millis(1100));
+    settle();
     let before = fs::read(mirror.join("config")).unwrap();
     let nested = NestedGit::before(&world.project);
     assert_eq!(nested.clear(true), Vec::<String>::new());

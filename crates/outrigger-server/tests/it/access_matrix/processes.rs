@@ -104,13 +104,18 @@ pub(super) async fn of_git(matrix: &Matrix, faults: &mut Faults) {
 
 pub(super) async fn differences(matrix: &Matrix, faults: &mut Faults) {
     let harness = &matrix.harness;
-    harness.mock.when("wait a little", turn([bash("sleep 1")]));
+    // What changes while a turn runs.
+    let waits = "touch of-model-begun; until [ -e of-model-go ]; do sleep 0.02; done; rm of-model-begun of-model-go";
+    harness.mock.when("wait a little", turn([bash(waits)]));
     let session = harness.session().await;
     let change = async {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        while !harness.path("of-model-begun").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         for victim in &matrix.victims {
             std::fs::write(&victim.path, format!("{}more\n", victim.text())).unwrap();
         }
+        std::fs::write(harness.path("of-model-go"), "").unwrap();
     };
     tokio::join!(harness.prompt(&session, "wait a little"), change);
     let mut told = Vec::new();
