@@ -34,7 +34,7 @@ fn a_cancelled_tool_is_gone_and_the_session_goes_on() {
         .filter_map(|pid| pid.parse().ok())
         .collect();
     assert!(
-        !pids.iter().any(|pid| alive(*pid)),
+        gone(&pids),
         "the tool's processes are gone when the run is over"
     );
     let state = &world.parts("tool")[0]["state"];

@@ -127,7 +127,7 @@ fn a_skill_brings_servers_in_every_form() {
         }
         assert_eq!(results[1..], ["m1", "m2"], "{form}");
         let pids = pids(&world);
-        assert!(pids.len() == 1 && !alive(pids[0]), "{form}: {pids:?}");
+        assert!(pids.len() == 1 && gone(&pids), "{form}: {pids:?}");
     }
 }
 
@@ -208,7 +208,7 @@ fn a_server_that_cannot_start_is_told_and_the_skill_is_there() {
     </skill_mcp_servers>
     "#);
     assert_eq!(results[1], "1");
-    assert!(!pids(&world).iter().any(|pid| alive(*pid)));
+    assert!(gone(&pids(&world)));
 }
 
 fn session(server: &Server) -> String {
@@ -248,7 +248,7 @@ fn each_session_has_its_own_until_it_is_deleted() {
     assert!(wait_until(LIMIT, || !alive(processes[0])));
     assert!(alive(processes[1]));
     server.stop();
-    assert!(!alive(processes[1]));
+    assert!(gone(&processes));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_test_support::process::{alive, wait_until};
+use outrigger_test_support::process::gone;
 use outrigger_tools::CancelFlag;
 use serde_json::{Value, json};
 
@@ -143,20 +143,15 @@ async fn many_lines_are_cut_to_the_last_ones() {
     assert_eq!(metadata["truncated"], true);
 }
 
-fn gone(pids: &[String]) -> bool {
-    let pids: Vec<u32> = pids.iter().map(|pid| pid.trim().parse().unwrap()).collect();
-    wait_until(Duration::from_secs(10), || {
-        !pids.iter().any(|pid| alive(*pid))
-    })
-}
-
 // A child in the background, one in a session of its own.
 const FAMILY: &str = "sleep 600 & echo $! > a.pid; setsid sh -c 'echo $$ > b.pid; exec sleep 600' & while ! [ -s b.pid ]; do sleep 0.02; done; echo start; echo $$ > c.pid; wait";
 
-fn family(room: &Room) -> Vec<String> {
-    ["a.pid", "b.pid", "c.pid"]
-        .map(|name| room.text(name))
-        .to_vec()
+fn pid(room: &Room, file: &str) -> u32 {
+    room.text(file).trim().parse().unwrap()
+}
+
+fn family(room: &Room) -> [u32; 3] {
+    ["a.pid", "b.pid", "c.pid"].map(|file| pid(room, file))
 }
 
 #[tokio::test]
@@ -199,7 +194,7 @@ async fn a_process_left_in_the_background_does_not_hold_the_call() {
     let room = Room::new();
     let (output, _) = run(&room, "sleep 600 & echo $! > a.pid; echo hi").await;
     assert_eq!(output, "hi\n");
-    assert!(gone(&[room.text("a.pid")]));
+    assert!(gone(&[pid(&room, "a.pid")]));
 }
 
 #[tokio::test]
