@@ -1,12 +1,13 @@
 //! One connection: its frames, its calls, its end.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use futures_util::stream::SplitSink;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
@@ -31,64 +32,29 @@ const WAITING: usize = 256;
 
 type Running = Arc<Mutex<HashMap<String, watch::Sender<bool>>>>;
 
+/// Why a connection is closed, where the other side is told: code and reason.
+type Close = Option<(u16, &'static str)>;
+
 /// Serves a connection to its end. What its calls started ends with it.
 pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
     let (mut sink, mut stream) = socket.split();
     let (answers, waiting) = mpsc::channel(WAITING + shared.options.concurrent);
-    let running = Running::default();
-    // Ended at the end, which drops what runs and writes down that it was stopped.
-    let mut calls = JoinSet::new();
     let hello = BridgeFrame::Hello {
         protocol: 1,
         root: shared.options.root.display().to_string(),
         contracts: Contract::ALL.map(|it| it.name().to_owned()).into(),
         frame_bytes: Some(shared.options.frame_bytes as u64),
     };
-    let reading = async {
-        let mut heard = Instant::now();
-        loop {
-            let next = tokio::select! {
-                Some(_) = calls.join_next(), if !calls.is_empty() => None,
-                () = sleep_until(heard + shared.options.idle) => {
-                    return Some((close_code::POLICY, "no whole frame came in time"));
-                }
-                message = stream.next() => match message.inspect(|_| heard = Instant::now()) {
-                    None => return None,
-                    Some(Err(error)) => return too_large(error),
-                    Some(Ok(Message::Text(text))) => match frame::read(&text) {
-                        Ok(BrainFrame::Invoke(invoke)) => {
-                            // Every call has room for its answer: whoever takes none begins none.
-                            let Ok(room) = answers.clone().reserve_owned().await else {
-                                return None;
-                            };
-                            begin(&shared, invoke, number, &running, room, &mut calls);
-                            None
-                        }
-                        Ok(BrainFrame::Cancel(cancel)) => {
-                            if let Some(switch) = lock(&running).get(&cancel.id) {
-                                let _ = switch.send(true);
-                            }
-                            None
-                        }
-                        Err(why) => Some(refused(&shared, number, why)),
-                    },
-                    Some(Ok(Message::Binary(_))) => {
-                        let why = Refusal::new("bridge.frame", "frames are text");
-                        Some(refused(&shared, number, (None, why)))
-                    }
-                    Some(Ok(Message::Close(_))) => return None,
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
-                },
-            };
-            if let Some(frame) = next {
-                // Whoever takes no answers is not read either, and ends as the writing does.
-                let _ = answers.send(frame).await;
-            }
-        }
+    let mut connection = Connection {
+        shared,
+        number,
+        answers,
+        running: Running::default(),
+        calls: JoinSet::new(),
     };
     // Side by side: a large answer on its way must not keep frames from being read, or both sides wait for each other.
     let why = tokio::select! {
-        why = reading => why,
+        why = connection.read(&mut stream) => why,
         () = write(&mut sink, hello, waiting) => None,
     };
     if let Some((code, reason)) = why {
@@ -98,7 +64,71 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
         }));
         let _ = timeout(SENDING, sink.send(close)).await;
     }
-    calls.shutdown().await;
+    connection.calls.shutdown().await;
+}
+
+struct Connection {
+    shared: Arc<Shared>,
+    number: u64,
+    answers: mpsc::Sender<BridgeFrame>,
+    running: Running,
+    /// Ended at the end, which drops what runs and writes down that it was stopped.
+    calls: JoinSet<()>,
+}
+
+impl Connection {
+    /// Reads frames until there are none, or until the connection has to be closed.
+    async fn read(&mut self, stream: &mut SplitStream<WebSocket>) -> Close {
+        let mut heard = Instant::now();
+        loop {
+            let message = tokio::select! {
+                Some(_) = self.calls.join_next(), if !self.calls.is_empty() => continue,
+                () = sleep_until(heard + self.shared.options.idle) => {
+                    return Some((close_code::POLICY, "no whole frame came in time"));
+                }
+                message = stream.next() => message.inspect(|_| heard = Instant::now()),
+            };
+            let frame = match message {
+                None | Some(Ok(Message::Close(_))) => return None,
+                Some(Err(error)) => return too_large(error),
+                Some(Ok(Message::Text(text))) => match self.take(&text).await {
+                    ControlFlow::Continue(frame) => frame,
+                    ControlFlow::Break(()) => return None,
+                },
+                Some(Ok(Message::Binary(_))) => {
+                    let why = Refusal::new("bridge.frame", "frames are text");
+                    Some(refused(&self.shared, self.number, (None, why)))
+                }
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
+            };
+            if let Some(frame) = frame {
+                // Whoever takes no answers is not read either, and ends as the writing does.
+                let _ = self.answers.send(frame).await;
+            }
+        }
+    }
+
+    /// Takes a frame up; what it is answered with at once.
+    async fn take(&mut self, text: &str) -> ControlFlow<(), Option<BridgeFrame>> {
+        match frame::read(text) {
+            Ok(BrainFrame::Invoke(invoke)) => {
+                // Every call has room for its answer: whoever takes none begins none.
+                let Ok(room) = self.answers.clone().reserve_owned().await else {
+                    return ControlFlow::Break(());
+                };
+                let (shared, running) = (&self.shared, &self.running);
+                begin(shared, invoke, self.number, running, room, &mut self.calls);
+                ControlFlow::Continue(None)
+            }
+            Ok(BrainFrame::Cancel(cancel)) => {
+                if let Some(switch) = lock(&self.running).get(&cancel.id) {
+                    let _ = switch.send(true);
+                }
+                ControlFlow::Continue(None)
+            }
+            Err(why) => ControlFlow::Continue(Some(refused(&self.shared, self.number, why))),
+        }
+    }
 }
 
 /// Sends answers and asks for signs of life, until the brain does not take them.
@@ -129,7 +159,7 @@ async fn write(
 }
 
 /// A frame over the limit cannot be read to its end, so the connection cannot go on.
-fn too_large(error: axum::Error) -> Option<(u16, &'static str)> {
+fn too_large(error: axum::Error) -> Close {
     let error = error.into_inner();
     let error = error.downcast_ref::<tokio_tungstenite::tungstenite::Error>()?;
     matches!(error, tokio_tungstenite::tungstenite::Error::Capacity(_))

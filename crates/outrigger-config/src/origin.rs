@@ -79,6 +79,27 @@ pub(crate) fn position_of(positions: &Positions, pointer: &str) -> Position {
     }
 }
 
+/// The origin of a value or, for one that has none of its own, of the nearest thing around it; of a whole object, that of
+/// any value in it.
+pub(crate) fn nearest(origins: &BTreeMap<String, Origin>, pointer: &str) -> Origin {
+    let mut at = pointer;
+    loop {
+        if let Some(origin) = origins.get(at) {
+            return origin.clone();
+        }
+        match at.rfind('/') {
+            Some(slash) => at = at.get(..slash).unwrap_or_default(),
+            None => break,
+        }
+    }
+    let inside = format!("{pointer}/");
+    let first = origins
+        .range(inside.clone()..)
+        .next()
+        .filter(|(key, _)| key.starts_with(&inside));
+    first.map_or(Origin::Default, |(_, origin)| origin.clone())
+}
+
 /// The pointer of a member.
 pub(crate) fn child(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))

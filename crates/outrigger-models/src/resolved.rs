@@ -136,37 +136,8 @@ impl Resolved {
                 provider: self.provider.id.clone(),
                 npm: self.model.api.npm.clone(),
             })?;
-        let (path, body, decoder): (String, Object, MakeDecoder) = match adapter {
-            Adapter::Cassette => return self.replay(request, options),
-            Adapter::OpenAi(dialect) => (
-                "chat/completions".to_owned(),
-                openai::body(dialect, &self.model, request),
-                || Box::<openai::Decoder>::default(),
-            ),
-            Adapter::Anthropic => (
-                "messages".to_owned(),
-                anthropic::body(&self.model, request),
-                || Box::<anthropic::Decoder>::default(),
-            ),
-            Adapter::Responses => (
-                "responses".to_owned(),
-                if self.provider.id == "openai" && self.provider.is_login {
-                    responses::body(&self.model, &responses::with_instructions(request))
-                } else {
-                    responses::body(&self.model, request)
-                },
-                || Box::<responses::Decoder>::default(),
-            ),
-            Adapter::Plugin => (
-                self.model.api.id.clone(),
-                self.asked_of_plugin(request),
-                || Box::<plugin::Decoder>::default(),
-            ),
-            Adapter::Gemini => (
-                gemini::path(&self.model.api.id),
-                gemini::body(&self.model, request),
-                || Box::<gemini::Decoder>::default(),
-            ),
+        let Some((path, body, decoder)) = self.call(adapter, request) else {
+            return self.replay(request, options);
         };
         let url = match adapter {
             Adapter::Plugin => format!("plugin:{}/{path}", self.provider.id),
@@ -191,6 +162,46 @@ impl Resolved {
             },
         };
         Ok(open(prepared))
+    }
+
+    /// In the form of the adapter: the path, the body, and what reads the answer. `None` for a cassette, which is asked nothing.
+    fn call(
+        &self,
+        adapter: Adapter,
+        request: &ModelRequest,
+    ) -> Option<(String, Object, MakeDecoder)> {
+        let model = &self.model;
+        let call: (String, Object, MakeDecoder) = match adapter {
+            Adapter::Cassette => return None,
+            Adapter::OpenAi(dialect) => (
+                "chat/completions".to_owned(),
+                openai::body(dialect, model, request),
+                || Box::<openai::Decoder>::default(),
+            ),
+            Adapter::Anthropic => (
+                "messages".to_owned(),
+                anthropic::body(model, request),
+                || Box::<anthropic::Decoder>::default(),
+            ),
+            Adapter::Responses => (
+                "responses".to_owned(),
+                if self.provider.id == "openai" && self.provider.is_login {
+                    responses::body(model, &responses::with_instructions(request))
+                } else {
+                    responses::body(model, request)
+                },
+                || Box::<responses::Decoder>::default(),
+            ),
+            Adapter::Plugin => (model.api.id.clone(), self.asked_of_plugin(request), || {
+                Box::<plugin::Decoder>::default()
+            }),
+            Adapter::Gemini => (
+                gemini::path(&model.api.id),
+                gemini::body(model, request),
+                || Box::<gemini::Decoder>::default(),
+            ),
+        };
+        Some(call)
     }
 
     // Later ones win: ours, the provider's, the model's, those of the request (hooks).

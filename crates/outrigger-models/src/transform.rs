@@ -124,30 +124,44 @@ pub(crate) fn options(model: &ModelInfo, provider: &Object, session: &str, small
             },
         );
     }
+    if let Some(key) = cache_key(npm, provider) {
+        set(key, json!(session));
+    }
+    if id.contains("gpt-5") && !id.contains("gpt-5-chat") {
+        out.extend(gpt_5(npm, &id));
+    }
+    out
+}
+
+/// Under which name the session is sent as the key of the prompt cache.
+fn cache_key(npm: &str, provider: &Object) -> Option<&'static str> {
     match provider.get("setCacheKey") {
-        Some(Value::Bool(false)) => {}
-        _ if npm == "@ai-sdk/cerebras" || npm == "@ai-sdk/deepinfra" => {
-            set("prompt_cache_key", json!(session));
-        }
+        Some(Value::Bool(false)) => None,
+        _ if npm == "@ai-sdk/cerebras" || npm == "@ai-sdk/deepinfra" => Some("prompt_cache_key"),
         wish if matches!(npm, OPENAI | "@ai-sdk/xai" | "@ai-sdk/mistral")
             || wish == Some(&Value::Bool(true)) =>
         {
-            set("promptCacheKey", json!(session));
+            Some("promptCacheKey")
         }
-        _ => {}
+        _ => None,
     }
-    if id.contains("gpt-5") && !id.contains("gpt-5-chat") {
-        if !id.contains("gpt-5-pro") {
-            set("reasoningEffort", json!("medium"));
-            if npm == OPENAI {
-                set("reasoningSummary", json!("auto"));
-                set("include", json!(["reasoning.encrypted_content"]));
-            }
+}
+
+/// How the models of this family think and talk.
+fn gpt_5(npm: &str, id: &str) -> Object {
+    let mut out = Object::new();
+    let mut set = |key: &str, value: Value| {
+        out.insert(key.to_owned(), value);
+    };
+    if !id.contains("gpt-5-pro") {
+        set("reasoningEffort", json!("medium"));
+        if npm == OPENAI {
+            set("reasoningSummary", json!("auto"));
+            set("include", json!(["reasoning.encrypted_content"]));
         }
-        if npm == OPENAI && id.contains("gpt-5.") && !id.contains("codex") && !id.contains("-chat")
-        {
-            set("textVerbosity", json!("low"));
-        }
+    }
+    if npm == OPENAI && id.contains("gpt-5.") && !id.contains("codex") && !id.contains("-chat") {
+        set("textVerbosity", json!("low"));
     }
     out
 }

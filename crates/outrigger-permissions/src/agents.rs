@@ -172,65 +172,13 @@ pub fn all(
     global: &[Rule],
     allowed_folders: &[&Path],
 ) -> BTreeMap<String, AgentInfo> {
-    let base = defaults(allowed_folders);
-    let native = |name: &str, mode: &str, description: Option<&str>, own: Vec<Rule>| AgentInfo {
-        name: name.into(),
-        mode: mode.into(),
-        description: description.map(Into::into),
-        native: true,
-        permission: base
-            .iter()
-            .cloned()
-            .chain(own)
-            .chain(global.iter().cloned())
-            .collect(),
-        ..AgentInfo::default()
+    let template = Template {
+        base: defaults(allowed_folders),
+        global,
     };
-    let hidden = |name: &str, prompt: &str| AgentInfo {
-        prompt: Some(prompt.into()),
-        hidden: true,
-        ..native(name, "primary", None, vec![rule("*", "*", Action::Deny)])
-    };
-    let explore: Vec<Rule> = std::iter::once(rule("*", "*", Action::Deny))
-        .chain(
-            [
-                "grep",
-                "glob",
-                "list",
-                "bash",
-                "webfetch",
-                "websearch",
-                "read",
-            ]
-            .map(|tool| rule(tool, "*", Action::Allow)),
-        )
-        .collect();
-    let mut agents: BTreeMap<String, AgentInfo> = [
-        native("build", "primary", Some("The default agent: works with all tools that the permissions allow."), vec![
-            rule("question", "*", Action::Allow),
-            rule("plan_enter", "*", Action::Allow),
-        ]),
-        native("plan", "primary", Some("Reads and plans; changes no files but its plans."), vec![
-            rule("question", "*", Action::Allow),
-            rule("plan_exit", "*", Action::Allow),
-            rule("task", "general", Action::Deny),
-            rule("edit", "*", Action::Deny),
-            rule("edit", ".opencode/plans/*.md", Action::Allow),
-        ]),
-        native("general", "subagent", Some("Works on its own on a question or a task of several steps. Several can run side by side."), vec![
-            rule("todowrite", "*", Action::Deny),
-        ]),
-        AgentInfo {
-            prompt: Some(EXPLORE.into()),
-            ..native("explore", "subagent", Some("Searches the codebase quickly and cannot change it. Say how thorough it shall be."), explore)
-        },
-        hidden("compaction", COMPACTION),
-        AgentInfo { temperature: Some(0.5), ..hidden("title", TITLE) },
-        hidden("summary", SUMMARY),
-    ]
-    .into_iter()
-    .map(|agent| (agent.name.clone(), agent))
-    .collect();
+    let bundled = template.bundled().into_iter();
+    let mut agents: BTreeMap<String, AgentInfo> =
+        bundled.map(|agent| (agent.name.clone(), agent)).collect();
     for entry in entries {
         if entry.disable {
             agents.remove(&entry.name);
@@ -240,12 +188,105 @@ pub fn all(
             .entry(entry.name.clone())
             .or_insert_with(|| AgentInfo {
                 native: false,
-                ..native(&entry.name, "all", None, Vec::new())
+                ..template.agent(&entry.name, "all", None, Vec::new())
             });
         apply(agent, entry);
     }
     agents
 }
+
+/// What every agent starts from.
+struct Template<'a> {
+    base: Vec<Rule>,
+    global: &'a [Rule],
+}
+
+impl Template<'_> {
+    fn agent(
+        &self,
+        name: &str,
+        mode: &str,
+        description: Option<&str>,
+        own: Vec<Rule>,
+    ) -> AgentInfo {
+        AgentInfo {
+            name: name.into(),
+            mode: mode.into(),
+            description: description.map(Into::into),
+            native: true,
+            permission: [&self.base, own.as_slice(), self.global].concat(),
+            ..AgentInfo::default()
+        }
+    }
+
+    /// One that the program itself asks, with nothing to call.
+    fn hidden(&self, name: &str, prompt: &str) -> AgentInfo {
+        AgentInfo {
+            prompt: Some(prompt.into()),
+            hidden: true,
+            ..self.agent(name, "primary", None, vec![rule("*", "*", Action::Deny)])
+        }
+    }
+
+    fn bundled(&self) -> [AgentInfo; 7] {
+        let allow = |permission: &str| rule(permission, "*", Action::Allow);
+        let deny = |permission: &str| rule(permission, "*", Action::Deny);
+        let mut explore = vec![deny("*")];
+        explore.extend(EXPLORE_TOOLS.map(allow));
+        [
+            self.agent(
+                "build",
+                "primary",
+                Some("The default agent: works with all tools that the permissions allow."),
+                vec![allow("question"), allow("plan_enter")],
+            ),
+            self.agent(
+                "plan",
+                "primary",
+                Some("Reads and plans; changes no files but its plans."),
+                vec![
+                    allow("question"),
+                    allow("plan_exit"),
+                    rule("task", "general", Action::Deny),
+                    deny("edit"),
+                    rule("edit", ".opencode/plans/*.md", Action::Allow),
+                ],
+            ),
+            self.agent(
+                "general",
+                "subagent",
+                Some("Works on its own on a question or a task of several steps. Several can run side by side."),
+                vec![deny("todowrite")],
+            ),
+            AgentInfo {
+                prompt: Some(EXPLORE.into()),
+                ..self.agent(
+                    "explore",
+                    "subagent",
+                    Some("Searches the codebase quickly and cannot change it. Say how thorough it shall be."),
+                    explore,
+                )
+            },
+            self.hidden("compaction", COMPACTION),
+            AgentInfo {
+                temperature: Some(0.5),
+                ..self.hidden("title", TITLE)
+            },
+            self.hidden("summary", SUMMARY),
+        ]
+    }
+}
+
+/// What the agent that searches the codebase may call.
+const EXPLORE_TOOLS: [&str; 7] = [
+    "grep",
+    "glob",
+    "list",
+    "bash",
+    "webfetch",
+    "websearch",
+    "read",
+];
 
 fn apply(agent: &mut AgentInfo, entry: &AgentEntry) {
     fn replace<T: Clone>(place: &mut Option<T>, value: Option<&T>) {

@@ -11,13 +11,14 @@ mod events;
 mod hosting;
 mod listen;
 mod reject;
+mod request;
 mod routes;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
-pub use access::guard::{Guard, Login};
+pub use access::guard::{Guard, Login, brings_ticket};
 pub use doc::openapi;
 pub use hosting::dispatch::serve_router;
 pub use hosting::hub::{Hub, MakeBoot};
@@ -25,7 +26,6 @@ pub use hosting::in_process::{LocalClient, Refusal, call, serve_plugins};
 pub use listen::password::{keep_password, kept_password, password_file};
 pub use listen::port_registry::{Announced, announce, is_announced};
 pub use listen::{Listening, USUAL_PORT, listen};
-pub use routes::pty::brings_ticket;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
@@ -55,6 +55,6 @@ pub fn router(agent: Agent) -> Router {
         .method_not_allowed_fallback(error::not_found)
         .layer(axum::middleware::from_fn(routes::project::workspace::none))
         .layer(axum::middleware::map_response(reject::typed))
-        .layer(DefaultBodyLimit::max(hosting::dispatch::MOST_BYTES))
+        .layer(DefaultBodyLimit::max(request::MAX_BYTES))
         .with_state(agent)
 }

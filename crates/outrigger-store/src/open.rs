@@ -140,29 +140,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreEr
             .map_err(|e| StoreError::open(path, &e))?;
     }
     let lock = Lock::acquire(path, options.lock_timeout)?;
-    let main = size(path)?;
-    let wal = size(&beside(path, "-wal"))?;
-    let created = main.unwrap_or(0) == 0;
-    if created && wal.unwrap_or(0) > 0 {
-        // SQLite would take the file for a new one and delete the write-ahead log, with what is left in it.
-        return Err(damaged(
-            path,
-            "the file is empty or gone, but its write-ahead log is there",
-        ));
-    }
-    if let Some(len @ 1..512) = main {
-        // Shorter than the smallest page; SQLite would overwrite a file of one byte.
-        return Err(damaged(path, &format!("the file is only {len} bytes long")));
-    }
-    if main.is_none() && lock.alone {
-        create(path)?;
-    }
-    let mut report = OpenReport {
-        created,
-        alone: lock.alone,
-        unclean: lock.alone && wal.is_some(),
-        ..OpenReport::default()
-    };
+    let mut report = look(path, lock.alone)?;
     let mut conn = connect(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
@@ -194,6 +172,33 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, StoreEr
         .map_err(sql("open"))?;
     lock.share(path)?;
     Ok(Opened { conn, lock, report })
+}
+
+/// What can be said of a file before SQLite sees it. One that is not there is made where nobody else has it open.
+fn look(path: &Path, alone: bool) -> Result<OpenReport, StoreError> {
+    let main = size(path)?;
+    let wal = size(&beside(path, "-wal"))?;
+    let created = main.unwrap_or(0) == 0;
+    if created && wal.unwrap_or(0) > 0 {
+        // SQLite would take the file for a new one and delete the write-ahead log, with what is left in it.
+        return Err(damaged(
+            path,
+            "the file is empty or gone, but its write-ahead log is there",
+        ));
+    }
+    if let Some(len @ 1..512) = main {
+        // Shorter than the smallest page; SQLite would overwrite a file of one byte.
+        return Err(damaged(path, &format!("the file is only {len} bytes long")));
+    }
+    if main.is_none() && alone {
+        create(path)?;
+    }
+    Ok(OpenReport {
+        created,
+        alone,
+        unclean: alone && wal.is_some(),
+        ..OpenReport::default()
+    })
 }
 
 /// A connection with the settings that every connection of ours has.

@@ -135,63 +135,42 @@ fn apply_event(conn: &Connection, event: &EventView<'_>) -> Result<()> {
     if is_gone(conn, session)? {
         return Ok(());
     }
-    match (event.kind.as_ref(), &p) {
-        ("session.updated", _) => put_session(conn, session, p.info),
-        (
-            "message.updated",
-            Properties {
-                info: Some(info), ..
-            },
-        ) => put_message(conn, session, info),
-        (
-            "message.part.updated",
-            Properties {
-                part: Some(part), ..
-            },
-        ) => put_part(conn, session, part),
-        (
-            "message.removed",
-            Properties {
-                message: Some(message),
-                ..
-            },
-        ) => {
-            let message = message.as_ref();
+    let (message, part_id) = (p.message.as_deref(), p.part_id.as_deref());
+    match event.kind.as_ref() {
+        "session.updated" => put_session(conn, session, p.info),
+        "message.updated" => p.info.map_or(Ok(()), |it| put_message(conn, session, it)),
+        "message.removed" => message.map_or(Ok(()), |it| delete_message(conn, session, it)),
+        "message.part.updated" => p.part.map_or(Ok(()), |it| put_part(conn, session, it)),
+        "message.part.removed" => match (message, part_id) {
+            (Some(message), Some(part)) => run(
+                conn,
+                "DELETE FROM parts WHERE session = ? AND message = ? AND id = ?",
+                params![session, message, part],
+            ),
+            _ => Ok(()),
+        },
+        "todo.updated" => p.todos.map_or(Ok(()), |todos| {
             run(
                 conn,
-                "DELETE FROM parts WHERE session = ? AND message = ?",
-                params![session, message],
-            )?;
-            run(
-                conn,
-                "DELETE FROM messages WHERE session = ? AND id = ?",
-                params![session, message],
+                "INSERT INTO todos(session, body) VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body",
+                params![session, todos.get()],
             )
-        }
-        (
-            "message.part.removed",
-            Properties {
-                message: Some(message),
-                part_id: Some(part),
-                ..
-            },
-        ) => run(
-            conn,
-            "DELETE FROM parts WHERE session = ? AND message = ? AND id = ?",
-            params![session, message.as_ref(), part.as_ref()],
-        ),
-        (
-            "todo.updated",
-            Properties {
-                todos: Some(todos), ..
-            },
-        ) => run(
-            conn,
-            "INSERT INTO todos(session, body) VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body",
-            params![session, todos.get()],
-        ),
+        }),
         _ => Ok(()),
     }
+}
+
+fn delete_message(conn: &Connection, session: &str, message: &str) -> Result<()> {
+    run(
+        conn,
+        "DELETE FROM parts WHERE session = ? AND message = ?",
+        params![session, message],
+    )?;
+    run(
+        conn,
+        "DELETE FROM messages WHERE session = ? AND id = ?",
+        params![session, message],
+    )
 }
 
 fn put_session(conn: &Connection, id: &str, info: Option<&RawValue>) -> Result<()> {

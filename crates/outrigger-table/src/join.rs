@@ -67,20 +67,8 @@ pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableErro
     let kept: Vec<usize> = (0..right.columns.len())
         .filter(|place| !rights.contains(place))
         .collect();
-    let mut columns = left.columns.clone();
-    for place in &kept {
-        let mut name = right.columns.get(*place).cloned().unwrap_or_default();
-        while columns.contains(&name) {
-            name = format!("right_{name}");
-        }
-        columns.push(name);
-    }
-    let mut partners: HashMap<String, Vec<usize>> = HashMap::new();
-    for (index, row) in right.rows.iter().enumerate() {
-        if let Some(key) = key(row, &rights) {
-            partners.entry(key).or_default().push(index);
-        }
-    }
+    let columns = columns(left, right, &kept);
+    let partners = by_key(right, &rights);
     let found: Vec<Option<&Vec<usize>>> = left
         .rows
         .iter()
@@ -120,6 +108,30 @@ pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableErro
         }
     }
     Ok(Table { columns, rows })
+}
+
+/// Names of the columns: those of the left table, then the `kept` ones of the right.
+fn columns(left: &Table, right: &Table, kept: &[usize]) -> Vec<String> {
+    let mut columns = left.columns.clone();
+    for place in kept {
+        let mut name = right.columns.get(*place).cloned().unwrap_or_default();
+        while columns.contains(&name) {
+            name = format!("right_{name}");
+        }
+        columns.push(name);
+    }
+    columns
+}
+
+/// The rows of a table by what stands in these columns.
+fn by_key(table: &Table, places: &[usize]) -> HashMap<String, Vec<usize>> {
+    let mut rows: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, row) in table.rows.iter().enumerate() {
+        if let Some(key) = key(row, places) {
+            rows.entry(key).or_default().push(index);
+        }
+    }
+    rows
 }
 
 fn cell(row: Option<&Vec<Value>>, place: usize) -> Value {

@@ -13,11 +13,7 @@ const MAX_CYCLE: usize = 3;
 const MAX_SIBLINGS: usize = 15;
 
 /// Cycles that are still larger, by crate: the size of the largest.
-const OLD_CYCLES: &[(&str, usize)] = &[
-    ("outrigger-config", 8),
-    ("outrigger-protocol", 9),
-    ("outrigger-server", 10),
-];
+const OLD_CYCLES: &[(&str, usize)] = &[];
 
 /// Folders with more files, by path.
 const OLD_FOLDERS: &[(&str, usize)] = &[];

@@ -1,8 +1,9 @@
 //! What the agent writes into the audit (C13) besides what the store makes of hook, tool and client records, and
 //! `outrigger-audit` of processes and plugins: permissions, grants by answer, and the intent of every tool call.
 
-use outrigger_protocol::audit::{AuditKind, AuditRecord, ToolAudit};
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
+use outrigger_protocol::log::ToolAudit;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
 

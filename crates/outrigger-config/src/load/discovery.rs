@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::load::Loaded;
 use crate::load::layers;
+use crate::load::loaded::Loaded;
 use crate::opencode::plugin_list;
 use crate::settings::keys::dotted;
 use crate::{Origin, PluginScope, PluginSpec, package_name, paths};

@@ -1,8 +1,9 @@
 //! Which files and folders are read, lowest precedence first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::{LoadOptions, paths};
+use super::options::LoadOptions;
+use crate::paths;
 
 /// Files of the global folder, in the order in which later ones win.
 pub(crate) const GLOBAL_FILES: [&str; 3] = ["config.json", "opencode.json", "opencode.jsonc"];
@@ -60,4 +61,16 @@ pub(crate) fn config_dirs(options: &LoadOptions) -> Vec<PathBuf> {
         }
     }
     out
+}
+
+/// Whether a folder with configuration is the project's: on the way up from where one works, and not the user's home.
+pub(crate) fn is_project_folder(options: &LoadOptions, folder: Option<&Path>) -> bool {
+    let Some(folder) = folder else { return false };
+    let own = folder.ancestors().find(|it| it.ends_with(".opencode"));
+    let base = own.map_or(Some(folder), Path::parent);
+    let named = path_variable(options, "OPENCODE_CONFIG_DIR");
+    base.is_some_and(|base| {
+        let up = paths::upwards(&options.directory, &options.worktree);
+        up.iter().any(|it| it == base) && base != options.home && named.as_deref() != Some(folder)
+    })
 }

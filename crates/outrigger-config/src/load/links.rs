@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::LoadOptions;
+use super::options::LoadOptions;
 
 /// What is in a project, and not among the user's own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

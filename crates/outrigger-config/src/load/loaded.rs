@@ -1,6 +1,7 @@
-//! What a loaded configuration answers later: files of Claude Code, skills, a document that `config` hooks changed.
+//! The configuration, and what it answers later: files of Claude Code, skills, a document that `config` hooks changed.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -9,7 +10,50 @@ use crate::claude::skills::{Skill, SkillSearch};
 use crate::claude::{self, ClaudeServer};
 use crate::load::layers;
 use crate::load::links::Links;
-use crate::{CommandEntry, ConfigProblem, Loaded, OpenCodeConfig, paths};
+use crate::opencode::plugin_list::{PluginSpec, SkippedPlugin};
+use crate::{
+    Asked, CommandEntry, ConfigProblem, LoadOptions, OpenCodeConfig, Origin, PolicyFile, Settings,
+    paths,
+};
+
+/// The configuration, with where it came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Typed view of `value`.
+    pub config: OpenCodeConfig,
+    /// The merged document in the reference's form, as the `config` hook gets it.
+    pub value: Value,
+    /// Origin of each leaf of `value` (scalars, lists, empty objects; each element of `plugin` and `instructions`), by
+    /// JSON pointer. See [`Loaded::show`].
+    pub origins: BTreeMap<String, Origin>,
+    /// External plugins in loading order, once each; empty with `--pure`.
+    pub plugins: Vec<PluginSpec>,
+    /// Tool files of the config folders, lowest precedence first (B5); empty with `--pure`.
+    pub tool_files: Vec<PluginSpec>,
+    /// Entries that are written down and not loaded, with why.
+    pub skipped: Vec<SkippedPlugin>,
+    /// The managed policies; settings and plugins are within them already.
+    pub policies: Vec<PolicyFile>,
+    /// Config folders, lowest precedence first; the global one is there even when it does not exist.
+    pub config_dirs: Vec<PathBuf>,
+    /// `outrigger.toml` and its environment variables.
+    pub settings: Settings,
+    /// Origin of each setting, by its dotted name, defaults included.
+    pub settings_origins: BTreeMap<String, Origin>,
+    /// Files that were read, in order.
+    pub files: Vec<PathBuf>,
+    /// What is wrong but did not stop the loading.
+    pub problems: Vec<ConfigProblem>,
+    /// What of the project's files takes trust, in order.
+    pub asks: Vec<Asked>,
+    /// It is left out, since nobody let it count.
+    pub left_out: bool,
+    /// A person trusts the folder, as far as its settings ask for something.
+    pub is_trusted: bool,
+    /// What the user's files say without the project's, where the project has any.
+    pub users: Option<Box<OpenCodeConfig>>,
+    pub(crate) options: LoadOptions,
+}
 
 impl Loaded {
     /// The typed view of a document that `config` hooks have changed, by the rules of

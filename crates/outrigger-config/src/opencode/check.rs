@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::origin::{Positions, child, position_of};
-use crate::show::is_secret;
+use crate::redact::is_secret;
 use crate::{ConfigError, ConfigProblem};
 
 /// What a value may be.

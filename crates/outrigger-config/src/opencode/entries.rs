@@ -117,16 +117,7 @@ fn entry(
         _ => name_of(root, path),
     };
     let pointer = child(&child("", kind.section), &name);
-    let mut members = Map::new();
-    if kind.section == "agent" {
-        members.insert("name".into(), name.clone().into());
-    }
-    members.extend(data);
-    members.insert(kind.body.into(), body.trim().into());
-    if kind.mode {
-        members.insert("mode".into(), "primary".into());
-    }
-    let mut value = json!({ kind.section: { name: members } });
+    let mut value = kind.document(name, data, &body);
     let mut positions: Positions = keys
         .iter()
         .map(|(key, at)| (child(&pointer, &last_key(key)), *at))
@@ -147,6 +138,22 @@ fn entry(
         positions,
         path: path.into(),
     }))
+}
+
+impl Kind {
+    /// What a file of this kind is in `opencode.json`.
+    fn document(&self, name: String, data: Map<String, Value>, body: &str) -> Value {
+        let mut members = Map::new();
+        if self.section == "agent" {
+            members.insert("name".into(), name.clone().into());
+        }
+        members.extend(data);
+        members.insert(self.body.into(), body.trim().into());
+        if self.mode {
+            members.insert("mode".into(), "primary".into());
+        }
+        json!({ self.section: { name: members } })
+    }
 }
 
 /// `agent/a/b.md` is `a/b`.

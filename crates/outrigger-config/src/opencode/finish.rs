@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::load::layers;
-use crate::load::{Loader, nearest};
+use crate::load::loaded::Loaded;
+use crate::load::loader::Loader;
 use crate::opencode::check;
 use crate::opencode::merge::Layered;
 use crate::opencode::normalize;
@@ -15,8 +16,9 @@ use crate::opencode::permission;
 use crate::opencode::plugin_list::PluginSpec;
 use crate::opencode::unmatched;
 use crate::opencode::username;
+use crate::origin::nearest;
 use crate::origin::{Positions, child};
-use crate::{ConfigError, ConfigProblem, Loaded, OpenCodeConfig, Origin, settings};
+use crate::{ConfigError, ConfigProblem, OpenCodeConfig, Origin, settings};
 
 /// What the reference writes into a file without `$schema`.
 const SCHEMA: &str = "https://opencode.ai/config.json";

@@ -177,6 +177,13 @@ pub(crate) fn leaves(value: &Value, pointer: &str, each: &mut dyn FnMut(&str)) {
     }
 }
 
+/// Pointers of all leaves, for those that list a document.
+pub(crate) fn all_leaves(value: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    leaves(value, "", &mut |pointer| out.push(pointer.into()));
+    out
+}
+
 /// Removes the origins of a value and of everything in it.
 fn forget(origins: &mut BTreeMap<String, Origin>, pointer: &str) {
     origins.remove(pointer);

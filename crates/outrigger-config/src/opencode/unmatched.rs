@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use strsim::levenshtein;
 
-use crate::load::nearest;
 use crate::origin::child;
+use crate::origin::nearest;
 use crate::{ConfigProblem, Origin};
 
 /// Permissions that this program asks by; tools of plugins and MCP servers have others.

@@ -10,7 +10,6 @@ use crate::claude::skills::{self, Skill, SkillSearch};
 use crate::claude::{self, ClaudeServer};
 use crate::load::layers;
 use crate::load::links::Links;
-use crate::load::project_folder_of;
 use crate::project::Asked;
 use crate::{LoadOptions, Loaded, Settings, paths};
 
@@ -18,7 +17,7 @@ use crate::{LoadOptions, Loaded, Settings, paths};
 pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> Vec<Asked> {
     let mut all = Vec::new();
     let is_on = !layers::switch(options, "OPENCODE_DISABLE_CLAUDE_CODE");
-    let is_projects = |file: &Path| project_folder_of(options, file.parent());
+    let is_projects = |file: &Path| layers::is_project_folder(options, file.parent());
     if settings.claude.mcp && is_on {
         let servers = claude::servers(options, &mut Vec::new());
         let servers = servers.iter().filter(|it| is_projects(&it.file));

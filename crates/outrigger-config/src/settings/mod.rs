@@ -9,7 +9,6 @@ pub mod hands;
 pub mod keys;
 mod narrow;
 mod read;
-mod suggest;
 mod toml_file;
 
 use crate::policy::forbid::Forbid;
@@ -20,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use read::load;
-pub(crate) use suggest::{nearest, nearest_few};
 
 /// All settings, with their defaults where nothing is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

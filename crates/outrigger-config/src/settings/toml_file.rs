@@ -5,9 +5,9 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
-use super::suggest;
 use crate::ConfigError;
 use crate::origin::Position;
+use crate::suggest;
 
 /// A setting of a file.
 #[derive(Debug)]

@@ -39,37 +39,24 @@ pub fn set_in_toml(
             "the file has to be mended before it can be changed",
         )
     })?;
-    let (table, key) = match path.split_last() {
-        Some((key, table)) => (table, *key),
-        None => return Ok(text.to_owned()),
+    let Some((key, table)) = path.split_last() else {
+        return Ok(text.to_owned());
     };
     let line = format!("{} = {value}\n", bare(key));
-    let mut new = text.to_owned();
-    if let Some(span) = span(document.get_ref(), path) {
-        new.replace_range(span, value);
-    } else if let Some(at) = behind_header(text, table) {
-        if !new.get(..at).unwrap_or_default().ends_with('\n') {
-            new.insert(at, '\n');
-            new.insert_str(at + 1, &line);
-        } else {
-            new.insert_str(at, &line);
+    let new = match span(document.get_ref(), path) {
+        Some(span) => {
+            let mut new = text.to_owned();
+            new.replace_range(span, value);
+            new
         }
-    } else {
-        if !new.is_empty() && !new.ends_with('\n') {
-            new.push('\n');
-        }
-        if !new.is_empty() {
-            new.push('\n');
-        }
-        let header: Vec<String> = table.iter().map(|part| bare(part)).collect();
-        new.push_str(&format!("[{}]\n{line}", header.join(".")));
-    }
-    let written = DeTable::parse(&new)
+        None => with_line(text, table, &line),
+    };
+    let is_written = DeTable::parse(&new)
         .ok()
         .and_then(|document| span(document.get_ref(), path))
         .and_then(|span| new.get(span))
         .is_some_and(|there| there == value);
-    match written {
+    match is_written {
         true => Ok(new),
         false => Err(wrong(
             0,
@@ -81,6 +68,29 @@ pub fn set_in_toml(
             ),
         )),
     }
+}
+
+/// The text with a line more in a table, which is made at the end where there is none.
+fn with_line(text: &str, table: &[&str], line: &str) -> String {
+    let mut new = text.to_owned();
+    if let Some(at) = behind_header(text, table) {
+        if !new.get(..at).unwrap_or_default().ends_with('\n') {
+            new.insert(at, '\n');
+            new.insert_str(at + 1, line);
+        } else {
+            new.insert_str(at, line);
+        }
+        return new;
+    }
+    if !new.is_empty() && !new.ends_with('\n') {
+        new.push('\n');
+    }
+    if !new.is_empty() {
+        new.push('\n');
+    }
+    let header: Vec<String> = table.iter().map(|part| bare(part)).collect();
+    new.push_str(&format!("[{}]\n{line}", header.join(".")));
+    new
 }
 
 /// Where a value stands.

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use crate::ConfigError;
 use crate::origin::Position;
-use crate::settings::nearest;
+use crate::suggest::nearest;
 
 /// Reads a text into a type that refuses unknown keys (`deny_unknown_fields`). `file` is for messages.
 ///

@@ -14,7 +14,8 @@ fn constants(text: &str) -> Vec<&str> {
 #[test]
 fn every_method_is_in_the_document_and_in_the_host_script() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let rpc = fs::read_to_string(root.join("crates/outrigger-protocol/src/plugin/rpc.rs")).unwrap();
+    let rpc =
+        fs::read_to_string(root.join("crates/outrigger-protocol/src/plugin/rpc/mod.rs")).unwrap();
     let document = fs::read_to_string(root.join("docs/plugin-protocol.md")).unwrap();
     let files = [
         "auth", "enter", "file", "host", "load", "own", "run", "sdk", "wire",

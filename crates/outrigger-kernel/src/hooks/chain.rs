@@ -5,7 +5,6 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use outrigger_protocol::history::{History, MESSAGES};
@@ -16,8 +15,8 @@ use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
-use super::fields::{broken_field, forbidden, open};
-use super::fold::{apply_to, pointer, take_history};
+use super::answer::{Answer, OutputCheck};
+use super::fields::open;
 use super::points::HookPoint;
 use super::rights::Rights;
 use super::spec::Failure;
@@ -94,33 +93,6 @@ pub struct HandlerRun {
     pub refused: Option<Rule>,
     /// Milliseconds.
     pub ms: f64,
-}
-
-/// Says what is wrong with an output, for points whose outputs have a schema (B8). Pure: it looks at nothing else.
-#[derive(Clone)]
-pub struct OutputCheck(Arc<Check>);
-
-type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
-
-impl OutputCheck {
-    /// A check.
-    pub fn new(check: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(check))
-    }
-
-    /// What is wrong with it.
-    ///
-    /// # Errors
-    /// The text of the check.
-    pub fn check(&self, output: &Value) -> Result<(), String> {
-        (self.0)(output)
-    }
-}
-
-impl core::fmt::Debug for OutputCheck {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("OutputCheck").finish_non_exhaustive()
-    }
 }
 
 /// A chain under way. Whoever drives it makes the calls and feeds the outcomes back.
@@ -396,13 +368,7 @@ impl Chain {
         if changes && !rights.patch && !self.point.spec().patch.is_empty() {
             run.decision = Decision::Refused;
             run.refused = Some(Rule::Rights);
-            let name = self.point;
-            run.message = Some(match rights.missing {
-                Some(grant) => format!(
-                    "{name} was to be changed, and the plugin may not (`{grant} = true` for it under [plugins.NAME] in your own outrigger.toml grants that)"
-                ),
-                None => format!("{name}, which {UNNAMED}, was to be changed"),
-            });
+            run.message = Some(self.may_not_patch(rights));
             return;
         }
         // Messages are arranged where there are some, and where they may be changed.
@@ -423,50 +389,14 @@ impl Chain {
             if changes.is_empty() && rearranged.is_none() {
                 continue;
             }
-            let (before, messages) = (item.output.clone(), item.history.clone());
-            let kept = guard::keep(self.point, &before);
-            let mut changed = Vec::new();
-            if let Some(history) = rearranged.take() {
-                item.history = Some(history);
-                changed.push(format!("/{MESSAGES}"));
-            }
-            for change in &changes {
-                let place = pointer(&change.path);
-                if let Some(place) = forbidden(self.point, &item.output, change) {
-                    let message = format!("{place} may not be changed at {}", self.point);
-                    refused.push((Rule::Rights, message));
-                } else if let Err(why) = apply_to(item, change) {
-                    refused.push((Rule::Shape, why.to_string()));
-                } else {
-                    changed.push(if many { format!("/{i}{place}") } else { place });
-                }
-            }
-            let fits = |output: &Value| match &self.check {
-                Some(check) => check.check(output).err(),
-                None => None,
+            let answer = Answer {
+                changes,
+                history: rearranged.take(),
+                prefix: if many { format!("/{i}") } else { String::new() },
             };
-            // A conversation is a list still; one that was replaced has to be one again.
-            let replaced = messages.is_some() && item.history.is_none();
-            let touched = |key: &str| {
-                let fields = || before.get(key) != item.output.get(key);
-                (replaced && key == MESSAGES) || fields()
-            };
-            let wrong = broken_field(self.point.spec().patch, touched, &item.output);
-            if let Some(wrong) = wrong.or_else(|| fits(&item.output)) {
-                refused.push((Rule::Shape, wrong));
-                (item.output, item.history) = (before, messages);
-                changed.clear();
-            } else {
-                let breaches = guard::uphold(self.point, &kept, &mut item.output);
-                if !breaches.is_empty() && item.output == before && item.history == messages {
-                    changed.clear();
-                }
-                if replaced {
-                    item.history = take_history(&mut item.output);
-                }
-                refused.extend(breaches.into_iter().map(|b| (b.rule, b.message)));
-            }
-            run.changed.append(&mut changed);
+            let taken = answer.fold_into(item, self.point, self.check.as_ref());
+            run.changed.extend(taken.changed);
+            refused.extend(taken.refused);
         }
         run.decision = match (run.changed.is_empty(), refused.is_empty()) {
             (true, true) => Decision::Continue,
@@ -477,6 +407,17 @@ impl Chain {
         if !refused.is_empty() {
             let texts: Vec<String> = refused.into_iter().map(|(_, text)| text).collect();
             run.message = Some(texts.join("; "));
+        }
+    }
+
+    /// Why a plugin's changes are not taken at all.
+    fn may_not_patch(&self, rights: Rights) -> String {
+        let name = self.point;
+        match rights.missing {
+            Some(grant) => format!(
+                "{name} was to be changed, and the plugin may not (`{grant} = true` for it under [plugins.NAME] in your own outrigger.toml grants that)"
+            ),
+            None => format!("{name}, which {UNNAMED}, was to be changed"),
         }
     }
 }

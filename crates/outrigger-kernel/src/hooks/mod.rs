@@ -1,5 +1,6 @@
 //! Hook points and chains (invariant 3): the one table of points, and the one way to run a chain.
 
+mod answer;
 mod chain;
 mod fields;
 mod fold;
@@ -8,7 +9,8 @@ pub mod points;
 mod rights;
 mod spec;
 
-pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next, OutputCheck};
+pub use answer::OutputCheck;
+pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next};
 pub use fold::{ApplyError, apply, apply_to, pointer};
 pub use payload::{Context, Empty, HookInput};
 pub use points::{ALIASES, HookPoint, is_alias};

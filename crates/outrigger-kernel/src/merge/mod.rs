@@ -152,29 +152,15 @@ impl Merger {
         let summary = processor
             .and_then(|p| p.summary(start, result, details.as_ref()))
             .unwrap_or_else(|| format!("{name} completed"));
+        let output = result.metadata.get("output").cloned();
+        let is_error = result.metadata.get("is_error").and_then(Value::as_bool);
         let mut metadata = Object::new();
         for (key, value) in [
             ("tool_name", json!(name)),
             ("tool_use_id", json!(id)),
             ("input", input),
-            (
-                "output",
-                result
-                    .metadata
-                    .get("output")
-                    .cloned()
-                    .unwrap_or_else(|| json!(result.content)),
-            ),
-            (
-                "is_error",
-                json!(
-                    result
-                        .metadata
-                        .get("is_error")
-                        .and_then(Value::as_bool)
-                        .unwrap_or(false)
-                ),
-            ),
+            ("output", output.unwrap_or_else(|| json!(result.content))),
+            ("is_error", json!(is_error.unwrap_or(false))),
             (
                 "duration_ms",
                 json!(result.timestamp.saturating_sub(start.timestamp)),

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use super::effect::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, MessageTime, ModelRef, Part, PartKind, PartTime, TextPart,
-    ToolPart, ToolState, UserMessage,
+    MessageInfo, MessageTime, ModelRef, Part, PartKind, PartTime, TextPart, ToolPart, ToolState,
+    UserMessage,
 };
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::EffectId;
@@ -38,23 +38,7 @@ impl Turn {
             .get("model")
             .and_then(|model| serde_json::from_value(model.clone()).ok())
             .unwrap_or_else(|| self.begin.model.clone());
-        let message = AssistantMessage {
-            id: self.ids.message(at),
-            parent_id: self.user.id.clone(),
-            session_id: self.begin.session_id.clone(),
-            mode: text("agent").to_string(),
-            agent: text("agent").to_string(),
-            variant: self.begin.model.variant.clone(),
-            path: self.begin.path.clone(),
-            model_id: model.model_id,
-            provider_id: model.provider_id,
-            time: MessageTime {
-                created: at,
-                completed: None,
-            },
-            ..AssistantMessage::default()
-        };
-        self.message = Some(message);
+        self.message = Some(self.new_message(at, text("agent"), &model));
         self.publish_message(out);
         let mut input = json!({
             "prompt": text("prompt"), "description": text("description"), "subagent_type": text("agent"),
@@ -63,30 +47,8 @@ impl Turn {
         if let (Some(command), Some(fields)) = (command, input.as_object_mut()) {
             fields.insert("command".to_string(), json!(command));
         }
-        let call_id = self.ids.call(at);
-        self.used_calls.insert(call_id.clone());
-        let part = self.new_part(
-            at,
-            PartKind::Tool(ToolPart {
-                call_id: call_id.clone(),
-                tool: "task".to_string(),
-                state: ToolState::Running {
-                    input: input.clone(),
-                    title: None,
-                    metadata: None,
-                    time: PartTime {
-                        start: at,
-                        end: None,
-                        ..PartTime::default()
-                    },
-                },
-                metadata: None,
-                provenance: self.begin.provenance.clone(),
-                extra: Object::new(),
-            }),
-        );
         let call = ToolCall {
-            call_id,
+            call_id: self.ids.call(at),
             session_id: self.begin.session_id.clone(),
             message_id: self.message_id(),
             agent: text("agent").to_string(),
@@ -94,7 +56,9 @@ impl Turn {
             input,
             provenance: self.begin.provenance.clone(),
         };
+        self.used_calls.insert(call.call_id.clone());
         self.subtask = Some(command.map(ToString::to_string));
+        let part = self.new_part(at, running(&call, at));
         let effect = self.open(Open::Tool(part.id.clone(), Box::new(call.clone())));
         out.push(self.keep_part(at, part));
         out.push(Effect::RunTool { effect, call });
@@ -149,4 +113,25 @@ impl Turn {
             self.next_step(at, out);
         }
     }
+}
+
+/// The part of a call that runs.
+fn running(call: &ToolCall, at: Millis) -> PartKind {
+    PartKind::Tool(ToolPart {
+        call_id: call.call_id.clone(),
+        tool: call.tool.clone(),
+        state: ToolState::Running {
+            input: call.input.clone(),
+            title: None,
+            metadata: None,
+            time: PartTime {
+                start: at,
+                end: None,
+                ..PartTime::default()
+            },
+        },
+        metadata: None,
+        provenance: call.provenance.clone(),
+        extra: Object::new(),
+    })
 }

@@ -14,7 +14,7 @@ use crate::error::ModelError;
 use crate::provider::presets::{Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
 use crate::transport::client::Http;
-use crate::transport::fetch::{FILES, Overlay, Route};
+use crate::transport::fetch::{FILES, Overlay, OwnProvider, Route};
 
 /// Where knowledge of a provider comes from.
 pub(crate) struct Sources<'a> {
@@ -43,84 +43,47 @@ pub(crate) fn needs_catalog(configured: Option<&Value>) -> bool {
 
 /// Builds a provider. `None` when nobody knows it.
 pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>, ModelError> {
-    let entry = sources.configured;
     let own = sources.overlay.own.as_ref();
-    let known = if needs_catalog(entry) && own.is_none() {
-        sources.catalog.provider(id)
-    } else {
-        None
-    };
+    let known = (needs_catalog(sources.configured) && own.is_none())
+        .then(|| sources.catalog.provider(id))
+        .flatten();
     let preset = preset(id);
-    if entry.is_none() && known.is_none() && preset.is_none() && own.is_none() {
+    if sources.configured.is_none() && known.is_none() && preset.is_none() && own.is_none() {
         return Ok(None);
     }
-    let bad = |message: &str| ModelError::Config {
-        provider: id.to_owned(),
-        message: message.to_owned(),
+    let entry = Entry::of(id, sources.configured)?;
+    let description = Description {
+        entry: &entry,
+        own,
+        known,
+        preset,
     };
-    let entry = match entry {
-        None => None,
-        Some(value) => Some(
-            value
-                .as_object()
-                .ok_or_else(|| bad("the entry is not an object"))?,
-        ),
-    };
-    let text = |key: &str| {
-        entry
-            .and_then(|e| e.get(key))
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
-    let configured = match entry.and_then(|e| e.get("options")) {
-        None => Object::new(),
-        Some(value) => value
-            .as_object()
-            .cloned()
-            .ok_or_else(|| bad("`options` is not an object"))?,
-    };
+    let configured = entry.options()?;
     let overlay = &sources.overlay;
-    let proxied = match overlay.route(&configured) {
-        Some(Route::Refused(why)) => return Err(bad(why)),
-        Some(Route::Proxy(proxy)) => Some(Arc::new(Http::through(proxy))),
-        None => None,
-    };
+    let proxied = entry.proxied(overlay.route(&configured))?;
     let mut loaded = overlay.options.clone().unwrap_or_default();
     loaded.retain(|key, _| !FILES.contains(&key.as_str()));
     let options = merged(loaded, configured);
-    let env = match own {
-        Some(own) => own.env.clone(),
-        None => env_names(
-            entry,
-            known.map(|k| k.env.as_slice()),
-            preset.map(|p| p.env),
-        ),
-    };
+    let env = description.env();
     // What the plugin may not see, it is not handed as a key either.
     let granted = own.map_or(&env, |own| &own.granted);
     let key = find_key(&options, sources, granted);
-    let (npm, api) = match own {
-        Some(_) => (crate::adapters::plugin::NPM.to_owned(), String::new()),
-        None => package(&text, known, preset),
-    };
+    let (npm, api) = description.package();
     let defaults = model::Defaults {
         provider: id,
         npm: &npm,
         api: &api,
     };
-    let models = match &overlay.models {
-        Some(listed) => model::models(&defaults, entry, model::from_plugin(&defaults, listed)),
-        None => model::models(&defaults, entry, model::catalogued(&defaults, known)),
+    let base = match &overlay.models {
+        Some(listed) => model::from_plugin(&defaults, listed),
+        None => model::catalogued(&defaults, known),
     };
+    let models = model::models(&defaults, entry.keys, base);
     let source = source(sources, &options, key.as_ref());
     let (headers, secrets) = headers_and_secrets(&options, key.as_ref(), models.values());
     Ok(Some(Provider {
         id: id.to_owned(),
-        name: text("name")
-            .or_else(|| known.and_then(|k| k.name.clone()))
-            .or_else(|| preset.map(|p| p.name.to_owned()))
-            .or_else(|| own.and_then(|own| own.name.clone()))
-            .unwrap_or_else(|| id.to_owned()),
+        name: description.name(),
         source,
         own: own.map(|own| !own.env.is_empty()),
         fetch: overlay.fetch.clone(),
@@ -140,42 +103,105 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     }))
 }
 
-// The npm package, which decides the adapter, and the base URL outside `options`; empty when nobody says.
-fn package(
-    text: &impl Fn(&str) -> Option<String>,
-    known: Option<&CatalogProvider>,
-    preset: Option<&Preset>,
-) -> (String, String) {
-    let npm = text("npm")
-        .or_else(|| known.and_then(|k| k.npm.clone()))
-        .or_else(|| preset.map(|p| p.npm.to_owned()))
-        .unwrap_or_else(|| "@ai-sdk/openai-compatible".to_owned());
-    let api = text("api")
-        .or_else(|| known.and_then(|k| k.api.clone()))
-        .or_else(|| preset.and_then(|p| p.api.map(str::to_owned)))
-        .unwrap_or_default();
-    (npm, api)
+/// A provider's entry of the configuration.
+struct Entry<'a> {
+    id: &'a str,
+    keys: Option<&'a Object>,
 }
 
-fn env_names(
-    entry: Option<&Object>,
-    known: Option<&[String]>,
-    preset: Option<&[&str]>,
-) -> Vec<String> {
-    if let Some(names) = entry.and_then(|e| e.get("env")).and_then(Value::as_array) {
-        return names
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
+impl<'a> Entry<'a> {
+    fn of(id: &'a str, value: Option<&'a Value>) -> Result<Self, ModelError> {
+        let keys = value.and_then(Value::as_object);
+        let entry = Self { id, keys };
+        match value.is_some() && keys.is_none() {
+            true => Err(entry.wrong("the entry is not an object")),
+            false => Ok(entry),
+        }
     }
-    match known {
-        Some(names) if !names.is_empty() => names.to_vec(),
-        _ => preset
-            .unwrap_or_default()
-            .iter()
-            .map(|n| (*n).to_owned())
-            .collect(),
+
+    fn wrong(&self, message: &str) -> ModelError {
+        ModelError::Config {
+            provider: self.id.to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        let value = self.keys.and_then(|keys| keys.get(key));
+        value.and_then(Value::as_str).map(str::to_owned)
+    }
+
+    /// How its requests are sent, where a plugin named the way.
+    fn proxied(&self, route: Option<&Route>) -> Result<Option<Arc<Http>>, ModelError> {
+        match route {
+            Some(Route::Refused(why)) => Err(self.wrong(why)),
+            Some(Route::Proxy(proxy)) => Ok(Some(Arc::new(Http::through(proxy)))),
+            None => Ok(None),
+        }
+    }
+
+    fn options(&self) -> Result<Object, ModelError> {
+        match self.keys.and_then(|keys| keys.get("options")) {
+            None => Ok(Object::new()),
+            Some(Value::Object(options)) => Ok(options.clone()),
+            Some(_) => Err(self.wrong("`options` is not an object")),
+        }
+    }
+}
+
+/// What is said of a provider: by the user, by the plugin whose it is, by the catalog, by us.
+struct Description<'a> {
+    entry: &'a Entry<'a>,
+    own: Option<&'a OwnProvider>,
+    known: Option<&'a CatalogProvider>,
+    preset: Option<&'a Preset>,
+}
+
+impl Description<'_> {
+    fn name(&self) -> String {
+        let preset = || self.preset.map(|it| it.name.to_owned());
+        self.entry
+            .text("name")
+            .or_else(|| self.known.and_then(|it| it.name.clone()))
+            .or_else(preset)
+            .or_else(|| self.own.and_then(|it| it.name.clone()))
+            .unwrap_or_else(|| self.entry.id.to_owned())
+    }
+
+    /// The npm package, which decides the adapter, and the base URL outside `options`; empty when nobody says.
+    fn package(&self) -> (String, String) {
+        if self.own.is_some() {
+            return (crate::adapters::plugin::NPM.to_owned(), String::new());
+        }
+        let preset = self.preset;
+        let npm = (self.entry.text("npm"))
+            .or_else(|| self.known.and_then(|it| it.npm.clone()))
+            .or_else(|| preset.map(|it| it.npm.to_owned()))
+            .unwrap_or_else(|| "@ai-sdk/openai-compatible".to_owned());
+        let api = (self.entry.text("api"))
+            .or_else(|| self.known.and_then(|it| it.api.clone()))
+            .or_else(|| preset.and_then(|it| it.api.map(str::to_owned)))
+            .unwrap_or_default();
+        (npm, api)
+    }
+
+    /// Variables that may hold its key.
+    fn env(&self) -> Vec<String> {
+        if let Some(own) = self.own {
+            return own.env.clone();
+        }
+        let configured = self.entry.keys.and_then(|keys| keys.get("env"));
+        if let Some(names) = configured.and_then(Value::as_array) {
+            let names = names.iter().filter_map(Value::as_str);
+            return names.map(str::to_owned).collect();
+        }
+        match self.known {
+            Some(known) if !known.env.is_empty() => known.env.clone(),
+            _ => {
+                let names = self.preset.map(|it| it.env).unwrap_or_default();
+                names.iter().map(|it| (*it).to_owned()).collect()
+            }
+        }
     }
 }
 

@@ -180,27 +180,17 @@ fn from_config(
 ) -> ModelInfo {
     let has_base = base.is_some();
     let base_npm = base.as_ref().map(|b| b.api.npm.clone()).unwrap_or_default();
-    let base = base.unwrap_or_else(|| {
-        let mut model = from_catalog(defaults, id, &CatalogModel::default());
-        // A model that nobody describes takes and gives text.
-        model.capabilities.input.text = true;
-        model.capabilities.output.text = true;
-        model
-    });
+    let base = base.unwrap_or_else(|| undescribed(defaults, id));
     let text = |pointer: &str| {
         value
             .pointer(pointer)
             .and_then(Value::as_str)
             .map(str::to_owned)
     };
-    let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
     let api_id = text("/id").unwrap_or_else(|| base.api.id.clone());
-    let npm = text("/provider/npm").unwrap_or_else(|| {
-        if has_base {
-            base.api.npm.clone()
-        } else {
-            defaults.npm.to_owned()
-        }
+    let npm = text("/provider/npm").unwrap_or_else(|| match has_base {
+        true => base.api.npm.clone(),
+        false => defaults.npm.to_owned(),
     });
     // DeepSeek's models want their reasoning back, under whatever name they are served (the reference's rule).
     let deepseek = !has_base && npm == "@ai-sdk/openai-compatible" && api_id.contains("deepseek");
@@ -217,21 +207,14 @@ fn from_config(
             url: text("/provider/api").unwrap_or(base.api.url),
             npm,
         },
-        name: text("/name").unwrap_or_else(|| {
-            if value.get("id").is_some() {
-                id.to_owned()
-            } else {
-                base.name.clone()
-            }
+        name: text("/name").unwrap_or_else(|| match value.get("id") {
+            Some(_) => id.to_owned(),
+            None => base.name.clone(),
         }),
         family: text("/family").unwrap_or(base.family),
         capabilities: configured_capabilities(value, base.capabilities, default_interleaved),
         cost: configured_cost(value, base.cost),
-        limit: Limit {
-            context: number("/limit/context").map_or(base.limit.context, |n| tokens(Some(n))),
-            input: number("/limit/input").map_or(base.limit.input, |n| Some(tokens(Some(n)))),
-            output: number("/limit/output").map_or(base.limit.output, |n| tokens(Some(n))),
-        },
+        limit: configured_limit(value, base.limit),
         status: text("/status").unwrap_or(base.status),
         options: object(value.get("options")),
         headers: object(value.get("headers")),
@@ -244,6 +227,23 @@ fn from_config(
     }
     out.variants = variants(std::mem::take(&mut out.variants), value.get("variants"));
     out
+}
+
+/// A model that nobody describes takes and gives text.
+fn undescribed(defaults: &Defaults<'_>, id: &str) -> ModelInfo {
+    let mut model = from_catalog(defaults, id, &CatalogModel::default());
+    model.capabilities.input.text = true;
+    model.capabilities.output.text = true;
+    model
+}
+
+fn configured_limit(value: &Value, base: Limit) -> Limit {
+    let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
+    Limit {
+        context: number("/limit/context").map_or(base.context, |n| tokens(Some(n))),
+        input: number("/limit/input").map_or(base.input, |n| Some(tokens(Some(n)))),
+        output: number("/limit/output").map_or(base.output, |n| tokens(Some(n))),
+    }
 }
 
 fn configured_capabilities(

@@ -3,7 +3,7 @@
 //! until a whole disk has been searched.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::path_masks::{Cover, Covers};
 use outrigger_workspace::sync::lock;
 
-use super::{PathRules, is_of_the_kernel};
+use super::PathRules;
 
 /// How long what was found in nobody's place counts.
 const FRESH: Duration = Duration::from_secs(5);
@@ -119,4 +119,10 @@ pub(super) fn walk(root: &Path, rules: &PathRules, bounds: Bounds, found: &mut C
             return;
         }
     }
+}
+
+/// Whether a path is one of those that hold no files of anybody.
+fn is_of_the_kernel(path: &Path) -> bool {
+    let first = path.components().nth(1);
+    matches!(first, Some(Component::Normal(name)) if ["proc", "sys", "dev"].iter().any(|it| name == *it))
 }

@@ -12,7 +12,7 @@ use outrigger_js::Refused;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_package::custom_points::Own;
 use outrigger_plugin_status::{Notice, NoticeFn};
-use outrigger_protocol::audit::HookAudit;
+use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};

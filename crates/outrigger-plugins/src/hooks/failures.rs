@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::Millis;
-use outrigger_protocol::audit::HookAudit;
+use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::HookFailed;

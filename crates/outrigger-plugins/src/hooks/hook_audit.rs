@@ -2,7 +2,7 @@
 //! it answered (C13).
 
 use outrigger_kernel::hooks::HandlerRun;
-use outrigger_protocol::audit::HookAudit;
+use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookOutcome, HookRecord, OutcomeKind};
 use outrigger_protocol::turn::HookPayload;
 

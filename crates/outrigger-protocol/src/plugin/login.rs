@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Object;
 use crate::plugin::auth::{AuthMethod, Credential};
-use crate::plugin::rpc::HandlerRef;
+use crate::plugin::rpc::handler::HandlerRef;
 
 /// The `auth` object of a hooks object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::{ModelInfo, ModelRequest};
-use crate::plugin::rpc::HandlerRef;
+use crate::plugin::rpc::handler::HandlerRef;
 
 /// A plugin reaches a point that it declared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plugin::hook::Change;
-use crate::plugin::rpc::{HandlerRef, OpenField};
+use crate::plugin::rpc::handler::{HandlerRef, OpenField};
 
 /// As [`crate::plugin::rpc::HookRun`], with the items in a file: `{"token", "items"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

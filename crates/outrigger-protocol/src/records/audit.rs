@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 use crate::id::{PluginId, SessionId};
-use crate::plugin::hook::{Decision, HookRecord, OutcomeKind};
+use crate::plugin::hook::{HookAudit, HookRecord, OutcomeKind};
 use crate::records::log::{ClientRecord, LogRecord, ToolRecord};
 use crate::records::provenance::Provenance;
 
@@ -121,7 +121,7 @@ pub struct AuditRecord {
     /// SHA-256 of what came out, as JSON, in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_hash: Option<String>,
-    /// What was decided: [`Decision`] for hooks, `allow`, `deny`, `start`, `completed`, the code of an error.
+    /// What was decided: [`crate::hook::Decision`] for hooks, `allow`, `deny`, `start`, `completed`, the code of an error.
     pub decision: String,
     /// How long it took, in milliseconds.
     pub duration_ms: f64,
@@ -264,58 +264,10 @@ impl AuditRecord {
     }
 }
 
-/// What only the audit keeps of a handler's run; it is not in the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HookAudit {
-    /// Step of the turn.
-    pub step: Option<String>,
-    /// Hash of what it was given: input and output of every item, as JSON. Behind a handler whose answer was taken it is
-    /// the hash over the hash before and the hash of that answer, so that a long history is hashed once.
-    pub input_hash: Option<String>,
-    /// Hash of its answer (the list of its changes), where it gave one that changes something.
-    pub output_hash: Option<String>,
-    /// Several plugins share its process.
-    pub claimed: bool,
-    /// Plugin that it hosts and that ran (C8).
-    pub sub_plugin: Option<PluginId>,
-    /// The rule against which its answer, or a part of it, was.
-    pub refused: Option<&'static str>,
-}
-
-/// What only the audit keeps of a tool call; it is not in the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolAudit {
-    /// Step of the turn.
-    pub step: Option<String>,
-    /// Plugin whose tool it is.
-    pub plugin: Option<PluginId>,
-    /// Several plugins share its process.
-    pub claimed: bool,
-    /// Hash of the tool's name and the arguments that it got.
-    pub input_hash: Option<String>,
-    /// Hash of its result.
-    pub output_hash: Option<String>,
-}
-
-impl Decision {
-    /// As it is stored.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::Patch => "patch",
-            Self::Block => "block",
-            Self::Refused => "refused",
-            Self::FailedOpen => "failed_open",
-            Self::FailedClosed => "failed_closed",
-            Self::Skipped => "skipped",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plugin::hook::Decision;
     use serde_json::json;
 
     #[test]

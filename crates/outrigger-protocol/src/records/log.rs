@@ -6,7 +6,6 @@ use crate::Millis;
 use crate::conversation::event::BusEvent;
 use crate::id::{PluginId, SessionId, TurnId};
 use crate::plugin::hook::HookRecord;
-use crate::records::audit::ToolAudit;
 use crate::records::provenance::Provenance;
 use crate::records::turn::{EffectId, Input};
 use crate::tools::tool::ToolCall;
@@ -124,6 +123,21 @@ pub struct ToolRecord {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// What only the audit keeps of a tool call; it is not in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolAudit {
+    /// Step of the turn.
+    pub step: Option<String>,
+    /// Plugin whose tool it is.
+    pub plugin: Option<PluginId>,
+    /// Several plugins share its process.
+    pub claimed: bool,
+    /// Hash of the tool's name and the arguments that it got.
+    pub input_hash: Option<String>,
+    /// Hash of its result.
+    pub output_hash: Option<String>,
 }
 
 /// A request that a plugin made of the API (C13), without what it said and was told.

@@ -215,9 +215,9 @@ pub struct DescriptorProblem {
 }
 
 /// The longest a tool may ask for: a day.
-const LONGEST_MS: u64 = 86_400_000;
-const MOST_RETRIES: u32 = 10;
-const LONGEST_BACKOFF_MS: u64 = 60_000;
+const MAX_TIMEOUT_MS: u64 = 86_400_000;
+const MAX_RETRIES: u32 = 10;
+const MAX_BACKOFF_MS: u64 = 60_000;
 
 impl ToolDescriptor {
     /// A call may be made again: the tool changes nothing, or says that it may.
@@ -229,98 +229,104 @@ impl ToolDescriptor {
     /// What in it cannot be right. `rooted`: the tool opens files through the path guard alone, so roots hold it.
     #[must_use]
     pub fn problems(&self, rooted: bool) -> Vec<DescriptorProblem> {
-        let mut found = Vec::new();
-        let mut wrong = |key: &'static str, bad: bool, message: String| {
-            if bad {
-                found.push(DescriptorProblem { key, message });
-            }
-        };
-        let (spec, declared) = (&self.spec, &self.declared);
-        let (name, limits) = (&spec.name, &declared.constraints);
+        let mut found = Problems(Vec::new());
+        found.in_names(self);
+        found.in_limits(self);
+        found.in_capabilities(self);
+        found.in_roots(self, rooted);
+        found.0
+    }
+}
+
+struct Problems(Vec<DescriptorProblem>);
+
+impl Problems {
+    fn add_if(&mut self, key: &'static str, is_wrong: bool, message: impl Into<String>) {
+        if is_wrong {
+            let message = message.into();
+            self.0.push(DescriptorProblem { key, message });
+        }
+    }
+
+    fn in_names(&mut self, tool: &ToolDescriptor) {
+        let name = &tool.spec.name;
         let odd = name.is_empty() || name.len() > 256 || name.chars().any(char::is_control);
-        wrong("name", odd, format!("{name:?} is no name of a tool"));
-        let version = &declared.version;
+        self.add_if("name", odd, format!("{name:?} is no name of a tool"));
+        let version = &tool.declared.version;
         let fits = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
         let odd = !version.starts_with(|c: char| c.is_ascii_digit()) || !version.chars().all(fits);
-        wrong("version", odd, format!("{version:?} is no version"));
+        self.add_if("version", odd, format!("{version:?} is no version"));
+    }
+
+    fn in_limits(&mut self, tool: &ToolDescriptor) {
+        let limits = &tool.declared.constraints;
         let time = limits.timeout_ms.unwrap_or(1);
-        wrong(
+        self.add_if(
             "timeout_ms",
-            !(1..=LONGEST_MS).contains(&time),
-            format!("{time} is not from 1 to {LONGEST_MS}"),
+            !(1..=MAX_TIMEOUT_MS).contains(&time),
+            format!("{time} is not from 1 to {MAX_TIMEOUT_MS}"),
         );
         let retries = limits.max_retries;
-        wrong(
+        self.add_if(
             "max_retries",
-            retries > MOST_RETRIES,
-            format!("{retries} is more than {MOST_RETRIES}"),
+            retries > MAX_RETRIES,
+            format!("{retries} is more than {MAX_RETRIES}"),
         );
-        wrong(
+        self.add_if(
             "max_retries",
-            retries > 0 && !self.is_repeatable(),
-            "only a tool that is safe to repeat is called again; declare `safe_to_repeat`"
-                .to_owned(),
+            retries > 0 && !tool.is_repeatable(),
+            "only a tool that is safe to repeat is called again; declare `safe_to_repeat`",
         );
         let pause = limits.retry_backoff_ms;
-        wrong(
+        self.add_if(
             "retry_backoff_ms",
-            pause > LONGEST_BACKOFF_MS,
-            format!("{pause} is more than {LONGEST_BACKOFF_MS}"),
+            pause > MAX_BACKOFF_MS,
+            format!("{pause} is more than {MAX_BACKOFF_MS}"),
         );
+    }
+
+    fn in_capabilities(&mut self, tool: &ToolDescriptor) {
+        let declared = &tool.declared;
         let has = |it: Capability| declared.capabilities.contains(&it);
-        wrong(
+        self.add_if(
             "capabilities",
-            spec.read_only && has(Capability::FsWrite),
-            "it changes nothing and asks for fs.write".to_owned(),
+            tool.spec.read_only && has(Capability::FsWrite),
+            "it changes nothing and asks for fs.write",
         );
-        let lacks = |contract: &Contract| contract.needs().iter().find(|it| !has(**it)).copied();
-        let lacking = declared.contract.as_ref().and_then(lacks);
-        let contract = declared.contract.map_or("", Contract::name);
-        wrong(
-            "contract",
-            lacking.is_some(),
-            format!(
-                "{contract} needs the capability {}",
-                lacking.map_or("", Capability::name)
-            ),
-        );
-        wrong(
+        if let Some(contract) = declared.contract
+            && let Some(lacking) = contract.needs().iter().find(|it| !has(**it))
+        {
+            let (contract, lacking) = (contract.name(), lacking.name());
+            let message = format!("{contract} needs the capability {lacking}");
+            self.add_if("contract", true, message);
+        }
+        let profile = declared.constraints.sandbox_profile;
+        self.add_if(
             "sandbox_profile",
-            limits.sandbox_profile == SandboxProfile::ReadOnly && has(Capability::FsWrite),
-            "ReadOnly, and it asks for fs.write".to_owned(),
+            profile == SandboxProfile::ReadOnly && has(Capability::FsWrite),
+            "ReadOnly, and it asks for fs.write",
         );
+    }
+
+    fn in_roots(&mut self, tool: &ToolDescriptor, rooted: bool) {
+        let limits = &tool.declared.constraints;
+        let (reads, writes) = (&limits.allowed_read_roots, &limits.allowed_write_roots);
         for (key, roots, needs) in [
-            (
-                "allowed_read_roots",
-                &limits.allowed_read_roots,
-                Capability::FsRead,
-            ),
-            (
-                "allowed_write_roots",
-                &limits.allowed_write_roots,
-                Capability::FsWrite,
-            ),
+            ("allowed_read_roots", reads, Capability::FsRead),
+            ("allowed_write_roots", writes, Capability::FsWrite),
         ] {
             let Some(roots) = roots else { continue };
-            let bad = roots.iter().find(|root| !is_root(root));
-            wrong(
-                key,
-                bad.is_some(),
-                format!("{:?} is no path of a folder", bad.map_or("", |it| it)),
-            );
-            wrong(
-                key,
-                !has(needs),
-                format!("it does not ask for {}", needs.name()),
-            );
-            wrong(
+            if let Some(wrong) = roots.iter().find(|root| !is_root(root)) {
+                self.add_if(key, true, format!("{wrong:?} is no path of a folder"));
+            }
+            let has = tool.declared.capabilities.contains(&needs);
+            self.add_if(key, !has, format!("it does not ask for {}", needs.name()));
+            self.add_if(
                 key,
                 !rooted,
-                "nothing would hold it to them: its process is held to the roots of its plugin's manifest"
-                    .to_owned(),
+                "nothing would hold it to them: its process is held to the roots of its plugin's manifest",
             );
         }
-        found
     }
 }
 

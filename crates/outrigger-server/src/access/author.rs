@@ -7,7 +7,7 @@ use http::request::Parts;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::provenance::{Actor, Provenance, UNKNOWN_PLUGIN};
 
-use crate::hosting::dispatch::{FromPlugin, LocalUser, Sender};
+use crate::access::marks::{FromPlugin, LocalUser, Sender};
 
 /// Who prompts with a request: the person at this program, a client, or the plugin whose request it is.
 pub(crate) struct Author(pub(crate) Provenance);

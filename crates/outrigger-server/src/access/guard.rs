@@ -181,7 +181,7 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
     } else if guard.knows_user(&request) {
         let_in();
         next.run(request).await
-    } else if crate::routes::pty::brings_ticket(request.uri()) {
+    } else if brings_ticket(request.uri()) {
         // A page's web socket can send no header; the ticket was given to someone who could.
         request.extensions_mut().insert(ByTicket);
         let response = next.run(request).await;
@@ -198,6 +198,16 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     }
     response
+}
+
+/// Whether a request brings its own proof of being allowed, a ticket, which its handler checks. A browser cannot send a
+/// password with a WebSocket; whoever guards the routes lets these through.
+#[must_use]
+pub fn brings_ticket(uri: &Uri) -> bool {
+    let parts: Vec<&str> = uri.path().split('/').collect();
+    let query = Query::<Vec<(String, String)>>::try_from_uri(uri);
+    matches!(parts.as_slice(), ["", "pty", id, "connect"] if !id.is_empty())
+        && query.is_ok_and(|Query(pairs)| pairs.iter().any(|(k, v)| k == "ticket" && !v.is_empty()))
 }
 
 /// The name that the client uses for this server.
@@ -312,6 +322,23 @@ mod tests {
 
     fn basic(text: &str) -> String {
         format!("Basic {}", STANDARD.encode(text))
+    }
+
+    #[test]
+    fn only_a_terminal_is_reached_by_ticket() {
+        for (uri, want) in [
+            ("/pty/pty_1/connect?ticket=x", true),
+            ("/pty/pty_1/connect?a=b&ticket=x", true),
+            ("/pty/pty_1/connect?ticket=", false),
+            ("/pty/pty_1/connect", false),
+            ("/pty//connect?ticket=x", false),
+            ("/pty/pty_1/connect/x?ticket=x", false),
+            ("/pty/a/b/connect?ticket=x", false),
+            ("/pty?ticket=x", false),
+            ("/session?x=/pty/a/connect&ticket=x", false),
+        ] {
+            assert_eq!(brings_ticket(&uri.parse().unwrap()), want, "{uri}");
+        }
     }
 
     #[tokio::test]

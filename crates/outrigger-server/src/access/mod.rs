@@ -2,6 +2,7 @@
 
 pub(crate) mod author;
 pub(crate) mod guard;
+pub(crate) mod marks;
 pub(crate) mod own_sessions;
 pub(crate) mod permission_escalation;
 pub(crate) mod plugin_routes;

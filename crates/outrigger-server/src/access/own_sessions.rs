@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::access::scope::Scope;
 use crate::error::ApiError;
-use crate::hosting::dispatch::decoded;
+use crate::request::decoded;
 
 /// How identifiers of sessions begin.
 const BEGIN: &str = "ses_";

@@ -9,8 +9,8 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
-use crate::hosting::dispatch::FromPlugin;
 
 /// Routes that change something and that plugins have, `{}` for whatever is named. Some refuse a part by themselves: other
 /// projects, other plugins' providers, what a rule denies, rules that would be wider.

@@ -11,9 +11,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use outrigger_agent::{Agent, Place};
 
+use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
-use crate::hosting::dispatch::{FromPlugin, directory_of};
-use crate::hosting::hub::Hub;
+use crate::request::directory_of;
 
 /// The project of a plugin: its working folder, the root of its repository and the worktrees that belong to that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) struct Scope {
 
 /// The folder of a plugin's request, resolved and found to be its own.
 #[derive(Clone, Debug)]
-pub(crate) struct Within(PathBuf);
+pub(crate) struct Within(pub(crate) PathBuf);
 
 impl Scope {
     pub(crate) fn of(agent: &Agent) -> Self {
@@ -70,18 +70,19 @@ impl Scope {
             .is_some_and(|named| named.starts_with(self.worktree.join(".git/worktrees")))
     }
 
-    /// The request with its folder, which is the plugin's own where it names none.
+    /// The request with its folder, which is the plugin's own where it names none. `resolve`: what folder a name means, where that is
+    /// not one below the plugin's own.
     ///
     /// # Errors
     /// 403 for the folder of another project.
     pub(crate) fn enclose(
         &self,
         mut request: Request,
-        hub: Option<&Hub>,
+        resolve: Option<&dyn Fn(&str) -> PathBuf>,
     ) -> Result<Request, ApiError> {
-        let folder = match (directory_of(&request), hub) {
+        let folder = match (directory_of(&request), resolve) {
             (None, _) => self.directory.clone(),
-            (Some(named), Some(hub)) => hub.resolve(Some(&named)),
+            (Some(named), Some(resolve)) => resolve(&named),
             (Some(named), None) => {
                 let path = self.directory.join(named);
                 path.canonicalize().unwrap_or(path)
@@ -97,14 +98,6 @@ impl Scope {
         request.extensions_mut().insert(Within(folder));
         request.extensions_mut().insert(self.clone());
         Ok(request)
-    }
-}
-
-/// The folder that a request means: a plugin's as it was found to be its own, else as it is named.
-pub(crate) fn folder_of(hub: &Hub, request: &Request) -> PathBuf {
-    match request.extensions().get::<Within>() {
-        Some(Within(folder)) => folder.clone(),
-        None => hub.resolve(directory_of(request).as_deref()),
     }
 }
 

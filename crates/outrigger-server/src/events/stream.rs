@@ -25,7 +25,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use crate::access::scope::{Scope, folder_of};
+use crate::access::scope::Scope;
 use crate::error::ApiError;
 use crate::events::backlog::{Backlog, LIMITS, Limits};
 use crate::hosting::hub::{DISPOSED, Hub, Origin, Told, fresh};
@@ -48,7 +48,7 @@ pub(crate) async fn of_folder(
     State(hub): State<Hub>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let directory = folder_of(&hub, &request);
+    let directory = hub.folder_of(&request);
     // Its first event is behind `server.connected`.
     let feed = Feed::of_hub(&hub, Some(directory.clone()), scope_of(&request));
     hub.instance(&directory).await?;

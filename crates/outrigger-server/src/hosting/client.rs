@@ -17,8 +17,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::access::author::Author;
+use crate::access::marks::{FromPlugin, LocalUser};
 use crate::error::ApiError;
-use crate::hosting::dispatch::{FromPlugin, LocalUser, MOST_BYTES};
+use crate::request::MAX_BYTES;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
@@ -191,7 +192,7 @@ async fn turn(
 ) -> Answer<TurnOutcome> {
     let is_local = request.extensions().get::<LocalUser>().is_some();
     // What the person's own program read has its limits already.
-    let limit = if is_local { usize::MAX } else { MOST_BYTES };
+    let limit = if is_local { usize::MAX } else { MAX_BYTES };
     let body = axum::body::to_bytes(request.into_body(), limit)
         .await
         .map_err(|error| ApiError::bad_payload(error.to_string()))?;

@@ -9,10 +9,15 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::Router;
+use axum::extract::Request;
 use outrigger_agent::{Agent, AgentError, Boot, Folders, Shared};
 use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
 use serde_json::json;
 use tokio::sync::{broadcast, watch};
+
+use crate::access::scope::Within;
+use crate::hosting::in_process::serve_plugins_of;
+use crate::request::directory_of;
 
 /// How many events a client may fall behind before its stream is ended.
 const CAPACITY: usize = 8192;
@@ -108,6 +113,14 @@ impl Hub {
         path.canonicalize().unwrap_or_else(|_| normal(&path))
     }
 
+    /// The folder that a request means: a plugin's as it was found to be its own, else as it is named.
+    pub(crate) fn folder_of(&self, request: &Request) -> PathBuf {
+        match request.extensions().get::<Within>() {
+            Some(Within(folder)) => folder.clone(),
+            None => self.resolve(directory_of(request).as_deref()),
+        }
+    }
+
     /// What a folder's agent would be started with.
     #[must_use]
     pub fn boot(&self, directory: PathBuf) -> Boot {
@@ -184,7 +197,7 @@ impl Hub {
             }
         }
         let _ = origin.project.set(agent.project().id.clone());
-        crate::hosting::in_process::serve_plugins_of(&agent, self);
+        serve_plugins_of(&agent, self);
         Ok(Instance {
             router: crate::router(agent.clone()),
             agent,

@@ -1,5 +1,6 @@
 //! Answering plugins, connectors and the person at this program without a port.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -18,11 +19,11 @@ use tower::ServiceExt as _;
 
 use serde_json::Value;
 
+use crate::access::marks::{FromPlugin, LocalUser, Sender};
 use crate::access::own_sessions::refuse_foreign;
 use crate::access::permission_escalation::refuse_wider;
 use crate::access::scope::Scope;
 use crate::error::{ApiError, Fault};
-use crate::hosting::dispatch::{FromPlugin, LocalUser, Sender};
 use crate::hosting::hub::Hub;
 
 /// Bytes of an answer to a plugin.
@@ -205,7 +206,10 @@ async fn answer(
         .extension(Sender(request.plugin))
         .body(Body::from(request.body.unwrap_or_default()))
         .map_err(|e| format!("not a request: {e}"))?;
-    let response = match scope.enclose(request, hub) {
+    let of_hub = hub.map(|hub| |named: &str| hub.resolve(Some(named)));
+    let resolve = of_hub.as_ref();
+    let enclosed = scope.enclose(request, resolve.map(|it| it as &dyn Fn(&str) -> PathBuf));
+    let response = match enclosed {
         Ok(request) => match router.oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},

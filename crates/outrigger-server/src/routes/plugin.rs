@@ -11,8 +11,8 @@ use outrigger_protocol::message::NamedError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
-use crate::hosting::dispatch::FromPlugin;
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()

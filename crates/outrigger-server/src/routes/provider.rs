@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::access::author::By;
+use crate::access::marks::{FromPlugin, Sender};
 use crate::error::ApiError;
-use crate::hosting::dispatch::{FromPlugin, Sender};
 
 pub(crate) fn routes(agent: &Agent) -> Router<Agent> {
     Router::new()

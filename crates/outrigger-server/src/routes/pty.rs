@@ -6,7 +6,7 @@
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -178,16 +178,6 @@ async fn token(State(agent): State<Agent>, Path(id): Path<String>, headers: Head
     }
 }
 
-/// Whether a request brings its own proof of being allowed, a ticket, which its handler checks. A browser cannot send a
-/// password with a WebSocket; whoever guards the routes lets these through.
-#[must_use]
-pub fn brings_ticket(uri: &Uri) -> bool {
-    let parts: Vec<&str> = uri.path().split('/').collect();
-    let query = Query::<Vec<(String, String)>>::try_from_uri(uri);
-    matches!(parts.as_slice(), ["", "pty", id, "connect"] if !id.is_empty())
-        && query.is_ok_and(|Query(pairs)| pairs.iter().any(|(k, v)| k == "ticket" && !v.is_empty()))
-}
-
 #[derive(Deserialize)]
 struct Connect {
     cursor: Option<String>,
@@ -317,7 +307,7 @@ async fn show(socket: WebSocket, mut attached: Attached) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hosting::dispatch::FromPlugin;
+    use crate::access::marks::FromPlugin;
 
     #[tokio::test]
     async fn plugins_have_no_terminals_and_no_shell() {
@@ -376,23 +366,6 @@ mod tests {
                 headers.insert("origin", origin.parse().unwrap());
             }
             assert_eq!(may_open(&headers), want, "{origin:?}");
-        }
-    }
-
-    #[test]
-    fn only_a_terminal_is_reached_by_ticket() {
-        for (uri, want) in [
-            ("/pty/pty_1/connect?ticket=x", true),
-            ("/pty/pty_1/connect?a=b&ticket=x", true),
-            ("/pty/pty_1/connect?ticket=", false),
-            ("/pty/pty_1/connect", false),
-            ("/pty//connect?ticket=x", false),
-            ("/pty/pty_1/connect/x?ticket=x", false),
-            ("/pty/a/b/connect?ticket=x", false),
-            ("/pty?ticket=x", false),
-            ("/session?x=/pty/a/connect&ticket=x", false),
-        ] {
-            assert_eq!(brings_ticket(&uri.parse().unwrap()), want, "{uri}");
         }
     }
 

@@ -15,9 +15,8 @@ use axum::response::{IntoResponse as _, Response};
 use outrigger_agent::Rewritten;
 use serde_json::{Value, json};
 
-use crate::access::scope::folder_of;
+use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
-use crate::hosting::dispatch::FromPlugin;
 use crate::hosting::hub::Hub;
 
 /// `PATCH /config`: the configuration of a folder. It goes into the file that the folder has, or a new `opencode.json`. (The
@@ -26,7 +25,7 @@ pub(crate) async fn change(
     State(hub): State<Hub>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let directory = folder_of(&hub, &request);
+    let directory = hub.folder_of(&request);
     if !directory.is_dir() {
         return Err(ApiError::bad_request(format!(
             "{} is not a folder",

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::log::LogRecord;
-use rusqlite::TransactionBehavior;
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::chain::{self, Head, Row};
 use crate::error::StoreError;
@@ -270,16 +270,14 @@ fn write(
     if last > head.seq {
         report.lost.push((head.seq + 1, last));
     }
-    let count = |table: &str| {
-        opened
-            .conn
-            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
-                row.get::<_, i64>(0)
-            })
-            .map(i64::unsigned_abs)
-            .map_err(sql)
-    };
-    report.sessions = count("sessions")?;
-    report.messages = count("messages")?;
+    report.sessions = count(&opened.conn, "sessions").map_err(sql)?;
+    report.messages = count(&opened.conn, "messages").map_err(sql)?;
     Ok(report)
+}
+
+fn count(conn: &Connection, table: &str) -> rusqlite::Result<u64> {
+    let count = conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+        row.get::<_, i64>(0)
+    })?;
+    Ok(count.unsigned_abs())
 }

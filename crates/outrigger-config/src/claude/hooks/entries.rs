@@ -97,8 +97,8 @@ fn unknown(entry: &Value) -> impl Iterator<Item = &str> {
 }
 
 fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandHook, String> {
-    let text = |key: &str| entry.get(key).and_then(Value::as_str);
-    match text("type") {
+    let entry = Entry(entry);
+    match entry.text("type") {
         Some("command") => {}
         Some(other) => {
             return Err(format!(
@@ -107,55 +107,26 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
         }
         None => return Err("it has no `type`".to_owned()),
     }
-    let given = |key: &str| entry.get(key).filter(|value| !value.is_null());
-    let condition = match (given("if"), text("if")) {
-        (None, _) => None,
-        (Some(_), Some(_)) if !event.is_of_tool() => {
-            return Err(format!(
-                "`if` is for the events of tools, so at {} it is never run",
-                event.name()
-            ));
-        }
-        (Some(_), Some(rule)) => Some(rule.to_owned()),
-        (Some(other), None) => return Err(format!("`if` is {other}, not a permission rule")),
-    };
-    let flag = |key: &str| match given(key) {
-        None => Ok(false),
-        Some(Value::Bool(flag)) => Ok(*flag),
-        Some(other) => Err(format!("`{key}` is {other}, not true or false")),
-    };
-    let wakes = flag("asyncRewake")?;
-    let runs_async = flag("async")? || wakes;
-    match (given("shell"), text("shell")) {
-        (None, _) | (_, Some("bash")) => {}
-        (Some(other), _) => {
-            return Err(format!(
-                "the `shell` {other} is not supported, only \"bash\""
-            ));
-        }
-    }
-    let blocks_on_failure = match (given("onFailure"), text("onFailure")) {
-        (None, _) | (_, Some("continue")) => false,
-        (_, Some("block")) => true,
-        (Some(other), _) => {
-            return Err(format!(
-                "`onFailure` is {other}, not \"block\" or \"continue\""
-            ));
-        }
-    };
+    let condition = entry.condition(event)?;
+    let wakes = entry.flag("asyncRewake")?;
+    let runs_async = entry.flag("async")? || wakes;
+    entry.check_shell()?;
+    let blocks_on_failure = entry.blocks_on_failure()?;
     if runs_async && blocks_on_failure {
         return Err(
             "nothing waits for an `async` command, so it cannot block on failure".to_owned(),
         );
     }
-    let command = text("command").filter(|command| !command.trim().is_empty());
+    let command = entry
+        .text("command")
+        .filter(|command| !command.trim().is_empty());
     let command = command.ok_or("it has no `command`")?;
     Ok(CommandHook {
         event,
         matcher: matcher.to_owned(),
         command: command.to_owned(),
-        args: given("args").map(arguments).transpose()?,
-        timeout: match (given("timeout"), event) {
+        args: entry.given("args").map(arguments).transpose()?,
+        timeout: match (entry.given("timeout"), event) {
             (Some(value), _) => timeout(value)?,
             (None, HookEvent::SessionEnd) => TIMEOUT_AT_THE_END,
             (None, HookEvent::UserPromptSubmit) => TIMEOUT_OF_A_PROMPT,
@@ -166,6 +137,59 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
         wakes,
         blocks_on_failure,
     })
+}
+
+/// One hook as written, read key by key.
+struct Entry<'a>(&'a Value);
+
+impl<'a> Entry<'a> {
+    fn text(&self, key: &str) -> Option<&'a str> {
+        self.0.get(key).and_then(Value::as_str)
+    }
+
+    /// What stands there, unless it is null.
+    fn given(&self, key: &str) -> Option<&'a Value> {
+        self.0.get(key).filter(|value| !value.is_null())
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, String> {
+        match self.given(key) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(format!("`{key}` is {other}, not true or false")),
+        }
+    }
+
+    fn condition(&self, event: HookEvent) -> Result<Option<String>, String> {
+        match (self.given("if"), self.text("if")) {
+            (None, _) => Ok(None),
+            (Some(_), Some(_)) if !event.is_of_tool() => Err(format!(
+                "`if` is for the events of tools, so at {} it is never run",
+                event.name()
+            )),
+            (Some(_), Some(rule)) => Ok(Some(rule.to_owned())),
+            (Some(other), None) => Err(format!("`if` is {other}, not a permission rule")),
+        }
+    }
+
+    fn check_shell(&self) -> Result<(), String> {
+        match (self.given("shell"), self.text("shell")) {
+            (None, _) | (_, Some("bash")) => Ok(()),
+            (Some(other), _) => Err(format!(
+                "the `shell` {other} is not supported, only \"bash\""
+            )),
+        }
+    }
+
+    fn blocks_on_failure(&self) -> Result<bool, String> {
+        match (self.given("onFailure"), self.text("onFailure")) {
+            (None, _) | (_, Some("continue")) => Ok(false),
+            (_, Some("block")) => Ok(true),
+            (Some(other), _) => Err(format!(
+                "`onFailure` is {other}, not \"block\" or \"continue\""
+            )),
+        }
+    }
 }
 
 fn arguments(value: &Value) -> Result<Vec<String>, String> {

@@ -174,31 +174,9 @@ pub(crate) fn files(
     plugins: &[PathBuf],
     problems: &mut Vec<ConfigProblem>,
 ) -> Vec<HookFile> {
-    let of = |folder: &Path, name| folder.join(".claude").join(name);
-    let home = options.home.clone();
-    let mut places = vec![(of(&home, "settings.json"), home, HookScope::User)];
-    for folder in layers::project_dirs(options) {
-        if folder == options.home {
-            continue;
-        }
-        for (name, scope) in [
-            ("settings.json", HookScope::Project),
-            ("settings.local.json", HookScope::Local),
-        ] {
-            places.push((of(&folder, name), folder.clone(), scope));
-        }
-    }
-    for named in plugins {
-        let (file, folder) = of_plugin(named);
-        if !file.exists() {
-            let message = "`claude.plugins` names it, and it is not there".to_owned();
-            problems.push(problem(&file, message));
-        }
-        places.push((file, folder, HookScope::Plugin));
-    }
     let mut all = Vec::new();
     let mut off = Vec::new();
-    for (file, folder, scope) in places {
+    for (file, folder, scope) in places(options, plugins, problems) {
         match written(&file) {
             // A plugin's is off by itself.
             Ok(Written::Off) if scope == HookScope::Plugin => {}
@@ -233,6 +211,37 @@ pub(crate) fn files(
     };
     all.retain(|one| !is_off(one.scope));
     all
+}
+
+/// Where hooks may stand, in their order: the file, the folder that it is about, and whose it is.
+fn places(
+    options: &LoadOptions,
+    plugins: &[PathBuf],
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<(PathBuf, PathBuf, HookScope)> {
+    let of = |folder: &Path, name| folder.join(".claude").join(name);
+    let home = options.home.clone();
+    let mut places = vec![(of(&home, "settings.json"), home, HookScope::User)];
+    for folder in layers::project_dirs(options) {
+        if folder == options.home {
+            continue;
+        }
+        for (name, scope) in [
+            ("settings.json", HookScope::Project),
+            ("settings.local.json", HookScope::Local),
+        ] {
+            places.push((of(&folder, name), folder.clone(), scope));
+        }
+    }
+    for named in plugins {
+        let (file, folder) = of_plugin(named);
+        if !file.exists() {
+            let message = "`claude.plugins` names it, and it is not there".to_owned();
+            problems.push(problem(&file, message));
+        }
+        places.push((file, folder, HookScope::Plugin));
+    }
+    places
 }
 
 /// The file of a plugin's hooks and the plugin's folder, of either of them.

@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use serde::{Deserialize, Deserializer};
 
-use crate::policy::matches;
+use crate::policy::pattern::matches;
 
 mod places;
 

@@ -2,8 +2,8 @@
 
 use super::{SettingsLoaded, folders, program};
 use crate::settings::keys::{self, KEYS, Kind, PLUGIN_KEYS};
-use crate::settings::suggest;
 use crate::settings::toml_file::Found;
+use crate::suggest;
 use crate::{ConfigError, ConfigProblem, LoadOptions, Origin};
 
 impl SettingsLoaded {

@@ -148,14 +148,7 @@ fn conversation(model: &ModelInfo, messages: &[ChatMessage]) -> (Vec<Value>, Vec
     }
     let marked = out.len().saturating_sub(2);
     for (_, blocks) in out.iter_mut().skip(marked) {
-        // Thinking blocks cannot be marked.
-        let markable = |b: &&mut Value| {
-            !matches!(
-                b.get("type").and_then(Value::as_str),
-                Some("thinking" | "redacted_thinking")
-            )
-        };
-        if let Some(block) = blocks.iter_mut().rev().find(markable) {
+        if let Some(block) = blocks.iter_mut().rev().find(|it| is_markable(it)) {
             mark_for_cache(block);
         }
     }
@@ -173,6 +166,12 @@ fn trim_last_text(messages: &mut [(&'static str, Vec<Value>)]) {
     {
         text.truncate(text.trim_end().len());
     }
+}
+
+/// Thinking blocks cannot be marked.
+fn is_markable(block: &Value) -> bool {
+    let kind = block.get("type").and_then(Value::as_str);
+    !matches!(kind, Some("thinking" | "redacted_thinking"))
 }
 
 fn mark_for_cache(block: &mut Value) {

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::Millis;
 use crate::id::{PluginId, SessionId, TurnId};
-use crate::records::audit::HookAudit;
 
 /// One step into a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +66,22 @@ pub enum Decision {
     FailedClosed,
     /// It was not called.
     Skipped,
+}
+
+impl Decision {
+    /// As it is stored.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Patch => "patch",
+            Self::Block => "block",
+            Self::Refused => "refused",
+            Self::FailedOpen => "failed_open",
+            Self::FailedClosed => "failed_closed",
+            Self::Skipped => "skipped",
+        }
+    }
 }
 
 /// How the payload of a call travelled.
@@ -143,6 +158,24 @@ pub struct HookRecord {
     /// For the audit alone; not in the log.
     #[serde(skip)]
     pub audit: HookAudit,
+}
+
+/// What only the audit keeps of a handler's run; it is not in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookAudit {
+    /// Step of the turn.
+    pub step: Option<String>,
+    /// Hash of what it was given: input and output of every item, as JSON. Behind a handler whose answer was taken it is
+    /// the hash over the hash before and the hash of that answer, so that a long history is hashed once.
+    pub input_hash: Option<String>,
+    /// Hash of its answer (the list of its changes), where it gave one that changes something.
+    pub output_hash: Option<String>,
+    /// Several plugins share its process.
+    pub claimed: bool,
+    /// Plugin that it hosts and that ran (C8).
+    pub sub_plugin: Option<PluginId>,
+    /// The rule against which its answer, or a part of it, was.
+    pub refused: Option<&'static str>,
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Manifest, ManifestProblem, Permissions, is_inside};
+use super::check::is_inside;
+use super::{Manifest, ManifestProblem, Permissions};
 
 /// How many plugins one plugin may host: each has a process.
 const MOST: usize = 16;

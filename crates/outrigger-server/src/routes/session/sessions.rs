@@ -19,8 +19,8 @@ use outrigger_store::SessionFilter;
 use serde::Deserialize;
 
 use crate::access::author::Author;
+use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
-use crate::hosting::dispatch::FromPlugin;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 

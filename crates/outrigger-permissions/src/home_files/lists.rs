@@ -1,13 +1,8 @@
-//! What of a user's home folder matters to the sandbox of commands: the one list of secrets, of what runs the next time somebody
-//! logs in or starts an agent, and of caches (issue 18, item 5). docs/sandbox.md shows it.
+//! The one list of secrets, of what runs the next time somebody logs in or starts an agent, and of caches (issue 18, item 5).
+//! docs/sandbox.md shows it.
 //!
 //! An entry is relative to the home folder. Where it begins with `.config/`, `.local/share/` or `.cache/` it means the XDG folder of
 //! that kind as well; `*` at the end of a name stands for any rest.
-
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-use outrigger_workspace::Folders;
 
 /// Secrets: they look empty to commands unless `tools.secrets` names them.
 pub const SECRETS: &[&str] = &[
@@ -201,7 +196,7 @@ pub const SECRETS: &[&str] = &[
 ];
 
 /// Secrets that a variable has in another place: its name, and what of that place they are.
-const SECRETS_BY_VARIABLE: &[(&str, &str)] = &[
+pub(super) const SECRETS_BY_VARIABLE: &[(&str, &str)] = &[
     ("GNUPGHOME", ""),
     ("AWS_SHARED_CREDENTIALS_FILE", ""),
     ("AWS_CONFIG_FILE", ""),
@@ -442,7 +437,7 @@ pub const CACHES: &[&str] = &[
 ];
 
 /// Caches that a variable has in another place.
-const CACHES_BY_VARIABLE: &[(&str, &str)] = &[
+pub(super) const CACHES_BY_VARIABLE: &[(&str, &str)] = &[
     ("CARGO_HOME", "registry"),
     ("CARGO_HOME", "git"),
     ("CARGO_HOME", ".package-cache"),
@@ -456,169 +451,3 @@ const CACHES_BY_VARIABLE: &[(&str, &str)] = &[
     ("CCACHE_DIR", ""),
     ("SCCACHE_DIR", ""),
 ];
-
-/// The files and folders of a user that the lists mean. Made once for an agent.
-#[derive(Clone, Debug, Default)]
-pub struct HomeFiles {
-    /// Hidden from commands.
-    pub secrets: Vec<PathBuf>,
-    /// Never changed by them.
-    pub startup: Vec<PathBuf>,
-    /// Changed by them.
-    pub caches: Vec<PathBuf>,
-}
-
-impl HomeFiles {
-    /// What is there now, less the secrets that the user shows to commands. Reads the disk.
-    pub fn of(folders: &Folders, shown: &[String]) -> Self {
-        let shown: Vec<&Path> = shown.iter().map(Path::new).collect();
-        let mut secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
-        secrets.retain(|it| it.exists() && !shown.iter().any(|shown| it.starts_with(shown)));
-        let mut caches = all(folders, CACHES, CACHES_BY_VARIABLE);
-        caches.retain(|it| it.exists() && is_a_cache(it, &folders.home));
-        Self {
-            secrets,
-            startup: startup(folders),
-            caches,
-        }
-    }
-}
-
-/// What runs at the next login and the like, whether it is there or not.
-pub fn startup(folders: &Folders) -> Vec<PathBuf> {
-    all(folders, STARTUP, &[])
-}
-
-/// Tells of grants that do nothing.
-pub fn check(folders: &Folders, shown: &[String]) {
-    for name in unknown(folders, shown) {
-        tracing::warn!(
-            "[config] tools.secrets: {name} is no secret that is hidden as a whole, so this shows nothing; docs/sandbox.md has the list"
-        );
-    }
-}
-
-/// Secrets that a user shows and of which the list knows none.
-fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
-    let secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
-    let known = |it: &&String| secrets.iter().any(|secret| secret.starts_with(it));
-    let unknown = shown.iter().filter(|it| !known(it));
-    unknown.map(String::as_str).collect()
-}
-
-/// A variable that names the home folder, or one above it, as a cache would open all of it.
-fn is_a_cache(path: &Path, home: &Path) -> bool {
-    path.parent().is_some() && !home.starts_with(path)
-}
-
-fn all(folders: &Folders, entries: &[&str], by_variable: &[(&str, &str)]) -> Vec<PathBuf> {
-    let mut found = BTreeSet::new();
-    for entry in entries {
-        for path in places(folders, entry) {
-            match path.to_string_lossy().strip_suffix('*') {
-                Some(start) => found.extend(beginning(Path::new(start))),
-                None => drop(found.insert(path)),
-            }
-        }
-    }
-    for (variable, below) in by_variable {
-        let named = std::env::var_os(variable).map(PathBuf::from);
-        let named = named.filter(|it| it.is_absolute() && it.starts_with(&folders.home));
-        found.extend(named.map(|it| match below.is_empty() {
-            true => it,
-            false => it.join(below),
-        }));
-    }
-    found.into_iter().collect()
-}
-
-/// Where an entry is: in the home folder, and in the XDG folder that it belongs to.
-fn places(folders: &Folders, entry: &str) -> impl Iterator<Item = PathBuf> {
-    let xdg = [
-        (".config/", Some(folders.config.as_path())),
-        (".local/share/", folders.data.parent()),
-        (".cache/", folders.cache.parent()),
-    ];
-    let xdg = xdg.into_iter().find_map(|(kind, base)| {
-        let below = entry.strip_prefix(kind)?;
-        Some(base?.join(below))
-    });
-    let whole = (entry == ".cache")
-        .then(|| folders.cache.parent())
-        .flatten();
-    [folders.home.join(entry)]
-        .into_iter()
-        .chain(xdg)
-        .chain(whole.map(Path::to_path_buf))
-}
-
-/// What there is in a folder whose name begins as that of `start`.
-fn beginning(start: &Path) -> Vec<PathBuf> {
-    let (Some(folder), Some(name)) = (start.parent(), start.file_name()) else {
-        return Vec::new();
-    };
-    let name = name.to_string_lossy().into_owned();
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let named = entries.filter(|it| it.file_name().to_string_lossy().starts_with(&name));
-    named.map(|it| it.path()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn folders(root: &Path) -> Folders {
-        Folders {
-            home: root.join("home"),
-            config: root.join("xdg"),
-            data: root.join("home/.local/share/outrigger"),
-            cache: root.join("home/.cache/outrigger"),
-        }
-    }
-
-    #[test]
-    fn secrets_are_those_that_are_there_and_are_not_shown() {
-        let root = tempfile::tempdir().unwrap();
-        let at = |name: &str| root.path().join(name);
-        for folder in [
-            "home/.ssh",
-            "home/.aws",
-            "xdg/gh",
-            "home/.config/google-chrome-beta",
-        ] {
-            std::fs::create_dir_all(at(folder)).unwrap();
-        }
-        let folders = folders(root.path());
-        let shown = [at("home/.ssh").display().to_string()];
-        let names = |shown: &[String]| HomeFiles::of(&folders, shown).secrets;
-        let all = [
-            "home/.aws",
-            "home/.config/google-chrome-beta",
-            "home/.ssh",
-            "xdg/gh",
-        ];
-        assert_eq!(names(&[]), all.map(at));
-        assert_eq!(names(&shown), [all[0], all[1], all[3]].map(at));
-        assert_eq!(unknown(&folders, &shown), [""; 0]);
-        let wrong = [at("home/.sshh").display().to_string()];
-        assert_eq!(unknown(&folders, &wrong), [wrong[0].as_str()]);
-    }
-
-    #[test]
-    fn a_cache_holds_no_home_and_no_entry_is_there_twice() {
-        assert!(!is_a_cache(Path::new("/home/me"), Path::new("/home/me")));
-        assert!(!is_a_cache(Path::new("/home"), Path::new("/home/me")));
-        assert!(is_a_cache(
-            Path::new("/home/me/.cache"),
-            Path::new("/home/me")
-        ));
-        for list in [SECRETS, STARTUP, CACHES] {
-            let unique: BTreeSet<_> = list.iter().collect();
-            assert_eq!(unique.len(), list.len());
-            assert!(
-                list.iter()
-                    .all(|it| !it.starts_with('/') && !it.contains(".."))
-            );
-        }
-    }
-}

@@ -1,12 +1,14 @@
 //! All providers of a run.
 
+mod choice;
+mod resolve;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use outrigger_protocol::Object;
-use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::{Cost, ModelInfo, ProviderInfo, Usage};
 use serde_json::Value;
 
@@ -14,11 +16,9 @@ use crate::cassette::Recorder;
 use crate::catalog::Catalog;
 use crate::credentials::Credentials;
 use crate::error::ModelError;
-use crate::provider::near::near;
 use crate::provider::presets::PRESETS;
 use crate::provider::withheld::without_secrets_of;
-use crate::provider::{Provider, Sources, adapter, build, catalog_model, needs_catalog};
-use crate::resolved::Resolved;
+use crate::provider::{Provider, Sources, build};
 use crate::transport::client::Http;
 use crate::transport::fetch::Overlay;
 
@@ -84,11 +84,6 @@ impl std::fmt::Debug for Models {
         f.debug_tuple("Models").field(&self.inner.options).finish()
     }
 }
-
-/// Families whose newest member serves as the small model, in this order (the reference's list).
-const SMALL_FAMILIES: &[&str] = &["gemini-flash", "gpt-nano", "claude-haiku"];
-/// Parts of names by which a default model is preferred, the last one most (the reference's list, with our own sources).
-const PREFERRED: &[&str] = &["gpt-5", "claude-sonnet-4", "gemini-3-pro"];
 
 impl Models {
     /// Prepares everything and does nothing yet.
@@ -296,7 +291,7 @@ impl Models {
     pub fn preferred(&self, ids: &[&str]) -> BTreeMap<String, String> {
         let of = |id: &str| {
             let provider = self.provider(id).ok()??;
-            Some(preferred(provider.models.values())?.id.clone())
+            Some(choice::preferred(provider.models.values())?.id.clone())
         };
         ids.iter()
             .filter_map(|id| Some(((*id).to_owned(), of(id)?)))
@@ -308,233 +303,10 @@ impl Models {
     pub fn provider_for_hooks(&self, id: &str, redact: bool) -> Option<Arc<ProviderInfo>> {
         Some(self.provider(id).ok()??.view(redact))
     }
-
-    /// Finds a model and everything needed to reach it.
-    ///
-    /// # Errors
-    /// `model.unknown_provider`, `model.unknown_model` (both with near names), `model.no_key`,
-    /// `model.unsupported_provider`, `model.config`.
-    pub fn resolve(&self, model: &ModelRef) -> Result<Resolved, ModelError> {
-        let id = model.provider_id.as_str();
-        if !self.is_enabled(id) {
-            return Err(ModelError::Config {
-                provider: id.to_owned(),
-                message: "is switched off by `disabled_providers` or `enabled_providers`".into(),
-            });
-        }
-        let provider = self
-            .provider(id)?
-            .ok_or_else(|| self.unknown_provider(id))?;
-        let info = self.find_model(&provider, &model.model_id)?;
-        if adapter(&info.api.npm).is_none() {
-            return Err(ModelError::Unsupported {
-                provider: id.to_owned(),
-                npm: info.api.npm,
-            });
-        }
-        // A service whose address is not configured is a public one and wants a key; a configured address may be a
-        // local server that wants none.
-        let has_address = provider.options.get("baseURL").is_some();
-        let has_way = match provider.own {
-            Some(wants_key) => !wants_key,
-            None => provider.fetch.is_some() || has_address || info.api.npm == "cassette",
-        };
-        if info.api.npm == crate::adapters::plugin::NPM && provider.own.is_none() {
-            return Err(ModelError::Config {
-                provider: id.to_owned(),
-                message: "is a plugin's (`npm: \"plugin\"`), and no plugin that runs brings it"
-                    .into(),
-            });
-        }
-        if provider.key.is_none() && !has_way {
-            if let Some(withheld) = self.withheld(id) {
-                return Err(withheld);
-            }
-            return Err(ModelError::NoKey {
-                provider: id.to_owned(),
-                env: provider.env.clone(),
-            });
-        }
-        let recorder = self.recorder(&provider)?;
-        let own = provider.proxied.as_ref();
-        let http = Arc::clone(
-            own.or_else(|| self.inner.proxied.get(id))
-                .unwrap_or(&self.inner.http),
-        );
-        Ok(Resolved::new(
-            info,
-            model.variant.clone(),
-            provider,
-            http,
-            recorder,
-        ))
-    }
-
-    fn recorder(&self, provider: &Provider) -> Result<Option<Arc<Recorder>>, ModelError> {
-        let own = match provider.options.get("record") {
-            None => None,
-            Some(Value::String(path)) => Some(PathBuf::from(path)),
-            Some(_) => {
-                return Err(ModelError::Config {
-                    provider: provider.id.clone(),
-                    message: "`options.record` is not the name of a file".into(),
-                });
-            }
-        };
-        let (cell, path) = match own {
-            Some(path) => (&provider.recorder, Some(path)),
-            None => (&self.inner.recorder, self.inner.options.record.clone()),
-        };
-        // One recorder for a file, so that answers that end together do not mix.
-        Ok(cell
-            .get_or_init(|| path.map(|p| Arc::new(Recorder::new(p))))
-            .clone())
-    }
-
-    fn find_model(&self, provider: &Provider, model: &str) -> Result<ModelInfo, ModelError> {
-        if let Some(found) = provider.models.get(model) {
-            return Ok(found.clone());
-        }
-        let configured = self.inner.options.providers.get(&provider.id);
-        // A cassette answers under any name unless names are configured.
-        if provider.models.is_empty()
-            && configured.is_some_and(|c| c.get("npm").is_some_and(|n| n == "cassette"))
-        {
-            return Ok(catalog_model(
-                &provider.id,
-                "cassette",
-                "",
-                model,
-                &crate::catalog::CatalogModel::default(),
-            ));
-        }
-        let listed = self
-            .inner
-            .catalog
-            .provider(&provider.id)
-            .is_some_and(|p| p.models.contains_key(model));
-        let filtered = configured
-            .is_some_and(|c| c.get("whitelist").is_some() || c.get("blacklist").is_some());
-        if needs_catalog(configured)
-            && !listed
-            && !filtered
-            && let Some(entry) = self.inner.catalog.model(&provider.id, model)
-        {
-            let first = provider.models.values().next();
-            let (npm, url) = first.map_or(("@ai-sdk/openai-compatible", ""), |m| {
-                (&m.api.npm, &m.api.url)
-            });
-            return Ok(catalog_model(&provider.id, npm, url, model, &entry));
-        }
-        Err(ModelError::UnknownModel {
-            provider: provider.id.clone(),
-            model: model.to_owned(),
-            near: near(model, provider.models.keys().map(String::as_str)),
-        })
-    }
-
-    fn unknown_provider(&self, id: &str) -> ModelError {
-        let known = self.inner.catalog.provider_ids();
-        let configured = self.inner.options.providers.keys();
-        let presets = PRESETS.iter().map(|p| p.id);
-        let mut names: Vec<&str> = configured
-            .chain(&known)
-            .map(String::as_str)
-            .chain(presets)
-            .collect();
-        names.retain(|n| self.is_enabled(n));
-        names.sort_unstable();
-        names.dedup();
-        ModelError::UnknownProvider {
-            provider: id.to_owned(),
-            near: near(id, names),
-        }
-    }
-
-    /// The model to use when none is named: `model` of the configuration, else the preferred one of the first
-    /// provider that can be used (configured providers go before those that only have a key in the environment).
-    ///
-    /// # Errors
-    /// `model.none` when there is no provider with a model; `model.config` when `model` is not `provider/model`.
-    pub fn default_model(&self) -> Result<ModelRef, ModelError> {
-        if let Some(text) = &self.inner.options.model {
-            return ModelRef::parse(text).ok_or_else(|| ModelError::Config {
-                provider: text.clone(),
-                message: format!("`model` is \"{text}\", which is not of the form provider/model"),
-            });
-        }
-        for id in self.available_ids() {
-            let Some(provider) = self.provider(&id)? else {
-                continue;
-            };
-            if !provider.is_supported() {
-                continue;
-            }
-            let models = provider.models.values();
-            let best = preferred(models.filter(|m| m.capabilities.toolcall));
-            if let Some(model) = best {
-                return Ok(reference(model));
-            }
-        }
-        Err(ModelError::NoModel)
-    }
-
-    /// `small_model` of the configuration, if it names a model that exists.
-    #[must_use]
-    pub fn configured_small_model(&self) -> Option<ModelRef> {
-        let model = ModelRef::parse(self.inner.options.small_model.as_deref()?)?;
-        self.resolve(&model).is_ok().then_some(model)
-    }
-
-    /// The model for small work (titles): the configured one, else the newest small one of the same provider, else the
-    /// same model. The agent asks the `experimental.provider.small_model` hook between the first and the second.
-    #[must_use]
-    pub fn small_model(&self, current: &ModelRef) -> ModelRef {
-        self.configured_small_model()
-            .or_else(|| {
-                let provider = self.provider(&current.provider_id).ok()??;
-                let models = provider.models.values();
-                SMALL_FAMILIES.iter().find_map(|family| {
-                    let best = models
-                        .clone()
-                        .filter(|m| m.family == *family && m.capabilities.output.text)
-                        .max_by(|a, b| (&a.release_date, &a.id).cmp(&(&b.release_date, &b.id)))?;
-                    Some(reference(best))
-                })
-            })
-            .unwrap_or_else(|| ModelRef {
-                variant: None,
-                ..current.clone()
-            })
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The model that stands for its provider when none is named, by the reference's order.
-fn preferred<'a>(models: impl Iterator<Item = &'a ModelInfo>) -> Option<&'a ModelInfo> {
-    let rank = |name: &str| {
-        PREFERRED
-            .iter()
-            .position(|p| name.contains(p))
-            .map_or(0, |p| p + 1)
-    };
-    models.max_by(|a, b| {
-        rank(&a.id)
-            .cmp(&rank(&b.id))
-            .then_with(|| a.id.contains("latest").cmp(&b.id.contains("latest")))
-            .then_with(|| a.id.cmp(&b.id))
-    })
-}
-
-fn reference(model: &ModelInfo) -> ModelRef {
-    ModelRef {
-        provider_id: model.provider_id.clone(),
-        model_id: model.id.clone(),
-        variant: None,
-    }
 }
 
 /// What a request cost, in US dollars. Cache reads and writes are part of `usage.input` and have prices of their own.

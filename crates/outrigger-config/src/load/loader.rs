@@ -1,0 +1,285 @@
+//! One reading of the layers.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::layers;
+use super::links::Links;
+use super::options::LoadOptions;
+use crate::opencode::jsonc::{self, Document};
+use crate::opencode::merge::Layered;
+use crate::opencode::plugin_list::{PluginSource, PluginSpec};
+use crate::opencode::{check, entries, normalize, substitute};
+use crate::origin::{Positions, nearest, position_of};
+use crate::project::Sieve;
+use crate::settings::TrustChanges;
+use crate::{Asked, ConfigError, ConfigProblem, Origin, PolicyFile, Settings, paths};
+
+/// How much of a project's files is read into the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Nothing,
+    Harmless,
+    Everything,
+}
+
+/// What was read so far. What the reference does with it at the end is in `finish`.
+pub(crate) struct Loader<'a> {
+    /// What to read.
+    pub(crate) options: &'a LoadOptions,
+    /// The managed policies: no file of ours is read past them.
+    pub(crate) policies: Vec<PolicyFile>,
+    /// The layers so far, but for their plugins.
+    pub(crate) merged: Layered,
+    /// Plugins so far, once each.
+    pub(crate) plugins: Vec<PluginSpec>,
+    /// Tool files so far.
+    pub(crate) tool_files: Vec<PluginSpec>,
+    /// Entries for a plugin of which a later entry counts.
+    pub(crate) lost: Vec<PluginSpec>,
+    /// Entries of a global file whose list a later global file replaces.
+    pub(crate) replaced: Vec<PluginSpec>,
+    /// Files that were read.
+    pub(crate) files: Vec<PathBuf>,
+    /// What is worth telling.
+    pub(crate) problems: Vec<ConfigProblem>,
+    /// How much of the project's files counts.
+    pub(super) extent: Extent,
+    /// What is read is the project's.
+    pub(super) is_project: bool,
+    /// What takes trust.
+    pub(crate) asks: Vec<Asked>,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn new(options: &'a LoadOptions, extent: Extent) -> Result<Self, ConfigError> {
+        Ok(Self {
+            options,
+            policies: crate::policy::policies(options)?,
+            merged: Layered::new(),
+            plugins: Vec::new(),
+            tool_files: Vec::new(),
+            lost: Vec::new(),
+            replaced: Vec::new(),
+            files: Vec::new(),
+            problems: Vec::new(),
+            extent,
+            is_project: false,
+            asks: Vec::new(),
+        })
+    }
+
+    /// Reads a folder, as the project's where it is that.
+    pub(super) fn within(
+        &mut self,
+        dir: &Path,
+        read: impl FnOnce(&mut Self) -> Result<(), ConfigError>,
+    ) -> Result<(), ConfigError> {
+        self.is_project = layers::is_project_folder(self.options, Some(dir));
+        let done = match self.is_project && self.extent == Extent::Nothing {
+            true => Ok(()),
+            false => read(self),
+        };
+        self.is_project = false;
+        done
+    }
+
+    /// Adds what takes trust and stands in no settings: it may count only where they do.
+    pub(crate) fn ask_of_files(&mut self, settings: &Settings) {
+        if self.extent == Extent::Nothing {
+            return;
+        }
+        let found = crate::project::asks::of(self.options, settings, &self.asks);
+        self.asks.extend(found);
+        // Who has changes of code count unasked has those of plugins count here as well.
+        let without_plugins = settings.trust.changes == TrustChanges::Allow;
+        let files = crate::project::named_files::of(&self.asks, self.options, without_plugins);
+        self.asks.extend(files);
+    }
+
+    /// Whether something was left out, and whether all counts.
+    pub(crate) fn counts(&self) -> (bool, bool) {
+        let left_out = self.extent == Extent::Harmless && !self.asks.is_empty();
+        (left_out, self.extent == Extent::Everything)
+    }
+
+    /// Takes out of a document of the project's what does not count.
+    fn sift(&mut self, document: &mut Value, file: &Path) {
+        if !self.is_project {
+            return;
+        }
+        let project = self.options.project_folder();
+        let project = project
+            .canonicalize()
+            .unwrap_or_else(|_| project.to_owned());
+        let mut sieve = Sieve {
+            file,
+            project: &project,
+            keep: self.extent == Extent::Everything,
+            asks: Vec::new(),
+        };
+        sieve.document(document);
+        self.asks.append(&mut sieve.asks);
+    }
+
+    /// Whether a policy forbids a file, by its path, where its links lead, or since a forbidden place leads there.
+    fn is_forbidden(&self, path: &Path) -> bool {
+        let project = self.options.project_folder();
+        let real = path.canonicalize().ok();
+        let forbids = |forbid: &crate::Forbid| {
+            let leads = forbid.leads();
+            let mut paths = std::iter::once(path).chain(real.as_deref());
+            paths.any(|path| forbid.file(project, path).is_some() || leads.file(path).is_some())
+        };
+        self.policies.iter().any(|it| forbids(&it.policy.forbid))
+    }
+
+    /// The global files are one layer: between them lists are replaced, `plugin` and `instructions` too, as in the
+    /// reference, where they are read and cached apart from everything else.
+    pub(super) fn global(&mut self) -> Result<(), ConfigError> {
+        let dir = layers::global_dir(self.options);
+        let mut global = Layered::new();
+        let mut plugins = Vec::new();
+        for name in layers::GLOBAL_FILES {
+            let path = dir.join(name);
+            let Some(mut document) = self.read(&path)? else {
+                continue;
+            };
+            if let Some(list) = self.take_plugins(&mut document.value, &path, &dir) {
+                self.replaced.extend(std::mem::replace(&mut plugins, list));
+            }
+            let positions = std::mem::take(&mut document.positions);
+            global.replace(document.value, &|pointer| {
+                file_origin(&path, &positions, pointer)
+            });
+        }
+        let Layered { value, origins } = global;
+        self.merged
+            .absorb(value, &|pointer| nearest(&origins, pointer));
+        self.add_plugins(plugins);
+        Ok(())
+    }
+
+    pub(super) fn files_of(&mut self, dir: &Path) -> Result<(), ConfigError> {
+        layers::FILES
+            .iter()
+            .try_for_each(|name| self.file(&dir.join(name)))
+    }
+
+    pub(super) fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let Some(document) = self.read(path)? else {
+            return Ok(());
+        };
+        let folder = path.parent().unwrap_or(path).to_owned();
+        self.add(document, path, &folder, &|positions, pointer| {
+            file_origin(path, positions, pointer)
+        });
+        Ok(())
+    }
+
+    pub(super) fn config_dir(&mut self, dir: &Path) -> Result<(), ConfigError> {
+        let named = layers::path_variable(self.options, "OPENCODE_CONFIG_DIR")
+            .is_some_and(|named| named == dir);
+        if named || dir.file_name().is_some_and(|name| name == ".opencode") {
+            self.files_of(dir)?;
+        }
+        for mut entry in entries::read(dir, &Links::of(self.options), &mut self.problems)? {
+            self.sift(&mut entry.value, &entry.path);
+            self.absorb(entry.value, &|pointer| {
+                file_origin(&entry.path, &entry.positions, pointer)
+            });
+            self.files.push(entry.path);
+        }
+        let plugins = self.discovered(dir, ["plugin", "plugins"], PluginSource::Auto);
+        self.add_plugins(plugins);
+        let tools = self.discovered(dir, ["tool", "tools"], PluginSource::Tool);
+        self.tool_files.extend(tools);
+        Ok(())
+    }
+
+    pub(super) fn content_variable(&mut self) -> Result<(), ConfigError> {
+        const NAME: &str = "OPENCODE_CONFIG_CONTENT";
+        let options = self.options;
+        let Some(text) = options.env.get(NAME).filter(|text| !text.is_empty()) else {
+            return Ok(());
+        };
+        let document = self.parse(text, NAME, &options.directory)?;
+        self.add(document, Path::new(NAME), &options.directory, &|_, _| {
+            Origin::Env { name: NAME.into() }
+        });
+        Ok(())
+    }
+
+    pub(super) fn read(&mut self, path: &Path) -> Result<Option<Document>, ConfigError> {
+        // What the user's own files say holds, or nothing starts.
+        let read = match self.is_project {
+            true => paths::read_if_fit(path, &mut self.problems)?,
+            false => paths::read(path)?,
+        };
+        let Some(text) = read else {
+            return Ok(None);
+        };
+        self.files.push(path.into());
+        self.parse(
+            &text,
+            &path.display().to_string(),
+            path.parent().unwrap_or(path),
+        )
+        .map(Some)
+    }
+
+    fn parse(&mut self, text: &str, file: &str, folder: &Path) -> Result<Document, ConfigError> {
+        let mut document = jsonc::parse(text, file)?;
+        // Before anything in it is replaced: what a variable holds is no business of a project's.
+        self.sift(&mut document.value, Path::new(file));
+        let (env, home) = (&self.options.env, self.options.home.as_path());
+        substitute::substitute(
+            &mut document,
+            substitute::Scope {
+                env,
+                home,
+                folder,
+                file,
+                forbidden: &|path| self.is_forbidden(path),
+            },
+        )?;
+        if let Some(wrong) = check::document(&document.value).into_iter().next() {
+            return Err(wrong.error(file, &document.positions));
+        }
+        normalize::file(&mut document.value, &mut document.positions);
+        Ok(document)
+    }
+
+    fn add(
+        &mut self,
+        mut document: Document,
+        declared_in: &Path,
+        folder: &Path,
+        origin: &dyn Fn(&Positions, &str) -> Origin,
+    ) {
+        let plugins = self.take_plugins(&mut document.value, declared_in, folder);
+        self.absorb(document.value, &|pointer| {
+            origin(&document.positions, pointer)
+        });
+        self.add_plugins(plugins.unwrap_or_default());
+    }
+
+    /// Merges a document. What a project says of single patterns stands beside what the user says of all, and not in its place,
+    /// as it would in OpenCode: a project does not loosen a rule by being more precise.
+    fn absorb(&mut self, value: Value, origin: &dyn Fn(&str) -> Origin) {
+        if self.is_project {
+            self.merged.spread_rules(&value);
+        }
+        self.merged.absorb(value, origin);
+    }
+}
+
+fn file_origin(path: &Path, positions: &Positions, pointer: &str) -> Origin {
+    let at = position_of(positions, pointer);
+    Origin::File {
+        path: path.into(),
+        line: at.line,
+        column: at.column,
+    }
+}

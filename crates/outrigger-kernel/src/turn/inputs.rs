@@ -1,0 +1,208 @@
+//! Inputs: what each changes, and what comes when nothing is open any more.
+
+use alloc::vec::Vec;
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::compaction::CompactRequest;
+use outrigger_protocol::hook::Block;
+use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::turn::{EffectId, Input, KnownTool, SessionPatch};
+use serde_json::{Value, json};
+
+use super::effect::Effect;
+use super::{Open, Turn};
+use crate::hooks::HookPoint;
+use crate::hooks::points::llm::after_text;
+use crate::hooks::points::run::before_command;
+
+impl Turn {
+    pub(super) fn take(&mut self, at: Millis, input: Input, out: &mut Vec<Effect>) {
+        self.note(at, input, out);
+        if self.done || !self.open.is_empty() {
+            return;
+        }
+        let step_is_over = self.stopping() || self.finished.is_some();
+        if step_is_over && self.after_files(out) {
+            return;
+        }
+        if self.stopping() {
+            self.end(at, out);
+        } else if let Some(command) = self.subtask.take() {
+            self.settle_subtask(at, command, out);
+        } else if self.finished.is_some() {
+            self.settle(at, out);
+        } else if let Some(error) = self.overflowed.take() {
+            self.settle_overflow(at, error, out);
+        }
+    }
+
+    /// What an input changes by itself.
+    fn note(&mut self, at: Millis, input: Input, out: &mut Vec<Effect>) {
+        match input {
+            Input::Begin(_) => {}
+            Input::Cancel => self.cancel(out),
+            Input::Resumed => self.resume(at, out),
+            Input::EndAfterStep => self.refused = true,
+            Input::Joined { begin } => self.join(*begin),
+            Input::Left { message_id } => self.leave(&message_id),
+            Input::HookDone {
+                effect,
+                output,
+                block,
+            } => self.hook_done(at, effect, output, block, out),
+            Input::ToolsReady { effect, tools } => self.tools_ready(effect, tools, out),
+            Input::Model { effect, signal } => {
+                if self.open.get(&effect) == Some(&Open::Model) {
+                    self.model(at, effect, signal, out);
+                }
+            }
+            Input::Compact {
+                auto,
+                model,
+                instructions,
+            } => {
+                let asked = CompactRequest { auto, instructions };
+                self.compaction_asked(at, asked, model, out);
+            }
+            Input::CompactionPlanned { effect, plan } => self.compaction_planned(effect, plan, out),
+            Input::CompactionRefused { effect, error } => self.compaction_refused(effect, error),
+            Input::ToolStarted {
+                effect,
+                input,
+                provenance,
+            } => self.tool_started(at, effect, (input, provenance), out),
+            Input::ToolProgress {
+                effect,
+                title,
+                metadata,
+            } => self.tool_progress(at, effect, title, metadata, out),
+            Input::ToolDone { effect, outcome } => self.tool_done(at, effect, outcome, out),
+            Input::FilesTracked {
+                effect,
+                tree,
+                changed,
+                diffs,
+            } => self.files_tracked(at, effect, tree, changed, diffs, out),
+            Input::LoopAnswered { effect, refusal } => {
+                self.loop_answered(at, effect, refusal, out);
+            }
+        }
+    }
+
+    fn cancel(&mut self, out: &mut Vec<Effect>) {
+        if !self.cancelled {
+            self.cancelled = true;
+            if !self.open.is_empty() {
+                out.push(Effect::Abort);
+            }
+        }
+    }
+
+    fn tools_ready(&mut self, effect: EffectId, tools: Vec<KnownTool>, out: &mut Vec<Effect>) {
+        if self.open.get(&effect) == Some(&Open::Tools) {
+            self.open.remove(&effect);
+            self.tools = tools;
+            if !self.stopping() {
+                self.hooks(HookPoint::LlmBeforeMessages, None, out);
+            }
+        }
+    }
+
+    pub(super) fn hook_done(
+        &mut self,
+        at: Millis,
+        effect: EffectId,
+        output: Option<Value>,
+        block: Option<Block>,
+        out: &mut Vec<Effect>,
+    ) {
+        match self.open.get(&effect) {
+            Some(Open::Hooks(point)) => {
+                let point = *point;
+                self.open.remove(&effect);
+                if let Some(block) = block {
+                    let error = block.into_error(point.name());
+                    match point {
+                        HookPoint::CompactionBeforeStart if !self.stopping() => {
+                            self.compaction_blocked(at, error, out);
+                        }
+                        // Final: nothing repeats a refused request (C2).
+                        _ => self.failed = Some(error),
+                    }
+                } else if !self.stopping() || point == HookPoint::RunBeforeStart {
+                    // What the user typed is kept, even when the turn is cancelled before it begins.
+                    self.after_hooks(at, point, output, out);
+                }
+            }
+            Some(Open::Text(part)) => {
+                let part = part.clone();
+                self.open.remove(&effect);
+                if let Some(block) = block {
+                    // Only a security-critical handler that failed can refuse here (C5): nobody has looked at the text, so
+                    // it is not stored.
+                    self.failed
+                        .get_or_insert_with(|| block.into_error(HookPoint::LlmAfterText.name()));
+                    if !self.open.is_empty() {
+                        out.push(Effect::Abort);
+                    }
+                    self.finish_text(at, &part, Some(""), out);
+                    return;
+                }
+                let text = output.as_ref().and_then(after_text::read);
+                self.finish_text(at, &part, text, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn after_hooks(
+        &mut self,
+        at: Millis,
+        point: HookPoint,
+        output: Option<Value>,
+        out: &mut Vec<Effect>,
+    ) {
+        match point {
+            HookPoint::RunBeforeCommand => {
+                let drafts = output.as_ref().and_then(before_command::read);
+                let drafts = drafts.unwrap_or_else(|| self.begin.parts.clone());
+                self.offer_user_message(drafts, out);
+            }
+            HookPoint::RunBeforeStart => self.store_user_message(at, output, out),
+            HookPoint::CompactionBeforeStart => {
+                self.take_compaction_hooks(output.as_ref());
+                self.hooks(HookPoint::LlmBeforeMessages, None, out);
+            }
+            HookPoint::AgentEndBeforeStop => self.after_before_stop(at, out),
+            HookPoint::CompactionAfterFinish => self.after_compaction(at, output.as_ref(), out),
+            HookPoint::LlmBeforeMessages => {
+                if self.compacting.is_some() {
+                    self.open_summary(at, out);
+                } else if self.step == 1 {
+                    out.push(Effect::PatchSession {
+                        patch: SessionPatch {
+                            summarize: true,
+                            ..SessionPatch::default()
+                        },
+                    });
+                    self.user.summary = Some(json!({ "diffs": [] }));
+                    out.push(self.publish_user());
+                }
+                out.push(self.status(SessionStatus::Busy));
+                self.hooks(HookPoint::LlmBeforeSystem, None, out);
+            }
+            HookPoint::LlmBeforeSystem => self.hooks(HookPoint::LlmBeforeParams, None, out),
+            HookPoint::LlmBeforeParams => self.hooks(HookPoint::LlmBeforeHeaders, None, out),
+            HookPoint::LlmBeforeHeaders => {
+                let effect = self.open(Open::Model);
+                let message_id = self.message_id();
+                out.push(Effect::CallModel {
+                    effect,
+                    step: self.step,
+                    message_id,
+                });
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Rules as they are held against paths: what is decided about one, and what is kept from processes.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use outrigger_kernel::permission::matches;
+use outrigger_kernel::permission::paths::{
+    Names, deciding, denies_folder, denies_path, is_everything, plain,
+};
+use outrigger_protocol::permission::{Action, Rule};
+use outrigger_sandbox::SandboxError;
+use outrigger_sandbox::path_masks::{self, Cover, Covers};
+use outrigger_sandbox::paths::{follow, resolve};
+
+use super::identity::Denied;
+use super::names::{folder_names, literal};
+use super::{Access, EXTERNAL, Operation, Verdict, nearby};
+
+/// Rules as they are held against paths.
+#[derive(Clone, Debug)]
+pub struct PathRules {
+    pub(super) access: Access,
+    pub(super) rules: Vec<Rule>,
+}
+
+impl PathRules {
+    /// The root of the project.
+    pub fn worktree(&self) -> &Path {
+        &self.access.place.worktree
+    }
+
+    /// What they say of a file: by its name, by where its links lead, and, outside of the project, by its folder where a rule
+    /// denies that. Reads the disk.
+    pub fn decide(&self, operation: Operation, path: &Path) -> Verdict {
+        let verdict = self.of_name(operation.permission(), path);
+        match self.denied_outside(path) {
+            Some(rule) => verdict.stricter(Verdict {
+                action: Action::Deny,
+                rule: Some(rule),
+            }),
+            None => verdict,
+        }
+    }
+
+    /// The same, where another name of a denied file is that file. Walks the project now and then: blocking.
+    ///
+    /// # Errors
+    /// Where denied files cannot be told from others, [`SandboxError::TooMany`] above all.
+    pub fn decide_by_file(
+        &self,
+        operation: Operation,
+        path: &Path,
+    ) -> Result<Verdict, SandboxError> {
+        let verdict = self.decide(operation, path);
+        if verdict.action == Action::Deny || !self.denies() {
+            return Ok(verdict);
+        }
+        match self.denied()?.holds(path) {
+            Some(rule) => Ok(Verdict {
+                action: Action::Deny,
+                rule: Some(rule),
+            }),
+            None => Ok(verdict),
+        }
+    }
+
+    /// Files that the rules deny, for other names of theirs. Lately seen, or looked for: blocking.
+    pub fn denied(&self) -> Result<Arc<Denied>, SandboxError> {
+        self.access.denied.get(self)
+    }
+
+    pub(super) fn of_name(&self, permission: &str, path: &Path) -> Verdict {
+        let written = resolve(Path::new("/"), path);
+        let named = self.of_names(permission, &self.access.names(&written));
+        match follow(path) {
+            Ok(real) if real != path => {
+                named.stricter(self.of_names(permission, &self.access.names(&real)))
+            }
+            _ => named,
+        }
+    }
+
+    /// What is not to be read is not changed either: a change shows what was there.
+    fn of_names(&self, permission: &str, names: &Names) -> Verdict {
+        let verdict = self.by(permission, names);
+        match permission == "edit" && denies_path("read", names, &self.rules) {
+            true => verdict.stricter(self.by("read", names)),
+            false => verdict,
+        }
+    }
+
+    pub(super) fn of_folder(&self, folder: &Path) -> Verdict {
+        let named = self.by(EXTERNAL, &folder_names(folder));
+        match follow(folder) {
+            Ok(real) if real != folder => named.stricter(self.by(EXTERNAL, &folder_names(&real))),
+            _ => named,
+        }
+    }
+
+    fn by(&self, permission: &str, names: &Names) -> Verdict {
+        match deciding(permission, names, &self.rules) {
+            Some((_, rule)) => Verdict {
+                action: rule.action,
+                rule: Some(rule.clone()),
+            },
+            None => Verdict {
+                action: Action::Ask,
+                rule: None,
+            },
+        }
+    }
+
+    /// The rule that denies a folder outside of the project, or one file in it.
+    fn denied_outside(&self, path: &Path) -> Option<Rule> {
+        self.outside(path).filter(|it| it.action == Action::Deny)
+    }
+
+    /// The rule that counts for a file outside of the project: one about its folder, or one that names it.
+    pub(super) fn outside(&self, path: &Path) -> Option<Rule> {
+        let real = follow(path).ok()?;
+        if self.is_inside(&real) {
+            return None;
+        }
+        let folder = real.parent().unwrap_or(&real);
+        let names = folder_names(folder).also(real.to_string_lossy().into_owned());
+        let (_, rule) = deciding(EXTERNAL, &names, &self.rules)?;
+        Some(rule.clone())
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        path.starts_with(&self.access.place.worktree)
+            || path.starts_with(&self.access.place.directory)
+    }
+
+    /// Whether they keep anything from processes: one that speaks of certain paths.
+    pub fn denies(&self) -> bool {
+        self.denials().next().is_some()
+    }
+
+    fn denials(&self) -> impl Iterator<Item = &Rule> {
+        let mut all = self.rules.iter();
+        std::iter::from_fn(move || {
+            all.find(|rule| rule.action == Action::Deny && !is_everything(&rule.pattern))
+        })
+    }
+
+    /// What becomes of a file or folder of the project, by its absolute path, where a process looks at it.
+    pub fn cover(&self, path: &Path, is_dir: bool) -> Cover {
+        let names = self.access.names(path);
+        let denied = |permission: &str| {
+            let below = |name: &str| self.access.names(&path.join(name));
+            denies_path(permission, &names, &self.rules)
+                || is_dir && denies_folder(permission, &names, below, &self.rules)
+        };
+        if denied("read") {
+            Cover::Hidden
+        } else if denied("edit") {
+            Cover::ReadOnly
+        } else {
+            Cover::None
+        }
+    }
+
+    /// The same outside of the project.
+    pub(super) fn cover_outside(&self, path: &Path, is_dir: bool) -> Cover {
+        let hidden = match is_dir {
+            true => {
+                let below = |name: &str| folder_names(&path.join(name));
+                denies_path(EXTERNAL, &folder_names(path), &self.rules)
+                    && denies_folder(EXTERNAL, &folder_names(path), below, &self.rules)
+            }
+            false => {
+                let folder = path.parent().unwrap_or(path);
+                let names = folder_names(folder).also(path.to_string_lossy().into_owned());
+                denies_path(EXTERNAL, &names, &self.rules)
+            }
+        };
+        match hidden {
+            true => Cover::Hidden,
+            false => self.cover(path, is_dir),
+        }
+    }
+
+    /// Whether a file is hidden from processes, whatever it is called: another name of a denied file is that file. A file that may
+    /// have other names is held against those that are denied, for which the project is walked now and then (blocking); where there
+    /// are too many of these, it is hidden.
+    pub fn keeps(&self, path: &Path) -> bool {
+        let is_denied = || self.denied().map_or(true, |it| it.holds(path).is_some());
+        self.denies() && (self.hides(path) || (may_have_other_names(path) && is_denied()))
+    }
+
+    /// Whether processes do not see a file, by its absolute path. Reads the disk.
+    fn hides(&self, path: &Path) -> bool {
+        let is_folder = path.is_dir() && !path.is_symlink();
+        let worktree = &self.access.place.worktree;
+        let is_inside = path.starts_with(worktree);
+        let above = path
+            .ancestors()
+            .take_while(|it| !is_inside || it != worktree);
+        above
+            .map(|it| match is_inside {
+                true => self.cover(it, it != path || is_folder),
+                false => self.cover_outside(it, it != path || is_folder),
+            })
+            .any(|cover| cover == Cover::Hidden)
+    }
+
+    /// What is kept from processes: of the project, and of what lies elsewhere. Walks the project where a rule asks for it: blocking.
+    ///
+    /// # Errors
+    /// [`SandboxError::TooMany`].
+    pub fn covers(&self) -> Result<Covers, SandboxError> {
+        if !self.denies() {
+            return Ok(Covers::default());
+        }
+        let names = |kind: &str| self.denials().any(|rule| matches(&rule.permission, kind));
+        let mut found = match names("read") || names("edit") {
+            true => self.of_project()?,
+            false => Covers::default(),
+        };
+        let elsewhere = self.elsewhere();
+        found.hide.extend(elsewhere.hide);
+        found.read_only.extend(elsewhere.read_only);
+        found.hide.extend(self.other_names(&found.hide)?);
+        found.read_only.extend(self.other_names(&found.read_only)?);
+        Ok(found)
+    }
+
+    pub(super) fn of_project(&self) -> Result<Covers, SandboxError> {
+        let worktree = &self.access.place.worktree;
+        path_masks::find(worktree, |path, is_dir| {
+            self.cover(&worktree.join(path), is_dir)
+        })
+    }
+
+    /// Places of which the rules speak and that are not in the project.
+    pub fn elsewhere(&self) -> Covers {
+        let mut found = Covers::default();
+        let mut anywhere = false;
+        for rule in self.denials() {
+            let pattern = plain(&rule.pattern);
+            let (named, rest) = literal(&pattern);
+            let is_place = named.starts_with('/') || named.starts_with("..");
+            if !is_place {
+                // What may not be changed wherever it lies would keep programs from locks and caches of theirs.
+                let hides =
+                    matches(&rule.permission, "read") || matches(&rule.permission, EXTERNAL);
+                anywhere |= hides && !rest.is_empty() && named.is_empty();
+                continue;
+            }
+            let place = resolve(&self.access.place.worktree, Path::new(named));
+            if place.components().nth(1).is_none() {
+                anywhere = true;
+                continue;
+            }
+            if self.access.place.worktree.starts_with(&place) && rest.is_empty() {
+                // It would be hidden with all of the project.
+                continue;
+            }
+            if !place.starts_with(&self.access.place.worktree) {
+                nearby::walk(&place, self, nearby::Bounds::PLACE, &mut found);
+            }
+        }
+        if anywhere {
+            let seen = self.access.nearby.get(self);
+            found.hide.extend(seen.hide.iter().cloned());
+        }
+        found.hide.sort();
+        found.hide.dedup();
+        found.read_only.sort();
+        found.read_only.dedup();
+        found
+    }
+}
+
+/// Whether a path may lead to a file that has another name, too: by a link, or as one of several names.
+fn may_have_other_names(path: &Path) -> bool {
+    let is_link = path.canonicalize().map_or(true, |real| real != path);
+    is_link || path.metadata().map_or(true, |meta| meta.nlink() > 1)
+}

@@ -1,0 +1,191 @@
+//! Loading plugins into a process, and what it answers about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::plugin::login::AuthHook;
+use crate::plugin::own::ProviderDecl;
+
+/// First frame of a plugin process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`crate::rpc::PROTOCOL_VERSION`] of the host script.
+    pub protocol: String,
+    /// What it can do besides; unknown names are ignored.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// `bun` or `node`.
+    pub runtime: String,
+    /// Version of the runtime.
+    pub version: String,
+}
+
+/// Loads plugins into the process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Initialize {
+    /// Project folder; the process changes into it.
+    pub directory: String,
+    /// Project root.
+    pub worktree: String,
+    /// `project` of the plugin input.
+    pub project: Value,
+    /// `serverUrl` of the plugin input.
+    pub server_url: String,
+    /// Entry file of `@opencode-ai/sdk`, imported when a plugin first touches `client`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sdk: Option<String>,
+    /// Folder whose `node_modules` serves plugins that have no `@opencode-ai/plugin` or zod of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modules: Option<String>,
+    /// Answers of hooks over this size, in bytes, are to go by file ([`crate::plugin::transfer::FileOpen`]); absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_over: Option<u64>,
+    /// The proxy through which connections to other hosts go, with the token of this process; absent: they go by
+    /// themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// Plugins in load order.
+    pub plugins: Vec<PluginEntry>,
+    /// Sources that are run as they were hashed.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub sources: Sources,
+}
+
+/// Sources that are run as they were hashed, or not at all. Paths are without links.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sources {
+    /// SHA-256 in hexadecimal digits, by path.
+    pub hashes: BTreeMap<String, String>,
+    /// Folders of packages. All sources in them are in `hashes`: another one is not run.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub packages: BTreeSet<String>,
+}
+
+impl Sources {
+    /// Whether nothing is checked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Adds those of another plugin of the process.
+    pub fn extend(&mut self, more: Self) {
+        self.hashes.extend(more.hashes);
+        self.packages.extend(more.packages);
+    }
+}
+
+/// One plugin to load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PluginEntry {
+    /// Name in lists and logs.
+    pub id: String,
+    /// `file://` URL of the module.
+    pub entry: String,
+    /// It comes from a path, so a module object must name itself.
+    pub from_path: bool,
+    /// Second argument of the plugin function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Value>,
+    /// It is a tool file (`{tool,tools}/*.{js,ts}`, B5): its default export is the tool of this name, each other export
+    /// the tool `NAME_EXPORT`, as in the reference. Nothing in it is called before a tool is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<String>,
+    /// Another plugin hosts it: its function gets what stands here, and none of the plugin input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facade: Option<Facade>,
+}
+
+/// What a hosted plugin's function gets (C8), besides the folders.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facade {
+    /// Its host.
+    pub host: String,
+    /// What it is called below that one.
+    pub id: String,
+    /// It may use some routes of the client.
+    pub client: bool,
+}
+
+/// What became of the plugins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Initialized {
+    /// One for each entry, in order.
+    pub plugins: Vec<LoadedPlugin>,
+}
+
+/// One plugin after loading.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadedPlugin {
+    /// Name from [`PluginEntry::id`].
+    pub id: String,
+    /// One for each plugin function of the module that answered with hooks.
+    pub instances: Vec<Instance>,
+    /// What went wrong on the way, with the stage (`import`, `export`, `server`).
+    #[serde(default)]
+    pub problems: Vec<Problem>,
+    /// Milliseconds for import and start.
+    pub ms: f64,
+}
+
+/// What went wrong while a plugin loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// `import`, `export`, `server`, `hooks`, `tool`; `note` for what is worth knowing and nothing wrong.
+    pub stage: String,
+    /// What happened.
+    pub message: String,
+    /// It comes of running under Node: under Bun the plugin may work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_bun: bool,
+}
+
+/// The hooks object that one plugin function returned.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Export that it came from.
+    pub export: String,
+    /// Names of its hook functions.
+    pub hooks: Vec<String>,
+    /// Its tools.
+    #[serde(default)]
+    pub tools: Vec<PluginTool>,
+    /// `auth` or `provider` objects that it brought (names only).
+    #[serde(default)]
+    pub extras: Vec<String>,
+    /// Its `auth` object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<AuthHook>,
+    /// The provider whose models its `provider` object answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The provider that its `provider` object speaks for with a protocol of its own (`stream`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<ProviderDecl>,
+}
+
+/// A tool of a plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PluginTool {
+    /// Name.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub schema: Value,
+    /// What it declares beside that, under `outrigger`: see [`crate::tools::descriptor::Declared`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declares: Option<Value>,
+}
+
+/// How far a plugin's loading is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Plugin.
+    pub plugin: String,
+    /// `importing`, `starting`, `ready`, `failed`.
+    pub stage: String,
+}

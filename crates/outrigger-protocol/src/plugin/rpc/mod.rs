@@ -1,0 +1,165 @@
+//! Frames between the host and a plugin process: a 4-byte big-endian length, then JSON-RPC 2.0.
+//!
+//! The channel is a socket pair that the process inherits as descriptor 3. Requests go both ways, any number may be
+//! open. `docs/plugin-protocol.md` describes the conversation; a test keeps the two in step.
+
+pub(crate) mod handler;
+mod load;
+mod run;
+mod sdk;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use handler::{HandlerRef, OpenField};
+pub use load::{
+    Facade, Hello, Initialize, Initialized, Instance, LoadedPlugin, PluginEntry, PluginTool,
+    Problem, Sources, Stage,
+};
+pub use run::{Enter, EventBatch, HookFailed, HookResult, HookRun, ToolAsk, ToolMetadata, ToolRun};
+pub use sdk::{SdkChunk, SdkCredit, SdkRequest, SdkResponse};
+
+/// Version of the protocol. A process that speaks another major version is refused by name.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// Descriptor number that the process finds its channel at.
+pub const CHANNEL_FD: i32 = 3;
+
+/// Largest frame that either side accepts, in bytes.
+pub const MAX_FRAME: usize = 64 * 1024 * 1024;
+
+/// Error code of a `hook.mirror` whose earlier list the process has dropped or never had: it is to be given whole.
+pub const NEED_WHOLE: i64 = -32002;
+
+/// Names in [`Hello::features`].
+pub mod feature {
+    /// The process takes `hook.invoke.file` and asks for files with `file.open`.
+    pub const FILE: &str = "hook.file";
+    /// The process takes `hook.mirror`.
+    pub const MIRROR: &str = "hook.mirror";
+}
+
+/// A JSON-RPC message: request (id and method), notification (method only) or response (id only).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Always `2.0`.
+    pub jsonrpc: String,
+    /// Present on requests and responses. Each side counts its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// Present on requests and notifications.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Value>,
+    /// Answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RpcError>,
+}
+
+/// A failed request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RpcError {
+    /// JSON-RPC code; -32000 for a plugin's own error, -32800 for a cancelled request.
+    pub code: i64,
+    /// What happened.
+    pub message: String,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+/// Method names, host to plugin process.
+pub mod host {
+    /// Request [`super::Initialize`], answer [`super::Initialized`].
+    pub const INITIALIZE: &str = "initialize";
+    /// Request [`super::HookRun`], answer `{}` after one [`super::process::HOOK_RESULT`] per handler.
+    pub const HOOK_RUN: &str = "hook.run";
+    /// Request [`crate::plugin::transfer::HookInvokeFile`], answered as [`HOOK_RUN`].
+    pub const HOOK_INVOKE_FILE: &str = "hook.invoke.file";
+    /// Request [`crate::plugin::transfer::HookMirror`], answered as [`HOOK_RUN`]; error [`super::NEED_WHOLE`] when the process
+    /// does not have the list that the call counts in.
+    pub const HOOK_MIRROR: &str = "hook.mirror";
+    /// Request [`super::ToolRun`], answer [`crate::tools::tool::ToolOutput`].
+    pub const TOOL_RUN: &str = "tool.run";
+    /// Request [`crate::plugin::login::AuthLoad`], answer [`crate::plugin::login::AuthLoaded`].
+    pub const AUTH_LOAD: &str = "auth.load";
+    /// Request [`crate::plugin::login::AuthAsk`], answer [`crate::plugin::login::AuthAsked`].
+    pub const AUTH_PROMPT: &str = "auth.prompt";
+    /// Request [`crate::plugin::login::AuthBegin`], answer [`crate::plugin::login::AuthBegun`].
+    pub const AUTH_AUTHORIZE: &str = "auth.authorize";
+    /// Request [`crate::plugin::login::AuthFinish`], answer [`crate::plugin::login::AuthFinished`].
+    pub const AUTH_CALLBACK: &str = "auth.callback";
+    /// Request [`crate::plugin::login::AuthFetch`], answer [`crate::plugin::login::AuthHead`]; the body follows in
+    /// [`super::process::AUTH_CHUNK`].
+    pub const AUTH_FETCH: &str = "auth.fetch";
+    /// Notification [`crate::plugin::login::AuthCredit`]: so many more bytes of a body may be sent.
+    pub const AUTH_CREDIT: &str = "auth.credit";
+    /// Request [`crate::plugin::login::ProviderAsk`], answer [`crate::plugin::login::ProviderTold`].
+    pub const PROVIDER_MODELS: &str = "provider.models";
+    /// Request [`crate::plugin::own::ProviderStream`], answer [`crate::plugin::login::AuthHead`]; the pieces follow as the body of an
+    /// [`AUTH_FETCH`] does, one [`crate::plugin::own::ProviderPiece`] in each `data:` line of a stream of server-sent events.
+    pub const PROVIDER_STREAM: &str = "provider.stream";
+    /// Notification [`super::SdkChunk`]: a piece of a streamed answer to an `sdk.request`.
+    pub const SDK_CHUNK: &str = "sdk.chunk";
+    /// Notification [`super::EventBatch`].
+    pub const EVENT_BATCH: &str = "event.batch";
+    /// Request `{}`: run `dispose` hooks, answer `{}`, then end.
+    pub const SHUTDOWN: &str = "shutdown";
+    /// Whether the process takes requests at all: answered at once, whatever plugins wait for.
+    pub const PING: &str = "ping";
+    /// Notification `{id}`: the host no longer wants the answer.
+    pub const CANCEL: &str = "$/cancel";
+}
+
+/// Method names, plugin process to host.
+pub mod process {
+    /// Notification [`super::Hello`]: the first frame of all.
+    pub const HELLO: &str = "hello";
+    /// Notification [`super::Stage`].
+    pub const STAGE: &str = "plugin.stage";
+    /// Notification [`super::Enter`]: written before a plugin's code is entered, so that a hang is blamed on the right one.
+    pub const ENTER: &str = "plugin.enter";
+    /// Notification `{}`: the code entered for an `event.batch` has returned (nothing else answers a batch).
+    pub const LEAVE: &str = "plugin.leave";
+    /// Notification `{}`: the event loop has turned, so all code entered before has let go of the thread; a spin from now
+    /// on is not in the synchronous part of any of it.
+    pub const YIELD: &str = "plugin.yield";
+    /// Notification [`super::HookFailed`].
+    pub const FAILED: &str = "plugin.failed";
+    /// Notification [`super::HookResult`].
+    pub const HOOK_RESULT: &str = "hook.result";
+    /// Request [`crate::plugin::transfer::FileOpen`], answer [`crate::plugin::transfer::FileOpened`].
+    pub const FILE_OPEN: &str = "file.open";
+    /// Request [`super::SdkRequest`], answer [`super::SdkResponse`].
+    pub const SDK_REQUEST: &str = "sdk.request";
+    /// Notification [`super::SdkCredit`]: so many more bytes of a streamed answer may be sent.
+    pub const SDK_CREDIT: &str = "sdk.credit";
+    /// Request [`super::ToolAsk`], answer `{}` or an error when refused.
+    pub const TOOL_ASK: &str = "tool.ask";
+    /// Notification [`super::ToolMetadata`].
+    pub const TOOL_METADATA: &str = "tool.metadata";
+    /// Request [`crate::plugin::login::AuthGet`], answer a [`crate::plugin::auth::Credential`] or null.
+    pub const AUTH_GET: &str = "auth.get";
+    /// Notification [`crate::plugin::login::AuthChunk`].
+    pub const AUTH_CHUNK: &str = "auth.chunk";
+    /// Request [`crate::plugin::own::PointCall`], answer [`crate::plugin::own::PointCalled`], or an error whose `data.code` says why.
+    pub const POINT_CALL: &str = "point.call";
+    /// Request [`crate::plugin::own::EventEmit`], answer `{}`, or an error as for [`POINT_CALL`].
+    pub const EVENT_EMIT: &str = "event.emit";
+    /// Notification [`super::Log`].
+    pub const LOG: &str = "log";
+}
+
+/// A log line of the host script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    /// `debug`, `info`, `warn`, `error`.
+    pub level: String,
+    /// What happened.
+    pub message: String,
+}

@@ -1,0 +1,75 @@
+//! Applying a patch: what it names, and who may change that.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::provenance::Actor;
+use outrigger_sandbox::paths;
+
+use super::{Vcs, VcsError, patch_names};
+
+impl Vcs {
+    /// Applies a patch to the files of the folder. Files outside the repository are out of its reach (git sees to that), and those
+    /// that make something run later out of a plugin's.
+    ///
+    /// # Errors
+    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`], [`VcsError::RunsLater`], [`VcsError::NotGranted`]; then
+    /// nothing was changed.
+    pub async fn apply(&self, patch: &str, by: &Actor) -> Result<(), VcsError> {
+        if !self.place().git {
+            return Err(VcsError::NotGit);
+        }
+        let named = self.named(patch).await?;
+        for file in &named {
+            let file = paths::resolve(&self.place().worktree, file);
+            let file = file.strip_prefix(&self.place().worktree).unwrap_or(&file);
+            let file = file.to_string_lossy();
+            for what in ["read", "edit"] {
+                if !self.may(what, &file) {
+                    return Err(VcsError::Denied {
+                        what,
+                        file: file.into_owned(),
+                    });
+                }
+            }
+            if let Some((file, runs)) = self.host.runs_later(by, &file) {
+                return Err(VcsError::RunsLater { file, runs });
+            }
+        }
+        if let Some(why) = self.host.lacking_grant(by, &named) {
+            return Err(VcsError::NotGranted(why));
+        }
+        let output = self
+            .run_in(&self.place().directory, &["apply", "-"], Some(patch.into()))
+            .await?;
+        if output.exit.success() {
+            return Ok(());
+        }
+        let message = String::from_utf8_lossy(&output.stderr);
+        Err(VcsError::NotClean(message.trim().to_owned()))
+    }
+
+    /// What a patch may touch, from the root of the repository: what git makes of its names, which is a matter of the
+    /// patch's form and of the folder, and, since git tells of new places alone, the names themselves in both readings.
+    async fn named(&self, patch: &str) -> Result<Vec<PathBuf>, VcsError> {
+        let args = ["apply", "--numstat", "-z", "-"];
+        let output = self
+            .run_in(&self.place().directory, &args, Some(patch.into()))
+            .await?;
+        if !output.exit.success() {
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(VcsError::NotClean(message.trim().to_owned()));
+        }
+        let told = String::from_utf8_lossy(&output.stdout);
+        let told = told
+            .split('\0')
+            .filter_map(|line| line.splitn(3, '\t').nth(2));
+        let mut files: Vec<PathBuf> = told.map(PathBuf::from).collect();
+        let above = self.place().directory.strip_prefix(&self.place().worktree);
+        let above = above.unwrap_or(Path::new(""));
+        for file in patch_names::files(patch) {
+            files.push(above.join(&file));
+            files.push(file.into());
+        }
+        Ok(files)
+    }
+}

@@ -1,0 +1,60 @@
+//! Why git did not do something.
+
+/// Why git did not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum VcsError {
+    /// The folder is under no version control.
+    #[error("the folder is not in a git repository")]
+    NotGit,
+    /// There is no `git` on the path.
+    #[error("there is no program `git` on the PATH; install it")]
+    NoGit,
+    /// The patch does not fit.
+    #[error("the patch cannot be applied: {0}")]
+    NotClean(String),
+    /// A rule denies a file that the patch names.
+    #[error("the configuration forbids to {what} {file}, which the patch names")]
+    Denied {
+        /// `read` or `edit`.
+        what: &'static str,
+        /// Relative to the root of the repository.
+        file: String,
+    },
+    /// A plugin sent a patch that it could not write itself.
+    #[error("the patch is not applied: {0}")]
+    NotGranted(String),
+    /// A plugin's patch names a file that makes something run later.
+    #[error("a plugin's patch does not change {file}: {runs}")]
+    RunsLater {
+        /// Relative to the root of the repository.
+        file: String,
+        /// What runs it.
+        runs: &'static str,
+    },
+    /// The rules cannot be kept from git, or a pipe is in the place of one of its files.
+    #[error("git was not started: {0}")]
+    Box(String),
+    /// git failed otherwise.
+    #[error("`git {what}` failed: {message}")]
+    Failed {
+        /// Its first argument.
+        what: String,
+        /// What it said.
+        message: String,
+    },
+}
+
+impl VcsError {
+    /// Stable code; those of a patch are the reference's reasons.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotGit => "non-git",
+            Self::NoGit => "no-git",
+            Self::NotClean(_) => "not-clean",
+            Self::Denied { .. } | Self::NotGranted(_) | Self::RunsLater { .. } => "denied",
+            Self::Box(_) => "box",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
