@@ -26,4 +26,4 @@ mod world;
 
 pub use program::{Done, Running};
 pub use runtime::{bun, bun_or_skip};
-pub use world::World;
+pub use world::{World, merge};

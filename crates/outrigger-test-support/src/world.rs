@@ -247,7 +247,17 @@ impl World {
     }
 }
 
-fn merge(into: &mut Value, from: Value) {
+/// Puts the keys of one configuration into another; objects are joined, everything else is replaced.
+///
+/// ```
+/// use outrigger_test_support::merge;
+/// use serde_json::json;
+///
+/// let mut whole = json!({ "agent": { "build": { "steps": 3 } }, "share": "auto" });
+/// merge(&mut whole, json!({ "agent": { "plan": {} }, "share": "disabled" }));
+/// assert_eq!(whole, json!({ "agent": { "build": { "steps": 3 }, "plan": {} }, "share": "disabled" }));
+/// ```
+pub fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {

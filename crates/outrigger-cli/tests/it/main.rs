@@ -109,7 +109,6 @@ mod store;
 mod strict;
 mod structured;
 mod stubborn;
-mod subagents;
 mod subplugins;
 mod support;
 mod telegram;

@@ -1,4 +1,4 @@
-//! `apply_patch`: who is offered it, and what becomes of a call.
+//! What becomes of a call of `apply_patch`. Who is offered it is in `patch.rs` of outrigger-server.
 
 use serde_json::{Value, json};
 
@@ -13,32 +13,6 @@ fn patch(body: &str) -> Value {
 /// The project's model is known to its provider under this name.
 pub(crate) fn named(world: &World, api: &str) {
     world.config(json!({ "provider": { "mock": { "models": { "m1": { "id": api } } } } }));
-}
-
-#[test]
-fn models_that_are_trained_on_patches_get_it_in_place_of_edit_and_write() {
-    for (api, patches) in [
-        ("m1", false),
-        ("gpt-5.1-codex", true),
-        ("openai/gpt-5", true),
-        ("gpt-4o", false),
-        ("gpt-oss-120b", false),
-        ("claude-sonnet-4-5", false),
-    ] {
-        let world = World::new([done()]);
-        named(&world, api);
-        world.run(&["hi"]).ok();
-        let tools = world.mock.last().tools();
-        for (tool, there) in [
-            ("apply_patch", patches),
-            ("edit", !patches),
-            ("write", !patches),
-            ("read", true),
-            ("lsp", false),
-        ] {
-            assert_eq!(tools.contains(&tool.to_owned()), there, "{api}: {tool}");
-        }
-    }
 }
 
 #[test]
@@ -84,20 +58,4 @@ fn a_patch_goes_the_way_of_every_call() {
         told[1]
     );
     world.verify();
-}
-
-#[test]
-fn a_rule_against_editing_takes_it_away() {
-    let world = World::new([patch("*** Delete File: hello.txt"), done()]);
-    named(&world, "gpt-5");
-    world.config(json!({ "permission": { "edit": "deny" } }));
-    world.run(&["hi"]).ok();
-    assert!(
-        !world
-            .mock
-            .last()
-            .tools()
-            .contains(&"apply_patch".to_owned())
-    );
-    assert_eq!(world.read("hello.txt"), "hi there\n");
 }

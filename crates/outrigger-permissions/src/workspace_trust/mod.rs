@@ -437,7 +437,8 @@ mod tests {
     async fn project() -> (tempfile::TempDir, Start, Arc<WorkspaceTrust>) {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().canonicalize().unwrap().join("project");
-        fs::create_dir(&project).unwrap();
+        // It ends here, whatever is in the folders above.
+        fs::create_dir_all(project.join(".git")).unwrap();
         fs::write(project.join("opencode.json"), "{}").unwrap();
         let home = dir.path().display().to_string();
         let env = BTreeMap::from([("HOME".to_owned(), home)]);

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
+use outrigger_test_support::merge;
 use outrigger_test_support::model::Mock;
 
 /// Nothing here takes so long.
@@ -67,9 +68,7 @@ impl Harness {
                 "options": { "baseURL": mock.url(), "apiKey": "x" }, "models": { "m1": model.clone(), "gpt-5": model },
             }},
         });
-        if let (Some(whole), Value::Object(more)) = (whole.as_object_mut(), config) {
-            whole.extend(more);
-        }
+        merge(&mut whole, config);
         std::fs::write(project.join("opencode.json"), whole.to_string()).unwrap();
         std::fs::write(project.join("hello.txt"), "hi there\n").unwrap();
         prepare(&project);
