@@ -94,7 +94,7 @@ fn report_skipped() {
     println!("{}", skipped(&text));
 }
 
-// A test that was tried again wrote its line again.
+// A test that runs a second time, as a user without rights, writes its line again.
 fn skipped(text: &str) -> String {
     let lines: BTreeSet<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     let mut said = match lines.len() {
