@@ -9,6 +9,6 @@ mod usage;
 
 pub use breaker::{BreakerState, BreakerStatus};
 pub use notice::{Notice, NoticeFn};
-pub use progress::{Cause, Fetched, Progress};
+pub use progress::{Cause, Fetched, Progress, ProgressFn};
 pub use stage::{LifeState, Stage};
 pub use usage::ProcessUse;

@@ -1,5 +1,7 @@
 //! What is reported while plugins load.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::stage::Stage;
@@ -66,3 +68,6 @@ pub struct Fetched {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
 }
+
+/// Notified of every step of every plugin. Called on the task that makes the step; it must not block.
+pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;

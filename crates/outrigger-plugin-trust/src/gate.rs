@@ -414,3 +414,12 @@ fn since(plugin: &ResolvedPlugin, what: &str) -> TrustError {
         what: what.to_owned(),
     }
 }
+
+/// The folder whose plugins are a project's own: the root of the working tree, outside version control the folder itself.
+#[must_use]
+pub fn project_of(directory: &Path, worktree: &Path) -> PathBuf {
+    match worktree.parent() {
+        Some(_) => worktree.to_owned(),
+        None => directory.to_owned(),
+    }
+}

@@ -27,7 +27,9 @@ use serde::Serialize;
 pub use changes::{Changes, FileChange};
 pub use content::{Before, Content, FileRecord, Stamp};
 pub use error::TrustError;
-pub use gate::{Candidate, Gate, LetCount, Verified, still, trust_no_newcomers, untouched};
+pub use gate::{
+    Candidate, Gate, LetCount, Verified, project_of, still, trust_no_newcomers, untouched,
+};
 pub use review::{Review, ReviewOptions, Reviewed, Verification, accept, review, verify};
 pub use signature::{SIGNATURE_FILE, Signed};
 pub use store::{ProjectLock, Store, TRUST_FILE, Trusted, TrustedBy};

@@ -10,43 +10,28 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-mod access;
 mod admission;
 mod contributions;
-mod custom_points;
-mod error;
-mod hooks;
 pub mod matrix;
 mod options;
 mod plugin_host;
 mod plugins;
-mod registry;
 mod snapshot;
-mod status;
-mod supervisor;
 
-pub use access::critical::refusing_hooks;
-pub use access::manifest::ManifestShown;
-pub use access::own_reach::OwnReach;
-pub use access::rights::Access;
-pub use access::settings::{Deadlines, PluginRules, PluginSettings, Restarts};
-pub use access::user_grants::Grant;
-pub use admission::admit::project_of;
 pub use admission::runtime_selection::setup_runtime;
 pub use contributions::auth::{
     AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook,
 };
+pub use contributions::own_reach::OwnReach;
+pub use contributions::points::{EventRow, PointRow};
 pub use contributions::provider::PluginProvider;
 pub use contributions::tools::{PluginToolEntry, ToolRunner};
-pub use custom_points::list::{EventRow, PointRow};
-pub use error::PluginError;
-pub use hooks::cost::{Cost, Costs};
-pub use hooks::digest::hash;
-pub use hooks::perf::{Perf, PerfRow};
-pub use hooks::pipeline::{Pipeline, PipelineContext, PipelineResult};
-pub use options::{AdmitFn, ConsentFn, LoadOptions, ProgressFn, SERVER_URL};
+pub use options::{AdmitFn, ConsentFn, LoadOptions, SERVER_URL};
 pub use outrigger_claude_hooks::{
     CommandFile, CommandHooks, CommandHost, SessionAbout, guarded_as, known_as,
+};
+pub use outrigger_plugin_hooks::{
+    Cost, Costs, Perf, PerfRow, Pipeline, PipelineContext, PipelineResult, hash,
 };
 pub use outrigger_plugin_package::host_modules::{Modules, modules, setup};
 pub use outrigger_plugin_package::{
@@ -54,19 +39,25 @@ pub use outrigger_plugin_package::{
     Locked, OPENCODE_VERSION, PackageError, ResolvedPlugin, Source, bun_path, file_url, name_of,
     resolve, resolve_package, resolve_path, setup_bun,
 };
+pub use outrigger_plugin_registry::access::critical::refusing_hooks;
+pub use outrigger_plugin_registry::access::manifest::ManifestShown;
+pub use outrigger_plugin_registry::access::rights::Access;
+pub use outrigger_plugin_registry::access::settings::{
+    Deadlines, PluginRules, PluginSettings, ProcessLimits, Restarts,
+};
+pub use outrigger_plugin_registry::access::user_grants::Grant;
+pub use outrigger_plugin_registry::{PluginError, PluginStatus};
 pub use outrigger_plugin_status::{
     BreakerState, BreakerStatus, Cause, Fetched, LifeState, Notice, NoticeFn, ProcessUse, Progress,
-    Stage,
+    ProgressFn, Stage,
 };
+pub use outrigger_plugin_supervisor::launch::CoversFn;
+pub use outrigger_plugin_supervisor::launch::tmux::{TMUX_TMPDIR, tmux_dir};
 pub use outrigger_plugin_trust::kept_code::{KeptCode, kept_code};
 pub use outrigger_plugin_trust::{
     Changes, FileChange, LetCount, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE,
     Signed, TRUST_FILE, TrustError, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy,
-    Verification, accept, review, trust_no_newcomers, verify,
+    Verification, accept, project_of, review, trust_no_newcomers, verify,
 };
 pub use plugins::Plugins;
 pub use snapshot::{Snapshot, SnapshotEntry};
-pub use status::PluginStatus;
-pub use supervisor::launch::CoversFn;
-pub use supervisor::launch::tmux::{TMUX_TMPDIR, tmux_dir};
-pub use supervisor::resource_limits::ProcessLimits;

@@ -7,14 +7,14 @@ use futures_util::future::BoxFuture;
 use outrigger_claude_hooks::CommandHooks;
 use outrigger_config::{PluginSpec, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup};
-use outrigger_plugin_status::{NoticeFn, Progress};
+use outrigger_plugin_status::{NoticeFn, ProgressFn};
 use outrigger_plugin_trust::{LetCount, TrustFn};
 use outrigger_protocol::Millis;
 use outrigger_sandbox::{CoversFn, Spawner};
 use serde_json::Value;
 
-use crate::access::settings::PluginSettings;
-use crate::error::PluginError;
+use outrigger_plugin_registry::access::settings::PluginSettings;
+use outrigger_plugin_registry::error::PluginError;
 
 /// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
 pub const SERVER_URL: &str = "http://outrigger.localhost/";
@@ -74,9 +74,6 @@ pub struct LoadOptions {
     /// The clock of the records, in milliseconds since the Unix epoch.
     pub now: fn() -> Millis,
 }
-
-/// Notified of every step of every plugin. Called on the task that makes the step; it must not block.
-pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// Asks whether a program may be fetched from npm; what it is goes in, as `bun@1.4.5`.
 pub type ConsentFn = Arc<dyn Fn(&str) -> BoxFuture<'static, bool> + Send + Sync>;

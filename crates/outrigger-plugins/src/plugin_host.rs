@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::access::settings::PluginSettings;
-use crate::hooks::host::HookHost;
 use crate::options::LoadOptions;
-use crate::registry::Registry;
-use crate::supervisor::group::{Group, Live};
-use crate::supervisor::launch::Launch;
-use crate::supervisor::processes::Processes;
+use outrigger_plugin_hooks::host::HookHost;
+use outrigger_plugin_registry::Registry;
+use outrigger_plugin_registry::access::settings::PluginSettings;
+use outrigger_plugin_supervisor::group::{Group, Live};
+use outrigger_plugin_supervisor::launch::Launch;
+use outrigger_plugin_supervisor::processes::Processes;
 
 /// Shared by [`crate::Plugins`] and what plugins contribute.
 pub(crate) struct PluginHost {

@@ -23,21 +23,21 @@ use outrigger_protocol::tool::ToolSpec;
 use serde_json::Value;
 use skipped::{guards, required, why_skipped};
 
-use crate::access::user_grants::Grant;
 use crate::admission::admit::rules_of;
 use crate::admission::command_hooks;
 use crate::contributions::tools::{PluginToolEntry, ToolRunner};
-use crate::custom_points::links::Links;
-use crate::hooks::breakers::Breakers;
-use crate::hooks::host::HookHost;
-use crate::hooks::perf::PerfRow;
-use crate::hooks::pipeline::{Pipeline, PipelineContext};
 use crate::options::LoadOptions;
 use crate::plugin_host::{Loading, PluginHost};
-use crate::registry::{Plugin, Registry};
-use crate::status::PluginStatus;
-use crate::supervisor::group::Live;
-use crate::supervisor::health::Rhythm;
+use outrigger_plugin_hooks::breakers::Breakers;
+use outrigger_plugin_hooks::custom_points::links::Links;
+use outrigger_plugin_hooks::host::HookHost;
+use outrigger_plugin_hooks::perf::PerfRow;
+use outrigger_plugin_hooks::pipeline::{Pipeline, PipelineContext};
+use outrigger_plugin_registry::PluginStatus;
+use outrigger_plugin_registry::access::user_grants::Grant;
+use outrigger_plugin_registry::{Plugin, Registry};
+use outrigger_plugin_supervisor::group::Live;
+use outrigger_plugin_supervisor::watch::health::Rhythm;
 pub(crate) use start::late_launch;
 use start::{Started, start, under_bun};
 
@@ -73,7 +73,7 @@ impl Plugins {
             }
             let apart = host.apart().await;
             host.run(apart).await;
-            crate::supervisor::isolation_memory::remember(&options.data, &registry);
+            outrigger_plugin_supervisor::isolation_memory::remember(&options.data, &registry);
         }
         required(&options, &registry);
         Self(host)
@@ -106,7 +106,7 @@ impl Plugins {
     /// Runs hook chains.
     #[must_use]
     pub fn pipeline(&self) -> Pipeline {
-        Pipeline(Arc::clone(&self.0.hooks))
+        Pipeline::new(Arc::clone(&self.0.hooks))
     }
 
     /// The tools of all plugins in load order; of two with one name the later one is meant to replace the earlier one.
@@ -330,11 +330,11 @@ fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> Pl
 fn watch(host: &PluginHost) {
     let (processes, settings) = (&host.processes, &host.settings);
     let stuck = settings.self_heal.then_some(settings.deadlines.normal);
-    crate::supervisor::watch::watch(processes, settings.limits, stuck);
-    crate::supervisor::stale_masks::watch(processes);
+    outrigger_plugin_supervisor::watch::usage::watch(processes, settings.limits, stuck);
+    outrigger_plugin_supervisor::watch::stale_masks::watch(processes);
     if let (Some(every), true) = (settings.health, settings.self_heal) {
         let deadline = settings.deadlines.normal;
-        crate::supervisor::health::check(processes, Rhythm { every, deadline });
+        outrigger_plugin_supervisor::watch::health::check(processes, Rhythm { every, deadline });
     }
 }
 

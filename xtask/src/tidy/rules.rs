@@ -256,7 +256,7 @@ fn names(line: &str, folder: &str) -> bool {
 
 /// Chains of hooks are made in one place (invariant 3).
 pub(super) fn chains(repo: &Repo) -> Vec<String> {
-    const HOME: &str = "crates/outrigger-plugins/src/hooks/pipeline.rs";
+    const HOME: &str = "crates/outrigger-plugin-hooks/src/pipeline.rs";
     let made = |(path, text): (&str, &str)| {
         (is_product(path)
             && path != HOME
@@ -424,7 +424,7 @@ mod tests {
     fn chains_are_made_in_the_pipeline_only() {
         let make = "let chain = Chain::new(point, handlers, items);";
         let repo = Repo::of(&[
-            ("crates/outrigger-plugins/src/hooks/pipeline.rs", make),
+            ("crates/outrigger-plugin-hooks/src/pipeline.rs", make),
             ("crates/outrigger-kernel/src/hooks/chain.rs", make),
             ("crates/outrigger-agent/src/tools/tool_catalog.rs", make),
             ("crates/outrigger-agent/src/turn/drive.rs", "nothing"),
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(
             chains(&repo),
             [
-                "crates/outrigger-agent/src/tools/tool_catalog.rs makes a chain of hooks; only crates/outrigger-plugins/src/hooks/pipeline.rs does"
+                "crates/outrigger-agent/src/tools/tool_catalog.rs makes a chain of hooks; only crates/outrigger-plugin-hooks/src/pipeline.rs does"
             ]
         );
     }

@@ -1,7 +1,7 @@
 //! From the entries of the configuration to the plugins that may be started: found, installed where they have to be,
 //! switched on, and trusted as they are.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
@@ -9,15 +9,15 @@ use outrigger_config::PluginSpec;
 use outrigger_kernel::admission::Reason;
 use outrigger_plugin_package::{Cache, PackageError, ResolvedPlugin, Source, resolve};
 use outrigger_plugin_status::Stage;
-use outrigger_plugin_trust::{Candidate, Gate, TrustError, Verified, signature};
+use outrigger_plugin_trust::{Candidate, Gate, TrustError, Verified, project_of, signature};
 use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
 
-use crate::access::manifest::{self, ManifestShown};
-use crate::access::settings::PluginRules;
 use crate::admission::hosted::{self, Host};
-use crate::error::PluginError;
 use crate::options::LoadOptions;
-use crate::registry::{Fresh, Registry};
+use outrigger_plugin_registry::access::manifest::{self, ManifestShown};
+use outrigger_plugin_registry::access::settings::PluginRules;
+use outrigger_plugin_registry::error::PluginError;
+use outrigger_plugin_registry::{Fresh, Registry};
 
 /// How many plugins are installed at once.
 const INSTALLING: usize = 4;
@@ -216,7 +216,7 @@ fn granted(
     withheld: Option<String>,
 ) -> ManifestShown {
     let mut shown = admitted(options, resolved, rules);
-    shown.hosts = crate::access::network::hosts(rules, &options.settings);
+    shown.hosts = outrigger_plugin_registry::access::network::hosts(rules, &options.settings);
     for file in &options.settings.policies {
         shown.forbidden.extend(file.forbidden());
         let forbidden = |name: &String| {
@@ -230,7 +230,7 @@ fn granted(
             shown.withheld.extend(forbidden(&program));
         }
     }
-    let problems = crate::access::network::problem(rules)
+    let problems = outrigger_plugin_registry::access::network::problem(rules)
         .into_iter()
         .chain(withheld);
     for problem in problems {
@@ -251,15 +251,6 @@ fn gate(options: &LoadOptions) -> Result<Gate, PluginError> {
         now: (options.now)(),
         let_count: options.let_count.clone(),
     })
-}
-
-/// The folder whose plugins are a project's own: the root of the working tree, outside version control the folder itself.
-#[must_use]
-pub fn project_of(directory: &Path, worktree: &Path) -> PathBuf {
-    match worktree.parent() {
-        Some(_) => worktree.to_owned(),
-        None => directory.to_owned(),
-    }
 }
 
 /// A plugin's files, looked at. One that is switched off is not asked about.
@@ -342,7 +333,7 @@ fn admitted(
 
 /// Plugins whose companions are not there.
 fn lonely(options: &LoadOptions, registry: &Registry) {
-    let ready = (0..registry.len()).filter_map(|index| {
+    let ready = (0..registry.count()).filter_map(|index| {
         let it = registry.with(index, |plugin| {
             let resolved = plugin.resolved.as_ref().filter(|_| plugin.is_installed())?;
             let needs = resolved
@@ -355,7 +346,7 @@ fn lonely(options: &LoadOptions, registry: &Registry) {
     });
     let ready: Vec<(usize, String, Vec<String>)> = ready.collect();
     let all =
-        (0..registry.len()).filter_map(|index| registry.with(index, |plugin| plugin.id.clone()));
+        (0..registry.count()).filter_map(|index| registry.with(index, |plugin| plugin.id.clone()));
     let all: Vec<String> = all.collect();
     let known = all.iter().chain(&options.bundled);
     let known = known.map(String::as_str).collect();

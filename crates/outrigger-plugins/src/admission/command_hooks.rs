@@ -3,9 +3,9 @@
 use outrigger_claude_hooks::{CommandFile, CommandHooks, Handler};
 use outrigger_protocol::rpc::Instance;
 
-use crate::access::settings::PluginSettings;
-use crate::error::PluginError;
-use crate::registry::{Plugin, Registry};
+use outrigger_plugin_registry::access::settings::PluginSettings;
+use outrigger_plugin_registry::error::PluginError;
+use outrigger_plugin_registry::{Plugin, Registry};
 
 /// The files as plugins, to be listed behind those of the configuration.
 pub(crate) fn found(commands: Option<&CommandHooks>) -> Vec<Plugin> {

@@ -9,11 +9,11 @@ use outrigger_plugin_package::{ResolvedPlugin, hosted_entry};
 use outrigger_plugin_trust::Verified;
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
-use crate::access::manifest::{self, ManifestShown};
-use crate::access::settings::PluginRules;
-use crate::error::PluginError;
 use crate::options::LoadOptions;
-use crate::registry::{Fresh, Plugin, Registry};
+use outrigger_plugin_registry::access::manifest::{self, ManifestShown};
+use outrigger_plugin_registry::access::settings::PluginRules;
+use outrigger_plugin_registry::error::PluginError;
+use outrigger_plugin_registry::{Fresh, Plugin, Registry};
 
 /// A plugin whose manifest hosts others, as it was admitted.
 pub(crate) struct Host<'a> {

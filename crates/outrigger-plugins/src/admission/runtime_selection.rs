@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use outrigger_config::settings::{Install, Js, JsRuntime as Wanted};
 use outrigger_js::{JsRuntime, Lookup, RuntimeKind};
 use outrigger_plugin_package::{BUN_SPEC, setup_bun};
-use outrigger_plugin_status::{Cause, Fetched, Progress, Stage};
+use outrigger_plugin_status::{Cause, Fetched, Progress, ProgressFn, Stage};
 use outrigger_sandbox::{Spawner, which};
 
-use crate::access::settings::PluginSettings;
-use crate::error::PluginError;
-use crate::options::{ConsentFn, LoadOptions, ProgressFn};
-use crate::registry::Registry;
+use crate::options::{ConsentFn, LoadOptions};
+use outrigger_plugin_registry::Registry;
+use outrigger_plugin_registry::access::settings::PluginSettings;
+use outrigger_plugin_registry::error::PluginError;
 
 /// Fetches Bun, at most once.
 pub(crate) struct Fetch {

@@ -19,10 +19,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::error::PluginError;
 use crate::plugin_host::PluginHost;
 use crate::plugins::Plugins;
-use crate::supervisor::group::{Counts, Fault, Group, Live};
+use outrigger_plugin_registry::error::PluginError;
+use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
 
 /// How long a login may wait for its user. The reference waits for ever.
 const USER: Duration = Duration::from_secs(15 * 60);

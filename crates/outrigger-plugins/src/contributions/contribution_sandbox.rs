@@ -15,10 +15,10 @@ use serde_json::Value;
 use crate::contributions::auth::{AuthHook, ProviderHook};
 use crate::plugin_host::PluginHost;
 use crate::plugins::Plugins;
-use crate::registry::Configured;
-use crate::supervisor::group::Group;
-use crate::supervisor::launch::home;
-use crate::supervisor::launch::{Launch, search};
+use outrigger_plugin_registry::Configured;
+use outrigger_plugin_supervisor::group::Group;
+use outrigger_plugin_supervisor::launch::home;
+use outrigger_plugin_supervisor::launch::{Launch, search};
 
 impl Plugins {
     /// The plugin whose `config` hook had the last word on an entry (`mcp`, `notes`).
@@ -52,7 +52,9 @@ impl Plugins {
             return Err("no plugin is known that brought it".to_owned());
         };
         let group = self.0.group_of(index)?;
-        group.launch.sandbox_of_contributions(index).await.map(Some)
+        sandbox_of_contributions(&group.launch, index)
+            .await
+            .map(Some)
     }
 
     /// The plugin whose `config` hook changed this entry last.
@@ -89,7 +91,7 @@ impl PluginHost {
             .ok_or_else(|| "the plugin that names its address connects to nothing".to_owned())?;
         match addresses.iter().find_map(|it| client.refuses(it)) {
             Some(why) => Err(why),
-            None => launch.sandbox_of_contributions(index).await.map(Some),
+            None => sandbox_of_contributions(launch, index).await.map(Some),
         }
     }
 }
@@ -128,35 +130,33 @@ fn touches(change: &Change, key: &str, name: &str) -> bool {
     }
 }
 
-impl Launch {
-    /// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
-    async fn sandbox_of_contributions(&self, index: usize) -> Result<OwnBox, String> {
-        let id = self.registry.with(index, |plugin| plugin.id.clone());
-        let id = id.ok_or_else(|| "it is not there".to_owned())?;
-        let access = self.access(&[index]);
-        let ticket = self
-            .network
-            .ticket(&self.registry, &[index], access.as_ref())
-            .await?;
-        let private = self
-            .homes
-            .join(format!("{}+started", id.replace(['/', '\\'], "+")));
-        let mut variables = home::prepare(&private, None)
-            .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
-        let proxy = ticket.iter().flat_map(ProxyTicket::variables);
-        variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
-        let mut policy = self
-            .sandbox(&[index], &private, ticket.as_ref(), Vec::new())
-            .await
-            .map_err(|error| error.to_string())?;
-        policy.read.extend(tool_chains(&search()));
-        Ok(OwnBox {
-            policy,
-            variables,
-            proxy_redirect: ticket.as_ref().map(ProxyTicket::redirect),
-            held: Arc::new(ticket),
-        })
-    }
+/// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
+async fn sandbox_of_contributions(launch: &Launch, index: usize) -> Result<OwnBox, String> {
+    let id = launch.registry.with(index, |plugin| plugin.id.clone());
+    let id = id.ok_or_else(|| "it is not there".to_owned())?;
+    let access = launch.access(&[index]);
+    let ticket = launch
+        .network
+        .ticket(&launch.registry, &[index], access.as_ref())
+        .await?;
+    let private = launch
+        .homes
+        .join(format!("{}+started", id.replace(['/', '\\'], "+")));
+    let mut variables = home::prepare(&private, None)
+        .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
+    let proxy = ticket.iter().flat_map(ProxyTicket::variables);
+    variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
+    let mut policy = launch
+        .sandbox(&[index], &private, ticket.as_ref(), Vec::new())
+        .await
+        .map_err(|error| error.to_string())?;
+    policy.read.extend(tool_chains(&search()));
+    Ok(OwnBox {
+        policy,
+        variables,
+        proxy_redirect: ticket.as_ref().map(ProxyTicket::redirect),
+        held: Arc::new(ticket),
+    })
 }
 
 /// Tool chains whose programs are of no use without what stands beside them, by a folder that all of it lies in.

@@ -2,6 +2,8 @@
 
 pub(crate) mod auth;
 pub(crate) mod contribution_sandbox;
+pub(crate) mod own_reach;
+pub(crate) mod points;
 pub(crate) mod provider;
 pub(crate) mod skills;
 pub(crate) mod tools;

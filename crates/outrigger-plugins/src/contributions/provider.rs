@@ -11,12 +11,12 @@ use outrigger_protocol::login::AuthHead;
 use outrigger_protocol::own::{ProviderAsked, ProviderDecl, ProviderStream};
 use outrigger_protocol::rpc::{HandlerRef, Instance, host};
 
-use crate::access::environment::is_secret;
 use crate::contributions::auth::{FetchStream, Place, place};
 use crate::plugin_host::PluginHost;
 use crate::plugins::Plugins;
-use crate::supervisor::blame::PING;
-use crate::supervisor::group::{Counts, Fault, Group, Live};
+use outrigger_plugin_registry::access::environment::is_secret;
+use outrigger_plugin_supervisor::blame::PING;
+use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
 
 /// How long a process may be deaf after an answer of its was given up, before it is ended: nothing else has a deadline
 /// there.

@@ -12,13 +12,13 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::custom_points::links::{Link, Opened};
-use crate::error::PluginError;
-use crate::hooks::pipeline::cancelled;
 use crate::plugin_host::PluginHost;
-use crate::supervisor::blame::{Late, late};
-use crate::supervisor::group::{Counts, Fault, Group, Live};
-use crate::supervisor::host_proxy::host_call;
+use outrigger_plugin_hooks::custom_points::links::{Link, Opened};
+use outrigger_plugin_hooks::pipeline::cancelled;
+use outrigger_plugin_registry::error::PluginError;
+use outrigger_plugin_supervisor::blame::{Late, late};
+use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
+use outrigger_plugin_supervisor::host_proxy::host_call;
 
 /// A plugin's tool: what it says of itself, and the way to run it.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::status::PluginStatus;
-pub use crate::status::SourceOf;
+use outrigger_plugin_registry::PluginStatus;
+pub use outrigger_plugin_registry::SourceOf;
 
 /// What kind of thing is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

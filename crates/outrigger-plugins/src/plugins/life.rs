@@ -9,11 +9,11 @@ use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
 use crate::admission::admit::again;
 use crate::admission::hosted::{self, Host};
-use crate::error::{PROCESS, PluginError};
 use crate::options::LoadOptions;
 use crate::plugins::{Plugins, late_launch};
-use crate::registry::Fresh;
-use crate::supervisor::group::Group;
+use outrigger_plugin_registry::Fresh;
+use outrigger_plugin_registry::error::{PROCESS, PluginError};
+use outrigger_plugin_supervisor::group::Group;
 
 /// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.
 const DISPOSE: Duration = Duration::from_secs(5);
@@ -283,7 +283,7 @@ impl Plugins {
         match (started, registry.stage_now(index)) {
             (Ok(live), Some(Stage::Active)) => Ok(live.generation),
             (started, _) => {
-                let cause = registry.with(index, crate::registry::Plugin::why);
+                let cause = registry.with(index, outrigger_plugin_registry::Plugin::why);
                 let why = cause.flatten().or(started.err());
                 Err(life(
                     id,
@@ -358,7 +358,7 @@ impl Plugins {
         };
         // What it had may be more than its host has now, so it does not go on with that.
         if let Err(error) = &renewed
-            && registry.with(hosted, crate::registry::Plugin::has_ended) == Some(false)
+            && registry.with(hosted, outrigger_plugin_registry::Plugin::has_ended) == Some(false)
         {
             registry.off(hosted, error);
         }
@@ -370,7 +370,7 @@ impl Plugins {
         let registry = &self.0.registry;
         let hosted = hosted::list(options, registry, host, declared);
         let id = registry.with(hosted, |plugin| plugin.id.clone());
-        if registry.with(hosted, crate::registry::Plugin::is_installed) == Some(true) {
+        if registry.with(hosted, outrigger_plugin_registry::Plugin::is_installed) == Some(true) {
             let id = id.unwrap_or_default();
             let started = self.start_alone(options, (&id, hosted)).await;
             self.report(&id, hosted, "reload", started.err().as_ref());
@@ -385,7 +385,8 @@ impl Plugins {
     ) -> Result<(), PluginError> {
         let registry = &self.0.registry;
         let fresh = fresh?;
-        let ended = registry.with(index, crate::registry::Plugin::has_ended) != Some(false);
+        let ended =
+            registry.with(index, outrigger_plugin_registry::Plugin::has_ended) != Some(false);
         match self.group_of(index).filter(|_| !ended) {
             Some(group) => {
                 registry.exchange(index, fresh);

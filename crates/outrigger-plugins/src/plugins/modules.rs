@@ -4,9 +4,9 @@ use outrigger_plugin_package::Installer;
 use outrigger_plugin_package::host_modules::{self, Modules};
 use outrigger_plugin_status::{Progress, Stage};
 
-use crate::error::PluginError;
 use crate::options::LoadOptions;
-use crate::registry::Registry;
+use outrigger_plugin_registry::Registry;
+use outrigger_plugin_registry::error::PluginError;
 
 pub(super) async fn modules(
     options: &LoadOptions,
@@ -27,7 +27,7 @@ pub(super) async fn modules(
                 .is_some_and(host_modules::is_used_by)
         })
     };
-    if !(0..registry.len()).any(|index| used(index) == Some(true)) {
+    if !(0..registry.count()).any(|index| used(index) == Some(true)) {
         return None;
     }
     if host_modules::failed_lately(&options.data) {

@@ -2,9 +2,9 @@
 
 use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 
-use crate::error::PluginError;
 use crate::options::LoadOptions;
-use crate::registry::{Plugin, Registry};
+use outrigger_plugin_registry::error::PluginError;
+use outrigger_plugin_registry::{Plugin, Registry};
 
 /// Whether what an entry was to guard is refused without it: not when everything was left out together, nor when another
 /// entry for the same plugin counts.
@@ -57,7 +57,7 @@ pub(super) fn required(options: &LoadOptions, registry: &Registry) {
     for file in &options.settings.policies {
         for id in file.policy.plugins.require.keys() {
             let is = |plugin: &Plugin| !plugin.local && plugin.id == *id;
-            let mut all = 0..registry.len();
+            let mut all = 0..registry.count();
             if options.bundled.contains(id) || all.any(|at| registry.with(at, is) == Some(true)) {
                 continue;
             }

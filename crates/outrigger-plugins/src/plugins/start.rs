@@ -7,19 +7,19 @@ use outrigger_plugin_package::{Cache, Installer, Source};
 use sha2::{Digest as _, Sha256};
 
 use super::modules;
-use crate::access::network::Network;
 use crate::admission::admit::{absent_with_rules, resolve_all};
 use crate::admission::runtime_selection::{self, Fetch};
-use crate::custom_points::gateway::PointGateway;
-use crate::error::PluginError;
 use crate::options::LoadOptions;
 use crate::plugin_host::PluginHost;
-use crate::registry::Registry;
-use crate::supervisor::group::Group;
-use crate::supervisor::host_proxy::CustomPointsFn;
-use crate::supervisor::launch::{self, Launch};
-use crate::supervisor::process_assignment::{divide, groups};
-use crate::supervisor::processes::Processes;
+use outrigger_plugin_hooks::custom_points::gateway::PointGateway;
+use outrigger_plugin_registry::Registry;
+use outrigger_plugin_registry::access::network::Network;
+use outrigger_plugin_registry::error::PluginError;
+use outrigger_plugin_supervisor::group::Group;
+use outrigger_plugin_supervisor::host_proxy::CustomPointsFn;
+use outrigger_plugin_supervisor::launch::{self, Launch};
+use outrigger_plugin_supervisor::process_assignment::{divide, groups};
+use outrigger_plugin_supervisor::processes::Processes;
 
 /// Processes that are to be started, and what may still be done for plugins that fail in them.
 pub(super) struct Started {
@@ -53,8 +53,8 @@ pub(super) async fn start(
     resolve_all(options, registry, &cache).await;
     let runtime =
         runtime_selection::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;
-    let all: Vec<usize> = (0..registry.len()).collect();
-    crate::supervisor::isolation_memory::recall(&options.data, registry);
+    let all: Vec<usize> = (0..registry.count()).collect();
+    outrigger_plugin_supervisor::isolation_memory::recall(&options.data, registry);
     let divided = divide(registry, &all);
     if divided.is_empty() {
         return None;
@@ -91,7 +91,10 @@ async fn launch(
             .data
             .join("plugin-homes")
             .join(digest(&options.directory)),
-        tmux: crate::supervisor::launch::tmux::tmux_dir(&options.data, &options.directory),
+        tmux: outrigger_plugin_supervisor::launch::tmux::tmux_dir(
+            &options.data,
+            &options.directory,
+        ),
         user_config: options.user_config.clone(),
         files: launch::files(&options.settings, &options.data).await,
         registry: Arc::clone(registry),

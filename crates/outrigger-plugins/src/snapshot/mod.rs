@@ -24,9 +24,9 @@ use outrigger_sandbox::which;
 use serde::Serialize;
 use untrusted::untrusted;
 
-use crate::access::settings::PluginSettings;
-use crate::access::user_grants::names_of;
-use crate::error::PluginError;
+use outrigger_plugin_registry::access::settings::PluginSettings;
+use outrigger_plugin_registry::access::user_grants::names_of;
+use outrigger_plugin_registry::error::PluginError;
 
 /// What should run, and what should not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -95,7 +95,8 @@ impl SnapshotEntry {
         let plugin = self.plugin.as_ref()?;
         let source =
             outrigger_plugin_package::Source::parse(&plugin.spec, &plugin.declared_in).ok();
-        crate::access::user_grants::grant_key(source.as_ref()).map(str::to_owned)
+        outrigger_plugin_registry::access::user_grants::grant_key(source.as_ref())
+            .map(str::to_owned)
     }
 }
 

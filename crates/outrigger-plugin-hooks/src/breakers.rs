@@ -1,0 +1,176 @@
+//! Which hooks are left out because they keep timing out: a breaker for each hook of each plugin (A8), and for one turn
+//! the plugins that timed out at two points of it (A13).
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_plugin_status::{BreakerState, BreakerStatus, Notice, NoticeFn};
+use outrigger_protocol::Millis;
+use outrigger_protocol::id::TurnId;
+
+/// A hook of a plugin: the plugin's index and the point.
+type Place = (usize, &'static str);
+
+#[derive(Default)]
+struct State {
+    hooks: BTreeMap<Place, Breaker>,
+    /// By plugin the hooks at which it timed out.
+    strikes: Strikes<usize, &'static str>,
+}
+
+/// Breakers of all hooks.
+pub struct Breakers {
+    /// Flag `plugin_circuit_breaker`; without it every call is let through and nothing is counted.
+    on: bool,
+    rules: Rules,
+    clock: Instant,
+    state: Mutex<State>,
+    notice: NoticeFn,
+}
+
+impl Breakers {
+    /// None is open yet. `on` is the flag `plugin_circuit_breaker`.
+    pub fn new(on: bool, rules: Rules, notice: NoticeFn) -> Self {
+        Self {
+            on,
+            rules,
+            clock: Instant::now(),
+            state: Mutex::default(),
+            notice,
+        }
+    }
+
+    /// Whether breakers are in use.
+    pub fn on(&self) -> bool {
+        self.on
+    }
+
+    fn now(&self) -> Millis {
+        Millis::try_from(self.clock.elapsed().as_millis()).unwrap_or(Millis::MAX)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a plugin's hook may be called now.
+    ///
+    /// # Errors
+    /// Why not. A call that may be made must be ended with [`Breakers::ended`].
+    pub fn ask(
+        &self,
+        plugin: (usize, &str),
+        point: HookPoint,
+        turn: Option<&TurnId>,
+    ) -> Result<Gate, String> {
+        if !self.on {
+            return Ok(Gate::Call);
+        }
+        let now = self.now();
+        let mut state = self.state();
+        if let Some(points) = turn.and_then(|turn| state.strikes.out(turn, &plugin.0)) {
+            return Err(format!(
+                "it timed out at {} in this turn and sits out the rest of it",
+                points.join(" and ")
+            ));
+        }
+        // Most hooks never time out, and have no breaker.
+        let Some(breaker) = state.hooks.get_mut(&(plugin.0, point.name())) else {
+            return Ok(Gate::Call);
+        };
+        let gate = breaker.ask(now);
+        drop(state);
+        match gate {
+            Gate::Skip { until } if until > now => Err(format!(
+                "its breaker is open for another {:.0} s, since it kept timing out",
+                secs(until - now).ceil()
+            )),
+            Gate::Skip { .. } => {
+                Err("its breaker is half open, and a trial is under way".to_owned())
+            }
+            Gate::Trial => {
+                self.tell(plugin.1, point, BreakerState::HalfOpen, None);
+                Ok(gate)
+            }
+            Gate::Call => Ok(gate),
+        }
+    }
+
+    /// A call that was let through has ended.
+    pub fn ended(
+        &self,
+        plugin: (usize, &str),
+        point: HookPoint,
+        turn: Option<&TurnId>,
+        gate: Gate,
+        ended: Ended,
+    ) {
+        if !self.on {
+            return;
+        }
+        let now = self.now();
+        let mut state = self.state();
+        let place = (plugin.0, point.name());
+        if ended == Ended::TimedOut {
+            if let Some(turn) = turn {
+                state.strikes.add(turn, &plugin.0, point.hook());
+            }
+            state.hooks.entry(place).or_default();
+        }
+        let breaker = state.hooks.get_mut(&place);
+        let turned = breaker.and_then(|it| ended.turn(it, gate, now, &self.rules));
+        drop(state);
+        match turned {
+            Some(Turned::Open { until }) => {
+                let pause = until.saturating_sub(now);
+                self.tell(plugin.1, point, BreakerState::Open, Some(pause));
+            }
+            Some(Turned::Closed) => self.tell(plugin.1, point, BreakerState::Closed, None),
+            None => {}
+        }
+    }
+
+    fn tell(&self, plugin: &str, point: HookPoint, state: BreakerState, pause: Option<Millis>) {
+        let hook = point.hook();
+        match (state, pause) {
+            (BreakerState::Open, Some(0)) => tracing::warn!(
+                "plugin {plugin}: {hook} was tried and it is not known how it does; the next call is the next trial"
+            ),
+            (BreakerState::Open, Some(pause)) => tracing::warn!(
+                "plugin {plugin}: {hook} keeps timing out and is skipped for {:.0} s",
+                secs(pause)
+            ),
+            (BreakerState::HalfOpen, _) => {
+                tracing::warn!("plugin {plugin}: {hook} is tried again");
+            }
+            _ => tracing::warn!("plugin {plugin}: {hook} answers again and is called as before"),
+        }
+        (self.notice)(Notice::Breaker {
+            plugin: plugin.to_owned(),
+            hook: hook.to_owned(),
+            state,
+            pause_ms: pause,
+        });
+    }
+
+    /// The breakers of a plugin that are not at rest.
+    pub fn of(&self, plugin: usize) -> Vec<BreakerStatus> {
+        let now = self.now();
+        let state = self.state();
+        let hooks = state.hooks.range((plugin, "")..(plugin + 1, ""));
+        let status = |(place, breaker): (&Place, &Breaker)| {
+            let point = HookPoint::parse(place.1);
+            let hook = point.map_or(place.1, |point| point.hook());
+            BreakerStatus::of(hook, breaker.view(now, &self.rules), now)
+        };
+        hooks.filter_map(status).collect()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "seconds for people")]
+fn secs(ms: Millis) -> f64 {
+    ms as f64 / 1000.0
+}

@@ -1,0 +1,133 @@
+//! What is written down of a chain: lines of the log, and for the audit hashes of what each handler was given and of what
+//! it answered (C13).
+
+use outrigger_kernel::hooks::HandlerRun;
+use outrigger_protocol::hook::HookAudit;
+use outrigger_protocol::hook::{Decision, HookOutcome, HookRecord, OutcomeKind};
+use outrigger_protocol::turn::HookPayload;
+
+use crate::digest::{hash, hash_after, hash_items};
+
+/// The audit's side of a chain under way.
+#[derive(Default)]
+pub(crate) struct ChainAudit {
+    /// Hash of the payloads as the handlers so far left them; none before the first call.
+    given: Option<String>,
+    handlers: Vec<HookAudit>,
+}
+
+impl ChainAudit {
+    pub(crate) fn new(handlers: usize) -> Self {
+        Self {
+            given: None,
+            handlers: vec![HookAudit::default(); handlers],
+        }
+    }
+
+    /// The hash of what the next handlers are given. Meant to run while their process is at work: of a long history it
+    /// takes milliseconds.
+    pub(crate) fn hash(&self, items: &[HookPayload]) -> String {
+        self.given.clone().unwrap_or_else(|| hash_items(items))
+    }
+
+    /// These handlers are called with that.
+    pub(crate) fn called(&mut self, handlers: &[usize], given: String, shared: bool) {
+        for handler in handlers {
+            if let Some(audit) = self.handlers.get_mut(*handler) {
+                audit.claimed = shared;
+            }
+        }
+        self.given = Some(given);
+    }
+
+    /// What a handler was given is known now.
+    pub(crate) fn reached(&mut self, handler: usize) {
+        if let Some(audit) = self.handlers.get_mut(handler) {
+            audit.input_hash.clone_from(&self.given);
+        }
+    }
+
+    /// A handler has answered, and the chain has made this of it.
+    pub(crate) fn answered(
+        &mut self,
+        handler: usize,
+        outcome: &HookOutcome,
+        run: Option<&HandlerRun>,
+    ) {
+        self.reached(handler);
+        let Some(audit) = self.handlers.get_mut(handler) else {
+            return;
+        };
+        let answer = match outcome {
+            HookOutcome::Block(block) => {
+                audit.output_hash = Some(hash(block));
+                return;
+            }
+            HookOutcome::Patch(patch) if !patch.is_empty() => hash(&(&patch.items, &patch.order)),
+            _ => return,
+        };
+        if let Some(given) = &mut self.given
+            && run.is_some_and(|run| run.decision == Decision::Patch)
+        {
+            *given = hash_after(given, &answer);
+        }
+        audit.output_hash = Some(answer);
+    }
+
+    /// What is written down of a handler.
+    pub(crate) fn of(&mut self, run: &HandlerRun) -> HookAudit {
+        let mut audit = self
+            .handlers
+            .get_mut(run.handler)
+            .map(std::mem::take)
+            .unwrap_or_default();
+        audit.refused = run.refused.map(outrigger_kernel::guard::Rule::name);
+        audit
+    }
+}
+
+/// The target of `[plugin-perf]` lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
+const PERF: &str = "plugin::perf";
+
+/// `event=H plugin=P payload_bytes=N way=W sent_bytes=N duration_ms=N cpu_ms=N outcome=O`; `way` and `sent_bytes` where
+/// something was sent to a process, `cpu_ms` where it is known.
+fn perf(record: &HookRecord) -> String {
+    let mut line = format!(
+        "event={} plugin={} payload_bytes={}",
+        record.hook, record.plugin, record.payload_bytes
+    );
+    if let Some(carried) = &record.carried {
+        line += &format!(" way={} sent_bytes={}", carried.way.name(), carried.bytes);
+    }
+    line += &format!(" duration_ms={:.3}", record.duration_ms);
+    if let Some(cpu) = record.cpu_ms {
+        line += &format!(" cpu_ms={cpu:.0}");
+    }
+    line += &format!(" outcome={}", record.outcome);
+    line
+}
+
+/// A handler's run in the log of the program.
+pub(crate) fn log(record: &HookRecord) {
+    if tracing::enabled!(target: PERF, tracing::Level::DEBUG) {
+        tracing::debug!(target: PERF, "[plugin-perf] {}", perf(record));
+    }
+    if matches!(
+        record.decision,
+        Decision::FailedOpen | Decision::FailedClosed | Decision::Refused
+    ) {
+        let message = record.message.as_deref().unwrap_or_default();
+        let session = record.session.as_ref();
+        let session = session.map_or_else(String::new, |id| format!(" in session {}", id.0));
+        // It answered well, and what it answered was not taken.
+        let what = match (record.decision, record.outcome) {
+            (Decision::Refused, OutcomeKind::Ok) => "its answer was refused",
+            (_, outcome) => outcome.name(),
+        };
+        tracing::warn!(
+            "plugin {}: {what} at {}{session}: {message}",
+            record.plugin,
+            record.hook
+        );
+    }
+}

@@ -1,0 +1,347 @@
+//! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
+
+mod causes;
+mod commands;
+mod cpu;
+mod missing;
+mod own;
+mod records;
+mod request;
+mod sessions;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outrigger_kernel::breaker::{Ended, Gate};
+use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
+use outrigger_protocol::history::History;
+use outrigger_protocol::hook::{Block, Carried, HookFailure, HookOutcome, HookRecord};
+use outrigger_protocol::id::{PluginId, SessionId, TurnId};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::hook_audit::ChainAudit;
+use crate::host::HookHost;
+use outrigger_plugin_registry::Bound;
+
+/// Whom a chain is run for, and what stops it.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineContext {
+    /// Session, for the records.
+    pub session: Option<SessionId>,
+    /// Turn, for the records.
+    pub turn: Option<TurnId>,
+    /// Turns true when nobody wants the result any more; handlers not yet called are skipped then.
+    pub cancel: Option<watch::Receiver<bool>>,
+    /// Points of plugins that it is reached from, the outermost first (B8).
+    pub path: Vec<&'static str>,
+    /// Out of how many events of plugins it comes, and the points that those came from.
+    pub depth: u32,
+    /// When whoever reaches it has to have answered.
+    pub by: Option<Instant>,
+}
+
+/// What became of a chain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PipelineResult {
+    /// Outputs, one for each item, as the last handler left them.
+    pub outputs: Vec<Value>,
+    /// The conversation that a payload had: it stands for the field `messages` of its output.
+    pub history: Option<History>,
+    /// A handler refused; the ones behind it were not called.
+    pub block: Option<Block>,
+    /// One for each handler that was reached, in order (A1, A2, C13).
+    pub records: Vec<HookRecord>,
+    /// A handler wants the turn to end behind this, and why.
+    pub stop: Option<String>,
+}
+
+/// Runs hook chains. Cheap to clone.
+#[derive(Clone)]
+pub struct Pipeline(pub(crate) Arc<HookHost>);
+
+/// What is written down of a handler's call besides its outcome.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    bytes: u64,
+    at: u64,
+    carried: Option<Carried>,
+    cpu_ms: Option<f64>,
+}
+
+impl Pipeline {
+    /// Over the plugins of this project.
+    #[must_use]
+    pub fn new(host: Arc<HookHost>) -> Self {
+        Self(host)
+    }
+
+    /// True when some plugin has a handler there; else [`Pipeline::run`] answers at once, and a caller need not even
+    /// make the payloads.
+    #[must_use]
+    pub fn has(&self, point: HookPoint) -> bool {
+        self.0.registry.bound(point).is_some()
+    }
+
+    /// Runs the chain of a point over `items`, one payload for most points.
+    ///
+    /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on behind it with the
+    /// output from before it (C5), unless the point or the plugin's rules make that a refusal.
+    pub async fn run(
+        &self,
+        point: HookPoint,
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+    ) -> PipelineResult {
+        let Some(bound) = self.0.registry.bound(point) else {
+            return untouched(items);
+        };
+        let check = self.0.registry.output_check(point);
+        if !self.0.settings.seq_hooks && only_observes(point, &bound) {
+            return self.at_once(point, &bound, items, context).await;
+        }
+        self.one_after_another((point, check), &bound, items, context)
+            .await
+    }
+
+    async fn one_after_another(
+        &self,
+        (point, check): (HookPoint, Option<OutputCheck>),
+        bound: &[Bound],
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+    ) -> PipelineResult {
+        let mut drive = Drive {
+            host: &self.0,
+            point,
+            chain: Some(
+                Chain::new(point, bound.iter().map(handler).collect(), items).checked(check),
+            ),
+            sent: vec![Sent::default(); bound.len()],
+            audit: ChainAudit::new(bound.len()),
+            gates: BTreeMap::new(),
+            bound,
+            context,
+            repeated: None,
+            stop: None,
+        };
+        while let Some(handlers) = drive.chain.as_ref().and_then(Chain::due) {
+            drive.call(&handlers).await;
+        }
+        drive.finish()
+    }
+
+    /// A chain for each handler, all at the same time (A12, `plugin_seq_hooks` off). Nothing is changed, so the outputs are
+    /// what went in; the records keep the order of the chain.
+    async fn at_once(
+        &self,
+        point: HookPoint,
+        bound: &[Bound],
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+    ) -> PipelineResult {
+        let alone =
+            |one| self.one_after_another((point, None), one, items.clone(), context.clone());
+        let all = futures_util::future::join_all(bound.chunks(1).map(alone)).await;
+        PipelineResult {
+            records: all.into_iter().flat_map(|one| one.records).collect(),
+            ..untouched(items)
+        }
+    }
+}
+
+/// The payloads as they came.
+fn untouched(mut items: Vec<HookPayload>) -> PipelineResult {
+    PipelineResult {
+        history: items.iter_mut().find_map(|item| item.history.take()),
+        outputs: items.into_iter().map(|item| item.output).collect(),
+        ..PipelineResult::default()
+    }
+}
+
+/// Whether no handler there can change or refuse anything.
+fn only_observes(point: HookPoint, bound: &[Bound]) -> bool {
+    point.spec().patch.is_empty()
+        && !point.spec().block
+        && !bound.iter().any(|bound| bound.fail_closed)
+}
+
+fn handler(bound: &Bound) -> Handler {
+    Handler {
+        plugin: PluginId(bound.id.clone()),
+        instance: bound.instance,
+        process: bound.group,
+        priority: bound.rules.priority,
+        order: bound.order,
+        fail_closed: bound.fail_closed,
+        rights: bound.rights,
+    }
+}
+
+struct Drive<'a> {
+    host: &'a HookHost,
+    point: HookPoint,
+    /// Gone once the chain is over.
+    chain: Option<Chain>,
+    bound: &'a [Bound],
+    sent: Vec<Sent>,
+    audit: ChainAudit,
+    /// What the breakers said to the calls that are under way.
+    gates: BTreeMap<usize, Gate>,
+    context: PipelineContext,
+    /// The handler that was called again, since the first request never reached it.
+    repeated: Option<usize>,
+    /// A command wants the turn to end.
+    stop: Option<String>,
+}
+
+/// A chain that is dropped half-way has said nothing about whom it called; a trial is made anew by the next call.
+impl Drop for Drive<'_> {
+    fn drop(&mut self) {
+        for handler in self.gates.keys().copied().collect::<Vec<_>>() {
+            self.settle(handler, Ended::Unclear);
+        }
+    }
+}
+
+impl Drive<'_> {
+    /// One request to one process, or the skipping of handlers that cannot be called.
+    async fn call(&mut self, handlers: &[usize]) {
+        let Some((first, bound)) = handlers
+            .first()
+            .and_then(|first| Some((*first, self.bound.get(*first)?)))
+        else {
+            return;
+        };
+        if self.cancelled() {
+            return self.skip(handlers, "cancelled");
+        }
+        if let Some(why) = bound.absent.clone() {
+            return self.skip(&[first], &why);
+        }
+        if bound.group == outrigger_plugin_registry::COMMAND_GROUP {
+            return self.call_commands(handlers).await;
+        }
+        let target = match self.reach(first, bound).await {
+            Ok(target) => target,
+            Err(why) => return self.skip(&[first], &why),
+        };
+        let width = self.width(first, handlers, target.group.key);
+        let rest = handlers.iter().copied().take(width).skip(1);
+        let rest = rest.take_while(|handler| self.admit(*handler).is_ok());
+        let handlers: Vec<usize> = std::iter::once(first).chain(rest).collect();
+        self.request(&handlers, bound, &target).await;
+    }
+
+    fn items(&self) -> &[HookPayload] {
+        self.chain.as_ref().map(Chain::items).unwrap_or_default()
+    }
+
+    fn feed(&mut self, handler: usize, outcome: HookOutcome, ms: f64) {
+        if let Some(chain) = &mut self.chain {
+            chain.feed(handler, outcome, ms);
+        }
+    }
+
+    // Asks the breaker; a call that may be made is settled later.
+    fn admit(&mut self, handler: usize) -> Result<(), String> {
+        let Some(bound) = self.bound.get(handler) else {
+            return Ok(());
+        };
+        let plugin = (bound.plugin, bound.id.as_str());
+        let turn = self.context.turn.as_ref();
+        let gate = self.host.breakers.ask(plugin, self.point, turn)?;
+        self.gates.insert(handler, gate);
+        Ok(())
+    }
+
+    // Once for each call: what comes second finds no gate.
+    fn settle(&mut self, handler: usize, ended: Ended) {
+        let (Some(gate), Some(bound)) = (self.gates.remove(&handler), self.bound.get(handler))
+        else {
+            return;
+        };
+        let plugin = (bound.plugin, bound.id.as_str());
+        let turn = self.context.turn.as_ref();
+        self.host
+            .breakers
+            .ended(plugin, self.point, turn, gate, ended);
+    }
+
+    // How many of the neighbours are asked with one request. They must be in that process still, and share the hook's
+    // spelling and the deadline; and where a throw refuses, the ones behind it must not be called before it is known.
+    fn width(&self, first: usize, handlers: &[usize], group: u64) -> usize {
+        let Some(head) = self.bound.get(first) else {
+            return 0;
+        };
+        if self.point.spec().failure == Failure::ThrowBlocks || head.fail_closed {
+            return 1;
+        }
+        let alike = |handler: &&usize| {
+            self.bound.get(**handler).is_some_and(|bound| {
+                let place = self.host.registry.with(bound.plugin, |plugin| plugin.group);
+                place.flatten() == Some(group)
+                    && bound.hook == head.hook
+                    && self.deadline(bound) == self.deadline(head)
+                    && !bound.fail_closed
+            })
+        };
+        handlers.iter().take_while(alike).count()
+    }
+
+    fn deadline(&self, bound: &Bound) -> Duration {
+        let class = || self.host.settings.deadlines.of(self.point.spec().deadline);
+        let deadline = bound.rules.hook_deadline.unwrap_or_else(class);
+        bound
+            .rules
+            .max_timeout
+            .map_or(deadline, |most| most.min(deadline))
+    }
+
+    fn cancelled(&self) -> bool {
+        self.context
+            .cancel
+            .as_ref()
+            .is_some_and(|cancel| *cancel.borrow())
+    }
+
+    fn skip(&mut self, handlers: &[usize], reason: &str) {
+        for handler in handlers {
+            self.feed(
+                *handler,
+                HookFailure::Skipped {
+                    reason: reason.to_owned(),
+                }
+                .into(),
+                0.0,
+            );
+        }
+    }
+}
+
+/// Resolves when the flag turns true; never, when there is none or its owner has gone.
+pub async fn cancelled(cancel: Option<watch::Receiver<bool>>) {
+    if let Some(mut cancel) = cancel
+        && cancel.wait_for(|cancelled| *cancelled).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flag_whose_owner_has_gone_never_cancels() {
+        let (sender, flag) = watch::channel(false);
+        drop(sender);
+        let never = tokio::time::timeout(Duration::from_millis(20), cancelled(Some(flag))).await;
+        assert!(never.is_err());
+        let (_sender, flag) = watch::channel(true);
+        cancelled(Some(flag)).await;
+    }
+}

@@ -1,0 +1,45 @@
+//! What guards read of who caused the call that they look at: they run last, so what plugins before them changed is part of it.
+//! Where nobody but the user and the model had a hand in it, they read nothing of it.
+
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_protocol::hook::Decision;
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+use super::Drive;
+use outrigger_plugin_registry::Bound;
+
+/// Where a call, or a question about one, is looked at, and what a changed output is there.
+const POINTS: [(HookPoint, Deed); 2] = [
+    (HookPoint::ToolBeforeCall, Deed::Changed),
+    (HookPoint::ToolBeforePermission, Deed::Answered),
+];
+
+impl Drive<'_> {
+    /// The items with `provenance` in their input, for a guard or a command hook; `None` where the handler gets them as they are.
+    pub(super) fn with_causes(&self, bound: &Bound) -> Option<Vec<HookPayload>> {
+        let (_, did) = POINTS.iter().find(|(point, _)| *point == self.point)?;
+        if !bound.fail_closed && bound.group != outrigger_plugin_registry::COMMAND_GROUP {
+            return None;
+        }
+        let mut items = self.items().to_vec();
+        for item in &mut items {
+            let known = item.input.get("provenance").cloned();
+            let known = known.and_then(|it| serde_json::from_value(it).ok());
+            let mut causes: Provenance = known.unwrap_or_default();
+            let runs = self.chain.iter().flat_map(|chain| chain.runs());
+            for run in runs.filter(|run| run.decision == Decision::Patch) {
+                if let Some(by) = self.bound.get(run.handler) {
+                    let plugin = Actor::plugin(&PluginId(by.id.clone()));
+                    causes = causes.with(plugin, *did, None);
+                }
+            }
+            if let (false, Value::Object(fields)) = (causes.is_empty(), &mut item.input) {
+                fields.insert("provenance".to_owned(), json!(causes));
+            }
+        }
+        Some(items)
+    }
+}

@@ -1,0 +1,37 @@
+//! What a chain has to do with points of plugins: whom it is reached from, and what is left of that one's time.
+
+use std::time::{Duration, Instant};
+
+use super::Drive;
+use crate::custom_points::links::{Link, Opened};
+use outrigger_plugin_registry::Bound;
+
+impl Drive<'_> {
+    /// For a handler whose plugin may reach points of its own: what it reaches is known to come from here.
+    pub(super) fn link(&self, bound: &Bound, deadline: Duration) -> Option<Opened> {
+        if !self.host.registry.declares_any(bound.plugin) {
+            return None;
+        }
+        let mut path = self.context.path.clone();
+        if self.point.is_declared() {
+            path.push(self.point.name());
+        }
+        Some(self.host.links.open(Link {
+            plugin: bound.plugin,
+            path,
+            depth: self.context.depth,
+            session: self.context.session.clone(),
+            turn: self.context.turn.clone(),
+            by: Instant::now().checked_add(deadline),
+        }))
+    }
+
+    /// A handler has its deadline, and no more than most of what is left to the one that it is reached from: so the one that
+    /// hangs is late first, and whoever waits for it is not to blame.
+    pub(super) fn left(&self, deadline: Duration) -> Duration {
+        let left = |by: Instant| by.saturating_duration_since(Instant::now()).mul_f64(0.8);
+        self.context
+            .by
+            .map_or(deadline, |by| left(by).min(deadline))
+    }
+}

@@ -1,0 +1,71 @@
+//! What is written down of a chain that has ended.
+
+use std::sync::PoisonError;
+
+use outrigger_kernel::hooks::Chain;
+use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::id::PluginId;
+
+use super::{Drive, PipelineResult};
+use crate::hook_audit::log;
+
+impl Drive<'_> {
+    pub(super) fn finish(mut self) -> PipelineResult {
+        let folded = self.chain.take().map(Chain::finish);
+        let Some(folded) = folded else {
+            return PipelineResult::default();
+        };
+        let mut audit = std::mem::take(&mut self.audit);
+        let records = folded.runs.iter().filter_map(|run| {
+            let bound = self.bound.get(run.handler)?;
+            let sent = self.sent.get(run.handler).copied().unwrap_or_default();
+            let record = HookRecord {
+                point: self.point.name().to_owned(),
+                hook: self.point.hook().to_owned(),
+                plugin: PluginId(bound.id.clone()),
+                session: self.context.session.clone(),
+                turn: self.context.turn.clone(),
+                outcome: run.outcome,
+                decision: run.decision,
+                payload_bytes: sent.bytes,
+                carried: sent.carried,
+                cpu_ms: sent.cpu_ms,
+                duration_ms: run.ms,
+                changed: run.changed.clone(),
+                message: run.message.as_deref().map(brief),
+                at: if sent.at == 0 {
+                    (self.host.now)()
+                } else {
+                    sent.at
+                },
+                audit: audit.of(run),
+            };
+            log(&record);
+            Some(record)
+        });
+        let records: Vec<HookRecord> = records.collect();
+        {
+            let mut perf = self
+                .host
+                .perf
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            records.iter().for_each(|record| perf.add(record));
+        }
+        PipelineResult {
+            outputs: folded.outputs,
+            history: folded.history,
+            block: folded.block,
+            records,
+            stop: self.stop.take(),
+        }
+    }
+}
+
+/// The longest text of a record, in bytes: it is stored and logged with each call.
+const MESSAGE: usize = 4096;
+
+fn brief(message: &str) -> String {
+    let end = outrigger_protocol::text::floor(message, MESSAGE);
+    message.get(..end).unwrap_or(message).to_owned()
+}

@@ -1,0 +1,201 @@
+//! One request to one process: what goes with it, and what its answers mean for the chain.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outrigger_js::{HookCall, JsError};
+use outrigger_kernel::breaker::Ended;
+use outrigger_protocol::hook::HookOutcome;
+use outrigger_protocol::rpc::{HandlerRef, HookResult};
+
+use super::cpu::carried;
+use super::missing::Unanswered;
+use super::{Drive, Sent, cancelled};
+use crate::payload::{open, taken};
+use outrigger_plugin_registry::{Bound, Configured};
+use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
+use outrigger_plugin_supervisor::reconfigure;
+
+/// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
+const RESTART: Duration = Duration::from_secs(2);
+
+/// The process that a request goes to.
+pub(super) struct Target {
+    pub(super) group: Arc<Group>,
+    pub(super) live: Arc<Live>,
+}
+
+/// How one request to a process went on.
+pub(super) struct Reply {
+    results: Vec<HookResult>,
+    end: End,
+}
+
+pub(super) enum End {
+    Answered,
+    Cancelled,
+    Failed(JsError),
+    Gone(Fault),
+}
+
+impl Drive<'_> {
+    /// The process of a handler, where its breaker lets the handler be called.
+    pub(super) async fn reach(&mut self, handler: usize, bound: &Bound) -> Result<Target, String> {
+        self.admit(handler)?;
+        // A restart goes on when the caller gives up waiting; and at a plugin's own point the caller has a deadline, too.
+        let longest = self.left(self.deadline(bound).max(RESTART));
+        let found = tokio::select! {
+            biased;
+            () = cancelled(self.context.cancel.clone()) => Err("cancelled".to_owned()),
+            found = self.host.processes.live(&self.host.registry, bound.plugin) => found,
+            () = tokio::time::sleep(longest) => Err("its process is still being started".to_owned()),
+        };
+        if found.is_err() {
+            self.settle(handler, Ended::Unclear);
+        }
+        found.map(|(group, live)| Target { group, live })
+    }
+
+    /// Asks handlers of one process that follow each other, `bound` the first of them, and folds their answers.
+    pub(super) async fn request(&mut self, handlers: &[usize], bound: &Bound, target: &Target) {
+        let refs: Vec<HandlerRef> = handlers
+            .iter()
+            .filter_map(|handler| self.bound.get(*handler))
+            .map(|bound| HandlerRef {
+                plugin: bound.id.clone(),
+                instance: bound.instance,
+            })
+            .collect();
+        let deadline = self.left(self.deadline(bound));
+        let link = self.link(bound, deadline);
+        let informed = self.with_causes(bound);
+        let call = HookCall {
+            chain: link.as_ref().map(|link| link.number),
+            hook: &bound.hook,
+            handlers: &refs,
+            open: &open(self.point, bound.rights),
+            items: informed.as_deref().unwrap_or_else(|| self.items()),
+            session: self.context.session.as_ref().map(|id| id.0.as_str()),
+        };
+        let (at, began) = ((self.host.now)(), Instant::now());
+        // The process is asked first: what is given is hashed while it works.
+        let ((reply, sent), given) = tokio::join!(self.ask(&target.live, &call, deadline), async {
+            self.audit.hash(self.items())
+        });
+        self.audit.called(handlers, given, target.group.is_shared());
+        self.note_sent(handlers, &sent, at);
+        self.charge(handlers, target, &reply.results, began.elapsed());
+        let (answered, theirs) = self.take_answers(handlers, reply.results);
+        // What those before it took is not the time of the one that gave no answer.
+        let ms = (began.elapsed().as_secs_f64() * 1000.0 - theirs).max(0.0);
+        // A run that ends early ends behind a handler that went too far: those behind it are asked anew.
+        let early = answered > 0 && matches!(reply.end, End::Answered);
+        if let Some(handler) = handlers.get(answered).copied()
+            && !early
+        {
+            let all = self.bound;
+            if let Some(bound) = all.get(handler) {
+                let missing = Unanswered::new((handler, bound), target, sent.call, ms);
+                self.missing(missing, reply.end).await;
+            }
+        } else if let End::Failed(error) = &reply.end {
+            target.give_up_after(&bound.hook, error);
+        }
+        // Those behind it were not reached.
+        for handler in handlers {
+            self.settle(*handler, Ended::Unclear);
+        }
+    }
+
+    fn note_sent(&mut self, handlers: &[usize], sent: &outrigger_js::Sent, at: u64) {
+        for handler in handlers {
+            if let Some(place) = self.sent.get_mut(*handler) {
+                *place = Sent {
+                    bytes: sent.payload,
+                    at,
+                    carried: carried(sent),
+                    cpu_ms: None,
+                };
+            }
+        }
+    }
+
+    /// Folds what handlers answered. How many have, and how many milliseconds that took them.
+    fn take_answers(&mut self, handlers: &[usize], results: Vec<HookResult>) -> (usize, f64) {
+        let (mut answered, mut theirs) = (0, 0.0);
+        for result in results {
+            theirs += result.ms;
+            if let Some(handler) = handlers.get(result.handler) {
+                answered = result.handler + 1;
+                self.settle(*handler, Ended::Answered);
+                self.keep(*handler, &result.outcome);
+                self.feed(*handler, taken(&result.outcome), result.ms);
+                let run = self.chain.as_ref().and_then(|chain| chain.runs().last());
+                self.audit.answered(*handler, &result.outcome, run);
+            }
+        }
+        (answered, theirs)
+    }
+
+    /// A `config` hook is called again, with the same, when its process has to be started again.
+    fn keep(&self, handler: usize, outcome: &HookOutcome) {
+        let changes = match outcome {
+            HookOutcome::Failed(_) => return,
+            HookOutcome::Patch(patch) => patch.items.first(),
+            HookOutcome::Continue | HookOutcome::Block(_) => None,
+        };
+        if self.point != reconfigure::POINT {
+            return;
+        }
+        let (Some(bound), Some(item)) = (self.bound.get(handler), self.items().first()) else {
+            return;
+        };
+        let configured = Configured {
+            instance: bound.instance,
+            hook: bound.hook.clone(),
+            before: item.output.clone(),
+            changes: changes.cloned().unwrap_or_default(),
+        };
+        self.host.registry.configured(bound.plugin, configured);
+    }
+
+    /// The answers, and what was sent.
+    async fn ask(
+        &self,
+        live: &Live,
+        call: &HookCall<'_>,
+        deadline: Duration,
+    ) -> (Reply, outrigger_js::Sent) {
+        let mut results = Vec::new();
+        let mut sent = outrigger_js::Sent::default();
+        let call = live
+            .process
+            .hook_call(call, deadline, &mut sent, |result| results.push(result));
+        let call = live.until_gone(call);
+        let end = tokio::select! {
+            biased;
+            ended = call => match ended {
+                Ok(Ok(())) => End::Answered,
+                Ok(Err(error)) => End::Failed(error),
+                Err(fault) => End::Gone(fault),
+            },
+            () = cancelled(self.context.cancel.clone()) => End::Cancelled,
+        };
+        (Reply { results, end }, sent)
+    }
+}
+
+impl Target {
+    /// All have answered, and then the process hung or died: the one that was called last left it so.
+    fn give_up_after(&self, hook: &str, error: &JsError) {
+        if !self.group.ends_with(error) {
+            return;
+        }
+        let fault = Fault {
+            cause: format!("behind {hook}: {error}"),
+            culprit: self.group.only(&self.live.process.suspects()),
+            counts: Counts::Crash,
+        };
+        self.group.give_up(self.live.generation, fault);
+    }
+}

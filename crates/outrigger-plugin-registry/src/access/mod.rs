@@ -1,0 +1,9 @@
+//! What a plugin may reach: its manifest, what the user grants, the environment and the network of its process.
+
+pub mod critical;
+pub mod environment;
+pub mod manifest;
+pub mod network;
+pub mod rights;
+pub mod settings;
+pub mod user_grants;

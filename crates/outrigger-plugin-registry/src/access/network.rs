@@ -1,0 +1,188 @@
+//! The network of plugin processes: which hosts one may connect to, and its way there (issue 5, item 5).
+//!
+//! A boxed process opens TCP connections to our proxy and to nothing else; the proxy asks here. Without a word of anybody a
+//! plugin may connect to every public address. Its manifest asks for less, `hosts` of the user's `[plugins.NAME]` grants
+//! less or more, and an address of this machine or of a private network is reached only where the user names it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outrigger_config::package_name;
+use outrigger_network_proxy::hosts::{Hosts, Reach};
+use outrigger_network_proxy::{Client, Connection, Proxy, ProxyTicket, Upstream};
+use outrigger_plugin_status::{Notice, NoticeFn};
+use tokio::sync::OnceCell;
+
+use crate::access::rights::Access;
+use crate::access::settings::{PluginRules, PluginSettings};
+use crate::registry::Registry;
+
+/// The proxy of a project's plugins, which is started with the first process that needs it.
+pub struct Network {
+    proxy: OnceCell<Proxy>,
+    notice: NoticeFn,
+    /// What every plugin may connect to besides.
+    everybody: Hosts,
+    /// What none of them may, by the policy of the machine.
+    forbidden: Hosts,
+}
+
+impl Network {
+    /// The hosts of these settings. `notice` is notified of connections.
+    pub fn new(settings: &PluginSettings, notice: NoticeFn) -> Arc<Self> {
+        let everybody = Hosts::parse(&settings.network_allow).unwrap_or_else(|error| {
+            tracing::warn!("network.allow: {error}; nothing of it is granted");
+            Hosts::default()
+        });
+        Arc::new(Self {
+            proxy: OnceCell::new(),
+            notice,
+            everybody,
+            forbidden: Hosts::forbidden(&settings.network_forbid),
+        })
+    }
+
+    /// A way out for the process of these plugins; `None` where they may connect to nothing.
+    ///
+    /// # Errors
+    /// Why there is no proxy. The process must not be started then.
+    pub async fn ticket(
+        &self,
+        registry: &Registry,
+        members: &[usize],
+        access: Option<&Access>,
+    ) -> Result<Option<ProxyTicket>, String> {
+        let Some(client) = self.client(registry, members, access)? else {
+            return Ok(None);
+        };
+        let proxy = self
+            .proxy
+            .get_or_try_init(|| Proxy::start(upstream(), outrigger_sandbox::ProcSockets))
+            .await
+            .map_err(|error| format!("no proxy for its network: {error}"))?;
+        let pass = proxy.admit(client);
+        pass.map(Some).map_err(|error| error.to_string())
+    }
+
+    /// What the proxy is told of these plugins; `None` where they may connect to nothing.
+    ///
+    /// # Errors
+    /// Hosts of a manifest that cannot be read.
+    pub fn client(
+        &self,
+        registry: &Registry,
+        members: &[usize],
+        access: Option<&Access>,
+    ) -> Result<Option<Client>, String> {
+        let of = |index: &usize| {
+            registry.with(*index, |plugin| {
+                (plugin.id.clone(), plugin.spec.clone(), plugin.rules.clone())
+            })
+        };
+        let plugins: Vec<(String, String, PluginRules)> = members.iter().filter_map(of).collect();
+        let asked = match access {
+            Some(access) => Some(Hosts::parse(&access.hosts).map_err(|error| error.to_string())?),
+            None => None,
+        };
+        if asked.as_ref().is_some_and(Hosts::is_empty) {
+            return Ok(None);
+        }
+        // With hosts of its own a plugin is alone; those that share a process have the same.
+        let rules = plugins.first().map(|(.., rules)| rules);
+        let granted = rules
+            .map_or_else(Hosts::public, granted)
+            .and(&self.everybody);
+        let names: Vec<String> = plugins.iter().map(|(id, ..)| id.clone()).collect();
+        Ok(Some(Client {
+            name: match names.as_slice() {
+                [one] => format!("plugin {one}"),
+                all => format!("plugins {}", all.join(", ")),
+            },
+            reach: Reach {
+                asked,
+                granted,
+                forbidden: self.forbidden.clone(),
+            },
+            hint: hint(&plugins),
+            on_connect: self.teller(names),
+        }))
+    }
+
+    fn teller(&self, plugins: Vec<String>) -> outrigger_network_proxy::ConnectFn {
+        let notice = Arc::clone(&self.notice);
+        Arc::new(move |it: &Connection| {
+            let refused = it.refused.map(|refused| refused.code().to_owned());
+            if let Some(code) = &refused {
+                tracing::warn!(
+                    "[plugin:{}] no connection to {}:{}: {code}",
+                    plugins.join(", "),
+                    it.host,
+                    it.port
+                );
+            }
+            notice(Notice::Network {
+                plugins: plugins.clone(),
+                host: it.host.clone(),
+                port: it.port,
+                address: it.address.map(|address| address.to_string()),
+                refused,
+                untold: it.unreported,
+            });
+        })
+    }
+}
+
+fn upstream() -> Option<Upstream> {
+    let env: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    Upstream::of(&env)
+}
+
+/// What the user lets a plugin connect to. What goes merely by a plugin's name is held to the list and given nothing private.
+fn granted(rules: &PluginRules) -> Hosts {
+    let Some(list) = &rules.hosts else {
+        return Hosts::public();
+    };
+    match Hosts::parse(list) {
+        Ok(hosts) if rules.hosts_withheld => hosts.by_name(),
+        Ok(hosts) => hosts,
+        // Told where it was read; a list that cannot be read grants nothing.
+        Err(_) => Hosts::default(),
+    }
+}
+
+/// What a plugin was granted, as it is shown.
+pub fn hosts(rules: &PluginRules, settings: &PluginSettings) -> Vec<String> {
+    let everybody = Hosts::parse(&settings.network_allow).unwrap_or_default();
+    granted(rules).and(&everybody).shown()
+}
+
+/// What of the user's list is wrong, or withheld.
+pub fn problem(rules: &PluginRules) -> Option<String> {
+    let list = rules.hosts.as_ref()?;
+    match Hosts::parse(list) {
+        Err(error) => Some(format!(
+            "`hosts`: {error}; until then it connects to nothing"
+        )),
+        Ok(_) => None,
+    }
+}
+
+/// The line that would grant a host.
+fn hint(plugins: &[(String, String, PluginRules)]) -> String {
+    let (key, list) = match plugins {
+        [(_, spec, rules)] => {
+            let path = spec.strip_prefix("file://");
+            let key = path.map_or_else(|| package_name(spec), str::to_owned);
+            let list = rules.hosts.clone().unwrap_or_else(|| vec!["*".to_owned()]);
+            (key, list)
+        }
+        _ => ("NAME".to_owned(), vec!["*".to_owned()]),
+    };
+    let list: Vec<String> = list.iter().map(|host| format!("{host:?}, ")).collect();
+    format!(
+        "in your own outrigger.toml, [plugins.{key:?}] hosts = [{}\"HOST\"] grants it",
+        list.concat()
+    )
+}

@@ -1,0 +1,241 @@
+//! What a plugin with a manifest may reach, and what is kept from it of what it brought (issue 5, item 1).
+
+use std::path::{Path, PathBuf};
+
+use outrigger_kernel::hooks::{HookPoint, Rights};
+use outrigger_protocol::own::ProviderDecl;
+use outrigger_protocol::rpc::Instance;
+use outrigger_sandbox::Policy;
+use outrigger_sandbox::paths::Roots;
+
+/// What a plugin with a manifest may reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Files and folders to read.
+    pub read: Vec<PathBuf>,
+    /// Files and folders to read and change.
+    pub write: Vec<PathBuf>,
+    /// Variables that are no secrets.
+    pub env: Vec<String>,
+    /// Hosts that it may connect to; none: it opens no TCP connection.
+    pub hosts: Vec<String>,
+    /// Routes of the client; all when `None`.
+    pub client: Option<Vec<String>>,
+    /// Hooks that are called; all when `None`.
+    pub hooks: Option<Vec<String>>,
+    /// Its manifest, and that of its host, name the hooks: these may do whatever their points allow. Else they may do what
+    /// C3 gives to every plugin ([`outrigger_kernel::hooks::Rights::unnamed`]).
+    pub named: bool,
+    /// Tools that may be registered; all when `None`.
+    pub tools: Option<Vec<String>>,
+    /// Providers that it may speak for with a protocol of its own.
+    pub providers: Vec<String>,
+    /// It says that it is of the kind that brings hooks and nothing else (C6).
+    pub hooks_only: bool,
+    /// Another plugin hosts it: it brings hooks and tools, and nothing that stands for the user's accounts (C8).
+    pub hosted: bool,
+}
+
+/// Where a path leads, through all of its links; what is not there yet keeps its name.
+pub fn real(path: &Path) -> Option<PathBuf> {
+    Roots::new(["/"]).contains(path).ok()
+}
+
+/// Whether a name fits one of the patterns.
+pub fn matches(patterns: &[String], name: &str) -> bool {
+    patterns
+        .iter()
+        .any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => pattern == name,
+        })
+}
+
+/// Takes from a plugin of the kind `hook` what is no hook.
+fn not_hooks(instance: &mut Instance) -> Vec<String> {
+    let kind =
+        "its manifest says that it is of the kind \"hook\", which brings hooks and nothing else";
+    let tools = instance.tools.drain(..);
+    let mut told: Vec<String> = tools
+        .map(|tool| format!("the tool {} is not registered: {kind}", tool.name))
+        .collect();
+    let accounts = instance.auth.is_some() || instance.provider.is_some();
+    if accounts || instance.streams.is_some() {
+        (instance.auth, instance.provider, instance.streams) = (None, None, None);
+        told.push(format!("its `auth` and `provider` are left out: {kind}"));
+    }
+    told
+}
+
+impl Access {
+    /// Takes from what a plugin brought what its manifest does not name, and says what that was.
+    pub fn cut(&self, instances: &mut [Instance]) -> Vec<String> {
+        let mut told = Vec::new();
+        for instance in instances {
+            let hooks = instance.hooks.extract_if(.., |hook| !self.has_hook(hook));
+            told.extend(hooks.map(|hook| format!("the hook {hook} is not called: `hook_policy.allowed_hooks` of its manifest does not name it")));
+            if self.hooks_only {
+                told.extend(not_hooks(instance));
+            }
+            let tools = instance
+                .tools
+                .extract_if(.., |tool| !self.has_tool(&tool.name));
+            let accounts = instance.auth.is_some() || instance.provider.is_some();
+            if self.hosted && accounts {
+                (instance.auth, instance.provider) = (None, None);
+                told.push(
+                    "its `auth` and `provider` are left out: another plugin hosts it".to_owned(),
+                );
+            }
+            let offers = |it: &mut ProviderDecl| !self.providers.contains(&it.id);
+            let refused = instance.streams.take_if(offers);
+            told.extend(refused.map(|it| format!("the provider {} is not offered: `provides.providers` of its manifest does not name it", it.id)));
+            told.extend(tools.map(|tool| format!("the tool {} is not registered: `provides.tools` of its manifest does not name it", tool.name)));
+        }
+        told
+    }
+
+    /// Leaves of a sandbox what is asked for: the project only where it is named.
+    pub fn apply_to(&self, policy: &mut Policy, project: &Path) {
+        policy.write.retain(|path| path != project);
+        // They were followed when the plugin was admitted; what has become a link since is left out.
+        let same = |path: &&PathBuf| real(path).is_none_or(|now| now == **path);
+        policy.write.extend(self.write.iter().filter(same).cloned());
+        policy.read.extend(self.read.iter().filter(same).cloned());
+    }
+
+    /// Whether a variable that is no secret is passed on.
+    pub fn has_variable(&self, name: &str) -> bool {
+        matches(&self.env, name)
+    }
+
+    /// What its hooks may do, for people.
+    pub fn hooks_shown(&self, fail_closed: &[String]) -> String {
+        let refuses = match fail_closed {
+            [] => String::new(),
+            some => format!("; a failure refuses at {}", some.join(", ")),
+        };
+        let points = HookPoint::ALL.iter().copied();
+        let changed = points.filter(|it| Rights::unnamed(*it).patch && !it.spec().patch.is_empty());
+        let changed: Vec<&str> = changed.map(HookPoint::hook).collect();
+        let called = self.hooks.as_ref().map(|hooks| hooks.join(", "));
+        let called = called.unwrap_or_else(|| "all".to_owned());
+        match self.named {
+            true => format!("{called}, each as its point allows{refuses}"),
+            false => format!(
+                "{called}, to look; changes are taken at {}{refuses}",
+                changed.join(", ")
+            ),
+        }
+    }
+
+    /// Whether a hook is called, by any of its names.
+    pub(crate) fn has_hook(&self, hook: &str) -> bool {
+        let point = HookPoint::parse(hook);
+        self.hooks.as_ref().is_none_or(|allowed| {
+            allowed
+                .iter()
+                .any(|name| name == hook || (point.is_some() && HookPoint::parse(name) == point))
+        })
+    }
+
+    /// Whether a tool may be registered.
+    pub(crate) fn has_tool(&self, tool: &str) -> bool {
+        self.tools
+            .as_ref()
+            .is_none_or(|tools| tools.iter().any(|name| name == tool))
+    }
+
+    /// Whether a route of the client may be used. `..` and doubled slashes fit nothing: what is asked is what is meant.
+    pub fn has_route(&self, method: &str, path: &str) -> bool {
+        let Some(routes) = &self.client else {
+            return true;
+        };
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let odd = path
+            .split('/')
+            .skip(1)
+            .any(|part| part.is_empty() || part.starts_with('.') || part.contains('%'));
+        if odd && path != "/" {
+            return false;
+        }
+        routes.iter().any(|route| {
+            let (verb, pattern) = route.split_once(' ').unwrap_or(("", ""));
+            let fits = match pattern.strip_suffix("/*") {
+                Some(start) => path
+                    .strip_prefix(start)
+                    .is_some_and(|rest| rest.starts_with('/')),
+                None => pattern == path || pattern == "*",
+            };
+            fits && (verb == "*" || verb.eq_ignore_ascii_case(method))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(hooks: &[&str], routes: &[&str]) -> Access {
+        let texts = |list: &[&str]| Some(list.iter().map(|it| (*it).to_owned()).collect());
+        Access {
+            hooks: texts(hooks),
+            client: texts(routes),
+            ..Access::default()
+        }
+    }
+
+    #[test]
+    fn a_hook_is_named_by_any_of_its_names() {
+        for (allowed, hook, called) in [
+            ("tool.execute.before", "tool.execute.before", true),
+            ("tool.execute.before", "tool.execute.after", false),
+            (
+                "chat.system.transform",
+                "experimental.chat.system.transform",
+                true,
+            ),
+            (
+                "experimental.chat.system.transform",
+                "chat.system.transform",
+                true,
+            ),
+            ("no.such", "chat.params", false),
+        ] {
+            assert_eq!(
+                access(&[allowed], &[]).has_hook(hook),
+                called,
+                "{allowed} {hook}"
+            );
+        }
+        assert!(!access(&[], &[]).has_hook("chat.params"));
+        assert!(Access::default().has_hook("chat.params"));
+    }
+
+    #[test]
+    fn routes_by_table() {
+        let access = access(
+            &[],
+            &["GET /session", "GET /session/*", "* /log", "POST /tui/*"],
+        );
+        for (method, path, fits) in [
+            ("GET", "/session", true),
+            ("get", "/session?directory=/x", true),
+            ("GET", "/session/ses_1/message", true),
+            ("POST", "/session", false),
+            ("GET", "/sessions", false),
+            ("GET", "/session/../config", false),
+            ("GET", "/session/%2e%2e/config", false),
+            ("GET", "/session//config", false),
+            ("GET", "//config", false),
+            ("PUT", "/log", true),
+            ("POST", "/tui", false),
+            ("POST", "/tui/toast", true),
+            ("GET", "/config", false),
+            ("GET", "", false),
+        ] {
+            assert_eq!(access.has_route(method, path), fits, "{method} {path}");
+        }
+        assert!(Access::default().has_route("GET", "/config"));
+    }
+}

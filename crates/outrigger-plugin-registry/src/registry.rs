@@ -1,0 +1,489 @@
+//! The plugins of a project: how far each is, what it contributes, and who is called at which point.
+
+mod commands;
+mod granted;
+mod hosted;
+mod life;
+mod own;
+mod plugin;
+mod shown;
+mod table;
+
+pub use commands::COMMAND_GROUP;
+pub use hosted::ProcessList;
+pub use life::{Configured, Fresh};
+pub use plugin::Plugin;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
+
+use outrigger_config::settings::Isolation;
+use outrigger_kernel::hooks::{HookPoint, Rights};
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_status::{Fetched, NoticeFn, Progress, Stage};
+use outrigger_plugin_trust::Verified;
+use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
+
+use crate::access::critical;
+use crate::access::manifest::ManifestShown;
+use crate::access::settings::PluginRules;
+use crate::error::PluginError;
+use crate::status::PluginStatus;
+use outrigger_plugin_status::ProgressFn;
+
+/// A hook function, as the pipeline needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Index of the plugin, which is its load order.
+    pub plugin: usize,
+    /// Its place among all: load order, but a hosted plugin comes right behind its host.
+    pub order: u32,
+    /// Name of the plugin.
+    pub id: String,
+    /// Which of its hooks objects.
+    pub instance: usize,
+    /// The hook's name as the plugin spells it (A5).
+    pub hook: String,
+    /// Process it lives in.
+    pub group: u64,
+    /// The rules of its plugin.
+    pub rules: PluginRules,
+    /// Its failure refuses (C5).
+    pub fail_closed: bool,
+    /// What its plugin may do there (C3).
+    pub rights: Rights,
+    /// Why it cannot be called. Only a security-critical hook is bound all the same.
+    pub absent: Option<String>,
+}
+
+#[derive(Default)]
+struct Inner {
+    plugins: Vec<Plugin>,
+    table: HashMap<&'static str, Arc<[Bound]>>,
+}
+
+/// What becomes of a plugin that failed under Node and would run under Bun.
+enum Bun {
+    /// It has failed, and this is why there is no Bun, where that is known.
+    None(Option<String>),
+    /// It waits, since Bun may be fetched yet.
+    MayCome(Vec<(usize, PluginError)>),
+}
+
+/// All plugins, in load order.
+pub struct Registry {
+    inner: RwLock<Inner>,
+    bun: Mutex<Bun>,
+    progress: ProgressFn,
+    /// The processes that plugins live in, to end those of hosted ones with their hosts.
+    processes: OnceLock<Weak<dyn ProcessList>>,
+    /// Told of what becomes of them.
+    notice: OnceLock<NoticeFn>,
+}
+
+impl Registry {
+    /// A list of these plugins, in load order; each is reported to `progress` at once.
+    pub fn new(plugins: Vec<Plugin>, progress: ProgressFn) -> Self {
+        let registry = Self {
+            inner: RwLock::new(Inner {
+                plugins,
+                table: HashMap::new(),
+            }),
+            bun: Mutex::new(Bun::None(None)),
+            progress,
+            processes: OnceLock::new(),
+            notice: OnceLock::new(),
+        };
+        for index in 0..registry.count() {
+            registry.report(index);
+        }
+        registry
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are. Indexes run up to it.
+    pub fn count(&self) -> usize {
+        self.read().plugins.len()
+    }
+
+    /// Something of one plugin.
+    pub fn with<T>(&self, index: usize, get: impl FnOnce(&Plugin) -> T) -> Option<T> {
+        self.read().plugins.get(index).map(get)
+    }
+
+    fn report(&self, index: usize) {
+        let progress = self.with(index, |plugin| Progress {
+            cause: plugin.cause.clone(),
+            mention: plugin.mention,
+            guards: plugin.guards(),
+            ..Progress::at(&plugin.id, &plugin.spec, plugin.stage)
+        });
+        if let Some(progress) = progress {
+            // What ended it is in the log already, with its cause.
+            if progress.cause.is_none() {
+                tracing::info!("[plugin:{}] {}", progress.plugin, progress.stage);
+            }
+            (self.progress)(progress);
+        }
+    }
+
+    fn change(&self, index: usize, change: impl FnOnce(&mut Plugin)) {
+        let stage = {
+            let mut inner = self.write();
+            let Some(plugin) = inner.plugins.get_mut(index) else {
+                return;
+            };
+            let before = plugin.stage;
+            change(plugin);
+            let after = plugin.stage;
+            inner.bind();
+            (before, after)
+        };
+        if stage.0 != stage.1 {
+            self.report(index);
+            self.tell_state(index);
+        }
+    }
+
+    /// So many bytes of it have come.
+    pub fn fetched(&self, index: usize, bytes: u64) {
+        let progress = self.with(index, |plugin| Progress {
+            // What it depends on comes with it, and nobody knows how much that is.
+            fetched: Some(Fetched { bytes, total: None }),
+            ..Progress::at(&plugin.id, &plugin.spec, Stage::Installing)
+        });
+        if let Some(progress) = progress {
+            (self.progress)(progress);
+        }
+    }
+
+    /// It has come to a stage. One that somebody suspended stays that, whatever becomes of its process: it is brought back by
+    /// [`Registry::suspend`] and by nothing else (C7).
+    pub fn stage(&self, index: usize, stage: Stage) {
+        self.change(index, |plugin| plugin.come_to(stage));
+    }
+
+    /// The plugin of that name has come to a stage.
+    pub fn stage_of(&self, id: &str, stage: Stage) {
+        if let Some(index) = self.index_of(id) {
+            self.stage(index, stage);
+        }
+    }
+
+    /// Its files are there.
+    pub fn resolved(&self, index: usize, resolved: ResolvedPlugin, rules: PluginRules) {
+        self.change(index, |plugin| {
+            plugin.own = own::declared(&resolved);
+            plugin.id.clone_from(&resolved.id);
+            plugin.version.clone_from(&resolved.version);
+            plugin.resolved = Some(resolved);
+            plugin.rules = rules;
+            plugin.stage = Stage::Installed;
+        });
+    }
+
+    /// Its files are what was trusted.
+    pub fn verified(&self, index: usize, verified: Option<Verified>) {
+        self.change(index, |plugin| plugin.verified = verified);
+    }
+
+    /// It is not started after all.
+    pub fn unresolved(&self, index: usize) {
+        self.change(index, |plugin| plugin.resolved = None);
+    }
+
+    /// What it says of itself, or what such a plugin is given.
+    pub fn manifest(&self, index: usize, shown: ManifestShown) {
+        self.change(index, |plugin| plugin.manifest = Some(shown));
+    }
+
+    /// The modules of the plugins whose files are there.
+    pub fn resolved_files(&self) -> Vec<(usize, PathBuf)> {
+        let inner = self.read();
+        let plugins = inner.plugins.iter().enumerate();
+        let file = |(index, plugin): (usize, &Plugin)| {
+            Some((index, plugin.resolved.as_ref()?.file.clone()))
+        };
+        plugins.filter_map(file).collect()
+    }
+
+    fn bun(&self) -> std::sync::MutexGuard<'_, Bun> {
+        self.bun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bun is not there and cannot be had.
+    pub fn no_bun(&self, reason: String) {
+        *self.bun() = Bun::None(Some(reason));
+    }
+
+    /// From now on plugins that need Bun are kept instead of failed, until [`Registry::waiting`].
+    pub fn may_wait_for_bun(&self) {
+        *self.bun() = Bun::MayCome(Vec::new());
+    }
+
+    /// The plugins that wait for Bun, with what they failed by. From now on none waits.
+    pub fn waiting(&self) -> Vec<(usize, PluginError)> {
+        let mut bun = self.bun();
+        let Bun::MayCome(waiting) = &mut *bun else {
+            return Vec::new();
+        };
+        let mut waiting = std::mem::take(waiting);
+        *bun = Bun::None(None);
+        waiting.sort_by_key(|(index, _)| *index);
+        waiting
+    }
+
+    /// What was set about it.
+    pub fn set_rules(&self, index: usize, rules: PluginRules) {
+        self.change(index, |plugin| plugin.rules = rules);
+    }
+
+    /// It lives in this process from now on.
+    pub fn assign(&self, index: usize, group: u64) {
+        self.change(index, |plugin| plugin.group = Some(group));
+    }
+
+    /// It comes no further.
+    pub fn fail(&self, index: usize, error: &PluginError) {
+        self.end(
+            index,
+            if error.is_skip() {
+                Stage::Skipped
+            } else {
+                Stage::Failed
+            },
+            error,
+        );
+    }
+
+    /// It is not called any more.
+    pub fn off(&self, index: usize, error: &PluginError) {
+        self.end(index, Stage::Off, error);
+    }
+
+    fn end(&self, index: usize, stage: Stage, error: &PluginError) {
+        let id = self.with(index, |p| p.id.clone()).unwrap_or_default();
+        if error.is_expected() {
+            tracing::debug!("plugin {id}: {stage}: {error}");
+        } else {
+            tracing::warn!("plugin {id}: {stage}: {error}");
+        }
+        self.change(index, |plugin| {
+            plugin.cause = Some(error.cause(plugin.stage));
+            plugin.mention = error.is_worth_a_line(plugin.local);
+            plugin.stage = stage;
+            plugin.instances = Vec::new();
+        });
+        self.end_process(index);
+        self.end_hosted(index, &id);
+    }
+
+    /// It has answered; `true` when there is something of it to call.
+    pub fn adopt(&self, index: usize, loaded: LoadedPlugin) -> bool {
+        let Some(id) = self.with(index, |plugin| plugin.id.clone()) else {
+            return false;
+        };
+        if let Some(error) = self.without_host(index) {
+            self.off(index, &error);
+            return false;
+        }
+        let problems = &loaded.problems;
+        let decisive = problems.iter().find(|problem| problem.needs_bun);
+        if let (true, Some(problem)) = (
+            loaded.instances.is_empty(),
+            decisive.or_else(|| problems.first()),
+        ) {
+            let error = PluginError::Load {
+                plugin: id,
+                stage: problem.stage.clone(),
+                message: problem.message.clone(),
+            };
+            self.not_loaded(index, error, problem.needs_bun);
+            return false;
+        }
+        let (notes, warnings): (Vec<Problem>, Vec<Problem>) = loaded
+            .problems
+            .into_iter()
+            .partition(|problem| problem.stage == "note");
+        let notes = notes.into_iter().map(|note| note.message).collect();
+        let mut warnings: Vec<String> = warnings.into_iter().map(shown::warning).collect();
+        if loaded.instances.is_empty() {
+            warnings.push("it has no hooks and no tools".to_owned());
+        }
+        let mut instances = loaded.instances;
+        let access = self.with(index, |plugin| plugin.rules.access.clone());
+        match access.flatten() {
+            Some(access) => warnings.extend(access.cut(&mut instances)),
+            None => warnings.extend(own::without_manifest(&mut instances)),
+        }
+        let declared = self.read().declared();
+        self.change(index, |plugin| {
+            let hooks = instances.iter().flat_map(|i| i.hooks.iter());
+            for problem in critical::problems(&plugin.rules, hooks, &declared) {
+                tracing::warn!("plugin {id}: {problem}");
+                warnings.push(problem);
+            }
+            plugin.warnings = warnings;
+            plugin.notes = notes;
+            plugin.instances = instances;
+            plugin.load_ms = loaded.ms;
+            plugin.come_to(Stage::Initialised);
+        });
+        self.stage(index, Stage::Active);
+        true
+    }
+
+    fn not_loaded(&self, index: usize, error: PluginError, needs_bun: bool) {
+        let error = match &mut *self.bun() {
+            Bun::MayCome(waiting) if needs_bun => {
+                waiting.push((index, error));
+                return;
+            }
+            Bun::None(Some(reason)) if needs_bun => error.because(reason),
+            _ => error,
+        };
+        self.fail(index, &error);
+    }
+
+    /// Who is called at a point, in the order in which they are called; `None` when nobody is.
+    pub fn bound(&self, point: HookPoint) -> Option<Arc<[Bound]>> {
+        self.read().table.get(point.name()).cloned()
+    }
+
+    /// Something that went wrong without stopping the plugin.
+    pub fn warn(&self, index: usize, warning: String) {
+        if let Some(id) = self.with(index, |plugin| plugin.id.clone()) {
+            tracing::warn!("plugin {id}: {warning}");
+        }
+        self.change(index, |plugin| plugin.warnings.push(warning));
+    }
+
+    /// The same of several.
+    pub fn warn_all(&self, warnings: Vec<(usize, String)>) {
+        for (index, warning) in warnings {
+            self.warn(index, warning);
+        }
+    }
+
+    /// How a `config` hook was called, and what it did.
+    pub fn configured(&self, index: usize, configured: Configured) {
+        self.change(index, |plugin| plugin.configured.push(configured));
+    }
+
+    /// The processes that have a handler at a point.
+    pub fn groups_at(&self, point: HookPoint) -> Vec<u64> {
+        let mut groups: Vec<u64> = self
+            .bound(point)
+            .iter()
+            .flat_map(|b| b.iter().map(|bound| bound.group))
+            .collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
+    /// The tools of all plugins in load order; a later one of the same name comes later.
+    pub fn tools(&self) -> Vec<(usize, String, PluginTool)> {
+        let inner = self.read();
+        let all = inner
+            .plugins
+            .iter()
+            .enumerate()
+            .filter(|(_, plugin)| plugin.stage != Stage::Suspended)
+            .flat_map(|(index, plugin)| {
+                let tools = plugin
+                    .instances
+                    .iter()
+                    .flat_map(|instance| instance.tools.iter());
+                tools.map(move |tool| (index, plugin.id.clone(), tool.clone()))
+            });
+        all.collect()
+    }
+
+    /// What instances of active plugins bring, in load order.
+    pub fn instances<T>(&self, get: impl Fn(&Instance) -> Option<T>) -> Vec<(usize, String, T)> {
+        let inner = self.read();
+        let mut out = Vec::new();
+        let plugins = inner.plugins.iter().enumerate();
+        for (index, plugin) in plugins.filter(|(_, plugin)| plugin.stage != Stage::Suspended) {
+            let brought = plugin.instances.iter().filter_map(&get);
+            out.extend(brought.map(|it| (index, plugin.id.clone(), it)));
+        }
+        out
+    }
+
+    /// Whether a plugin brings authentication.
+    pub fn brings_auth(&self, index: usize) -> bool {
+        self.with(index, |plugin| {
+            plugin.instances.iter().any(|i| i.auth.is_some())
+        }) == Some(true)
+    }
+
+    /// A plugin is to have a process of its own.
+    pub fn set_apart(&self, index: usize) {
+        self.change(index, |plugin| plugin.rules.isolation = Isolation::Own);
+    }
+
+    /// A plugin has a process of its own from now on, since it hung or crashed the one that it shared.
+    pub fn quarantine(&self, index: usize, group: u64, cause: &str) {
+        self.change(index, |plugin| {
+            plugin.group = Some(group);
+            plugin.quarantine = Some(cause.to_owned());
+        });
+    }
+
+    /// The plugin of that name.
+    pub fn index_of(&self, id: &str) -> Option<usize> {
+        let inner = self.read();
+        // An entry that failed may go by the same name.
+        let mut plugins = inner.plugins.iter();
+        let placed = plugins.position(|plugin| plugin.id == id && plugin.group.is_some());
+        placed.or_else(|| inner.plugins.iter().position(|plugin| plugin.id == id))
+    }
+
+    /// The last instance of a plugin for which this holds.
+    pub fn handler(&self, index: usize, is: impl Fn(&Instance) -> bool) -> Option<HandlerRef> {
+        self.with(index, |plugin| {
+            Some(HandlerRef {
+                plugin: plugin.id.clone(),
+                instance: plugin.instances.iter().rposition(is)?,
+            })
+        })?
+    }
+
+    /// Where a plugin's tool is to be run now. The last of its instances that brings it wins.
+    pub fn tool(&self, index: usize, name: &str) -> Option<HandlerRef> {
+        self.with(index, |plugin| {
+            let instance = plugin
+                .instances
+                .iter()
+                .rposition(|i| i.tools.iter().any(|tool| tool.name == name))?;
+            Some(HandlerRef {
+                plugin: plugin.id.clone(),
+                instance,
+            })
+        })?
+    }
+
+    /// The list, without what only the processes know.
+    pub fn list(&self) -> Vec<(Option<u64>, PluginStatus)> {
+        self.read()
+            .plugins
+            .iter()
+            .map(|plugin| (plugin.group, plugin.status()))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! What of the user's grants a plugin of the list lacks.
+
+use outrigger_plugin_package::Source;
+
+use super::{COMMAND_GROUP, Plugin, Registry};
+use crate::access::user_grants::{Grant, grant_key};
+
+impl Registry {
+    /// `Plugins::grant_missing` of the plugin host.
+    pub fn grant_missing(&self, id: &str, grant: Grant) -> Option<String> {
+        let table = self.read();
+        let mut named = table.plugins.iter().filter(|it| it.id == id).peekable();
+        if named.peek().is_none() {
+            return Some(id.to_owned());
+        }
+        let is_command_hook = |plugin: &Plugin| plugin.group == Some(COMMAND_GROUP);
+        named
+            .find(|plugin| !plugin.rules.grants(grant) && !is_command_hook(plugin))
+            .map(Plugin::grant_key)
+    }
+
+    /// `Plugins::grant_name` of the plugin host.
+    pub fn grant_name(&self, id: &str) -> Option<String> {
+        let table = self.read();
+        let mut named = table.plugins.iter().filter(|it| it.id == id);
+        let (first, second) = (named.next()?, named.next());
+        let source = Source::parse(&first.spec, &first.declared_in).ok();
+        let name = grant_key(source.as_ref()).filter(|_| second.is_none());
+        name.map(str::to_owned)
+    }
+}

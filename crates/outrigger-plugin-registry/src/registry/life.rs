@@ -1,0 +1,217 @@
+//! What changes of a plugin while it runs (C7).
+
+use std::sync::{Arc, Weak};
+
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_status::{LifeState, Notice, NoticeFn, Stage};
+use outrigger_plugin_trust::Verified;
+use outrigger_protocol::hook::Change;
+use outrigger_protocol::rpc::LoadedPlugin;
+use serde_json::Value;
+
+use super::{Plugin, Registry, own};
+use crate::access::manifest::ManifestShown;
+use crate::access::settings::PluginRules;
+use crate::error::PluginError;
+
+/// A plugin as it is now.
+pub struct Fresh {
+    /// Its files.
+    pub resolved: ResolvedPlugin,
+    /// What was set about it.
+    pub rules: PluginRules,
+    /// What it was trusted as.
+    pub verified: Option<Verified>,
+    /// Its manifest as it is listed.
+    pub shown: Option<ManifestShown>,
+}
+
+/// One `config` hook as it was called first, and what it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configured {
+    /// Which of the plugin's hooks objects.
+    pub instance: usize,
+    /// The hook's name as the plugin spells it.
+    pub hook: String,
+    /// The configuration as the hooks before it had left it.
+    pub before: Value,
+    /// What it changed of that.
+    pub changes: Vec<Change>,
+}
+
+impl Registry {
+    /// How far it is.
+    pub fn stage_now(&self, index: usize) -> Option<Stage> {
+        self.with(index, |plugin| plugin.stage)
+    }
+
+    /// It is called no more, or again; its process stays. False when it is not in the state to do so.
+    pub fn suspend(&self, index: usize, suspend: bool) -> bool {
+        let (from, to) = match suspend {
+            true => (Stage::Active, Stage::Suspended),
+            false => (Stage::Suspended, Stage::Active),
+        };
+        let fits = self.with(index, |plugin| plugin.stage) == Some(from);
+        if fits {
+            self.change(index, |plugin| {
+                plugin.stage = to;
+                // Whoever asked for it tells of it.
+                plugin.told = Some(to.into());
+            });
+        }
+        fits
+    }
+
+    /// Puts files and rules in the place of those that it has, and answers those.
+    pub fn exchange(&self, index: usize, fresh: Fresh) -> Option<Fresh> {
+        let mut before = None;
+        self.change(index, |plugin| {
+            let resolved = plugin.resolved.replace(fresh.resolved);
+            plugin.version = plugin.resolved.as_ref().and_then(|it| it.version.clone());
+            plugin.own = plugin
+                .resolved
+                .as_ref()
+                .map(own::declared)
+                .unwrap_or_default();
+            let rules = std::mem::replace(&mut plugin.rules, fresh.rules);
+            let verified = std::mem::replace(&mut plugin.verified, fresh.verified);
+            let shown = std::mem::replace(&mut plugin.manifest, fresh.shown);
+            before = resolved.map(|resolved| Fresh {
+                resolved,
+                rules,
+                verified,
+                shown,
+            });
+        });
+        before
+    }
+
+    /// Who is told of the states that plugins come to; of those that are known already at once.
+    pub fn notifies(&self, notice: &NoticeFn) {
+        // Said once, at the start.
+        let _ = self.notice.set(Arc::clone(notice));
+        for index in 0..self.count() {
+            self.tell_state(index);
+        }
+    }
+
+    /// Tells of the state that a plugin is in, where it is another one than was told last. A process that is being started again
+    /// is no change of state.
+    pub(super) fn tell_state(&self, index: usize) {
+        let Some(notice) = self.notice.get() else {
+            return;
+        };
+        let told = {
+            let mut inner = self.write();
+            let Some(plugin) = inner.plugins.get_mut(index) else {
+                return;
+            };
+            let state = LifeState::from(plugin.stage);
+            let again = state == LifeState::Registered && plugin.told.is_some();
+            if again || plugin.told == Some(state) {
+                return;
+            }
+            plugin.told = Some(state);
+            (state, plugin.id.clone(), plugin.why(), plugin.group)
+        };
+        let (state, plugin, error, group) = told;
+        let processes = self.processes.get().and_then(Weak::upgrade);
+        let generation = processes.and_then(|processes| processes.generation(group?));
+        let ended = matches!(state, LifeState::Failed | LifeState::Deactivated);
+        notice(Notice::State {
+            plugin,
+            state,
+            action: state.action().to_owned(),
+            generation: generation.unwrap_or_default(),
+            error: error.filter(|_| ended),
+        });
+    }
+
+    /// How its `config` hooks are called from now on.
+    pub fn configured_as(&self, index: usize, configured: Vec<Configured>) {
+        self.change(index, |plugin| plugin.configured = configured);
+    }
+
+    /// It is about to be started once more, after it had ended: as it is now.
+    pub fn revive(&self, index: usize, fresh: Fresh) {
+        self.resolved(index, fresh.resolved, fresh.rules);
+        self.change(index, |plugin| {
+            plugin.verified = fresh.verified;
+            plugin.manifest = fresh.shown;
+            plugin.cause = None;
+        });
+    }
+
+    /// Whether a plugin has this process.
+    pub fn lives_in(&self, group: u64) -> bool {
+        let inner = self.read();
+        inner.plugins.iter().any(|it| it.group == Some(group))
+    }
+
+    /// The plugins that are called and say that they need this one.
+    pub fn dependents(&self, index: usize) -> Vec<String> {
+        let inner = self.read();
+        let Some(id) = inner.plugins.get(index).map(|plugin| plugin.id.clone()) else {
+            return Vec::new();
+        };
+        let plugins = inner.plugins.iter();
+        let needs = plugins.filter(|plugin| plugin.stage == Stage::Active && plugin.needs(&id));
+        needs.map(|plugin| plugin.id.clone()).collect()
+    }
+
+    /// The plugins that were suspended, those before others that they need; without what they host, which is suspended with
+    /// them.
+    pub fn suspended(&self) -> Vec<String> {
+        let inner = self.read();
+        let is_suspended = |plugin: &&Plugin| plugin.stage == Stage::Suspended;
+        let hosted = |plugin: &&Plugin| {
+            let host = plugin.host.and_then(|host| inner.plugins.get(host));
+            host.is_some_and(|host| is_suspended(&host))
+        };
+        let mut left: Vec<&Plugin> = inner.plugins.iter().filter(is_suspended).collect();
+        left.retain(|plugin| !hosted(plugin));
+        let mut ordered = Vec::with_capacity(left.len());
+        while !left.is_empty() {
+            let free = |plugin: &&Plugin| !left.iter().any(|other| other.needs(&plugin.id));
+            // Of those that need each other none is first.
+            let next = left.iter().position(free).unwrap_or(0);
+            ordered.push(left.remove(next).id.clone());
+        }
+        ordered
+    }
+
+    /// The first of the plugins that it needs and that are not called, with how it stands.
+    pub fn lacks(&self, needs: &[String], bundled: &[String]) -> Option<(String, Option<Stage>)> {
+        let stage = |id: &str| self.index_of(id).and_then(|index| self.stage_now(index));
+        let mut needs = needs.iter().filter(|id| !bundled.contains(id));
+        needs.find_map(|id| match stage(id) {
+            Some(Stage::Active) => None,
+            other => Some((id.clone(), other)),
+        })
+    }
+
+    /// Why what a plugin answered is of no use; nothing of it is taken then.
+    pub fn refuses(&self, index: usize, loaded: &LoadedPlugin) -> Option<PluginError> {
+        let problem = loaded.problems.first()?;
+        loaded.instances.is_empty().then(|| PluginError::Load {
+            plugin: self
+                .with(index, |plugin| plugin.id.clone())
+                .unwrap_or_default(),
+            stage: problem.stage.clone(),
+            message: problem.message.clone(),
+        })
+    }
+}
+
+impl Plugin {
+    fn needs(&self, id: &str) -> bool {
+        self.depends_on().iter().any(|need| need == id)
+    }
+
+    /// What its manifest says that it needs.
+    pub fn depends_on(&self) -> &[String] {
+        let resolved = self.resolved.as_ref();
+        let manifest = resolved.and_then(|it| it.manifest.as_ref());
+        manifest.map_or(&[], |manifest| manifest.depends_on.as_slice())
+    }
+}

@@ -1,0 +1,96 @@
+//! What plugins declare (B8), as long as they are not off.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use outrigger_kernel::hooks::{HookPoint, OutputCheck};
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_package::custom_points::Own;
+use outrigger_plugin_status::Stage;
+use outrigger_protocol::rpc::Instance;
+
+use super::{Inner, Plugin, Registry};
+
+/// What a plugin declares in its manifest, under the id that it goes by: of two that claim the same one the later has
+/// another, and declares nothing. What is wrong in a manifest was told when it was read.
+pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Own> {
+    let manifest = resolved.manifest.as_ref();
+    let manifest = manifest.filter(|manifest| manifest.id == resolved.id);
+    let own = manifest.and_then(|manifest| Own::of(manifest).ok());
+    Arc::new(own.unwrap_or_default())
+}
+
+/// Whoever speaks for a provider says so in a manifest: only then is its process its own, and the key in it nobody else's.
+pub(super) fn without_manifest(instances: &mut [Instance]) -> Vec<String> {
+    let streams = instances.iter_mut().filter_map(|it| it.streams.take());
+    let told = streams.map(|it| {
+        format!(
+            "the provider {} is not offered: the plugin has no outrigger.plugin.toml that names it in `provides.providers`",
+            it.id
+        )
+    });
+    told.collect()
+}
+
+impl Plugin {
+    fn own(&self) -> Option<&Arc<Own>> {
+        let off = matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped);
+        (!off && self.resolved.is_some()).then_some(&self.own)
+    }
+}
+
+impl Inner {
+    /// Points of plugins by name.
+    pub(super) fn declared(&self) -> HashMap<&'static str, HookPoint> {
+        let own = self.plugins.iter().filter_map(Plugin::own);
+        let points = own.flat_map(|own| own.points.iter().map(|own| own.point));
+        points.map(|point| (point.name(), point)).collect()
+    }
+}
+
+impl Registry {
+    /// What a plugin declares.
+    pub fn own(&self, index: usize) -> Arc<Own> {
+        let own = self.with(index, |plugin| plugin.own().cloned());
+        own.flatten().unwrap_or_default()
+    }
+
+    /// The plugin that declares something.
+    pub fn declares(&self, what: impl Fn(&Own) -> bool) -> Option<String> {
+        let inner = self.read();
+        let mut plugins = inner.plugins.iter();
+        let owner = plugins.find(|plugin| plugin.own().is_some_and(|own| what(own)));
+        owner.map(|plugin| plugin.id.clone())
+    }
+
+    /// Who declares what, in load order; those that declare nothing are left out.
+    pub fn all_own(&self) -> Vec<(String, Arc<Own>)> {
+        let inner = self.read();
+        let own = |plugin: &Plugin| {
+            let own = plugin.own()?;
+            let some = !own.points.is_empty() || !own.events.is_empty();
+            some.then(|| (plugin.id.clone(), Arc::clone(own)))
+        };
+        inner.plugins.iter().filter_map(own).collect()
+    }
+
+    /// What the outputs at a point of a plugin have to be, where its declaration says so.
+    pub fn output_check(&self, point: HookPoint) -> Option<OutputCheck> {
+        if !point.is_declared() {
+            return None;
+        }
+        let inner = self.read();
+        let mut own = inner.plugins.iter().filter_map(Plugin::own);
+        own.find_map(|own| own.point(point.name()))?.check()
+    }
+
+    /// Whether a plugin has points or events of its own.
+    pub fn declares_any(&self, index: usize) -> bool {
+        let any = self.with(index, |plugin| {
+            plugin
+                .own()
+                .is_some_and(|own| !own.points.is_empty() || !own.events.is_empty())
+        });
+        any == Some(true)
+    }
+}

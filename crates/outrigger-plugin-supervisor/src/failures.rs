@@ -1,0 +1,116 @@
+//! Hooks that nobody waits for (`event`, `dispose`) and that failed: written down as any other failure (C5, C13), so many times a
+//! minute; the rest is counted.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use outrigger_files::sync::lock;
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_protocol::Millis;
+use outrigger_protocol::hook::HookAudit;
+use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::rpc::HookFailed;
+use outrigger_protocol::tally::Tally;
+
+/// How many failures of one process are written down within [`MINUTE`]: an `event` hook may fail at every event.
+pub(crate) const MAX_FAILURES: u32 = 30;
+const MINUTE: Duration = Duration::from_secs(60);
+/// What is written down of what was thrown, in characters.
+const MAX_TEXT: usize = 500;
+
+/// Those of one process.
+pub(crate) struct Failures {
+    tally: Mutex<Tally>,
+    now: fn() -> Millis,
+}
+
+impl Failures {
+    pub(crate) fn new(now: fn() -> Millis) -> Self {
+        Self {
+            tally: Mutex::new(Tally::new(MAX_FAILURES, MINUTE)),
+            now,
+        }
+    }
+
+    /// What is to be written down of a failure; `full` is called when the first one is not.
+    pub(crate) fn record(&self, failed: HookFailed, full: impl FnOnce()) -> Option<HookRecord> {
+        let untold = {
+            let mut tally = lock(&self.tally);
+            let untold = tally.take(Instant::now());
+            let is_full = tally.has_just_filled();
+            drop(tally);
+            if untold.is_none() && is_full {
+                full();
+            }
+            untold?
+        };
+        let point = HookPoint::parse(&failed.hook)?;
+        let message = counted(&failed.message, MAX_TEXT, (untold, "failures"));
+        tracing::warn!(
+            "plugin {}: {} hook failed: {message}",
+            failed.plugin,
+            point.hook()
+        );
+        Some(HookRecord {
+            point: point.name().to_owned(),
+            hook: point.hook().to_owned(),
+            plugin: PluginId(failed.plugin),
+            session: failed.session,
+            turn: None,
+            outcome: OutcomeKind::Error,
+            decision: Decision::FailedOpen,
+            payload_bytes: 0,
+            carried: None,
+            cpu_ms: None,
+            duration_ms: 0.0,
+            changed: Vec::new(),
+            message: Some(message),
+            at: (self.now)(),
+            audit: HookAudit::default(),
+        })
+    }
+}
+
+/// As much of a text as a record takes, and how many others of its kind were not listed before it.
+pub fn counted(text: &str, most: usize, (untold, what): (u64, &str)) -> String {
+    let mut told: String = text.chars().take(most).collect();
+    if untold > 0 {
+        told.push_str(&format!(" ({untold} {what} before it are not listed)"));
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_are_written_down_and_the_rest_is_counted() {
+        let failures = Failures::new(|| 7);
+        let mut full = 0;
+        let mut records = Vec::new();
+        let failed = |hook: &str| HookFailed {
+            plugin: "p".to_owned(),
+            hook: hook.to_owned(),
+            message: "x".repeat(2 * MAX_TEXT),
+            session: None,
+        };
+        for _ in 0..3 * MAX_FAILURES {
+            records.extend(failures.record(failed("event"), || full += 1));
+        }
+        assert_eq!((records.len(), full), (MAX_FAILURES as usize, 1));
+        let first = &records[0];
+        assert_eq!(
+            (first.point.as_str(), first.outcome.name(), first.at),
+            ("session.on_event", "error", 7)
+        );
+        assert_eq!(first.message.as_ref().map(String::len), Some(MAX_TEXT));
+        // Only hooks of the table are named.
+        assert!(
+            Failures::new(|| 7)
+                .record(failed("nonsense"), || {})
+                .is_none()
+        );
+    }
+}

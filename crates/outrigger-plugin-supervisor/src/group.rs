@@ -1,0 +1,427 @@
+//! A supervised plugin process: the same handle before and after a restart (A7).
+//!
+//! Calls get the process that is live now, with its generation. Whoever finds it hung or gone says so with
+//! [`Group::give_up`], naming the generation: the first one causes the restart, the others find it done. A process that
+//! has to be started again too often stays off, with its plugins (A13).
+//!
+//! Plugins share a process until one of them hangs or crashes it: that one gets a process of its own before the others
+//! come back. When it cannot be told which one it was, each gets its own.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use outrigger_js::{JsError, JsProcess};
+use outrigger_plugin_status::Notice;
+use outrigger_protocol::rpc::Enter;
+use tokio::sync::watch;
+
+use crate::blame::{Late, ended_by_itself, late, tell_undisposed};
+use crate::launch::{Held, Launch, Loaded};
+use crate::waiting::Waiting;
+
+mod events;
+mod renew;
+mod start;
+
+/// What made a process of no more use.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// For people.
+    pub cause: String,
+    /// The plugin whose code it was, by index; `None` when that cannot be told.
+    pub culprit: Option<usize>,
+    /// What it counts for.
+    pub counts: Counts,
+}
+
+impl Fault {
+    /// It is ended, and that is no plugin's fault.
+    pub fn ours(cause: &str) -> Self {
+        Self {
+            cause: cause.to_owned(),
+            culprit: None,
+            counts: Counts::Nothing,
+        }
+    }
+}
+
+/// For which limit a fault counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// None. A hook that misses its deadline is left out by its breaker, long before its process would be off.
+    Nothing,
+    /// The limit of restarts.
+    Crash,
+    /// The same: a call that was held up has ended the process. The one that hangs may be late itself.
+    HeldUp,
+    /// A limit of its own, since it may take half a minute to be seen each time: the third within ten minutes.
+    Excess,
+}
+
+/// How long code may go on that nobody waits for any more, before its process is ended.
+const LEAVE: Duration = Duration::from_secs(5);
+
+/// A process that answers.
+pub struct Live {
+    /// The process itself.
+    pub process: JsProcess,
+    /// How many of its group were started before it, and it.
+    pub generation: u64,
+    /// The number in front of its calls' numbers.
+    pub serial: u64,
+    held: Held,
+    gone: watch::Sender<Option<Fault>>,
+}
+
+impl Live {
+    fn new(loaded: Loaded, generation: u64) -> Self {
+        Self {
+            process: loaded.process,
+            generation,
+            serial: loaded.serial,
+            held: loaded.held,
+            gone: watch::Sender::new(None),
+        }
+    }
+
+    /// Why it was given up, once it is.
+    pub fn given_up(&self) -> Option<Fault> {
+        self.gone.borrow().clone()
+    }
+
+    /// Runs a call to its end, or to the moment when the process is given up; then the answer is why. Calls hold the
+    /// process, and it is killed when the last one releases it: so all of them must release it at once.
+    pub async fn until_gone<T>(&self, call: impl Future<Output = T>) -> Result<T, Fault> {
+        let mut gone = self.gone.subscribe();
+        tokio::select! {
+            biased;
+            // First, since a process that is given up is killed, and its calls end with that.
+            cause = gone.wait_for(Option::is_some) => {
+                Err(cause.ok().and_then(|cause| cause.clone()).unwrap_or_else(|| Fault::ours("it was ended")))
+            }
+            answer = call => Ok(answer),
+        }
+    }
+}
+
+/// Where the processes of a project are listed, as one of them sees it.
+pub trait ProcessTable: Send + Sync {
+    /// A key that no process has had.
+    fn key(&self) -> u64;
+    /// Lists a process.
+    fn add(&self, group: &Arc<Group>);
+    /// A process has begun: its CPU time is counted from here.
+    fn begins(&self, key: u64, live: &Live);
+}
+
+/// A plugin process, now or again.
+pub struct Group {
+    /// Its key; no other process of the project has it.
+    pub key: u64,
+    /// Its name in the log: the plugin's, or `shared`.
+    pub name: String,
+    /// What it is started with.
+    pub launch: Arc<Launch>,
+    /// All processes of the project; they hold this.
+    table: Weak<dyn ProcessTable>,
+    /// Held while the process is being started.
+    state: tokio::sync::Mutex<State>,
+    slot: Mutex<Slot>,
+}
+
+struct State {
+    members: Vec<usize>,
+    recent: VecDeque<Instant>,
+    /// When it was stopped for what it used.
+    excess: VecDeque<Instant>,
+    off: Option<String>,
+}
+
+#[derive(Default)]
+struct Slot {
+    live: Option<Arc<Live>>,
+    generation: u64,
+    fault: Option<Fault>,
+    pending: Waiting,
+    /// Events that it never saw, since the start.
+    missed: u64,
+    /// The one plugin that lives in it.
+    alone: Option<usize>,
+    closed: bool,
+}
+
+impl Group {
+    /// A process of these plugins that is not started yet.
+    pub fn new(
+        key: u64,
+        name: String,
+        launch: Arc<Launch>,
+        members: Vec<usize>,
+        table: Weak<dyn ProcessTable>,
+    ) -> Arc<Self> {
+        let state = State {
+            members,
+            recent: VecDeque::new(),
+            excess: VecDeque::new(),
+            off: None,
+        };
+        Arc::new(Self {
+            key,
+            name,
+            launch,
+            table,
+            state: tokio::sync::Mutex::new(state),
+            slot: Mutex::default(),
+        })
+    }
+
+    /// The plugins that live in it.
+    pub async fn members(&self) -> Vec<usize> {
+        self.state.lock().await.members.clone()
+    }
+
+    /// A process like this one, for one of the plugins that leave it. Its generations go on counting, so that a handle
+    /// never sees one twice.
+    pub fn beside(&self, key: u64, member: usize) -> Arc<Self> {
+        let name = self
+            .launch
+            .registry
+            .with(member, |plugin| plugin.id.clone());
+        let launch = Arc::clone(&self.launch);
+        let table = Weak::clone(&self.table);
+        let group = Self::new(key, name.unwrap_or_default(), launch, vec![member], table);
+        {
+            let slot = self.slot();
+            let mut fresh = group.slot();
+            fresh.generation = slot.generation;
+            fresh.pending.clone_from(&slot.pending);
+        }
+        group
+    }
+
+    /// Starts the process again without some of its plugins. This is no failure and counts as none.
+    pub async fn without(self: &Arc<Self>, leave: &[usize]) {
+        let mut state = self.state.lock().await;
+        state.members.retain(|member| !leave.contains(member));
+        let old = {
+            let mut slot = self.slot();
+            slot.fault = None;
+            slot.live.take()
+        };
+        if let Some(old) = old {
+            let why = "a plugin that brings authentication gets a process of its own";
+            old.gone.send_replace(Some(Fault::ours(why)));
+            old.process.kill();
+        }
+        drop(state);
+        if let Err(error) = self.live().await {
+            tracing::warn!("plugin process {}: {error}", self.name);
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process that answers now, and how often one has been started.
+    pub fn now(&self) -> (Option<Arc<Live>>, u64) {
+        let slot = self.slot();
+        (slot.live.clone(), slot.generation)
+    }
+
+    /// The live process; waits for a restart that is under way and causes one when the process has ended by itself.
+    ///
+    /// The restart goes on when the caller gives up waiting, since others wait for it too.
+    pub async fn live(self: &Arc<Self>) -> Result<Arc<Live>, String> {
+        if let (Some(live), _) = self.now() {
+            if live.process.is_alive() {
+                self.flush(&mut self.slot(), &live);
+                return Ok(live);
+            }
+            let ended = live.process.closed().await;
+            let fault = Fault {
+                cause: ended_by_itself(&ended, self.launch.settings.limits.memory),
+                culprit: self.only(&live.process.suspects()),
+                counts: Counts::Crash,
+            };
+            self.take(live.generation, fault);
+        }
+        let group = Arc::clone(self);
+        tokio::spawn(async move { group.revive().await })
+            .await
+            .unwrap_or_else(|error| Err(format!("its start failed: {error}")))
+    }
+
+    /// The process of that generation is of no more use. Every call to it ends now, and a new one is started.
+    pub fn give_up(self: &Arc<Self>, generation: u64, fault: Fault) {
+        if self.take(generation, fault) {
+            let group = Arc::clone(self);
+            tokio::spawn(async move { group.revive().await });
+        }
+    }
+
+    /// Whether a process is of no more use after this. A late one is left alone where timeouts heal nothing (A12).
+    pub fn ends_with(&self, error: &JsError) -> bool {
+        let late = matches!(error, JsError::CallTimeout { .. });
+        error.is_fatal() && (self.launch.settings.self_heal || !late)
+    }
+
+    /// The one plugin whose code this is, or the one that lives here; `None` when it cannot be told.
+    pub fn only(&self, entered: &[Enter]) -> Option<usize> {
+        if let Some(alone) = self.slot().alone {
+            return Some(alone);
+        }
+        let (first, rest) = entered.split_first()?;
+        rest.iter()
+            .all(|enter| enter.plugin == first.plugin)
+            .then(|| self.launch.registry.index_of(&first.plugin))?
+    }
+
+    /// Several plugins live in it: which of them did something, it says itself.
+    pub fn is_shared(&self) -> bool {
+        self.slot().alone.is_none()
+    }
+
+    fn take(&self, generation: u64, fault: Fault) -> bool {
+        let mut slot = self.slot();
+        if slot.generation != generation {
+            return false;
+        }
+        let Some(live) = slot.live.take() else {
+            return false;
+        };
+        let mut fault = fault;
+        let memory = self.launch.settings.limits.memory;
+        fault.cause = live.held.cause(fault.cause, memory);
+        slot.fault = Some(fault.clone());
+        // Handed over, and never gone through: its plugins are told when they are there again.
+        let unseen = u64::try_from(live.process.unseen_events()).unwrap_or(u64::MAX);
+        slot.pending.lost(unseen);
+        slot.missed += unseen;
+        drop(slot);
+        tracing::warn!(
+            "plugin process {} (generation {generation}) is started again: {}",
+            self.name,
+            fault.cause
+        );
+        live.gone.send_replace(Some(fault));
+        // Somebody may hold it still: a login that nobody ends, a body that nobody reads.
+        live.process.kill();
+        true
+    }
+
+    async fn revive(self: Arc<Self>) -> Result<Arc<Live>, String> {
+        let mut state = self.state.lock().await;
+        if let (Some(live), _) = self.now() {
+            return Ok(live);
+        }
+        if let Some(off) = &state.off {
+            return Err(off.clone());
+        }
+        let (fault, closed) = {
+            let mut slot = self.slot();
+            (slot.fault.take(), slot.closed)
+        };
+        if closed {
+            return Err("its plugins have been disposed of".to_owned());
+        }
+        if let Some(fault) = fault {
+            self.notify_restart(&state, &fault);
+            let moved = self.part(&mut state, &fault);
+            // What it did counts where the culprit is now.
+            if !moved {
+                self.admit(&mut state, fault).await?;
+            }
+        }
+        self.bring_up(&mut state).await
+    }
+
+    fn names(&self, members: &[usize]) -> Vec<String> {
+        let names = members.iter();
+        let names = names.filter_map(|i| self.launch.registry.with(*i, |p| p.id.clone()));
+        names.collect()
+    }
+
+    fn notify_restart(&self, state: &State, fault: &Fault) {
+        (self.launch.notice)(Notice::Restart {
+            plugins: self.names(&state.members),
+            cause: fault.cause.clone(),
+            culprit: fault.culprit.and_then(|index| self.names(&[index]).pop()),
+        });
+    }
+
+    /// Notifies that the process is close to a limit.
+    pub(crate) async fn notify_limit(&self, cause: String) {
+        let plugins = self.names(&self.members().await);
+        (self.launch.notice)(Notice::Limit { plugins, cause });
+    }
+
+    /// Nobody waits any more for code that was entered. When it has not come back after a while, it will not by itself:
+    /// its process is ended, and whoever shares it is freed of it (A7, A13).
+    pub fn end_unless_left(self: &Arc<Self>, generation: u64, enter: Enter) {
+        if !self.launch.settings.self_heal {
+            return;
+        }
+        let group = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(LEAVE).await;
+            let (Some(live), now) = group.now() else {
+                return;
+            };
+            if now != generation || !live.process.all_entered().contains(&enter) {
+                return;
+            }
+            let Some(index) = group.launch.registry.index_of(&enter.plugin) else {
+                return;
+            };
+            let plugin = (index, enter.plugin.as_str());
+            let Late { culprit, who } = late(&group, &live, plugin, &enter.what, true).await;
+            let fault = Fault {
+                cause: format!(
+                    "{who} went on for {} s after {} ({}) had been cancelled",
+                    LEAVE.as_secs(),
+                    enter.plugin,
+                    enter.what,
+                ),
+                culprit,
+                counts: Counts::Nothing,
+            };
+            group.give_up(generation, fault);
+        });
+    }
+
+    /// Lets the plugins dispose of what they hold and ends the process, by force at the deadline. It is not started
+    /// again.
+    pub async fn close(&self, deadline: Duration) {
+        let live = {
+            let mut slot = self.slot();
+            slot.closed = true;
+            slot.pending = Waiting::default();
+            slot.live.take()
+        };
+        let Some(live) = live else { return };
+        let why = Fault::ours("its plugins are being disposed of");
+        live.gone.send_replace(Some(why));
+        let end = tokio::time::Instant::now() + deadline;
+        let mut live = live;
+        // Calls release it as soon as they are polled again.
+        let process = loop {
+            match Arc::try_unwrap(live) {
+                Ok(live) => break live.process,
+                Err(held) if tokio::time::Instant::now() >= end => {
+                    held.process.kill();
+                    return;
+                }
+                Err(held) => {
+                    live = held;
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+        };
+        let left = end.saturating_duration_since(tokio::time::Instant::now());
+        if let Err(error) = process.shutdown(left).await {
+            tell_undisposed(&self.name, &error);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The next generation of a process, beside the one that runs (C7): it is started and asked whether it answers, then calls go
+//! to it, and what is in flight ends in the old one. Where it does not come that far, the old one runs on.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_plugin_status::Stage;
+use outrigger_protocol::rpc::LoadedPlugin;
+use tokio::time::Instant;
+
+use super::start::alone;
+use super::{Fault, Group, Live};
+use crate::blame::PING;
+use crate::launch::{Failed, Loaded, Order};
+use crate::reconfigure::{Next, configure_next};
+use crate::watch::health::{Rhythm, check_old};
+use crate::watch::resource_limits::{Gauge, Verdict};
+use outrigger_plugin_registry::access::settings::ProcessLimits;
+use outrigger_plugin_registry::error::PluginError;
+
+/// How long the plugins of an old generation may take to dispose of what they hold.
+const DISPOSE: Duration = Duration::from_secs(5);
+/// Between two looks at what an old generation uses.
+const EVERY: Duration = Duration::from_secs(1);
+/// Between two looks at whether the last call has left.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Live {
+    /// A file that is hidden from the process and is another one now, which is not.
+    pub(crate) fn replaced(&self) -> Option<&Path> {
+        self.held.hidden.replaced()
+    }
+
+    /// Ends a process that no new call goes to, with what is still held of it.
+    pub fn end(&self, cause: &str) {
+        self.gone.send_replace(Some(Fault::ours(cause)));
+        self.process.kill();
+    }
+}
+
+impl Group {
+    /// Replaces the process. Answers the new generation.
+    ///
+    /// # Errors
+    /// Why the new one is of no use. Nothing has changed then.
+    pub async fn renew(self: &Arc<Self>) -> Result<u64, PluginError> {
+        self.renew_when(|| {}).await
+    }
+
+    /// The same; `ready` is called when the new process answers, right before calls find its handlers.
+    ///
+    /// # Errors
+    /// As for [`Group::renew`]; `ready` has not been called then.
+    pub async fn renew_when(self: &Arc<Self>, ready: impl FnOnce()) -> Result<u64, PluginError> {
+        let state = self.state.lock().await;
+        let members = state.members.clone();
+        let registry = &self.launch.registry;
+        let stages: Vec<Option<Stage>> = members
+            .iter()
+            .map(|index| registry.stage_now(*index))
+            .collect();
+        let made = self.next(&members, ready).await;
+        if made.is_err() {
+            for (index, stage) in members.iter().zip(stages) {
+                registry.stage(*index, stage.unwrap_or(Stage::Active));
+            }
+        }
+        made
+    }
+
+    /// Plugins that have gone to a process of their own: the next one is started without them.
+    pub async fn left_by(&self, gone: &[usize]) {
+        let mut state = self.state.lock().await;
+        state.members.retain(|member| !gone.contains(member));
+    }
+
+    async fn next(
+        self: &Arc<Self>,
+        members: &[usize],
+        ready: impl FnOnce(),
+    ) -> Result<u64, PluginError> {
+        let registry = &self.launch.registry;
+        let (mut loaded, next) = self.load_next(members).await?;
+        ready();
+        // From here on nothing waits: who finds the new handlers finds the new process.
+        for (index, answer) in members.iter().zip(std::mem::take(&mut loaded.plugins)) {
+            registry.adopt(*index, answer);
+        }
+        for (index, configured) in next.configured {
+            registry.configured_as(index, configured);
+        }
+        registry.warn_all(next.warnings);
+        let (old, generation) = self.replace(loaded, members)?;
+        if let Some(old) = old {
+            self.retire(old);
+        }
+        Ok(generation)
+    }
+
+    pub(super) fn failed(&self, message: &str) -> PluginError {
+        PluginError::Process {
+            process: self.name.clone(),
+            message: message.to_owned(),
+        }
+    }
+
+    /// Starts the new process, with its plugins loaded and their `config` hooks called.
+    ///
+    /// # Errors
+    /// Why it is of no use.
+    async fn load_next(&self, members: &[usize]) -> Result<(Loaded, Next), PluginError> {
+        let registry = &self.launch.registry;
+        let started = self.launch.start(&self.name, members, Order::OneByOne);
+        let loaded = started.await.map_err(|error| match error {
+            Failed::Process(error) | Failed::Culprit(_, error) => error,
+            Failed::Unclear => self.failed("it did not answer while it loaded plugins"),
+        })?;
+        for (index, answer) in members.iter().zip(&loaded.plugins) {
+            if let Some(error) = registry.refuses(*index, answer) {
+                return Err(error);
+            }
+        }
+        let deadline = self.launch.settings.deadlines.load;
+        let answers: Vec<(usize, &LoadedPlugin)> =
+            members.iter().copied().zip(&loaded.plugins).collect();
+        let given = self.launch.configured.get();
+        let next = configure_next(&loaded.process, registry, &answers, given, deadline).await;
+        let next = next.map_err(|(_, error)| error)?;
+        // It has loaded everything; now it has to answer like one that is in use.
+        if !loaded.process.responds(PING).await {
+            return Err(self.failed("its new generation does not answer"));
+        }
+        Ok((loaded, next))
+    }
+
+    /// From now on calls go to the new process. Answers the old one, and the new generation.
+    fn replace(
+        &self,
+        loaded: Loaded,
+        members: &[usize],
+    ) -> Result<(Option<Arc<Live>>, u64), PluginError> {
+        let mut slot = self.slot();
+        if slot.closed {
+            return Err(self.failed("its plugins have been disposed of"));
+        }
+        slot.generation += 1;
+        let live = Arc::new(Live::new(loaded, slot.generation));
+        self.flush(&mut slot, &live);
+        slot.alone = alone(members);
+        if let Some(processes) = self.table.upgrade() {
+            processes.begins(self.key, &live);
+        }
+        slot.fault = None;
+        Ok((slot.live.replace(live), slot.generation))
+    }
+
+    /// What is in flight ends in the old process, and then it ends itself.
+    fn retire(&self, old: Arc<Live>) {
+        let settings = &self.launch.settings;
+        let (longest, limits) = (settings.deadlines.tool, settings.limits);
+        let name = self.name.clone();
+        if let (Some(every), true) = (settings.health, settings.self_heal) {
+            let deadline = settings.deadlines.normal;
+            check_old(name.clone(), &old, Rhythm { every, deadline });
+        }
+        tokio::spawn(async move { drain(&name, old, longest, limits).await });
+    }
+}
+
+/// Waits until nobody calls a process any more, and ends it; by force when that takes too long, or when it uses more than it may.
+async fn drain(name: &str, mut old: Arc<Live>, longest: Duration, limits: ProcessLimits) {
+    let began = Instant::now();
+    let end = began + longest;
+    let mut gauge = Gauge::default();
+    let mut looked = began;
+    loop {
+        if looked.elapsed() >= EVERY {
+            looked = Instant::now();
+            if let Some(Verdict::Stop(cause)) = read(&mut gauge, &old, began.elapsed(), &limits) {
+                tracing::warn!(
+                    "plugin process {name} (its generation before this one): {cause}; it is ended"
+                );
+                old.end(&cause);
+                return;
+            }
+        }
+        match Arc::try_unwrap(old) {
+            Ok(live) => {
+                if let Err(error) = live.process.shutdown(DISPOSE).await {
+                    tracing::debug!("plugin process {name}: {error}");
+                }
+                return;
+            }
+            Err(held) if Instant::now() >= end || !held.process.is_alive() => {
+                held.process.kill();
+                return;
+            }
+            Err(held) => {
+                old = held;
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+}
+
+fn read(gauge: &mut Gauge, live: &Live, now: Duration, limits: &ProcessLimits) -> Option<Verdict> {
+    let usage = outrigger_sandbox::usage::usage(live.process.pid())?;
+    gauge.read(now, usage, live.process.is_working(), limits)
+}

@@ -1,0 +1,207 @@
+//! The private folder of a plugin process: its HOME, XDG folders and TMPDIR (architecture, section 5).
+//!
+//! It holds copies of the user's OpenCode configuration, so that a plugin that moves or rewrites such files (facts 4,
+//! care list 1) does so to copies. A copy is renewed only when the original has changed, or the plugin would be at it
+//! again at every start.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use outrigger_sandbox::folders;
+use outrigger_sandbox::paths::Roots;
+use serde::{Deserialize, Serialize};
+
+/// Files over this size are no configuration, in bytes.
+const MAX_FILE: u64 = 1024 * 1024;
+/// Most files that are copied.
+const MAX_FILES: usize = 500;
+/// Folders of the configuration that hold code or packages; plugins are imported from where they are.
+const LEFT_OUT: &[&str] = &["node_modules", ".git", "plugin", "plugins"];
+
+#[derive(Default, Serialize, Deserialize)]
+struct Copied(BTreeMap<PathBuf, (u64, u64)>);
+
+/// Makes the folder and answers the environment that leads into it.
+///
+/// # Errors
+/// When the folder cannot be made or a file cannot be copied.
+pub fn prepare(private: &Path, config: Option<&Path>) -> io::Result<Vec<(OsString, OsString)>> {
+    let places = [
+        ("HOME", private.join("home")),
+        ("XDG_CONFIG_HOME", private.join("home/.config")),
+        ("XDG_DATA_HOME", private.join("home/.local/share")),
+        ("XDG_STATE_HOME", private.join("home/.local/state")),
+        ("XDG_CACHE_HOME", private.join("home/.cache")),
+        ("XDG_RUNTIME_DIR", private.join("run")),
+        ("TMPDIR", private.join("tmp")),
+    ];
+    // A plugin that was here before may have put links in their places.
+    for (_, folder) in &places {
+        let below = folder.strip_prefix(private).unwrap_or(folder);
+        folders::make(private, below)?;
+    }
+    only_ours(private)?;
+    // oh-my-opencode asks the host over the SDK only where this file is (facts 4, care list 8).
+    let database = "home/.local/share/opencode/opencode.db";
+    folders::make_file(private, Path::new(database))?;
+    if let Some(config) = config {
+        // The record lies outside, where no plugin can put a link in its place.
+        copy_changed(
+            config,
+            (private, &private.join("home/.config/opencode")),
+            &private.with_extension("copied.json"),
+        )?;
+    }
+    Ok(places
+        .map(|(name, folder)| (OsString::from(name), folder.into_os_string()))
+        .into())
+}
+
+fn only_ours(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+fn copy_changed(from: &Path, (private, to): (&Path, &Path), record: &Path) -> io::Result<()> {
+    let mut copied: Copied = outrigger_files::read(record, outrigger_files::DATA)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
+    let mut files = Vec::new();
+    collect(from, &mut files);
+    let mut changed = false;
+    for file in files {
+        let Ok(relative) = file.strip_prefix(from) else {
+            continue;
+        };
+        let Ok(meta) = fs::metadata(&file) else {
+            continue;
+        };
+        let stamp = meta
+            .modified()
+            .ok()
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let mark = (
+            meta.len(),
+            stamp.map_or(0, |stamp| u64::try_from(stamp.as_millis()).unwrap_or(0)),
+        );
+        if copied.0.get(relative) == Some(&mark) {
+            continue;
+        }
+        // A plugin may have put links here; what they point to must not be written through.
+        let target = to.join(relative);
+        let Some(folder) = target
+            .parent()
+            .filter(|folder| Roots::new([to]).contains(folder).is_ok())
+        else {
+            continue;
+        };
+        let below = folder.strip_prefix(private).unwrap_or(folder);
+        folders::make(private, below)?;
+        match fs::remove_file(&target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::copy(&file, &target)?;
+        copied.0.insert(relative.to_owned(), mark);
+        changed = true;
+    }
+    if changed {
+        fs::write(record, serde_json::to_vec(&copied)?)?;
+    }
+    Ok(())
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let mut entries: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    for path in entries {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let Ok(meta) = fs::metadata(&path) else {
+            continue;
+        };
+        // A link to a folder could lead in a circle.
+        let link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
+        if meta.is_dir() && !link && !LEFT_OUT.contains(&name) {
+            collect(&path, files);
+        } else if meta.is_file() && meta.len() <= MAX_FILE && files.len() < MAX_FILES {
+            files.push(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_made_once_and_renewed_when_the_original_changes() {
+        let root = tempfile::tempdir().unwrap();
+        let (config, private) = (root.path().join("config"), root.path().join("private"));
+        fs::create_dir_all(config.join("node_modules/x")).unwrap();
+        fs::create_dir_all(config.join("agent")).unwrap();
+        fs::write(config.join("node_modules/x/a.json"), "{}").unwrap();
+        fs::write(config.join("opencode.json"), "{}").unwrap();
+        fs::write(config.join("agent/a.md"), "a").unwrap();
+
+        let env = prepare(&private, Some(&config)).unwrap();
+        assert!(env.iter().all(
+            |(_, folder)| Path::new(folder).starts_with(&private) && Path::new(folder).is_dir()
+        ));
+        let copy = private.join("home/.config/opencode");
+        assert!(copy.join("opencode.json").is_file() && copy.join("agent/a.md").is_file());
+        assert!(!copy.join("node_modules").exists());
+
+        // What a plugin moved away stays away,
+        fs::remove_file(copy.join("opencode.json")).unwrap();
+        prepare(&private, Some(&config)).unwrap();
+        assert!(!copy.join("opencode.json").exists());
+        // until the user changes the original. A link in its place is replaced, not followed.
+        std::os::unix::fs::symlink(config.join("agent/a.md"), copy.join("opencode.json")).unwrap();
+        fs::write(config.join("opencode.json"), r#"{"model":"x/y"}"#).unwrap();
+        prepare(&private, Some(&config)).unwrap();
+        assert_eq!(
+            fs::read_to_string(copy.join("opencode.json")).unwrap(),
+            r#"{"model":"x/y"}"#
+        );
+        assert_eq!(fs::read_to_string(config.join("agent/a.md")).unwrap(), "a");
+    }
+
+    #[test]
+    fn links_that_a_plugin_left_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (config, private) = (root.path().join("config"), root.path().join("private"));
+        let outside = root.path().join("outside");
+        fs::create_dir_all(config.join("agent")).unwrap();
+        fs::write(config.join("agent/a.md"), "a").unwrap();
+        for name in [
+            "tmp",
+            "home",
+            "home/.local/share/opencode",
+            "home/.config/opencode",
+        ] {
+            let _ = fs::remove_dir_all(&private);
+            let _ = fs::remove_dir_all(&outside);
+            let _ = fs::remove_file(private.with_extension("copied.json"));
+            fs::create_dir_all(private.join(name).parent().unwrap()).unwrap();
+            fs::create_dir_all(&outside).unwrap();
+            std::os::unix::fs::symlink(&outside, private.join(name)).unwrap();
+            prepare(&private, Some(&config)).unwrap();
+            assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{name}");
+            assert!(
+                private.join(name).symlink_metadata().unwrap().is_dir(),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Starting the process itself: its private folder, its environment, its way to other hosts and its sandbox.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_config::settings::Environment;
+use outrigger_js::{JsError, JsProcess, StartOptions, Transfer};
+use outrigger_network_proxy::ProxyTicket;
+use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::stale_masks::Hidden;
+use outrigger_sandbox::{Level, Limits, Policy, env};
+
+use super::{Launch, home, sandbox, tmux};
+use crate::host_proxy::HostProxy;
+use outrigger_plugin_registry::access::environment::Grants;
+use outrigger_plugin_registry::access::rights::Access;
+use outrigger_plugin_registry::error::PluginError;
+
+/// How long a runtime may take to say hello; it does so before any plugin's code runs.
+const HELLO: Duration = Duration::from_secs(10);
+
+/// Variables of an environment.
+type Variables = Vec<(OsString, OsString)>;
+
+/// A process that has loaded nothing yet, and what has to last as long as it.
+pub(super) struct Started {
+    pub(super) process: JsProcess,
+    /// Its way to other hosts.
+    pub(super) ticket: Option<ProxyTicket>,
+    /// What it does not see.
+    pub(super) hidden: Hidden,
+}
+
+/// What a process is about to be started with.
+struct Setup<'a> {
+    launch: &'a Launch,
+    name: &'a str,
+    members: &'a [usize],
+    private_dir: PathBuf,
+    /// Where its tmux servers have their sockets, if it has a sandbox.
+    tmux: Option<PathBuf>,
+}
+
+impl Launch {
+    /// Starts the process of these plugins.
+    pub(super) async fn process(
+        &self,
+        name: &str,
+        members: &[usize],
+        handler: Arc<HostProxy>,
+    ) -> Result<Started, PluginError> {
+        let setup = Setup::new(self, name, members);
+        let mut own = setup.folders()?;
+        let access = self.access(members);
+        let mut grants = self.grants(access.as_ref());
+        if self.settings.sandbox {
+            grants.make();
+        }
+        let ticket = setup.ticket(access.as_ref()).await?;
+        let proxy = ticket.iter().flat_map(ProxyTicket::variables);
+        own.extend(proxy.map(|(name, value)| (name.into(), value.into())));
+        let env = setup.environment(std::mem::take(&mut grants.variables), own);
+        let kept = setup.kept().await?;
+        let project = outrigger_plugin_trust::project_of(&self.directory, &self.worktree);
+        let hidden = sandbox::hidden(&kept, [&self.directory, &project]);
+        let policy = match self.settings.sandbox {
+            true => Some(setup.policy(grants, ticket.as_ref(), kept).await?),
+            false => None,
+        };
+        let options = StartOptions {
+            runtime: self.runtime.clone(),
+            spawner: self.spawner.clone(),
+            policy,
+            proxy_redirect: ticket.as_ref().map(ProxyTicket::redirect),
+            env,
+            limits: self.limits(),
+            private_dir: setup.private_dir.clone(),
+            name: name.to_owned(),
+            handler,
+            output: self.settings.output,
+            deadline: HELLO,
+            transfer: Transfer {
+                files: self.files.clone(),
+                inline: self.settings.inline_bytes,
+                mirror: self.settings.mirror,
+            },
+        };
+        let process = JsProcess::start(options).await;
+        let process = process.map_err(|error| match error {
+            JsError::RuntimeTooOld { .. } => PluginError::NoRuntime {
+                message: error.to_string(),
+                hint: error.hint(),
+            },
+            error => setup.failed(error.to_string()),
+        })?;
+        if let Some(ticket) = &ticket {
+            ticket.belongs_to(process.pid());
+        }
+        Ok(Started {
+            process,
+            ticket,
+            hidden,
+        })
+    }
+
+    /// Against what grows faster than the watch looks. Bun 1.4 fails to allocate buffers when about a quarter of this is
+    /// resident, and the watch, which names the limit, is to come first.
+    fn limits(&self) -> Limits {
+        Limits {
+            data: Some(self.settings.limits.memory.saturating_mul(8)),
+            nofile: Some(self.settings.limits.files),
+        }
+    }
+
+    /// What the user grants the plugins of this process: variables and ports.
+    fn granted(&self, members: &[usize]) -> (Vec<String>, Vec<u16>) {
+        let rules = members.iter();
+        let rules = rules.filter_map(|index| self.registry.with(*index, |p| p.rules.clone()));
+        let (mut env, mut ports) = (Vec::new(), Vec::new());
+        for rules in rules {
+            env.extend(rules.env);
+            ports.extend(rules.ports);
+        }
+        (env, ports)
+    }
+
+    /// Where tmux servers of these plugins have their sockets; of one that holds a secret in its private folder.
+    fn tmux_of(&self, members: &[usize], private: &Path) -> PathBuf {
+        let secret = |index: &usize| {
+            let granted = self.registry.with(*index, |p| !p.rules.env.is_empty());
+            granted == Some(true) || self.registry.brings_auth(*index)
+        };
+        if members.iter().any(secret) {
+            private.join("tmp")
+        } else {
+            self.tmux.clone()
+        }
+    }
+
+    /// What the user's rules keep from every process.
+    async fn covers(&self) -> Result<Kept, String> {
+        let covers = Arc::clone(&self.covers);
+        let found = tokio::task::spawn_blocking(move || covers()).await;
+        let why = match found {
+            Ok(Ok(found)) => return Ok(Kept::new(found, Arc::clone(&self.covers))),
+            Ok(Err(error)) => {
+                let hint = error.hint().map(|hint| format!("; {hint}"));
+                format!("{error}{}", hint.unwrap_or_default())
+            }
+            Err(error) => error.to_string(),
+        };
+        Err(format!(
+            "what the permission rules deny cannot be kept from it: {why}"
+        ))
+    }
+
+    /// What the user's environment grants, as far as a manifest asks for it.
+    fn grants(&self, access: Option<&Access>) -> Grants {
+        let asked = |name: &OsString| {
+            access.is_none_or(|access| name.to_str().is_some_and(|name| access.has_variable(name)))
+        };
+        match self.settings.js.environment {
+            Environment::User => Grants::of(std::env::vars_os().filter(|(name, _)| asked(name))),
+            Environment::List => Grants::default(),
+        }
+    }
+}
+
+impl<'a> Setup<'a> {
+    fn new(launch: &'a Launch, name: &'a str, members: &'a [usize]) -> Self {
+        let private_dir = launch.homes.join(name.replace(['/', '\\'], "+"));
+        let tmux = launch
+            .settings
+            .sandbox
+            .then(|| launch.tmux_of(members, &private_dir));
+        Self {
+            launch,
+            name,
+            members,
+            private_dir,
+            tmux,
+        }
+    }
+
+    fn failed(&self, message: String) -> PluginError {
+        PluginError::Process {
+            process: self.name.to_owned(),
+            message,
+        }
+    }
+
+    /// Makes its folders, and answers the variables that lead into them.
+    fn folders(&self) -> Result<Variables, PluginError> {
+        let failed = |folder: &Path, error: &std::io::Error| {
+            let folder = folder.display();
+            self.failed(format!("its folder {folder} cannot be made: {error}"))
+        };
+        let made = home::prepare(&self.private_dir, self.launch.user_config.as_deref());
+        let mut variables = made.map_err(|error| failed(&self.private_dir, &error))?;
+        if let Some(folder) = &self.tmux {
+            variables.push(tmux::prepare(folder).map_err(|error| failed(folder, &error))?);
+        }
+        Ok(variables)
+    }
+
+    /// Its way to other hosts.
+    async fn ticket(&self, access: Option<&Access>) -> Result<Option<ProxyTicket>, PluginError> {
+        let launch = self.launch;
+        if !launch.settings.sandbox {
+            return Ok(None);
+        }
+        let ticket = launch
+            .network
+            .ticket(&launch.registry, self.members, access);
+        ticket.await.map_err(|message| self.failed(message))
+    }
+
+    /// Its whole environment. Of two variables of one name the later one counts: what leads into its own folders comes last.
+    fn environment(&self, granted_by_user: Variables, own: Variables) -> Variables {
+        let (granted, _) = self.launch.granted(self.members);
+        let extra = self.launch.settings.env.iter().chain(&granted);
+        let extra: Vec<&str> = extra.map(String::as_str).collect();
+        let mut env = env::allow_list(&extra);
+        env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
+        let known: Vec<OsString> = env.iter().map(|(name, _)| name.clone()).collect();
+        let more = granted_by_user.into_iter();
+        env.extend(more.filter(|(name, _)| !known.contains(name)));
+        env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
+        env.extend(own);
+        env
+    }
+
+    /// What is kept from it.
+    async fn kept(&self) -> Result<Kept, PluginError> {
+        match self.launch.settings.sandbox {
+            true => {
+                let covers = self.launch.covers().await;
+                covers.map_err(|message| self.failed(message))
+            }
+            false => Ok(Kept::default()),
+        }
+    }
+
+    /// Its sandbox, with what only the process itself gets: ports, and files that the environment names.
+    async fn policy(
+        &self,
+        grants: Grants,
+        ticket: Option<&ProxyTicket>,
+        kept: Kept,
+    ) -> Result<Policy, PluginError> {
+        let Grants {
+            packages,
+            write,
+            read,
+            ..
+        } = grants;
+        if !(packages.is_empty() && write.is_empty()) {
+            tracing::info!(
+                "[plugin:{}] named by the environment: packages {packages:?}, files {write:?}",
+                self.name
+            );
+        }
+        let policy = self
+            .launch
+            .sandbox(self.members, &self.private_dir, ticket, packages);
+        let mut policy = policy
+            .await
+            .map_err(|error| self.failed(error.to_string()))?;
+        policy.write.extend(write);
+        policy.read.extend(read);
+        // What lies in the private folder is the plugin's by that; a rule of its own would follow a link there.
+        let tmux = self.tmux.clone();
+        let outside = tmux.filter(|folder| !folder.starts_with(&self.private_dir));
+        policy.write.extend(outside);
+        let (_, ports) = self.launch.granted(self.members);
+        policy.bind_tcp.get_or_insert_default().extend(ports);
+        policy.kept = kept;
+        if self.launch.settings.strict && policy.level() < Level::Full {
+            let why =
+                "the system can enforce only a part of its sandbox, and `sandbox` is \"strict\"";
+            return Err(self.failed(why.to_owned()));
+        }
+        Ok(policy)
+    }
+}

@@ -1,0 +1,106 @@
+//! The sandbox of a plugin: what its process and the programs that it brings may reach alike (issue 5, item 5).
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use outrigger_js::default_policy;
+use outrigger_network_proxy::ProxyTicket;
+use outrigger_plugin_package::ResolvedPlugin;
+use outrigger_plugin_trust::code_places;
+use outrigger_protected_paths::Process;
+use outrigger_sandbox::path_masks::Kept;
+use outrigger_sandbox::stale_masks::Hidden;
+use outrigger_sandbox::{Calls, Policy, SandboxError, which};
+
+use super::Launch;
+use outrigger_plugin_registry::Plugin;
+use outrigger_plugin_registry::access::rights::Access;
+use outrigger_plugin_registry::access::settings::PluginRules;
+
+/// Of what is kept from a process, what lies in these folders: it could read the rest in no case.
+pub(super) fn hidden(kept: &Kept, folders: [&Path; 2]) -> Hidden {
+    let hidden = kept.covers().hide.iter();
+    Hidden::of(hidden.filter(|path| folders.iter().any(|folder| path.starts_with(folder))))
+}
+
+impl Launch {
+    /// What the plugins may reach by their manifest, the user's rules and where their code lies, `packages` beside it.
+    /// What only one kind of process gets (ports, files that the environment names, covers) its caller adds.
+    ///
+    /// # Errors
+    /// Why there is none. Nothing must be started then.
+    pub async fn sandbox(
+        &self,
+        members: &[usize],
+        private: &Path,
+        ticket: Option<&ProxyTicket>,
+        packages: Vec<PathBuf>,
+    ) -> Result<Policy, SandboxError> {
+        let resolved = |index: &usize| {
+            let resolved = |it: &Plugin| it.resolved.clone();
+            self.registry.with(*index, resolved).flatten()
+        };
+        let resolved: Vec<ResolvedPlugin> = members.iter().filter_map(resolved).collect();
+        let (directory, worktree) = (self.directory.clone(), self.worktree.clone());
+        let places = tokio::task::spawn_blocking(move || -> Vec<PathBuf> {
+            let project = [directory.as_path(), worktree.as_path()];
+            let of = |plugin| code_places::of(plugin, project);
+            resolved.iter().flat_map(of).collect()
+        });
+        let mut folders = places.await.map_err(|_| SandboxError::Stopped)?;
+        folders.extend(self.modules.as_ref().map(|modules| modules.root.clone()));
+        folders.extend(packages);
+        let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, private);
+        match self.access(members) {
+            Some(access) => access.apply_to(&mut policy, &self.directory),
+            // Outside version control OpenCode's worktree is `/`, which is nobody's project.
+            None if self.worktree.parent().is_some() => policy.write.push(self.worktree.clone()),
+            None => {}
+        }
+        let rules = |index: &usize| self.registry.with(*index, |plugin| plugin.rules.clone());
+        let rules: Vec<PluginRules> = members.iter().filter_map(rules).collect();
+        let read = rules.iter().flat_map(|rules| &rules.read);
+        policy.read.extend(read.cloned());
+        let write: Vec<PathBuf> = rules.iter().flat_map(|it| it.write.clone()).collect();
+        policy.write.extend(write.iter().cloned());
+        let listed = rules.iter().find_map(|rules| rules.processes.as_deref());
+        policy.execute = listed.map(|names| programs(names, &search()));
+        policy.connect_tcp = Some(ticket.into_iter().map(ProxyTicket::port).collect());
+        policy.calls = Some(Calls {
+            unix_sockets: rules.iter().all(|rules| rules.unix_sockets),
+            alone: listed.is_some_and(<[String]>::is_empty),
+            // Names are looked up by the proxy.
+            udp: false,
+        });
+        let (directory, worktree) = (self.directory.clone(), self.worktree.clone());
+        let kept = tokio::task::spawn_blocking(move || {
+            let folders = [directory.as_path(), worktree.as_path()];
+            outrigger_protected_paths::keep(&mut policy, folders, &write, Process::Plugin)
+                .map(|()| policy)
+        });
+        kept.await.map_err(|_| SandboxError::Stopped)?
+    }
+
+    /// What the plugin of this process may reach, where it has a manifest: it is alone then.
+    pub fn access(&self, members: &[usize]) -> Option<Access> {
+        let [one] = members else {
+            return None;
+        };
+        self.registry
+            .with(*one, |plugin| plugin.rules.access.clone())?
+    }
+}
+
+/// Where programs are searched.
+pub fn search() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}
+
+/// The files of programs. One that is not there is skipped.
+fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
+    let found = names.iter().filter_map(|name| match name.contains('/') {
+        true => Some(PathBuf::from(name)),
+        false => which(Path::new(name), path),
+    });
+    found.collect()
+}

@@ -1,0 +1,114 @@
+//! The plugin processes of a project, by key. Keys are never used twice: a plugin that gets a process of its own has a new
+//! one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::group::{Group, Live, ProcessTable};
+use crate::watch::cpu_accounting::Charges;
+use crate::watch::resource_limits::Readings;
+use outrigger_plugin_registry::{ProcessList, Registry};
+
+/// All of them.
+#[derive(Default)]
+pub struct Processes {
+    groups: RwLock<BTreeMap<u64, Arc<Group>>>,
+    made: AtomicU64,
+    /// What they use.
+    pub readings: Readings,
+    /// Whose that was.
+    pub charges: Charges,
+}
+
+impl Processes {
+    /// A key that no process has had.
+    pub fn key(&self) -> u64 {
+        self.made.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The process of a key.
+    pub fn get(&self, key: u64) -> Option<Arc<Group>> {
+        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        groups.get(&key).cloned()
+    }
+
+    /// All that are known, by key.
+    pub fn all(&self) -> Vec<Arc<Group>> {
+        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        groups.values().cloned().collect()
+    }
+
+    /// The process that a plugin lives in now; waits for a restart that is under way. A plugin that is given a process
+    /// of its own meanwhile is found there.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn live(
+        &self,
+        registry: &Registry,
+        plugin: usize,
+    ) -> Result<(Arc<Group>, Arc<Live>), String> {
+        loop {
+            let key = || registry.with(plugin, |plugin| plugin.group).flatten();
+            let Some(group) = key().and_then(|key| self.get(key)) else {
+                return Err("its plugin is not loaded".to_owned());
+            };
+            let live = group.live().await;
+            // It moves at most once, so this ends.
+            if key() == Some(group.key) {
+                return Ok((group, live?));
+            }
+        }
+    }
+
+    /// From now on it is known: calls can find it.
+    pub fn add(&self, group: &Arc<Group>) {
+        self.groups
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(group.key, Arc::clone(group));
+    }
+
+    /// It is over, and nothing goes there any more.
+    pub fn remove(&self, key: u64) {
+        self.groups
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&key);
+        self.readings.forget(key);
+        self.charges.forget(key);
+    }
+}
+
+impl ProcessTable for Processes {
+    fn key(&self) -> u64 {
+        Self::key(self)
+    }
+
+    fn add(&self, group: &Arc<Group>) {
+        Self::add(self, group);
+    }
+
+    fn begins(&self, key: u64, live: &Live) {
+        self.charges.begin(key, live);
+    }
+}
+
+impl ProcessList for Processes {
+    fn generation(&self, group: u64) -> Option<u64> {
+        Some(self.get(group)?.now().1)
+    }
+
+    fn end(self: Arc<Self>, group: u64, deadline: Duration) {
+        if let (Some(group), Ok(runtime)) = (self.get(group), Handle::try_current()) {
+            runtime.spawn(async move {
+                group.close(deadline).await;
+                self.remove(group.key);
+            });
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The periodic health check (C7): a plugin process that nobody calls is asked whether it takes requests. One that does not, twice
+//! in a row, is ended and started again. While calls are open to it their deadlines decide.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outrigger_files::sync::lock;
+
+use crate::group::{Counts, Fault, Group, Live};
+use crate::processes::Processes;
+
+/// So many checks in a row a process may not answer.
+const MAX_SILENT: u32 = 2;
+
+/// How often and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Rhythm {
+    /// Between two checks.
+    pub every: Duration,
+    /// An answer takes no longer.
+    pub deadline: Duration,
+}
+
+/// What the checks of each process came to.
+#[derive(Default)]
+struct Silent(HashMap<u64, Checks>);
+
+#[derive(Default)]
+struct Checks {
+    generation: u64,
+    /// So many in a row were not answered.
+    times: u32,
+    /// One is under way: a second one beside it would count the same silence twice.
+    asks: bool,
+}
+
+impl Silent {
+    /// Whether one may be asked now.
+    fn begin(&mut self, key: u64) -> bool {
+        !std::mem::replace(&mut self.0.entry(key).or_default().asks, true)
+    }
+
+    /// Forgets the processes that are gone.
+    fn keep(&mut self, keys: &HashSet<u64>) {
+        self.0.retain(|key, _| keys.contains(key));
+    }
+
+    /// How often in a row there was no answer. `None`: it was not asked.
+    fn end(&mut self, key: u64, asked: Option<(u64, bool)>) -> u32 {
+        let Some(checks) = self.0.get_mut(&key) else {
+            return 0;
+        };
+        checks.asks = false;
+        let Some((generation, answers)) = asked else {
+            return checks.times;
+        };
+        if answers || checks.generation != generation {
+            checks.times = 0;
+        }
+        checks.generation = generation;
+        checks.times += u32::from(!answers);
+        checks.times
+    }
+}
+
+/// Checks until the plugins are gone.
+pub fn check(processes: &Arc<Processes>, rhythm: Rhythm) {
+    let processes = Arc::downgrade(processes);
+    let silent: Arc<Mutex<Silent>> = Arc::default();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(rhythm.every).await;
+            let Some(processes) = processes.upgrade() else {
+                return;
+            };
+            let groups = processes.all();
+            lock(&silent).keep(&groups.iter().map(|group| group.key).collect());
+            for group in groups {
+                if !lock(&silent).begin(group.key) {
+                    continue;
+                }
+                let silent = Arc::clone(&silent);
+                tokio::spawn(async move { ask(&group, rhythm.deadline, &silent).await });
+            }
+        }
+    });
+}
+
+/// The same for a generation that calls have left, but for what they hold of it: one that does not answer is ended. None comes
+/// after it.
+pub(crate) fn check_old(name: String, old: &Arc<Live>, rhythm: Rhythm) {
+    let old = Arc::downgrade(old);
+    tokio::spawn(async move {
+        let mut silent = 0;
+        loop {
+            tokio::time::sleep(rhythm.every).await;
+            let Some(live) = old.upgrade().filter(|live| live.process.is_alive()) else {
+                return;
+            };
+            if live.process.is_working() {
+                continue;
+            }
+            let answers = live.process.responds(rhythm.deadline).await;
+            silent = match answers || live.process.is_working() {
+                true => 0,
+                false => silent + 1,
+            };
+            if silent == MAX_SILENT {
+                let cause = format!("it did not answer {MAX_SILENT} health checks in a row");
+                tracing::warn!(
+                    "plugin process {name} (its generation before this one): {cause}; it is ended"
+                );
+                live.end(&cause);
+                return;
+            }
+        }
+    });
+}
+
+async fn ask(group: &Arc<Group>, deadline: Duration, silent: &Mutex<Silent>) {
+    let live = group.now().0;
+    let live = live.filter(|live| live.process.is_alive() && !live.process.is_working());
+    let Some(live) = live else {
+        lock(silent).end(group.key, None);
+        return;
+    };
+    let answers = live.process.responds(deadline).await;
+    let times = lock(silent).end(group.key, Some((live.generation, answers)));
+    // A call that came meanwhile has a deadline of its own.
+    if answers || live.process.is_working() || live.given_up().is_some() {
+        return;
+    }
+    tracing::warn!(
+        "plugin process {}: no answer to a health check within {} ms",
+        group.name,
+        deadline.as_millis()
+    );
+    if times < MAX_SILENT {
+        return;
+    }
+    let suspects = live.process.suspects();
+    let fault = Fault {
+        cause: format!(
+            "it did not answer {MAX_SILENT} health checks in a row, {} ms each",
+            deadline.as_millis()
+        ),
+        culprit: group.only(&suspects),
+        counts: Counts::Crash,
+    };
+    group.give_up(live.generation, fault);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_counts_once_and_what_is_gone_is_forgotten() {
+        let mut silent = Silent::default();
+        assert!(silent.begin(1) && silent.begin(2));
+        // The next check comes while the first one still waits.
+        assert!(!silent.begin(1));
+        assert_eq!(silent.end(1, Some((5, false))), 1);
+        assert!(silent.begin(1));
+        assert_eq!(silent.end(1, None), 1);
+        assert!(silent.begin(1));
+        assert_eq!(silent.end(1, Some((5, false))), 2);
+        // Another process, or an answer, begins anew.
+        assert_eq!(silent.end(1, Some((6, false))), 1);
+        assert_eq!(silent.end(1, Some((6, true))), 0);
+        silent.keep(&HashSet::from([2]));
+        assert_eq!(silent.0.len(), 1);
+        assert_eq!(silent.end(1, Some((6, false))), 0);
+    }
+}

@@ -1,0 +1,101 @@
+//! Files that a rule denies and that were saved anew: most editors write another file and rename it, and what covers the old
+//! one in a running process does not cover that. Such a process is replaced by one that is started now.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use outrigger_files::sync::lock;
+use outrigger_sandbox::stale_masks::EVERY;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::group::{Fault, Group, Live};
+use crate::processes::Processes;
+
+/// How long a process goes on with what it sees, so that the next one takes over and calls come to their end.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A process that sees what it should not.
+struct Found {
+    group: Arc<Group>,
+    generation: u64,
+    live: Weak<Live>,
+    path: PathBuf,
+}
+
+fn look(group: Arc<Group>) -> Option<Found> {
+    let live = group.now().0?;
+    let path = live.replaced()?.to_path_buf();
+    Some(Found {
+        generation: live.generation,
+        live: Arc::downgrade(&live),
+        group,
+        path,
+    })
+}
+
+/// Looks until the plugins are gone.
+pub fn watch(processes: &Arc<Processes>) {
+    let processes = Arc::downgrade(processes);
+    // Those that are being replaced now, by key.
+    let renewed: Arc<Mutex<HashSet<u64>>> = Arc::default();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            let Some(processes) = Weak::upgrade(&processes) else {
+                return;
+            };
+            let mut groups = processes.all();
+            drop(processes);
+            groups.retain(|group| !lock(&renewed).contains(&group.key));
+            // Many files, which may lie on a slow disk.
+            let look_at_all = move || groups.into_iter().filter_map(look).collect::<Vec<Found>>();
+            let found = tokio::task::spawn_blocking(look_at_all).await;
+            for found in found.unwrap_or_default() {
+                let (key, renewed) = (found.group.key, Arc::clone(&renewed));
+                lock(&renewed).insert(key);
+                tokio::spawn(async move {
+                    renew(found).await;
+                    lock(&renewed).remove(&key);
+                });
+            }
+        }
+    });
+}
+
+/// Replaces a process. Whatever becomes of the new one, the old one is gone after [`GRACE`], with the calls that it has.
+async fn renew(found: Found) {
+    let Found {
+        group,
+        generation,
+        live,
+        path,
+    } = found;
+    let end = Instant::now() + GRACE;
+    tracing::info!(
+        "plugin process {}: {}, which a rule denies, was saved anew: it is replaced",
+        group.name,
+        path.display()
+    );
+    const WHY: &str = "a file that a rule denies was saved anew";
+    let mut next = pin!(group.renew());
+    let made = match timeout_at(end, &mut next).await {
+        Ok(made) => made,
+        Err(_) => {
+            group.give_up(generation, Fault::ours(WHY));
+            next.await
+        }
+    };
+    match made {
+        Ok(_) => sleep_until(end).await,
+        Err(error) => {
+            tracing::warn!("plugin process {}: it is ended: {error}", group.name);
+            group.give_up(generation, Fault::ours(WHY));
+        }
+    }
+    if let Some(live) = live.upgrade() {
+        live.end(WHY);
+    }
+}

@@ -1,0 +1,150 @@
+//! What a plugin may do by itself, in its sandbox: the tool calls of a turn that it started without the grant to do so are held
+//! to that.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_network_proxy::hosts::{Hosts, of_url};
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
+use outrigger_protocol::settings::SETTINGS;
+
+use crate::plugins::Plugins;
+use outrigger_plugin_registry::access::rights::real;
+use outrigger_plugin_registry::access::settings::PluginRules;
+
+/// The files and hosts of a plugin that runs. The default reaches nothing.
+#[derive(Debug, Default)]
+pub struct OwnReach {
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    hosts: Hosts,
+}
+
+impl Plugins {
+    /// What a plugin may do by itself; nothing, where it is not known.
+    #[must_use]
+    pub fn own_reach(&self, plugin: &PluginId, worktree: &Path) -> OwnReach {
+        let registry = &self.0.registry;
+        let index = registry.index_of(&plugin.0);
+        let rules = match index {
+            Some(index) => registry.with(index, |plugin| plugin.rules.clone()),
+            // Those that share a process have neither grants nor a manifest.
+            None => (plugin.0 == UNKNOWN_PLUGIN).then(PluginRules::default),
+        };
+        rules.map_or_else(OwnReach::default, |rules| OwnReach::of(&rules, worktree))
+    }
+}
+
+impl OwnReach {
+    fn of(rules: &PluginRules, worktree: &Path) -> Self {
+        let (mut read, mut write) = match &rules.access {
+            Some(access) => (access.read.clone(), access.write.clone()),
+            // As in the sandbox: a worktree of `/` is nobody's project.
+            None if worktree.parent().is_some() => {
+                (vec![worktree.to_path_buf()], vec![worktree.to_path_buf()])
+            }
+            None => (Vec::new(), Vec::new()),
+        };
+        read.extend(rules.read.iter().cloned());
+        write.extend(rules.write.iter().cloned());
+        read.extend(write.iter().cloned());
+        // What it may connect to without anybody's word is every public address, which a name does not prove.
+        let named = rules.access.as_ref().map(|access| &access.hosts);
+        let hosts = rules.hosts.as_ref().or(named);
+        let hosts = hosts.and_then(|hosts| Hosts::parse(hosts).ok());
+        let real = |paths: Vec<PathBuf>| paths.iter().filter_map(|path| real(path)).collect();
+        Self {
+            read: real(read),
+            write: real(write),
+            hosts: hosts.unwrap_or_default(),
+        }
+    }
+
+    /// Whether it may read what is in this folder.
+    #[must_use]
+    pub fn reads(&self, folder: &Path) -> bool {
+        within(&self.read, folder).is_some()
+    }
+
+    /// Whether it may write the file. Hidden places and settings are not its to change, wherever they lie.
+    #[must_use]
+    pub fn writes(&self, file: &Path) -> bool {
+        let Some(below) = within(&self.write, file) else {
+            return false;
+        };
+        let names = below.iter().map(|name| name.to_string_lossy());
+        let is_kept = |name: &str| {
+            name.starts_with('.') || SETTINGS.iter().any(|it| it.eq_ignore_ascii_case(name))
+        };
+        names.into_iter().all(|name| !is_kept(&name))
+    }
+
+    /// Whether it was granted the host of this address.
+    #[must_use]
+    pub fn connects(&self, url: &str) -> bool {
+        // A name is granted as it is written: what it leads to is not known yet.
+        of_url(url).is_some_and(|(host, port)| self.hosts.is_about(&host, port, host.parse().ok()))
+    }
+}
+
+/// The part of the path below the folder that it lies in, all links followed.
+fn within(folders: &[PathBuf], path: &Path) -> Option<PathBuf> {
+    let path = real(path)?;
+    let below = folders.iter().find_map(|it| path.strip_prefix(it).ok());
+    below.map(Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outrigger_plugin_registry::access::rights::Access;
+
+    #[test]
+    fn what_a_plugin_may_do_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("p/src/.git")).unwrap();
+        std::fs::create_dir_all(root.join("granted")).unwrap();
+        std::os::unix::fs::symlink(root.join("p/src/.git"), root.join("p/link")).unwrap();
+        let project = root.join("p");
+        let rules = PluginRules {
+            write: vec![root.join("granted")],
+            hosts: Some(vec!["api.test".into(), "10.0.0.1".into()]),
+            ..PluginRules::default()
+        };
+        let reach = OwnReach::of(&rules, &project);
+        for (file, writes) in [
+            ("p/src/a.rs", true),
+            ("p/new/b.rs", true),
+            ("granted/x", true),
+            ("other/x", false),
+            ("p/../other/x", false),
+            ("p/.git/hooks/post-commit", false),
+            ("p/link/config", false),
+            ("p/src/.envrc", false),
+            ("p/opencode.json", false),
+            ("p/OpenCode.json", false),
+            ("p/sub/outrigger.toml", false),
+        ] {
+            assert_eq!(reach.writes(&root.join(file)), writes, "{file}");
+        }
+        assert!(reach.reads(&project) && !reach.reads(&root));
+        for (url, connects) in [
+            ("https://api.test/x", true),
+            ("https://api.test.evil/x", false),
+            ("http://10.0.0.1/", true),
+            ("http://127.0.0.1/", false),
+            ("https://example.com", false),
+            ("no address", false),
+        ] {
+            assert_eq!(reach.connects(url), connects, "{url}");
+        }
+        let narrow = PluginRules {
+            access: Some(Access::default()),
+            ..PluginRules::default()
+        };
+        let narrow = OwnReach::of(&narrow, &project);
+        assert!(!narrow.reads(&project) && !narrow.writes(&root.join("p/src/a.rs")));
+        assert!(!OwnReach::default().connects("https://api.test"));
+    }
+}
