@@ -103,8 +103,8 @@ fn a_link_to_settings_that_a_plugin_replaced_waits_for_the_user() {
     assert!(!world.path("ran-mcp").exists());
 }
 
-/// A formatter takes its time, and what somebody else puts into the settings meanwhile is not the user's word. What it only
-/// lays out anew is.
+/// A formatter takes its time, and cannot change settings itself. What somebody else puts into them meanwhile is not the user's
+/// word; what only lays them out anew is.
 #[test]
 fn what_comes_into_settings_while_they_are_formatted_does_not_count() {
     let path = "opencode.jsonc";
@@ -118,12 +118,18 @@ fn what_comes_into_settings_while_they_are_formatted_does_not_count() {
             json!({ "filePath": path, "content": content }),
         )]);
         let world = World::new([write, done(), done()]);
-        world.file("theirs", theirs);
+        let waits = "touch begun; until [ -e go ]; do sleep 0.02; done";
         let formatter =
-            json!({ "slow": { "command": ["cp", "theirs", "$FILE"], "extensions": [".jsonc"] } });
+            json!({ "slow": { "command": ["sh", "-c", waits], "extensions": [".jsonc"] } });
         let named = json!({ "edit": { path: "allow" } });
         world.config(json!({ "formatter": formatter, "permission": named }));
-        world.run(&["do it"]).ok();
+        let running = world.start(world.command(&["run", "do it"]));
+        let has_begun = || world.path("begun").exists();
+        let limit = std::time::Duration::from_secs(20);
+        assert!(wait_until(limit, has_begun), "{}", running.stderr());
+        world.file(path, theirs);
+        world.file("go", "");
+        running.end().ok();
         assert_eq!(world.read(path), theirs);
         let next = world.run(&["again"]);
         match counts {
