@@ -1,14 +1,14 @@
-//! The event bus: what was told to a client is in the store first (invariant 6).
+//! The event bus: what a client has seen is in the store first (invariant 6).
 
 use std::sync::Arc;
 
 use outrigger_protocol::event::{BusEvent, Event};
 use tokio::sync::broadcast;
 
-/// How many events a slow listener may fall behind before it misses some; it is told how many.
+/// How many events a slow listener may fall behind before it misses some; it learns how many.
 const CAPACITY: usize = 4096;
 
-/// Takes each event in the order in which they are told. It must not wait.
+/// Takes each event in the order in which they are published. It must not wait.
 pub type Sink = Arc<dyn Fn(&Arc<BusEvent>) + Send + Sync>;
 
 /// ToolExecutor events to every listener. A listener that is slow, or gone, disturbs nobody (C15): sending never waits.
@@ -19,7 +19,7 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// A bus that tells this sink, too.
+    /// A bus that publishes to this sink, too.
     #[must_use]
     pub fn new(sink: Option<Sink>) -> Self {
         Self {
@@ -34,12 +34,12 @@ impl Bus {
         self.sender.subscribe()
     }
 
-    /// Tells everyone. The caller has stored the event unless it is transient.
-    pub fn tell(&self, event: Arc<BusEvent>) {
+    /// Publishes an event. The caller has stored the event unless it is transient.
+    pub fn publish(&self, event: Arc<BusEvent>) {
         if let Some(sink) = &self.sink {
-            // Whatever is wrong with it, the turn that tells the event and the other listeners go on.
-            let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sink(&event)));
-            if told.is_err() {
+            // Whatever is wrong with it, the turn that publishes the event and the other listeners go on.
+            let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sink(&event)));
+            if called.is_err() {
                 tracing::error!(event = %event.id, "a listener of the bus failed on this event");
             }
         }
@@ -89,7 +89,7 @@ mod tests {
             std::panic::resume_unwind(Box::new("a listener that throws"));
         })));
         let blocked = bus.listen();
-        let mut behind = bus.listen();
+        let mut slow = bus.listen();
         drop(bus.listen());
         let mut good = bus.listen();
         let listening = tokio::spawn(async move {
@@ -101,18 +101,18 @@ mod tests {
         });
         let most = CAPACITY * 2;
         for number in 0..most {
-            bus.tell(event(number));
+            bus.publish(event(number));
             // The listeners of a server have tasks of their own; here they share a thread with the teller.
             if number % 100 == 0 {
                 tokio::task::yield_now().await;
             }
         }
-        let lost = match behind.recv().await {
+        let lost = match slow.recv().await {
             Err(RecvError::Lagged(lost)) => usize::try_from(lost).unwrap(),
             other => panic!("{other:?}"),
         };
         assert_eq!(lost, most - CAPACITY);
-        assert_eq!(file(&behind.recv().await.unwrap()), lost.to_string());
+        assert_eq!(file(&slow.recv().await.unwrap()), lost.to_string());
         assert_eq!(*thrown.lock().unwrap(), most);
         drop(bus);
         let heard = tokio::time::timeout(Duration::from_secs(10), listening)
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn nobody_listening_is_no_error() {
         let bus = Bus::new(None);
-        bus.tell(event(1));
+        bus.publish(event(1));
         assert!(matches!(bus.listen().try_recv(), Err(TryRecvError::Empty)));
     }
 }

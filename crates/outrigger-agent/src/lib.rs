@@ -1,8 +1,13 @@
-//! Sessions: the agent carries out what the kernel decides.
+//! An agent in one project folder: its sessions and the turns that run in them.
 //!
-//! [`Agent::boot`] reads the configuration, loads plugins and opens the store; [`Agent::run`] runs a turn. The turn's
-//! decisions are the kernel's (`outrigger_kernel::turn`); this crate calls models, hooks and tools, stores every step
-//! before it acts on it, and tells the bus. It knows nothing of HTTP.
+//! A [`Boot`] says where and with what; [`Agent::boot`] reads the configuration, opens the store and loads the plugins.
+//! [`Agent::create_session`] makes a session, [`Agent::run`] carries a [`TurnRequest`] out to the end of its turn, and
+//! [`Agent::listen`] gets the events meanwhile. Questions come as events; [`Agent::answer`] answers those about permissions,
+//! [`Agent::answer_question`] those of the model. [`Agent::shutdown`] ends it.
+//!
+//! What a turn does next is decided by the kernel (`outrigger_kernel::turn`). This crate carries the decisions out: it calls
+//! models, hooks and tools, stores every step before it acts on it, and publishes what happened. It knows nothing of HTTP.
+//! The README says what each module is for.
 
 mod boot;
 mod bus;

@@ -14,6 +14,9 @@ const MAX_CONTEXT: usize = 32 * 1024;
 /// Exit code by which a command refuses.
 const REFUSES: i32 = 2;
 
+/// Why a turn ends where the command does not say it.
+const ENDED: &str = "a hook has ended the turn";
+
 /// What a command says about a permission; the stronger one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Permission {
@@ -292,99 +295,104 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
 
 /// What the object says. `name` is the command's.
 fn answer_of(event: HookEvent, name: &str, whole: &Value) -> Answer {
-    let text = |value: &Value, key: &str| {
-        let text = value.get(key).and_then(Value::as_str);
-        text.filter(|text| !text.is_empty()).map(cut)
-    };
-    let empty = Value::Null;
-    let specific = whole.get("hookSpecificOutput").unwrap_or(&empty);
+    let specific = whole.get("hookSpecificOutput").unwrap_or(&Value::Null);
     let mut answer = Answer::default();
-    answer.messages.extend(text(whole, "systemMessage"));
+    answer.messages.extend(field(whole, "systemMessage"));
     answer.ignored = ignored_output(event, name, whole);
     if whole.get("continue") == Some(&Value::Bool(false)) {
-        answer.stop = Some(
-            text(whole, "stopReason").unwrap_or_else(|| "a hook has ended the turn".to_owned()),
-        );
+        answer.stop = field(whole, "stopReason").or_else(|| Some(ENDED.to_owned()));
     }
-    let decision = whole.get("decision").and_then(Value::as_str);
     match event {
-        HookEvent::PreToolUse => {
-            let named = specific.get("permissionDecision").and_then(Value::as_str);
-            answer.permission = match named.or(decision) {
-                Some("allow" | "approve") => Some(Permission::Allow),
-                // Nobody comes back to it later, so it is asked about now.
-                Some("ask" | "defer") => Some(Permission::Ask),
-                Some("deny" | "block") => Some(Permission::Deny),
-                _ => None,
-            };
-            answer.refuses = answer.permission == Some(Permission::Deny);
-            answer.reason =
-                text(specific, "permissionDecisionReason").or_else(|| text(whole, "reason"));
-            if answer.refuses && answer.reason.is_none() {
-                answer.reason = Some("a hook denies this call".to_owned());
-            }
-            let updated = specific.get("updatedInput").filter(|it| !it.is_null());
-            answer.updated = updated.filter(|value| value.is_object()).cloned();
-            if updated.is_some() && answer.updated.is_none() {
-                answer.failures.push(format!(
-                    "`{name}` answers with an `updatedInput` that is no object: the call stays as it is, and is not allowed by it"
-                ));
-                // What it allows is another call.
-                answer.permission = answer.permission.filter(|it| *it != Permission::Allow);
-            }
-        }
-        HookEvent::PermissionRequest => {
-            let decision = specific.get("decision").unwrap_or(&empty);
-            let changes = decision
-                .get("updatedInput")
-                .is_some_and(|input| !input.is_null());
-            answer.permission = match decision.get("behavior").and_then(Value::as_str) {
-                // What it allows is another call.
-                Some("allow") if changes => {
-                    answer.failures.push(format!(
-                        "`{name}` allows the call with another input, which {} cannot change here: the question stays",
-                        event.name()
-                    ));
-                    None
-                }
-                Some("allow") => Some(Permission::Allow),
-                Some("deny") => Some(Permission::Deny),
-                _ => None,
-            };
-            let why = text(decision, "message");
-            if answer.permission == Some(Permission::Deny) {
-                if decision.get("interrupt") == Some(&Value::Bool(true)) {
-                    let end = why.clone();
-                    answer.stop =
-                        Some(end.unwrap_or_else(|| "a hook has ended the turn".to_owned()));
-                }
-                answer.reason.clone_from(&why);
-                answer.refuses = true;
-            }
-            answer
-                .messages
-                .extend(why.filter(|_| answer.permission.is_some()));
-        }
+        HookEvent::PreToolUse => answer.read_call(name, whole, specific),
+        HookEvent::PermissionRequest => answer.read_permission(event, name, specific),
         HookEvent::UserPromptSubmit
         | HookEvent::PreCompact
         | HookEvent::PostToolUse
         | HookEvent::PostToolUseFailure
         | HookEvent::Stop
-        | HookEvent::SubagentStop => {
-            answer.refuses = decision == Some("block");
-            if answer.refuses {
-                let reason = text(whole, "reason");
-                answer.reason = Some(reason.unwrap_or_else(|| "a hook objects".to_owned()));
-            }
-        }
+        | HookEvent::SubagentStop => answer.read_objection(whole),
         _ => {}
     }
     if event == HookEvent::PostToolUse {
         let mut forms = ["updatedToolOutput", "updatedMCPToolOutput"].into_iter();
         answer.replaced = forms.find_map(|key| specific.get(key)).cloned();
     }
-    answer.context.extend(text(specific, "additionalContext"));
+    answer.context.extend(field(specific, "additionalContext"));
     answer
+}
+
+impl Answer {
+    /// `PreToolUse`: whether the call may be made, and with which arguments.
+    fn read_call(&mut self, name: &str, whole: &Value, specific: &Value) {
+        let decision = specific.get("permissionDecision").and_then(Value::as_str);
+        let older = whole.get("decision").and_then(Value::as_str);
+        self.permission = match decision.or(older) {
+            Some("allow" | "approve") => Some(Permission::Allow),
+            // Nobody comes back to it later, so it is asked about now.
+            Some("ask" | "defer") => Some(Permission::Ask),
+            Some("deny" | "block") => Some(Permission::Deny),
+            _ => None,
+        };
+        self.refuses = self.permission == Some(Permission::Deny);
+        self.reason =
+            field(specific, "permissionDecisionReason").or_else(|| field(whole, "reason"));
+        if self.refuses && self.reason.is_none() {
+            self.reason = Some("a hook denies this call".to_owned());
+        }
+        let updated = specific.get("updatedInput").filter(|it| !it.is_null());
+        self.updated = updated.filter(|value| value.is_object()).cloned();
+        if updated.is_some() && self.updated.is_none() {
+            self.failures.push(format!(
+                "`{name}` answers with an `updatedInput` that is no object: the call stays as it is, and is not allowed by it"
+            ));
+            // What it allows is another call.
+            self.permission = self.permission.filter(|it| *it != Permission::Allow);
+        }
+    }
+
+    /// `PermissionRequest`: an answer in the user's place.
+    fn read_permission(&mut self, event: HookEvent, name: &str, specific: &Value) {
+        let decision = specific.get("decision").unwrap_or(&Value::Null);
+        let changes = decision.get("updatedInput").is_some_and(|it| !it.is_null());
+        self.permission = match decision.get("behavior").and_then(Value::as_str) {
+            // What it allows is another call.
+            Some("allow") if changes => {
+                self.failures.push(format!(
+                    "`{name}` allows the call with another input, which {} cannot change here: the question stays",
+                    event.name()
+                ));
+                None
+            }
+            Some("allow") => Some(Permission::Allow),
+            Some("deny") => Some(Permission::Deny),
+            _ => None,
+        };
+        let why = field(decision, "message");
+        if self.permission == Some(Permission::Deny) {
+            if decision.get("interrupt") == Some(&Value::Bool(true)) {
+                self.stop = why.clone().or_else(|| Some(ENDED.to_owned()));
+            }
+            self.reason.clone_from(&why);
+            self.refuses = true;
+        }
+        let why = why.filter(|_| self.permission.is_some());
+        self.messages.extend(why);
+    }
+
+    /// `decision: "block"` of the other events.
+    fn read_objection(&mut self, whole: &Value) {
+        self.refuses = whole.get("decision").and_then(Value::as_str) == Some("block");
+        if self.refuses {
+            let reason = field(whole, "reason");
+            self.reason = Some(reason.unwrap_or_else(|| "a hook objects".to_owned()));
+        }
+    }
+}
+
+/// A text of an object, within the limit; an empty one is none.
+fn field(value: &Value, key: &str) -> Option<String> {
+    let text = value.get(key).and_then(Value::as_str);
+    text.filter(|text| !text.is_empty()).map(cut)
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -36,7 +36,7 @@ impl AsyncHooks {
         session: String,
         event: &'static str,
         run: impl Future<Output = Answer> + Send + 'static,
-        tell: impl FnOnce(String) + Send + Clone + 'static,
+        report: impl FnOnce(String) + Send + Clone + 'static,
     ) -> bool {
         let mut running = lock(&self.running);
         while running.try_join_next().is_some() {}
@@ -58,7 +58,7 @@ impl AsyncHooks {
                 });
             }
             for message in messages(&answer) {
-                tell.clone()(message);
+                report.clone()(message);
             }
         });
         true
@@ -99,7 +99,7 @@ fn messages(answer: &Answer) -> impl Iterator<Item = String> {
         || answer.updated.is_some()
         || answer.replaced.is_some();
     let reason = answer.reason.clone().or_else(|| answer.stop.clone());
-    let late = decides.then(|| {
+    let ignored = decides.then(|| {
         format!(
             "an async hook has decided something, which has no effect: {}",
             reason.unwrap_or_default()
@@ -107,5 +107,5 @@ fn messages(answer: &Answer) -> impl Iterator<Item = String> {
     });
     let said = answer.messages.iter().chain(&answer.ignored);
     let said: Vec<String> = said.chain(&answer.failures).cloned().collect();
-    said.into_iter().chain(late)
+    said.into_iter().chain(ignored)
 }

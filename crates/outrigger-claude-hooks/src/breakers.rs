@@ -116,7 +116,7 @@ impl CommandBreakers {
                 until.saturating_sub(now).div_ceil(1000)
             )),
             Gate::Trial => {
-                self.tell(&due, BreakerState::HalfOpen, None);
+                self.notify(&due, BreakerState::HalfOpen, None);
                 Ok(running(gate))
             }
             Gate::Call => Ok(running(gate)),
@@ -142,14 +142,14 @@ impl CommandBreakers {
         match turned {
             Some(Turned::Open { until }) => {
                 let pause = until.saturating_sub(now);
-                self.tell(due, BreakerState::Open, Some(pause));
+                self.notify(due, BreakerState::Open, Some(pause));
             }
-            Some(Turned::Closed) => self.tell(due, BreakerState::Closed, None),
+            Some(Turned::Closed) => self.notify(due, BreakerState::Closed, None),
             None => {}
         }
     }
 
-    fn tell(&self, due: &Due<'_>, state: BreakerState, pause: Option<Millis>) {
+    fn notify(&self, due: &Due<'_>, state: BreakerState, pause: Option<Millis>) {
         let (plugin, hook) = (due.plugin.1, due.name());
         match (state, pause) {
             (BreakerState::Open, Some(pause)) => tracing::warn!(

@@ -1,5 +1,5 @@
 //! `if` of a command hook: a permission rule in Claude Code's form, held against a call. It only saves the start of a command,
-//! so what cannot be told counts as meant.
+//! so what is not certain counts as meant.
 
 use std::path::{Path, PathBuf};
 
@@ -364,7 +364,7 @@ mod tests {
             // As our tools read it, and as the kernel does.
             ("docs/aside/../way/new.ts", true),
             ("docs/aside/../up/new.ts", true),
-            // What cannot be told is meant.
+            // What is not certain is meant.
             ("docs/circle", true),
             ("src/new.ts", true),
             ("docs/new.ts", false),

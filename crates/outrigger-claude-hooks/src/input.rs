@@ -201,7 +201,7 @@ impl Commands {
                 "permission": permission,
                 "patterns": item.input.get("patterns"),
             });
-            tell_causes(&mut request, item);
+            add_causes(&mut request, item);
             self.about_call(HookEvent::PermissionRequest, known, of, request)
         };
         let requests = self.known(&tool, &args).into_iter().map(request);
@@ -276,7 +276,7 @@ fn kind_of(error: &Value) -> &'static str {
 }
 
 /// Who caused a call, where the point says so; not a key of Claude Code.
-fn tell_causes(own: &mut Value, item: &HookPayload) {
+fn add_causes(own: &mut Value, item: &HookPayload) {
     if let (Some(fields), Some(causes)) = (own.as_object_mut(), item.input.get("provenance")) {
         fields.insert("outrigger_provenance".to_owned(), causes.clone());
     }
@@ -291,7 +291,7 @@ fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Valu
         "tool_input": args,
         "tool_use_id": item.input.get("callID"),
     });
-    tell_causes(&mut own, item);
+    add_causes(&mut own, item);
     let Some(fields) = own.as_object_mut() else {
         return own;
     };

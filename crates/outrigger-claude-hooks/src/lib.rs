@@ -233,7 +233,7 @@ impl Handler {
                 HookPoint::ToolBeforePermission,
                 &[PermissionRequest, Notification, PreToolUse],
             ),
-            // What is said before a call is read behind its result, whichever that is; and a command that ended with a
+            // What is said before a call is read after its result, whichever that is; and a command that ended with a
             // code of its own has failed, although the tool has not.
             (
                 HookPoint::ToolAfterResult,
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matcher_that_is_no_expression_is_told() {
+    fn a_matcher_that_is_no_expression_is_reported() {
         let file = file(&[("a(", HookEvent::PreToolUse), ("", HookEvent::Stop)]);
         let (handler, wrong) = Handler::new(&file, "/d".as_ref());
         assert_eq!(wrong.len(), 1);

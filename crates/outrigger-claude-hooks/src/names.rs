@@ -65,14 +65,46 @@ type Files = Vec<(String, bool)>;
 /// A call by the names and keys that guards look for: `python` is a command, and a patch or `table` is each file that it reads
 /// or writes.
 pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known> {
-    let text = |value: Option<&Value>| {
-        let text = value.and_then(Value::as_str);
-        text.filter(|text| !text.is_empty()).map(str::to_owned)
+    let call = Call {
+        names: names(tool, around.servers),
+        input: to_theirs(tool, args, around.cwd),
+        cwd: around.cwd,
     };
-    let names = names(tool, around.servers);
-    let input = to_theirs(tool, args, around.cwd);
-    let by = |shown: &str, names: Vec<String>, key: &'static str, value: String| {
-        let mut input = input.clone();
+    let all = match tool {
+        "python" => {
+            let script = text(args.get("script")).unwrap_or_default();
+            let command = format!("python3 -c {}", quoted(&script));
+            vec![call.shown_as("Bash", call.names.clone(), "command", command)]
+        }
+        "apply_patch" | "patch" => {
+            let patch = text(args.get("patchText"));
+            let files = patch.and_then(|patch| (around.patched)(&patch));
+            call.patch(files.unwrap_or_default())
+        }
+        "table" => call.table(tool, args),
+        _ => Vec::new(),
+    };
+    if !all.is_empty() {
+        return all;
+    }
+    vec![Known {
+        names: call.names,
+        input: call.input,
+        made: None,
+    }]
+}
+
+/// A call with the names and keys that commands know.
+struct Call<'a> {
+    names: Vec<String>,
+    input: Value,
+    cwd: &'a Path,
+}
+
+impl Call<'_> {
+    /// The call under a name that is shown, with a key that its tool does not have.
+    fn shown_as(&self, shown: &str, names: Vec<String>, key: &'static str, value: String) -> Known {
+        let mut input = self.input.clone();
         if let Some(fields) = input.as_object_mut() {
             fields.insert(key.to_owned(), Value::String(value));
         }
@@ -82,50 +114,42 @@ pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known>
             input,
             made: Some(key),
         }
-    };
-    let file = |shown: &str, names: Vec<String>, path: &str| {
-        let path = around.cwd.join(path).to_string_lossy().into_owned();
-        by(shown, names, "file_path", path)
-    };
-    let all: Vec<Known> = match tool {
-        "python" => {
-            let script = text(args.get("script")).unwrap_or_default();
-            let command = format!("python3 -c {}", quoted(&script));
-            vec![by("Bash", names.clone(), "command", command)]
-        }
-        "apply_patch" | "patch" => {
-            let files = text(args.get("patchText")).and_then(|patch| (around.patched)(&patch));
-            let shown = |is_new: &bool| if *is_new { "Write" } else { "Edit" };
-            let files = files.iter().flatten();
-            files
-                .map(|(path, is_new)| file(shown(is_new), names.clone(), path))
-                .collect()
-        }
-        "table" => {
-            let joined = args.get("join").and_then(|join| join.get("path"));
-            let files = [
-                ("Read", text(args.get("path"))),
-                ("Read", text(joined)),
-                ("Write", text(args.get("to"))),
-            ];
-            let files = files.into_iter();
-            // It does one thing to each, so the guards of the other are not asked.
-            files
-                .filter_map(|(shown, path)| {
-                    Some(file(shown, vec![shown.to_owned(), tool.to_owned()], &path?))
-                })
-                .collect()
-        }
-        _ => Vec::new(),
-    };
-    if !all.is_empty() {
-        return all;
     }
-    vec![Known {
-        names,
-        input,
-        made: None,
-    }]
+
+    /// The call as what it does to one file.
+    fn file(&self, shown: &str, names: Vec<String>, path: &str) -> Known {
+        let path = self.cwd.join(path).to_string_lossy().into_owned();
+        self.shown_as(shown, names, "file_path", path)
+    }
+
+    fn patch(&self, files: Files) -> Vec<Known> {
+        let shown = |is_new: bool| if is_new { "Write" } else { "Edit" };
+        files
+            .into_iter()
+            .map(|(path, is_new)| self.file(shown(is_new), self.names.clone(), &path))
+            .collect()
+    }
+
+    fn table(&self, tool: &str, args: &Value) -> Vec<Known> {
+        let joined = args.get("join").and_then(|join| join.get("path"));
+        let files = [
+            ("Read", text(args.get("path"))),
+            ("Read", text(joined)),
+            ("Write", text(args.get("to"))),
+        ];
+        // It does one thing to each, so the guards of the other are not asked.
+        let names = |shown: &str| vec![shown.to_owned(), tool.to_owned()];
+        files
+            .into_iter()
+            .filter_map(|(shown, path)| Some(self.file(shown, names(shown), &path?)))
+            .collect()
+    }
+}
+
+/// A text that is not empty.
+fn text(value: Option<&Value>) -> Option<String> {
+    let text = value.and_then(Value::as_str);
+    text.filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// A bundled tool of ours by the name that commands in Claude Code's form know; others keep theirs.
@@ -252,9 +276,9 @@ mod tests {
         }
     }
 
-    /// What does the same as tools of theirs is told as these, once for each file.
+    /// What does the same as tools of theirs is shown as these, once for each file.
     #[test]
-    fn other_tools_are_told_as_theirs() {
+    fn other_tools_are_shown_as_theirs() {
         let patched = |patch: &str| {
             let files = patch
                 .split(' ')

@@ -87,7 +87,7 @@ fn named(name: &str) -> Key {
     Key::Name(name.to_owned())
 }
 
-/// What is said before a call is read behind its result, and behind the error of one that is refused.
+/// What is said before a call is read after its result, and after the error of one that is refused.
 fn remark(commands: &Commands, answer: &Answer, item: &HookPayload) {
     if let Some(call) = call_of(&item.input) {
         for text in &answer.context {
@@ -96,30 +96,30 @@ fn remark(commands: &Commands, answer: &Answer, item: &HookPayload) {
     }
 }
 
-/// What the model reads behind a result or an error: what was said before the call, what async commands say,
+/// What the model reads after a result or an error: what was said before the call, what async commands say,
 /// and what is said of the result itself.
 fn said(commands: &Commands, point: HookPoint, answer: &Answer, item: &HookPayload) -> Vec<String> {
     let event = result_of(point, item).map_or("", HookEvent::name);
     let reason = answer.reason.iter().filter(|_| answer.refuses);
-    let behind = reason
+    let reason = reason
         .chain(&answer.context)
         .map(|text| format!("[{event} hook] {text}"));
     let before = call_of(&item.input).map(|call| commands.take_remarks(&call));
-    let late = late(commands, item);
+    let texts = async_texts(commands, item);
     before
         .into_iter()
         .flatten()
-        .chain(late)
-        .chain(behind)
+        .chain(texts)
+        .chain(reason)
         .collect()
 }
 
-fn late(commands: &Commands, item: &HookPayload) -> Vec<String> {
+fn async_texts(commands: &Commands, item: &HookPayload) -> Vec<String> {
     let session = item.input.get("sessionID").and_then(Value::as_str);
     session.map_or_else(Vec::new, |session| commands.async_hooks.take(session))
 }
 
-/// A failure stays one; what is said of it is read behind its message.
+/// A failure stays one; what is said of it is read after its message.
 fn on_error(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let before = item.output.get("context").and_then(Value::as_array);
     let texts = said(commands, HookPoint::ToolOnError, answer, item).into_iter();
@@ -213,7 +213,7 @@ fn after_result(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec
 fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let parts = item.output.get("parts").and_then(Value::as_array);
     let count = parts.map_or(0, Vec::len);
-    let texts = late(commands, item)
+    let texts = async_texts(commands, item)
         .into_iter()
         .chain(answer.context.clone());
     let texts = texts.zip(count..);
@@ -225,7 +225,7 @@ fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Chang
         .collect()
 }
 
-/// The reason is what the turn goes on with, and so is context, which is the same said kindly. What several files say is told
+/// The reason is what the turn goes on with, and so is context, which is the same said kindly. What several files say is given
 /// together, and with it what async commands say.
 fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     // Nothing goes on: what waits to be read is read later.
@@ -233,7 +233,7 @@ fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
         return Vec::new();
     }
     let session = item.input.get("sessionID").and_then(Value::as_str);
-    let late = session.map_or_else(Vec::new, |session| {
+    let texts = session.map_or_else(Vec::new, |session| {
         commands.async_hooks.take_waking(session)
     });
     let before = item.output.get("continue").and_then(Value::as_str);
@@ -244,7 +244,7 @@ fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
         .chain(
             reason
                 .chain(&answer.context)
-                .chain(&late)
+                .chain(&texts)
                 .map(String::as_str),
         )
         .collect();

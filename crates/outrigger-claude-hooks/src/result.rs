@@ -35,7 +35,7 @@ pub(crate) fn failed_command(input: &Value, output: &Value) -> Option<String> {
     }
 }
 
-/// What of a result becomes something else. Whoever takes something out of a result takes it out for good: what the answer
+/// What of a result becomes something else. What takes something out of a result takes it out for good: what the answer
 /// says is found in whichever of the forms it was given, and one of no known form is what the model reads. Copies of the text
 /// for display become it, and what else holds some of it (the two streams, the file with all of it) is named no more.
 pub(crate) fn replaced(output: &Value, instead: &Value) -> Map<String, Value> {

@@ -10,7 +10,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_status::Notice;
 use outrigger_protocol::id::TurnId;
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::{Policy, Spec, run_with_input};
+use outrigger_sandbox::{Policy, Spawner, Spec, run_with_input};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, MAX_OUTPUT, read, shortened, woken};
@@ -70,6 +70,14 @@ struct One<'a> {
     running: Option<Result<Running<'a>, String>>,
 }
 
+impl One<'_> {
+    /// The same command does the same thing: once is enough. What else is written of it is the stricter of both.
+    fn is_same(&self, line: &Line, hook: &CommandHook) -> bool {
+        self.line == *line
+            && (self.hook.runs_async, self.hook.wakes) == (hook.runs_async, hook.wakes)
+    }
+}
+
 impl Called {
     /// Takes in what came of the next event, or of the next file of the same call.
     fn then(&mut self, next: Self, is_same_call: bool) {
@@ -100,53 +108,7 @@ impl Commands {
     }
 
     async fn run_round(&self, calls: &Calls<'_>, round: &Round, all: &mut [Called]) {
-        let mut work: Vec<One<'_>> = Vec::new();
-        for (place, callee) in calls.plugins.iter().enumerate() {
-            let Some(handler) = self.handler(callee.plugin) else {
-                continue;
-            };
-            for Matched {
-                hook, condition, ..
-            } in handler.matching(round.event, &round.names)
-            {
-                if !self.is_meant(condition.as_ref(), round, handler) {
-                    continue;
-                }
-                let base = handler.root.as_ref().unwrap_or(&handler.project);
-                let line = (base.clone(), hook.line());
-                // The same command does the same thing: once is enough. What else is written of it is the stricter of both.
-                let same = |one: &&mut One<'_>| {
-                    let modes = (one.hook.runs_async, one.hook.wakes);
-                    one.line == line && modes == (hook.runs_async, hook.wakes)
-                };
-                if let Some(one) = work.iter_mut().find(same) {
-                    one.blocks_on_failure |= hook.blocks_on_failure;
-                    let limit = callee.limit.unwrap_or(hook.timeout);
-                    one.timeout = one.timeout.max(limit.min(hook.timeout));
-                    continue;
-                }
-                let due = Due {
-                    plugin: (callee.plugin, callee.id),
-                    line: line.clone(),
-                    event: round.event,
-                    turn: calls.turn,
-                };
-                let limit = callee.limit.unwrap_or(hook.timeout);
-                work.push(One {
-                    place,
-                    hook,
-                    line,
-                    blocks_on_failure: hook.blocks_on_failure,
-                    handler,
-                    timeout: limit.min(hook.timeout),
-                    // An async one costs no time.
-                    running: match hook.runs_async {
-                        true => None,
-                        false => Some(self.breakers.ask(due)),
-                    },
-                });
-            }
-        }
+        let work = self.work(calls, round);
         if work.is_empty() {
             return;
         }
@@ -187,6 +149,50 @@ impl Commands {
         }
     }
 
+    /// The commands of a round, each once.
+    fn work<'a>(&'a self, calls: &Calls<'a>, round: &'a Round) -> Vec<One<'a>> {
+        let mut work: Vec<One<'a>> = Vec::new();
+        for (place, callee) in calls.plugins.iter().enumerate() {
+            let Some(handler) = self.handler(callee.plugin) else {
+                continue;
+            };
+            for Matched {
+                hook, condition, ..
+            } in handler.matching(round.event, &round.names)
+            {
+                if !self.is_meant(condition.as_ref(), round, handler) {
+                    continue;
+                }
+                let base = handler.root.as_ref().unwrap_or(&handler.project);
+                let line = (base.clone(), hook.line());
+                let timeout = callee.limit.unwrap_or(hook.timeout).min(hook.timeout);
+                if let Some(one) = work.iter_mut().find(|one| one.is_same(&line, hook)) {
+                    one.blocks_on_failure |= hook.blocks_on_failure;
+                    one.timeout = one.timeout.max(timeout);
+                    continue;
+                }
+                let due = Due {
+                    plugin: (callee.plugin, callee.id),
+                    line: line.clone(),
+                    event: round.event,
+                    turn: calls.turn,
+                };
+                // An async one costs no time.
+                let running = (!hook.runs_async).then(|| self.breakers.ask(due));
+                work.push(One {
+                    place,
+                    hook,
+                    line,
+                    blocks_on_failure: hook.blocks_on_failure,
+                    handler,
+                    timeout,
+                    running,
+                });
+            }
+        }
+        work
+    }
+
     fn is_meant(&self, condition: Option<&Condition>, round: &Round, handler: &Handler) -> bool {
         let environment = &self.with.environment;
         let home = environment.iter().find(|(name, _)| name == "HOME");
@@ -216,7 +222,7 @@ impl Commands {
     ) {
         let (id, session) = (plugin.to_owned(), round.session.clone());
         let notice = Arc::clone(&self.notice);
-        let tell = move |message: String| {
+        let report = move |message: String| {
             tracing::info!("[plugin:{id}] {message}");
             notice(Notice::Command {
                 plugin: id,
@@ -228,9 +234,9 @@ impl Commands {
         let name = round.event.name();
         if !self
             .async_hooks
-            .start(round.session.clone(), name, run, tell.clone())
+            .start(round.session.clone(), name, run, report.clone())
         {
-            tell(format!(
+            report(format!(
                 "too many async hooks run: one of {name} was left out"
             ));
         }
@@ -276,7 +282,29 @@ impl Commands {
         policy: &Result<Option<Policy>, String>,
         input: &[u8],
     ) -> impl Future<Output = (Answer, Ended, f64)> + use<> {
-        let (command, timeout, wakes) = (one.hook.line(), one.timeout, one.hook.wakes);
+        let process = Process {
+            event,
+            command: one.hook.line(),
+            timeout: one.timeout,
+            wakes: one.hook.wakes,
+        };
+        let spec = match (&one.running, policy) {
+            (Some(Err(why)), _) | (_, Err(why)) => Err(why.clone()),
+            (_, Ok(policy)) => Ok(self.spec(event, one, policy.as_ref())),
+        };
+        let (input, spawner) = (input.to_vec(), self.with.spawner.clone());
+        async move {
+            let began = Instant::now();
+            // Of a command that was not run nothing is known.
+            let (answer, how) = match spec {
+                Err(why) => (Answer::failed(why), Ended::Unclear),
+                Ok(spec) => process.run(&spawner, spec, input).await,
+            };
+            (answer, how, began.elapsed().as_secs_f64() * 1000.0)
+        }
+    }
+
+    fn spec(&self, event: HookEvent, one: &One<'_>, policy: Option<&Policy>) -> Spec {
         let mut spec = self
             .program(one)
             .cwd(&self.directory)
@@ -286,52 +314,42 @@ impl Commands {
         if let Some(root) = &one.handler.root {
             spec = spec.var("CLAUDE_PLUGIN_ROOT", root);
         }
-        let refused = match (&one.running, policy) {
-            (Some(Err(why)), _) | (_, Err(why)) => Some(why.clone()),
-            (_, Ok(Some(policy))) => {
-                let folder = self.transcripts.folder();
-                let policy = policy.clone();
-                spec = spec.policy(match folder {
-                    Some(folder) => policy.read(folder),
-                    None => policy,
-                });
-                None
-            }
-            (_, Ok(None)) => {
-                spec = spec.allow_new_privs();
-                None
+        let Some(policy) = policy.cloned() else {
+            return spec.allow_new_privs();
+        };
+        spec.policy(match self.transcripts.folder() {
+            Some(folder) => policy.read(folder),
+            None => policy,
+        })
+    }
+}
+
+/// A command's process, and what its end is read by.
+struct Process {
+    event: HookEvent,
+    command: String,
+    timeout: Duration,
+    wakes: bool,
+}
+
+impl Process {
+    async fn run(self, spawner: &Spawner, spec: Spec, input: Vec<u8>) -> (Answer, Ended) {
+        let ended = run_with_input(spawner, spec, Some(input), self.timeout, MAX_OUTPUT).await;
+        let output = match ended {
+            Ok(output) => output,
+            Err(error) => {
+                let shown = shortened(&self.command);
+                let why = format!("`{shown}` could not be run: {error}");
+                return (Answer::failed(why), Ended::Unclear);
             }
         };
-        let (input, spawner) = (input.to_vec(), self.with.spawner.clone());
-        async move {
-            let began = Instant::now();
-            // Of a command that was not run nothing is known.
-            let (answer, how) = match refused {
-                Some(why) => (Answer::failed(why), Ended::Unclear),
-                None => {
-                    let input = Some(input);
-                    let ended = run_with_input(&spawner, spec, input, timeout, MAX_OUTPUT).await;
-                    let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-                    match ended {
-                        Ok(output) => {
-                            let how = match output.timed_out {
-                                true => Ended::TimedOut,
-                                false => Ended::Answered,
-                            };
-                            let woken = wakes.then(|| woken(&command, &output)).flatten();
-                            let answer =
-                                woken.unwrap_or_else(|| read(event, &command, &output, ms));
-                            (answer, how)
-                        }
-                        Err(error) => {
-                            let shown = shortened(&command);
-                            let why = format!("`{shown}` could not be run: {error}");
-                            (Answer::failed(why), Ended::Unclear)
-                        }
-                    }
-                }
-            };
-            (answer, how, began.elapsed().as_secs_f64() * 1000.0)
-        }
+        let how = match output.timed_out {
+            true => Ended::TimedOut,
+            false => Ended::Answered,
+        };
+        let woken = self.wakes.then(|| woken(&self.command, &output)).flatten();
+        let ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+        let answer = woken.unwrap_or_else(|| read(self.event, &self.command, &output, ms));
+        (answer, how)
     }
 }

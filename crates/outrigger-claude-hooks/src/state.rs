@@ -38,7 +38,7 @@ pub struct Commands {
     allowed: Mutex<VecDeque<Call>>,
     /// Calls that the user is to be asked about, and why.
     asked: Mutex<VecDeque<(Call, String)>>,
-    /// What commands said before a call, for the model to read behind its result.
+    /// What commands said before a call, for the model to read after its result.
     remarks: Mutex<VecDeque<(Call, String)>>,
     pub(crate) async_hooks: AsyncHooks,
     pub(crate) transcripts: Arc<Transcripts>,
@@ -50,7 +50,7 @@ type Call = (String, String);
 /// What is known of a session's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
-    Told,
+    Reported,
     Compacted,
 }
 
@@ -104,8 +104,8 @@ impl Commands {
         self.async_hooks.end(ASYNC_END_TIMEOUT).await;
     }
 
-    /// Tells the user something that a command said, or that became of it.
-    pub fn tell(&self, plugin: &str, session: Option<&str>, message: String) {
+    /// Reports to the user something that a command said, or that became of it.
+    pub fn report(&self, plugin: &str, session: Option<&str>, message: String) {
         (self.notice)(Notice::Command {
             plugin: plugin.to_owned(),
             session_id: session.map(str::to_owned),
@@ -119,8 +119,8 @@ impl Commands {
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
             return None;
         }
-        match sessions.insert(session.to_owned(), Seen::Told) {
-            Some(Seen::Told) => None,
+        match sessions.insert(session.to_owned(), Seen::Reported) {
+            Some(Seen::Reported) => None,
             Some(Seen::Compacted) => Some("compact"),
             None if has_messages => Some("resume"),
             None => Some("startup"),
@@ -164,7 +164,7 @@ impl Commands {
         (!whys.is_empty()).then(|| whys.join("\n"))
     }
 
-    /// A command says something that the model is to read behind the call's result.
+    /// A command says something that the model is to read after the call's result.
     pub(crate) fn remark(&self, call: Call, text: String) {
         push(&self.remarks, (call, text));
     }

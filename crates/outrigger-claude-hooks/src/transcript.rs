@@ -136,7 +136,7 @@ fn extend(path: &Path, old: Range<u64>, new: &str) -> io::Result<()> {
     }
 }
 
-/// Keeps so many bytes of a file and puts `new` behind them, in another one: a command that reads the older one reads it to
+/// Keeps so many bytes of a file and puts `new` after them, in another one: a command that reads the older one reads it to
 /// its end.
 fn replace(path: &Path, kept: u64, new: &str) -> io::Result<()> {
     let fresh = path.with_extension("new");
@@ -198,7 +198,7 @@ fn sweep(base: &Path) {
             continue;
         }
         let path = entry.path();
-        // Neither what a link leads to, nor a pipe that waits for whoever writes to it.
+        // Neither what a link leads to, nor a pipe that waits for a writer.
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(held) = rustix::fs::open(&path, flags, Mode::empty()).map(File::from) else {
             continue;
@@ -316,7 +316,7 @@ mod tests {
         fs::create_dir(at("other")).unwrap();
         let link = at(&format!("{PREFIX}2.0"));
         std::os::unix::fs::symlink(at("other"), &link).unwrap();
-        // Whoever opened it to read would wait for a writer.
+        // A process that opened it to read would wait for a writer.
         let pipe = at(&format!("{PREFIX}x"));
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
         sweep(base.path());

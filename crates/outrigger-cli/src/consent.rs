@@ -8,7 +8,7 @@ use outrigger_plugins::TrustQuestion;
 use crate::terminal::progress::Line;
 use crate::terminal::{self, name};
 
-/// Whether a program may be fetched from npm. A plain thread reads the answer: whoever leaves instead of answering must not
+/// Whether a program may be fetched from npm. A plain thread reads the answer: a user who leaves instead of answering must not
 /// be waited for.
 pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
     line.say(&format!(

@@ -15,7 +15,7 @@ pub(crate) fn init(global: &Global) {
         None if global.print_logs => "info",
         None => "warn",
     };
-    // What keeps a plugin from running is shown by whoever loads it (`progress`).
+    // What keeps a plugin from running is shown where it is loaded (`progress`).
     let registry = if level == "warn" { "error" } else { level };
     let fallback = format!(
         "warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_mcp={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level},plugin::perf={level},plugin::seq={level}"

@@ -65,7 +65,7 @@ impl State {
 
     fn turn(&mut self) {
         self.phase = Phase::Turn;
-        // Whoever was asked to end begins nothing new.
+        // A program that was asked to end begins nothing new.
         self.cancel = self.terminated;
         self.taken = false;
     }

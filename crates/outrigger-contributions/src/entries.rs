@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use outrigger_plugins::Plugins;
-use outrigger_sandbox::OwnBoxes;
+use outrigger_sandbox::SandboxOverrides;
 use outrigger_sandbox::paths::resolve;
 use outrigger_workspace::Place;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub async fn sandbox_contributions(
     before: &Value,
     after: &mut Value,
     place: &Place,
-    boxes: &OwnBoxes,
+    sandboxes: &SandboxOverrides,
 ) {
     for key in OF_THE_USER {
         if before.get(key) != after.get(key)
@@ -64,7 +64,7 @@ pub async fn sandbox_contributions(
         for name in changed(key, before, after) {
             match plugins.sandbox_of(key, &name).await {
                 Ok(Some(own)) if !asks(key, &after[key][&name]) || own.proxy().is_some() => {
-                    boxes.set(format!("{label}:{name}"), own);
+                    sandboxes.set(format!("{label}:{name}"), own);
                 }
                 Ok(None) => {}
                 other => {
@@ -79,7 +79,7 @@ pub async fn sandbox_contributions(
             }
         }
     }
-    sandbox_skills(plugins, before, after, boxes).await;
+    sandbox_skills(plugins, before, after, sandboxes).await;
 }
 
 /// Where there was nothing, an entry of a plugin is that entry and not all the programs that come with the switch: those run for
@@ -146,7 +146,12 @@ fn keep_own_instructions(before: &Value, after: &mut Value, place: &Place, folde
     }
 }
 
-async fn sandbox_skills(plugins: &Plugins, before: &Value, after: &mut Value, boxes: &OwnBoxes) {
+async fn sandbox_skills(
+    plugins: &Plugins,
+    before: &Value,
+    after: &mut Value,
+    sandboxes: &SandboxOverrides,
+) {
     let known = before.pointer("/skills/urls").and_then(Value::as_array);
     let known = known.cloned().unwrap_or_default();
     let Some(urls) = after
@@ -172,7 +177,7 @@ async fn sandbox_skills(plugins: &Plugins, before: &Value, after: &mut Value, bo
         }
         let url = url.as_str().unwrap_or_default();
         match &own {
-            Some(own) => boxes.set(outrigger_skills::sandbox_label(url), own.clone()),
+            Some(own) => sandboxes.set(outrigger_skills::sandbox_label(url), own.clone()),
             None => tracing::warn!("[skills] {url} is left out: {NOTHING}"),
         }
         own.is_some()

@@ -4,13 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outrigger_plugins::Plugins;
 use outrigger_protocol::id::PluginId;
-use outrigger_sandbox::OwnBoxes;
+use outrigger_sandbox::SandboxOverrides;
 use serde_json::{Map, Value};
 
 /// The proxies of the model providers whose addresses plugins contributed.
 #[must_use]
-pub fn providers(all: &Map<String, Value>, boxes: &OwnBoxes) -> BTreeMap<String, String> {
-    let proxy = |id: &String| Some((id.clone(), boxes.of(&format!("provider:{id}"))?.proxy()?));
+pub fn providers(
+    all: &Map<String, Value>,
+    sandboxes: &SandboxOverrides,
+) -> BTreeMap<String, String> {
+    let proxy = |id: &String| {
+        Some((
+            id.clone(),
+            sandboxes.of(&format!("provider:{id}"))?.proxy()?,
+        ))
+    };
     all.keys().filter_map(proxy).collect()
 }
 

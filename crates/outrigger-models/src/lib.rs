@@ -34,7 +34,7 @@ pub use resolved::{Resolved, StreamOptions};
 pub use transform::{temperature, top_k, top_p};
 pub use transport::client::http_client;
 pub use transport::fetch::{
-    FILES, FetchRequest, FetchResponse, Overlay, OwnProvider, ProviderFetch, Route,
+    ContributedProvider, FILES, FetchRequest, FetchResponse, Overlay, ProviderFetch, Route,
 };
 pub use transport::refusal::Refusal;
 pub use transport::retry::{Deadlines, RetryPolicy};

@@ -46,7 +46,7 @@ impl HelperSandbox {
     }
 
     /// A handle whose processes are in this sandbox under a profile, where plugins did not bring them
-    /// ([`outrigger_sandbox::OwnBoxes`]). `spawner` covers already what rules deny.
+    /// ([`outrigger_sandbox::SandboxOverrides`]). `spawner` covers already what rules deny.
     #[must_use]
     pub fn confine(
         self: &Arc<Self>,

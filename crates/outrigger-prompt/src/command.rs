@@ -44,7 +44,7 @@ impl CommandSource {
         }
     }
 
-    /// What its template names may be run and read: whoever wrote it is trusted as the configuration is.
+    /// What its template names may be run and read: its author is trusted as the configuration is.
     #[must_use]
     pub fn is_own(self) -> bool {
         matches!(self, Self::Command | Self::Skill)

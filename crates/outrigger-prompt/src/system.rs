@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_workspace::Place;
 
-/// What every primary agent without a prompt of its own is told.
+/// What every primary agent without a prompt of its own reads.
 const BASE: &str = "\
 You are Outrigger, a coding agent that works in the user's project from a terminal.
 

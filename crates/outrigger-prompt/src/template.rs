@@ -1,9 +1,9 @@
-//! Slash commands: from a template and what the user wrote behind the name to the text of a prompt.
+//! Slash commands: from a template and what the user wrote after the name to the text of a prompt.
 
 use std::sync::LazyLock;
 
 /// Fills a template as OpenCode does: `$1` … are single words (quotes keep words together), the highest numbered one
-/// takes the rest; `$ARGUMENTS` is everything; a template with neither gets the arguments behind an empty line.
+/// takes the rest; `$ARGUMENTS` is everything; a template with neither gets the arguments after an empty line.
 #[must_use]
 pub fn expand(template: &str, arguments: &str) -> String {
     let words = words(arguments);

@@ -36,7 +36,7 @@ pub use spawn::child::{Child, Killer};
 pub use spawn::env;
 pub use spawn::exit::Exit;
 pub use spawn::run::{Captured, Output, run, run_with_input};
-pub use spawn::sandbox_overrides::{OwnBox, OwnBoxes};
+pub use spawn::sandbox_overrides::{SandboxOverride, SandboxOverrides};
 pub use spawn::scoped_network::ScopedNetwork;
 pub use spawn::spawner::{BaseFn, Forbids, ProcessStart, Spawner, StartFn, hide_host};
 pub use spawn::spec::{Limits, Spec, Stdio};

@@ -2,7 +2,7 @@
 //! (`doc/bodies.txt`) and one of the forms that these name (`doc/forms.txt`). The tests hold every answer of ours that they
 //! see against it.
 //!
-//! Names and forms are those of the reference's API of the same version.
+//! Names and forms are those of OpenCode's API of the same version.
 
 mod form;
 
@@ -17,7 +17,7 @@ const TABLE: &str = include_str!("doc.txt");
 /// Name of a form and the form, lines that begin with white space going on with the one before.
 const FORMS: &str = include_str!("doc/forms.txt");
 
-/// Name of a route, behind `?` the parameters of its query or in parentheses its body, and what it answers: a form, `stream` with the form of its events, `text`, or
+/// Name of a route, after `?` the parameters of its query or in parentheses its body, and what it answers: a form, `stream` with the form of its events, `text`, or
 /// `nothing`.
 const BODIES: &str = include_str!("doc/bodies.txt");
 
@@ -196,7 +196,7 @@ mod tests {
         steps.collect::<Vec<_>>().join("/")
     }
 
-    /// What stands in the parentheses that `text` begins behind.
+    /// What stands in the parentheses that `text` begins after.
     fn inside(text: &str) -> &str {
         let mut depth = 1;
         let end = text.find(|c| {

@@ -22,7 +22,7 @@ pub(crate) struct ApiError {
     error: NamedError,
     /// For clients in this process.
     fault: Option<Box<Fault>>,
-    /// Beside name and data: the keys that clients of the reference switch on (`_tag` and its fields).
+    /// Beside name and data: the keys that clients of OpenCode switch on (`_tag` and its fields).
     fields: Option<Box<Object>>,
 }
 
@@ -35,7 +35,7 @@ impl ApiError {
             fault: None,
         }
     }
-    /// A body that cannot be used. The reference says which part of a request was wrong, and its newer clients switch on the
+    /// A body that cannot be used. OpenCode says which part of a request was wrong, and its newer clients switch on the
     /// tag.
     pub(crate) fn bad_payload(message: impl Into<String>) -> Self {
         let mut fields = Object::new();
@@ -51,7 +51,7 @@ impl ApiError {
             fault: None,
         }
     }
-    /// What the reference has and this program has not, on purpose or not yet (docs/compatibility.md says which).
+    /// What OpenCode has and this program has not, on purpose or not yet (docs/compatibility.md says which).
     pub(crate) fn unsupported(what: &str) -> Self {
         Self {
             status: StatusCode::NOT_IMPLEMENTED,
@@ -63,7 +63,7 @@ impl ApiError {
             fault: None,
         }
     }
-    /// An error with a name of its own, as the reference names it.
+    /// An error with a name of its own, as OpenCode names it.
     pub(crate) fn named(status: StatusCode, error: NamedError) -> Self {
         Self {
             status,
@@ -80,7 +80,7 @@ impl ApiError {
             fault: None,
         }
     }
-    /// Our own failure, with its cause: the reference only names a line of its log.
+    /// Our own failure, with its cause: OpenCode only names a line of its log.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -97,7 +97,7 @@ impl ApiError {
             fault: None,
         }
     }
-    /// An error with a tag and a field that says what it is about, as the reference's newer errors have them.
+    /// An error with a tag and a field that says what it is about, as OpenCode's newer errors have them.
     pub(crate) fn tagged(
         status: StatusCode,
         tag: &str,

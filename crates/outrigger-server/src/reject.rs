@@ -1,6 +1,6 @@
 //! Requests that axum itself turns away, in the API's form.
 //!
-//! An extractor that fails answers with a line of plain text. The reference answers 400 with `BadRequest` and says which
+//! An extractor that fails answers with a line of plain text. OpenCode answers 400 with `BadRequest` and says which
 //! part of the request was wrong; so does this, for every route at once.
 
 use axum::Json;
@@ -38,7 +38,7 @@ pub(crate) async fn typed(response: Response) -> Response {
     (status, Json(error)).into_response()
 }
 
-/// Which part of the request was wrong, in the reference's words.
+/// Which part of the request was wrong, in OpenCode's words.
 fn kind(text: &str) -> &'static str {
     if text.contains("query string") {
         "Query"

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outrigger_sandbox::OwnBoxes;
+use outrigger_sandbox::SandboxOverrides;
 use outrigger_sandbox::paths::Roots;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Url};
@@ -50,10 +50,10 @@ pub(super) async fn all(
     urls: &[String],
     cache: &Path,
     timeout: Duration,
-    boxes: &OwnBoxes,
+    sandboxes: &SandboxOverrides,
 ) -> (Vec<PathBuf>, Vec<String>) {
     let end = Instant::now() + timeout;
-    let found = join_all(urls.iter().map(|url| one(url, cache, end, boxes))).await;
+    let found = join_all(urls.iter().map(|url| one(url, cache, end, sandboxes))).await;
     let (mut dirs, mut problems) = (Vec::new(), Vec::new());
     for (more, wrong) in found {
         dirs.extend(more);
@@ -76,9 +76,11 @@ async fn one(
     url: &str,
     cache: &Path,
     end: Instant,
-    boxes: &OwnBoxes,
+    sandboxes: &SandboxOverrides,
 ) -> (Vec<PathBuf>, Vec<String>) {
-    let own = boxes.of(&sandbox_label(url)).and_then(|own| own.proxy());
+    let own = sandboxes
+        .of(&sandbox_label(url))
+        .and_then(|own| own.proxy());
     let place = match Place::new(url, cache, end, own) {
         Ok(place) => place,
         Err(why) => return (Vec::new(), vec![format!("skills of {url}: {why}")]),

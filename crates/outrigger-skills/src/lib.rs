@@ -5,7 +5,7 @@ use std::time::Duration;
 use outrigger_config::skills::{Skill, discover};
 use outrigger_config::{Loaded, OpenCodeConfig};
 use outrigger_prompt::command::{CommandInfo, CommandSource};
-use outrigger_sandbox::OwnBoxes;
+use outrigger_sandbox::SandboxOverrides;
 use outrigger_workspace::Folders;
 
 mod fetch;
@@ -20,7 +20,7 @@ pub async fn find(
     config: &Loaded,
     effective: &OpenCodeConfig,
     folders: &Folders,
-    boxes: &OwnBoxes,
+    sandboxes: &SandboxOverrides,
     contributed: Vec<std::path::PathBuf>,
 ) -> Vec<Skill> {
     let mut search = config.skill_search(effective);
@@ -28,7 +28,7 @@ pub async fn find(
     if !effective.skill_urls.is_empty() {
         let cache = cache(folders);
         let (found, problems) =
-            fetch::all(&effective.skill_urls, &cache, FETCH_TIMEOUT, boxes).await;
+            fetch::all(&effective.skill_urls, &cache, FETCH_TIMEOUT, sandboxes).await;
         for problem in problems {
             tracing::warn!("[skills] {problem}");
         }

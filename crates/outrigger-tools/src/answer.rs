@@ -1,5 +1,5 @@
 //! The answer that a prompt wants in the form of a JSON Schema (its `format`). The model gives it as arguments of
-//! [`OutputFormat::TOOL`], which is offered for that prompt only and does nothing: as in the reference it is no tool that
+//! [`OutputFormat::TOOL`], which is offered for that prompt only and does nothing: as in OpenCode it is no tool that
 //! hooks or rules know, and it never comes to the runtime.
 
 use outrigger_protocol::model::ToolOffer;

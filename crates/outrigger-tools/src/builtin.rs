@@ -1,4 +1,4 @@
-//! The bundled tools: names, parameters, permissions and output texts as the reference has them, since models and plugins know
+//! The bundled tools: names, parameters, permissions and output texts as OpenCode has them, since models and plugins know
 //! these; descriptions in our own words.
 
 mod bash;
@@ -34,16 +34,16 @@ use crate::tool::Tool;
 pub struct Options {
     /// Shell of the `bash` tool; else `$SHELL` if it is one that takes `-c` as `sh` does, else bash, else sh.
     pub shell: Option<std::path::PathBuf>,
-    /// How long a shell command may run when the model says nothing (the reference's two minutes).
+    /// How long a shell command may run when the model says nothing (OpenCode's two minutes).
     pub shell_timeout: Duration,
     /// Names of further variables that shell commands see; a trailing `*` stands for any rest.
     pub shell_env: Vec<String>,
     /// A folder in which tmux servers of plugins have their sockets. While one is there, `tmux` in a command finds it, as
-    /// plugins tell the model to look at their terminals (requirement B7, `interactive_bash`).
+    /// plugins have the model look at their terminals (requirement B7, `interactive_bash`).
     pub tmux: Option<std::path::PathBuf>,
     /// Names of bundled tools that are left out: the bundled plugin that brings them does not run (D3).
     pub off: Vec<String>,
-    /// The tool `lsp` is there (in the reference behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
+    /// The tool `lsp` is there (in OpenCode behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
     pub lsp: bool,
 }
 
@@ -60,7 +60,7 @@ impl Default for Options {
     }
 }
 
-/// Registers the bundled tools in the reference's order.
+/// Registers the bundled tools in OpenCode's order.
 ///
 /// # Errors
 /// [`ToolError::BadSchema`], which would be a mistake in this crate.
@@ -125,19 +125,19 @@ pub fn describe(spec: &ToolSpec, agents: &[AgentEntry], skills: &[SkillEntry]) -
 }
 
 /// Whether a model of this name (that of the provider's API) is offered a bundled tool. GPT models that are trained on patches
-/// change files with `apply_patch`, all others with `edit` and `write` (the reference's rule).
+/// change files with `apply_patch`, all others with `edit` and `write` (OpenCode's rule).
 #[must_use]
 pub fn suits(spec: &ToolSpec, model: &str) -> bool {
     let patches = model.contains("gpt-") && !model.contains("oss") && !model.contains("gpt-4");
     match (spec.source.as_str(), spec.name.as_str()) {
         ("builtin", "apply_patch") => patches,
-        // By name alone, as in the reference: what a plugin puts in their place counts too.
+        // By name alone, as in OpenCode: what a plugin puts in their place counts too.
         (_, "edit" | "write") => !patches,
         _ => true,
     }
 }
 
-// A specification of a bundled tool. `properties` and `required` are those of the reference's schema.
+// A specification of a bundled tool. `properties` and `required` are those of OpenCode's schema.
 fn spec(name: &str, description: &str, mut properties: Value, required: &[&str]) -> ToolSpec {
     described::describe(name, &mut properties);
     ToolSpec {
@@ -161,7 +161,7 @@ fn reading(mut spec: ToolSpec) -> ToolSpec {
     spec
 }
 
-// The largest integer that the reference's schemas allow.
+// The largest integer that OpenCode's schemas allow.
 const MAX_SAFE: i64 = 9_007_199_254_740_991;
 
 fn text<'a>(input: &'a Value, key: &str) -> &'a str {

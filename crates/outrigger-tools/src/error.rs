@@ -39,10 +39,10 @@ pub enum ToolError {
     /// A rule said no, or the user who says what to do instead. The text is the host's.
     #[error("{0}")]
     Denied(String),
-    /// The user said no, or nobody is there to say otherwise: the turn ends behind this step. The text is the host's.
+    /// The user said no, or nobody is there to say otherwise: the turn ends after this step. The text is the host's.
     #[error("{0}")]
     Rejected(String),
-    /// A hook refused, or threw. The text is the hook's own, as in the reference.
+    /// A hook refused, or threw. The text is the hook's own, as in OpenCode.
     #[error("{0}")]
     Blocked(String),
     /// The tool did not end in time.
@@ -62,7 +62,7 @@ pub enum ToolError {
     /// The tool said what went wrong.
     #[error("{0}")]
     Failed(String),
-    /// Whoever calls was not granted what the tool needs (D7).
+    /// The caller was not granted what the tool needs (D7).
     #[error("The {tool} tool needs {}, which {who} has not been granted. Do without it, or ask the user to grant it.", missing.join(" and "))]
     NotGranted {
         /// Tool.

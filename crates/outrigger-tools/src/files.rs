@@ -63,15 +63,15 @@ pub(crate) enum Kind {
     Folder,
 }
 
-/// Resolves a path against the working directory and tells where it really leads.
+/// Resolves a path against the working directory and says where it really leads.
 pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError> {
     let shown = resolve(&ctx.directory, Path::new(path));
-    // `/` as project means that there is none; then only the working directory counts (the reference's rule).
+    // `/` as project means that there is none; then only the working directory counts (OpenCode's rule).
     let project = Some(&ctx.worktree).filter(|root| root.as_path() != Path::new("/"));
     let roots = Roots::found(std::iter::once(&ctx.directory).chain(project));
     match roots.contains(&shown) {
         Ok(real) => {
-            ctx.leads_where_it_led(&shown, &real)?;
+            ctx.has_not_moved(&shown, &real)?;
             ctx.allowed(&shown, &real)?;
             ctx.held(&real)?;
             Ok(Located {
@@ -81,7 +81,7 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
             })
         }
         Err(PathError::Outside { resolved, .. }) => {
-            ctx.leads_where_it_led(&shown, &resolved)?;
+            ctx.has_not_moved(&shown, &resolved)?;
             ctx.allowed(&shown, &resolved)?;
             ctx.held(&resolved)?;
             Ok(Located {
@@ -150,9 +150,9 @@ impl Located {
         roots.contains(&self.real).is_ok()
     }
 
-    /// Whether an error about what is in the file may be told before the question about it is answered: neither outside of the
+    /// Whether an error about what is in the file may be shown before the question about it is answered: neither outside of the
     /// project nor of a file that a rule keeps from being read.
-    pub(crate) fn tells_errors(&self, ctx: &ToolContext) -> bool {
+    pub(crate) fn shows_errors(&self, ctx: &ToolContext) -> bool {
         self.inside && ctx.host.read_rules().of(&self.shown) != Action::Deny
     }
 
@@ -345,7 +345,7 @@ fn fill(mut file: File, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<
 }
 
 /// Files that may hold instructions for work on `file`: in its folder and the ones above, up to but without `directory`, whose own
-/// instructions are in the system prompt. Nearest first; per folder the first of the reference's names that exists.
+/// instructions are in the system prompt. Nearest first; per folder the first of OpenCode's names that exists.
 #[must_use]
 pub fn nearby_instruction_files(file: &Path, directory: &Path) -> Vec<PathBuf> {
     const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
@@ -418,7 +418,7 @@ mod tests {
             real: root.join("work").join(name),
             inside: true,
         };
-        // Behind the decision the folder becomes a link.
+        // After the decision the folder becomes a link.
         fs::rename(root.join("work"), root.join("moved")).unwrap();
         std::os::unix::fs::symlink("vault", root.join("work")).unwrap();
         for name in ["a", "new", "deep/new"] {

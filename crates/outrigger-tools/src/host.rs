@@ -1,14 +1,14 @@
 //! What a tool call may ask of the session that it belongs to.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod cancel;
+mod context;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_protocol::descriptor::{Capability, Constraints};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::SessionId;
@@ -16,13 +16,12 @@ use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
-use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::paths::{Roots, resolve};
-use outrigger_sandbox::{Policy, Spawner};
+use outrigger_sandbox::Policy;
 use serde_json::Value;
-use tokio::sync::watch;
 
+pub use self::cancel::CancelFlag;
+pub use self::context::{Grant, Limits, ToolContext};
 use crate::error::ToolError;
 
 /// A permission question, before it has an identifier.
@@ -91,7 +90,7 @@ pub struct SubagentRequest {
     pub prompt: String,
     /// Agent.
     pub agent: String,
-    /// A child session of before to go on with; one that does not exist is ignored (as in the reference).
+    /// A child session of before to go on with; one that does not exist is ignored (as in OpenCode).
     pub task_id: Option<String>,
     /// Slash command that made this task, if one did.
     pub command: Option<String>,
@@ -115,7 +114,7 @@ pub struct SkillEntry {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// Text behind the front matter.
+    /// Text after the front matter.
     pub content: String,
     /// Folder of `SKILL.md`.
     pub dir: PathBuf,
@@ -156,20 +155,20 @@ pub trait ToolHost: Send + Sync {
     fn hooks<'a>(&'a self, point: HookPoint, payload: HookPayload) -> BoxFuture<'a, HookVerdict>;
     /// Puts a permission question. `Ok`: the decision for the record, `Err`: the refusal, for the model.
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>>;
-    /// Hooks and permission questions are behind the call. Answers when it is written down that it runs with these
+    /// All hooks and permission questions are answered. Returns when it is written down that it runs with these
     /// arguments (invariant 6: the intent before the effect). An error refuses the call.
     fn record_intent<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         let _ = input;
         Box::pin(std::future::ready(Ok(())))
     }
-    /// Hooks and permission questions are behind the call and it runs, with these arguments.
+    /// All hooks and permission questions are answered and the call runs, with these arguments.
     fn started(&self, input: &Value);
     /// The running call reports.
     fn progress(&self, title: Option<String>, metadata: Value);
-    /// Tells everyone.
+    /// Publishes an event.
     fn publish(&self, event: Event);
     /// Runs an agent in a child session. The host reports [`ToolHost::progress`] with the title and `{parentSessionId, sessionId,
-    /// model}` as soon as the child session exists, as the reference does.
+    /// model}` as soon as the child session exists, as OpenCode does.
     fn subagent<'a>(
         &'a self,
         request: SubagentRequest,
@@ -179,7 +178,7 @@ pub trait ToolHost: Send + Sync {
         let _ = questions;
         Box::pin(async { None })
     }
-    /// The box of a process that the call starts: what the rules deny to tools is kept from it too. `None`: nothing is.
+    /// The sandbox of a process that the call starts: what the rules deny to tools is kept from it too. `None`: nothing is.
     /// An error refuses the call.
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async { Ok(None) })
@@ -202,14 +201,14 @@ pub trait ToolHost: Send + Sync {
         let _ = name;
         Box::pin(std::future::ready(None))
     }
-    /// What a tool of a plugin finds in `context.extra`: in the reference the model that called it, and whether the call is
+    /// What a tool of a plugin finds in `context.extra`: in OpenCode the model that called it, and whether the call is
     /// the user's own.
     fn extra(&self) -> Value {
         Value::Object(Default::default())
     }
     /// Agents that there are.
     fn agents(&self) -> Vec<AgentEntry>;
-    /// Replaces the session's todo list, stores it and tells everyone.
+    /// Replaces the session's todo list, stores and publishes it.
     fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>>;
     /// A tool has changed what a text file says, from `before` (`None`: it was not there), with the permission for it.
     fn wrote<'a>(
@@ -226,7 +225,7 @@ pub trait ToolHost: Send + Sync {
         let _ = file;
         Box::pin(std::future::ready(Formatted::default()))
     }
-    /// Tells language servers what is in a file now and waits, within limits, for what they say of it. The answer: the
+    /// Notifies language servers of what is in a file now and waits, within limits, for what they say of it. The answer: the
     /// diagnostics of every file that is known, in LSP's form.
     fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
         let _ = file;
@@ -272,297 +271,6 @@ pub trait ToolHost: Send + Sync {
     fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
         let _ = file;
         Vec::new()
-    }
-}
-
-/// Tells a call that its turn was cancelled. A flag whose switch is gone counts as raised: whoever ran the call is gone.
-#[derive(Clone, Debug)]
-pub struct CancelFlag {
-    raised: watch::Receiver<bool>,
-    /// Keeps the switch of a flag that nobody raises.
-    _never: Option<Arc<watch::Sender<bool>>>,
-}
-
-impl CancelFlag {
-    /// A switch and its flag.
-    #[must_use]
-    pub fn new() -> (watch::Sender<bool>, Self) {
-        let (tx, rx) = watch::channel(false);
-        (tx, rx.into())
-    }
-    /// A flag that is never raised.
-    #[must_use]
-    pub fn never() -> Self {
-        let (tx, raised) = watch::channel(false);
-        Self {
-            raised,
-            _never: Some(Arc::new(tx)),
-        }
-    }
-    /// The flag as a channel, for those who wait on several things.
-    #[must_use]
-    pub fn receiver(&self) -> watch::Receiver<bool> {
-        self.raised.clone()
-    }
-    /// True once it is raised.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        *self.raised.borrow() || self.raised.has_changed().is_err()
-    }
-    /// Ends when it is raised.
-    pub async fn cancelled(&self) {
-        let mut raised = self.raised.clone();
-        let _ = raised.wait_for(|raised| *raised).await;
-    }
-}
-
-impl From<watch::Receiver<bool>> for CancelFlag {
-    fn from(raised: watch::Receiver<bool>) -> Self {
-        Self {
-            raised,
-            _never: None,
-        }
-    }
-}
-
-/// Limits of a call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
-    /// Most lines of output that the model gets (the reference's 2000).
-    pub max_lines: usize,
-    /// Most bytes of output that the model gets (the reference's 50 KiB).
-    pub max_bytes: usize,
-    /// Most bytes of one output that are kept in a file.
-    pub artifact_bytes: u64,
-    /// How long a tool without a deadline of its own may run.
-    pub deadline: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_lines: 2000,
-            max_bytes: 50 * 1024,
-            artifact_bytes: 512 * 1024 * 1024,
-            deadline: Duration::from_secs(600),
-        }
-    }
-}
-
-/// What somebody was granted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// In words: "the agent `plan`".
-    pub who: String,
-    /// What.
-    pub capabilities: BTreeSet<Capability>,
-    /// What the user can do to grant more.
-    pub how: String,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    decisions: Mutex<Vec<String>>,
-    reported: Mutex<Option<Value>>,
-    answer: Mutex<Option<Value>>,
-    asking: AtomicUsize,
-    waited_ms: AtomicU64,
-    kept: Mutex<Vec<PathBuf>>,
-    /// Where each path of the call led when it was asked about.
-    led: Mutex<HashMap<PathBuf, PathBuf>>,
-}
-
-/// What a tool has at hand while it runs. Cheap to clone.
-#[derive(Clone)]
-pub struct ToolContext {
-    /// The call.
-    pub call: ToolCall,
-    /// Working directory of the session, absolute.
-    pub directory: PathBuf,
-    /// Root of the project, absolute; `/` where there is none.
-    pub worktree: PathBuf,
-    /// The session.
-    pub host: Arc<dyn ToolHost>,
-    /// Raised when the turn is cancelled.
-    pub cancel: CancelFlag,
-    /// The way to start a process.
-    pub spawner: Spawner,
-    /// Folder of the files that hold output that was cut.
-    pub artifacts: PathBuf,
-    /// Limits.
-    pub limits: Limits,
-    /// What whoever calls was granted; `None`: everything.
-    pub granted: Option<Grant>,
-    /// Roots that every path of this call has to lie in.
-    roots: Vec<Roots>,
-    shared: Arc<Shared>,
-}
-
-impl ToolContext {
-    /// A context that is never cancelled, with the usual limits; set the public fields to change that.
-    #[must_use]
-    pub fn new(
-        call: ToolCall,
-        directory: PathBuf,
-        worktree: PathBuf,
-        host: Arc<dyn ToolHost>,
-        spawner: Spawner,
-        artifacts: PathBuf,
-    ) -> Self {
-        Self {
-            call,
-            directory,
-            worktree,
-            host,
-            cancel: CancelFlag::never(),
-            spawner,
-            artifacts,
-            limits: Limits::default(),
-            granted: None,
-            roots: Vec::new(),
-            shared: Arc::default(),
-        }
-    }
-
-    /// Asks, and writes the decision into the call's record.
-    ///
-    /// # Errors
-    /// [`ToolError::Denied`] and [`ToolError::Rejected`] with the refusal.
-    pub async fn ask(&self, ask: PermissionAsk) -> Result<(), ToolError> {
-        let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
-        let begun = Instant::now();
-        self.shared.asking.fetch_add(1, Ordering::SeqCst);
-        // The guard also counts down when the call is cancelled while the question stands.
-        let waiting = Waiting(&self.shared, begun);
-        let answer = self.host.ask(ask).await;
-        drop(waiting);
-        let (decision, result) = match answer {
-            Ok(decision) => (decision, Ok(())),
-            Err(refusal) => ("deny".to_owned(), Err(refusal)),
-        };
-        lock(&self.shared.decisions).push(format!("{what} -> {decision}"));
-        result
-    }
-
-    /// Reports how far the call is.
-    pub fn progress(&self, title: Option<String>, metadata: Value) {
-        *lock(&self.shared.reported) = Some(metadata.clone());
-        self.host.progress(title, metadata);
-    }
-
-    /// Sets what the hooks of `tool.after_result` get in place of the output: the answer in the tool's own form. In the
-    /// reference those of MCP tools get `{content: [...]}` as the server sent it. See [`crate::Tool::read`].
-    pub fn answered(&self, answer: Value) {
-        *lock(&self.shared.answer) = Some(answer);
-    }
-
-    /// Notes a file that we made for this call, to keep all of its output.
-    pub(crate) fn keeps(&self, path: &Path) {
-        lock(&self.shared.kept).push(path.to_owned());
-    }
-
-    /// Whether a file is one of those. A tool may name any other.
-    pub(crate) fn has_kept(&self, path: &Path) -> bool {
-        lock(&self.shared.kept).iter().any(|it| it == path)
-    }
-
-    pub(crate) fn answer(&self) -> Option<Value> {
-        lock(&self.shared.answer).clone()
-    }
-    pub(crate) fn decisions(&self) -> Vec<String> {
-        lock(&self.shared.decisions).clone()
-    }
-    pub(crate) fn reported(&self) -> Option<Value> {
-        lock(&self.shared.reported).clone()
-    }
-    /// How long the call has waited for a person; that time does not count against its deadline.
-    pub(crate) fn waited(&self) -> (bool, Duration) {
-        (
-            self.shared.asking.load(Ordering::SeqCst) > 0,
-            Duration::from_millis(self.shared.waited_ms.load(Ordering::SeqCst)),
-        )
-    }
-    /// Takes over the roots that the tool declares.
-    pub(crate) fn apply_constraints(&mut self, limits: &Constraints, held: &[Vec<String>]) {
-        let declared = [&limits.allowed_read_roots, &limits.allowed_write_roots];
-        let absolute = |root: &String| resolve(&self.directory, Path::new(root));
-        let roots = declared.into_iter().flatten().chain(held);
-        self.roots = roots
-            .map(|roots| Roots::new(roots.iter().map(absolute)))
-            .collect();
-    }
-
-    /// Whether the roots of the tool hold this path, whose links have been followed.
-    ///
-    /// # Errors
-    /// [`ToolError::OutsideRoots`].
-    pub(crate) fn held(&self, real: &Path) -> Result<(), ToolError> {
-        let outside = |roots: &&Roots| !roots.as_slice().iter().any(|root| real.starts_with(root));
-        let Some(roots) = self.roots.iter().find(outside) else {
-            return Ok(());
-        };
-        Err(ToolError::OutsideRoots {
-            tool: self.call.tool.clone(),
-            path: real.display().to_string(),
-            roots: roots
-                .as_slice()
-                .iter()
-                .map(|root| root.display().to_string())
-                .collect(),
-        })
-    }
-
-    /// Whether the policy of the machine leaves a path, as it is named and as its links lead.
-    ///
-    /// # Errors
-    /// [`ToolError::Forbidden`].
-    pub(crate) fn allowed(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
-        let forbids = self.spawner.forbids();
-        let of_real =
-            |it: &dyn outrigger_sandbox::Forbids| (shown != real).then(|| it.file(real))?;
-        let pattern = forbids.and_then(|it| it.file(shown).or_else(|| of_real(it)));
-        match pattern {
-            Some(pattern) => Err(ToolError::Forbidden {
-                what: shown.display().to_string(),
-                pattern,
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// Notes where a path leads the first time; what was decided is about that, so it may not lead elsewhere later.
-    ///
-    /// # Errors
-    /// [`ToolError::Failed`].
-    pub(crate) fn leads_where_it_led(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
-        let mut led = lock(&self.shared.led);
-        let before = led
-            .entry(shown.to_owned())
-            .or_insert_with(|| real.to_owned());
-        match before == real {
-            true => Ok(()),
-            false => Err(ToolError::failed(format!(
-                "{} leads elsewhere than when it was checked: something changed a link on its way. Try again when that has ended.",
-                shown.display()
-            ))),
-        }
-    }
-
-    /// The same place and session, for a call of its own: nothing asked, nothing reported.
-    pub(crate) fn for_call(mut self, call: ToolCall) -> Self {
-        self.call = call;
-        self.shared = Arc::default();
-        self
-    }
-}
-
-struct Waiting<'a>(&'a Shared, Instant);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let ms = u64::try_from(self.1.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.waited_ms.fetch_add(ms, Ordering::SeqCst);
-        self.0.asking.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Walking a folder without what .gitignore, .ignore and git's own lists leave out.
 //!
-//! The `ignore` crate opens those files itself and reads them to their end, and whoever can write to a project can make one
-//! of them a pipe or 3 GiB long. So its walker is told to read none of them, and they are read here, within limits. What
+//! The `ignore` crate opens those files itself and reads them to their end, and a process that can write to a project can make one
+//! of them a pipe or 3 GiB long. So its walker is set to read none of them, and they are read here, within limits. What
 //! holds is the same: they hold in a folder that is no repository too, those of a folder go before those of the folders
 //! above it, and in a folder `.ignore` goes before `.gitignore`, that before `info/exclude`, that before the user's list.
 

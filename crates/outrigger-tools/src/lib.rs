@@ -32,4 +32,5 @@ pub use host::{
 };
 pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};
 pub use shell::command_line::{ask_for_line, line_may_run};
+pub use shell::running::read_some;
 pub use tool::{FnTool, Tool};

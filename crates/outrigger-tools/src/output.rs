@@ -99,7 +99,7 @@ fn keep(
     Ok(path)
 }
 
-/// A new file in the artifact folder, readable by its owner alone. Its name starts as the reference's do.
+/// A new file in the artifact folder, readable by its owner alone. Its name starts as OpenCode's do.
 pub(crate) fn create(artifacts: &Path, call: &str) -> Result<(File, PathBuf), std::io::Error> {
     use std::os::unix::fs::OpenOptionsExt;
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! The capability registry (C11): contracts bound to whoever fulfils them, by routing rules. The local machine is a
+//! The capability registry (C11): contracts bound to what fulfils them, by routing rules. The local machine is a
 //! provider as any other, and the one that is taken where no rule fits.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::host::ToolContext;
 /// Name of the provider that is this machine.
 pub const LOCAL: &str = "local";
 
-/// What a provider is asked to do. All decisions are behind it.
+/// What a provider is asked to do. All decisions have been made.
 #[derive(Clone, Copy, Debug)]
 pub struct Invocation<'a> {
     /// What is to be done.
@@ -49,7 +49,7 @@ pub trait Provider: Send + Sync {
 pub struct Route {
     /// For this contract.
     pub contract: Option<Contract>,
-    /// For the tool of this name, or with a `*` behind it for those whose names begin so.
+    /// For the tool of this name, or with a `*` after it for those whose names begin so.
     pub tool: Option<String>,
     /// For this agent.
     pub agent: Option<String>,

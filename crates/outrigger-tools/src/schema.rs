@@ -20,7 +20,7 @@ impl Schema {
             .map_err(|e| e.to_string())
     }
 
-    /// Says what is wrong with the arguments, in the reference's form: `SchemaError(Missing key\n  at ["command"]).`
+    /// Says what is wrong with the arguments, in OpenCode's form: `SchemaError(Missing key\n  at ["command"]).`
     pub(crate) fn check(&self, input: &Value) -> Result<(), String> {
         if !input.is_object() {
             return Err(format!(

@@ -11,7 +11,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch}
 use ignore::gitignore::Gitignore;
 use outrigger_sandbox::Anchor;
 
-/// A line that is longer is cut, as in the reference.
+/// A line that is longer is cut, as in OpenCode.
 const LONGEST_LINE: usize = 2000;
 /// Files and folders that are looked at before a search of names gives up.
 const MOST_SEEN: usize = 200_000;
@@ -234,7 +234,7 @@ fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
         .filter_map(Result::ok)
 }
 
-/// What the .gitignore and the .ignore of a project's root leave out, as `GET /file` of the reference shows it. Files
+/// What the .gitignore and the .ignore of a project's root leave out, as `GET /file` of OpenCode shows it. Files
 /// of that name in folders below do not count there.
 #[derive(Debug)]
 pub struct Ignored(Gitignore);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_tell_where_they_stand() {
+    fn lines_say_where_they_stand() {
         let dir = project();
         let hits = lines(dir.path(), r"\bmain\b", 10, &|_| true).unwrap();
         let shown: Vec<_> = hits
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_told_with_what_is_below() {
+    fn what_is_ignored_is_listed_with_what_is_below() {
         let dir = project();
         let ignored = Ignored::of(dir.path());
         for (path, folder, want) in [

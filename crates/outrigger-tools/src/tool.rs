@@ -17,7 +17,7 @@ pub trait Tool: Send + Sync {
     /// Name, description, schema.
     fn spec(&self) -> &ToolSpec;
 
-    /// What is wrong with a call that no hook is asked about. The reference refuses some calls before its hooks run.
+    /// What is wrong with a call that no hook is asked about. OpenCode refuses some calls before its hooks run.
     ///
     /// # Errors
     /// Why it is refused.
@@ -79,7 +79,7 @@ pub trait Tool: Send + Sync {
         false
     }
 
-    /// Its own decision about a call, ahead of the permission rules (D6): what it never does, whoever allows it.
+    /// Its own decision about a call, ahead of the permission rules (D6): what it never does, no matter who allows it.
     ///
     /// # Errors
     /// [`ToolError::Denied`] with the reason.
@@ -88,7 +88,7 @@ pub trait Tool: Send + Sync {
         Ok(())
     }
 
-    /// What arguments are checked against, where that is not what the model is told in [`ToolSpec::input_schema`].
+    /// What arguments are checked against, where that is not what the model reads in [`ToolSpec::input_schema`].
     fn argument_schema(&self) -> &Value {
         &self.spec().input_schema
     }
@@ -191,7 +191,7 @@ impl FnTool {
         self
     }
 
-    /// With arguments checked against this JSON Schema instead of the one that the model is told.
+    /// With arguments checked against this JSON Schema instead of the one that the model reads.
     #[must_use]
     pub fn checked_by(mut self, schema: Value) -> Self {
         self.checked_by = Some(schema);

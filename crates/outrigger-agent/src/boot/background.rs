@@ -1,4 +1,4 @@
-//! Tasks that nobody waits for before the program ends: titles, hooks that only watch, events told from where nobody can
+//! Tasks that nobody waits for before the program ends: titles, hooks that only watch, events published from where nobody can
 //! wait.
 
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! The feature flags at the start of an agent, for whoever reads the log afterwards (A12).
+//! The feature flags at the start of an agent, for readers of the log (A12).
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ impl Agent {
     }
 }
 
-/// Writes the flags to the log, so that the figures behind that line can be told from those of another setting.
+/// Writes the flags to the log, so that the figures after that line can be distinguished from those of another setting.
 pub(crate) fn record(config: &Loaded) {
     tracing::info!(target: "plugin::perf", "[plugin-perf] flags{}", line(&flags(config)));
 }

@@ -1,4 +1,4 @@
-//! What becomes of plugins while they run, told to everyone as events: breakers, restarts, a process of its own, off.
+//! What becomes of plugins while they run, published as events: breakers, restarts, a process of its own, off.
 //!
 //! The kinds are ours (`outrigger.plugin.*`); OpenCode has none of this. Clients that do not know them pass them
 //! over.
@@ -15,14 +15,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::bus::numbered;
 use crate::state::Inner;
 
-/// Told from where it happens. There is one for each restart or turn of a breaker, so the queue needs no bound.
+/// Sent from where it happens. There is one for each restart or turn of a breaker, so the queue needs no bound.
 pub(crate) fn channel() -> (NoticeFn, UnboundedReceiver<Notice>) {
     let (sender, receiver) = unbounded_channel();
-    let told = move |notice| {
+    let send = move |notice| {
         // Nobody listens any more when the agent ends.
         let _ = sender.send(notice);
     };
-    (Arc::new(told), receiver)
+    (Arc::new(send), receiver)
 }
 
 /// Passes them on as events, in order.
@@ -31,9 +31,9 @@ pub(crate) fn bind(inner: &Arc<Inner>, mut notices: UnboundedReceiver<Notice>) {
     tokio::spawn(async move {
         while let Some(notice) = notices.recv().await {
             let Some(inner) = owner.upgrade() else { return };
-            // Each start brings these for each plugin: clients are told, and nothing is kept.
+            // Each start brings these for each plugin: clients are notified, and nothing is kept.
             if notice.is_of_itself() {
-                inner.bus.tell(Arc::new(numbered(event(&notice))));
+                inner.bus.publish(Arc::new(numbered(event(&notice))));
                 continue;
             }
             if let Err(error) = inner.commit(Vec::new(), vec![event(&notice)]).await {
@@ -43,8 +43,8 @@ pub(crate) fn bind(inner: &Arc<Inner>, mut notices: UnboundedReceiver<Notice>) {
     });
 }
 
-/// Tells clients which plugins could not be loaded, as OpenCode does (facts 3.2): an error without a session. Plugins
-/// are not told; in OpenCode, too, none listens by then.
+/// Notifies clients which plugins could not be loaded, as OpenCode does (facts 3.2): an error without a session. Plugins
+/// are not notified; in OpenCode, too, none listens by then.
 pub(crate) fn failed(inner: &Inner) {
     let plugins = inner.plugins.list();
     let failed = plugins
@@ -61,7 +61,7 @@ pub(crate) fn failed(inner: &Inner) {
             session_id: None,
             error: NamedError::new("UnknownError", message),
         };
-        inner.bus.tell(Arc::new(numbered(event)));
+        inner.bus.publish(Arc::new(numbered(event)));
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Boot {
     pub install_modules: bool,
     /// Who answers permission questions.
     pub answering: Answering,
-    /// Told how far each plugin is, from whatever thread is at it.
+    /// Reports how far each plugin is, from whatever thread is at it.
     pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
     /// Asks whether a program may be fetched from npm (`js.install = "ask"`); `None`: nobody is there to be asked.
     pub consent: Option<outrigger_plugins::ConsentFn>,
@@ -42,7 +42,7 @@ pub struct Boot {
     pub trust_folder: Option<outrigger_permissions::folder_trust::FolderTrustFn>,
     /// What several agents of one process have in common; without it the agent opens its own.
     pub shared: Option<Shared>,
-    /// Is told every event in order, before any listener is.
+    /// Gets every event in order, before any listener does.
     pub sink: Option<Sink>,
 }
 

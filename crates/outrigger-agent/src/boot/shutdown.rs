@@ -20,10 +20,11 @@ impl Agent {
         };
         self.finish_background(Duration::from_millis(timeout)).await;
         self.inner.notifications.close();
-        let told = self.inner.plugins.end_sessions(Duration::from_secs(5));
-        let told = told.await.into_iter();
+        let ended = self.inner.plugins.end_sessions(Duration::from_secs(5));
+        let ended = ended.await.into_iter();
         self.inner.note(
-            told.map(|record| LogRecord::Hook(Box::new(record)))
+            ended
+                .map(|record| LogRecord::Hook(Box::new(record)))
                 .collect(),
         );
         tokio::join!(

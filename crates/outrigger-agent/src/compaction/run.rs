@@ -18,8 +18,8 @@ use outrigger_protocol::turn::{EffectId, HookPayload, Input};
 
 use crate::error::AgentError;
 use crate::state::Inner;
-use crate::tools::tool_catalog;
 use crate::turn::message::Msg;
+use crate::turn::request_options;
 
 impl Inner {
     /// When a turn with this model compacts by itself.
@@ -149,7 +149,7 @@ impl Inner {
                 input.payload(&before_system::Output { system: [prompt] })
             }
             HookPoint::LlmBeforeParams => {
-                let parameters = tool_catalog::parameters(&agent, &resolved, session_id, false);
+                let parameters = request_options::parameters(&agent, &resolved, session_id, false);
                 before_params::Input(input).payload(&parameters)
             }
             _ => before_headers::Input(input).payload(&before_headers::Output::default()),
@@ -174,7 +174,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// What is told when [`prepare`] panics.
+/// What is reported when [`prepare`] panics.
 pub(crate) fn lost(effect: EffectId) -> Msg {
     let message = "the compaction ended in a panic; this is a defect of Outrigger";
     refused(effect, NamedError::new("UnknownError", message))

@@ -86,7 +86,7 @@ impl Inner {
     }
 }
 
-/// What became of which argument, for whoever is asked about the call; long values are cut.
+/// What became of which argument, for the user who is asked about the call; long values are cut.
 fn changes(before: Option<&Value>, after: Option<&Value>) -> String {
     let shown = |value: Option<&Value>| {
         let text = match value {
@@ -103,14 +103,14 @@ fn changes(before: Option<&Value>, after: Option<&Value>) -> String {
     let keys = [before, after].into_iter().flatten();
     let keys = keys.filter_map(Value::as_object).flat_map(|it| it.keys());
     let keys: BTreeSet<&String> = keys.collect();
-    let told = keys.into_iter().filter_map(|key| {
+    let changes = keys.into_iter().filter_map(|key| {
         let (old, new) = (field(before, key), field(after, key));
         (old != new).then(|| format!("`{key}` was {}", shown(old.as_ref())))
     });
-    let told: Vec<String> = told.collect();
-    match told.is_empty() {
+    let changes: Vec<String> = changes.collect();
+    match changes.is_empty() {
         true => format!("its arguments were {}", shown(before)),
-        false => told.join(", "),
+        false => changes.join(", "),
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_is_told_with_its_old_value() {
+    fn what_was_changed_is_shown_with_its_old_value() {
         let long = "x".repeat(MAX_SHOWN + 1);
         let cut = format!("`a` was `{}…`", "x".repeat(MAX_SHOWN));
         for (before, after, want) in [

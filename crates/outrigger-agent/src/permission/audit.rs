@@ -43,7 +43,7 @@ pub(crate) struct Decided<'a> {
 }
 
 impl Inner {
-    /// Writes a decision down. The intent of the call waits for the disk behind it, so it need not.
+    /// Writes a decision down. The intent of the call waits for the disk later, so it need not.
     pub(crate) fn audit_decision(&self, decided: Decided<'_>) {
         let denied = decided.decision == "deny";
         let record = AuditRecord {
@@ -79,7 +79,7 @@ impl Inner {
         self.store.audit_lazily(now(), vec![record]);
     }
 
-    /// A tool is about to run with these arguments, all decisions behind it. Answers when that is stored (invariant 6).
+    /// A tool is about to run with these arguments, all decisions made. Answers when that is stored (invariant 6).
     ///
     /// # Errors
     /// When it cannot be written down: then it must not run.
@@ -114,7 +114,7 @@ impl Inner {
         owner(Some(&descriptor.spec))
     }
 
-    /// Whether the plugin brought this tool.
+    /// Whether the plugin contributed this tool.
     pub(crate) fn owns_tool(&self, plugin: &PluginId, tool: &str) -> bool {
         self.owner_of(tool).as_ref() == Some(plugin)
     }

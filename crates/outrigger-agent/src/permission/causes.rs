@@ -38,7 +38,7 @@ const QUIET: [&str; 15] = [
 const READING: [&str; 5] = ["read", "glob", "grep", "list", "lsp"];
 
 impl Inner {
-    /// Who brought the agent, and the command, that a turn begins with, where the user did not.
+    /// Who contributed the agent, and the command, that a turn begins with, where the user did not.
     pub(crate) fn contributions(&self, agent: &str, command: Option<&CommandCall>) -> Provenance {
         let named = [
             ("agent", Some(agent)),
@@ -70,17 +70,17 @@ impl Inner {
                 .is_some_and(|it| it.is_empty() || it.starts_with('/'))
         };
         let mut origins = self.config.origins.range(entry.clone()..);
-        let brought = origins.any(|(at, origin)| {
+        let contributed = origins.any(|(at, origin)| {
             let file = match origin {
                 Origin::File { path, .. } => Some(path),
                 Origin::Env { .. } | Origin::Default => None,
             };
             is_of_it(at) && file.is_some_and(|file| file.starts_with(root))
         });
-        brought.then_some(Actor::Project)
+        contributed.then_some(Actor::Project)
     }
 
-    /// Whoever makes the calls of a model: the plugin that speaks for it, or it itself.
+    /// Who makes the calls of a model: the plugin that speaks for it, or it itself.
     pub(crate) fn caller(&self, provider: &str) -> Actor {
         match self.models.speaker(provider) {
             Some(plugin) => Actor::plugin(&PluginId(plugin)),

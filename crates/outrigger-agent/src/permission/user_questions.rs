@@ -15,7 +15,7 @@ use crate::state::{Agent, Inner};
 
 impl Inner {
     /// A person can be asked: only then is the model offered the tool. Without one a run would wait for ever, or the model
-    /// would be told each time that nobody is there.
+    /// would hear each time that nobody is there.
     pub(crate) fn can_ask_questions(&self) -> bool {
         self.answering == Answering::Ask
     }
@@ -66,7 +66,7 @@ fn rejected(request: &QuestionRequest) -> Event {
     }
 }
 
-/// A question whose call was cancelled is taken back, and whoever shows it is told.
+/// A question whose call was cancelled is taken back, and clients that show it are notified.
 struct Open<'a> {
     inner: &'a Arc<Inner>,
     request: Option<QuestionRequest>,

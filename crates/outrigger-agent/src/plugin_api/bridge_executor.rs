@@ -1,4 +1,4 @@
-//! The hands of a bridge (C17): what a remote controller asks for, done by the bundled tools, in the sandbox, and written down. No
+//! What a remote controller asks for over a bridge (C17), done by the bundled tools, in the sandbox, and written down. No
 //! hook of a plugin has a word in it, nobody is asked, and what the rules of this machine do not allow is refused.
 
 use std::path::PathBuf;
@@ -233,8 +233,8 @@ impl ToolHost for Host {
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async move {
             let (rules, reads) = (self.rules.to_vec(), self.reads.as_deref());
-            let boxed = self.inner.confine_bridge(rules, reads).await;
-            boxed.map_err(|error| {
+            let sandboxed = self.inner.confine_bridge(rules, reads).await;
+            sandboxed.map_err(|error| {
                 ToolError::failed(format!(
                     "The command was not started: {error} ({})",
                     error.hint()

@@ -1,4 +1,4 @@
-//! Command hooks of `.claude/settings.json` and its like (issue 5, item 12): which of them may run, and what they are told of
+//! Command hooks of `.claude/settings.json` and its like (issue 5, item 12): which of them may run, and what they are shown of
 //! their sessions. How they are called is in `outrigger-plugins`.
 
 use std::sync::Arc;
@@ -64,8 +64,8 @@ impl CommandHost for Bridge {
                 let own = own.map_err(|error| error.to_string())?;
                 rules.extend(own.and_then(|own| own.permission).unwrap_or_default());
             }
-            let boxed = inner.confine(rules).await;
-            boxed.map_err(|error| format!("no command is started: {error} ({})", error.hint()))
+            let sandboxed = inner.confine(rules).await;
+            sandboxed.map_err(|error| format!("no command is started: {error} ({})", error.hint()))
         })
     }
 

@@ -18,12 +18,12 @@ use crate::state::notifications::About;
 
 /// Binds contracts to providers as the user's settings say, and notifies plugins of it.
 pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
-    let hands = &inner.config.settings.hands;
-    let providers = hands.connectors.iter().map(|(name, connector)| {
+    let policy = &inner.config.settings.hands;
+    let providers = policy.connectors.iter().map(|(name, connector)| {
         let provider = crate::plugin_api::connector::provider(inner, name, connector, env);
         (name.clone(), provider)
     });
-    let rules = hands.routes.iter().map(|rule| Route {
+    let rules = policy.routes.iter().map(|rule| Route {
         contract: rule.contract,
         tool: rule.tool.clone(),
         agent: rule.agent.clone(),

@@ -134,7 +134,7 @@ impl HostHandler for Bridge {
         })
     }
 
-    /// An event that a plugin declared: told and stored as any other. The plugins crate has looked at it.
+    /// An event that a plugin declared: published and stored as any other. The plugins crate has looked at it.
     fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
             let early = || Refused::new("own.early", "the agent is not ready yet");
@@ -147,8 +147,8 @@ impl HostHandler for Bridge {
                     _ => outrigger_protocol::Object::new(),
                 },
             });
-            let told = inner.commit(Vec::new(), vec![event]).await;
-            told.map_err(|error| Refused::new("own.lost", error.to_string()))
+            let stored = inner.commit(Vec::new(), vec![event]).await;
+            stored.map_err(|error| Refused::new("own.lost", error.to_string()))
         })
     }
 

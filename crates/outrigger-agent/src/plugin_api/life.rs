@@ -1,4 +1,4 @@
-//! Changing the state of plugins that run (C7). What becomes of it is told as `outrigger.plugin.state` and stands in the audit.
+//! Changing the state of plugins that run (C7). What becomes of it is published as `outrigger.plugin.state` and stands in the audit.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Agent {
         !self.inner.plugins.unstarted().is_empty()
     }
 
-    /// Tries again to start the processes that could not be started. What becomes of it is told as that of a reload.
+    /// Tries again to start the processes that could not be started. What becomes of it is published as that of a reload.
     pub async fn start_unstarted_plugins(&self) {
         for id in self.inner.plugins.unstarted() {
             if let Err(error) = self.reload_plugin(&id).await {
@@ -54,7 +54,7 @@ impl Agent {
     }
 }
 
-/// Brings the tools of the runtime to what plugins bring now. A bundled tool that one of them had replaced comes back.
+/// Brings the tools of the runtime to what plugins contribute now. A bundled tool that one of them had replaced comes back.
 fn tools(inner: &Arc<Inner>) {
     crate::plugin_api::plugin_tools::register(inner);
     let now = inner.plugins.tools();

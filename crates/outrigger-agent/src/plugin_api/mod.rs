@@ -1,4 +1,4 @@
-//! What plugins reach of the agent, and what they are told.
+//! What plugins reach of the agent, and what they are notified of.
 
 pub(crate) mod bridge_executor;
 pub(crate) mod capability_grants;
@@ -11,4 +11,5 @@ pub(crate) mod life;
 pub(crate) mod plugin_admission;
 pub(crate) mod plugin_tools;
 pub(crate) mod providers;
+pub(crate) mod run_hooks;
 pub(crate) mod sdk_service;

@@ -18,7 +18,7 @@ use crate::ids::now;
 /// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
 pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {
     let admitted = Snapshot::of(config, &folders.data);
-    // What is wrong with the configuration has been told.
+    // What is wrong with the configuration has been reported.
     let known: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
     for problem in admitted.problems.iter().filter(|it| !known.contains(it)) {
         tracing::warn!("[plugin] {problem}");
@@ -70,7 +70,7 @@ fn records(admitted: &Snapshot) -> Vec<AuditRecord> {
     bundled.map(record).collect()
 }
 
-/// Bundled plugins that others have taken the place of, for whoever watches.
+/// Bundled plugins that others have taken the place of, for clients.
 pub(crate) fn displaced(admitted: &Snapshot) -> impl Iterator<Item = Progress> + '_ {
     let bundled = admitted.entries.iter();
     let displaced = bundled.filter(|it| {

@@ -18,7 +18,7 @@ const MAX_HISTORY: usize = 4 * 1024 * 1024;
 /// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
 pub(crate) fn register(inner: &Arc<Inner>) {
     let plugins = inner.plugins.list();
-    let boxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
+    let sandboxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
     for entry in inner.plugins.tools() {
         // What executes for others is no tool for the model.
         if crate::plugin_api::connector::is_executor(inner, &entry) {
@@ -33,7 +33,7 @@ pub(crate) fn register(inner: &Arc<Inner>) {
             .declares
             .as_ref()
             .is_none_or(|declares| declares.get("capabilities").is_none());
-        let declared = match outrigger_contributions::grants::declared(entry.declares, boxed) {
+        let declared = match outrigger_contributions::grants::declared(entry.declares, sandboxed) {
             Ok(declared) => declared,
             Err(error) => {
                 let why = format!("what it declares cannot be read: {error}");

@@ -13,7 +13,7 @@ use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::open_resolved;
 use outrigger_sandbox::{Anchor, Forbids};
 use outrigger_workspace::Place;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::boot::options::Boot;
 use crate::error::AgentError;
@@ -92,7 +92,7 @@ impl Attachment {
         Ok(read_parts(&path, mime, &numbered.join("\n")))
     }
 
-    /// The names in a folder, of which a long list is cut. That of a file which is not to be read is not told.
+    /// The names in a folder, of which a long list is cut. That of a file which is not to be read is not shown.
     fn names(&self, forbids: Option<&dyn Forbids>) -> std::io::Result<String> {
         let mut names: Vec<String> = Anchor::hold(&self.path)?
             .entries()?
@@ -135,7 +135,8 @@ impl Agent {
 }
 
 impl Boot {
-    /// The same where no agent runs here: by the policy of the machine and the rules of the folder.
+    /// The same for a server's agent: by the policy of this machine and the rules of the folder here. The addresses of files
+    /// are left out, which the server would look for among its own.
     ///
     /// # Errors
     /// [`AgentError::Attachment`], and those of the policy and the configuration.
@@ -144,7 +145,9 @@ impl Boot {
         let place = Place::find(&self.directory);
         let config = self.load(&place)?;
         let rules = Access::new(&place, &self.folders.home).rules(&[&config.config.permission]);
-        attachment(&path, rules, Some(&forbidden))
+        let mut parts = attachment(&path, rules, Some(&forbidden))?;
+        parts.retain(|part| !is_local_file(part));
+        Ok(parts)
     }
 }
 
@@ -179,7 +182,7 @@ fn forbidden(path: &Path) -> AgentError {
     }
 }
 
-/// The rules are the user's as the file is: what goes with a prompt is told to a model.
+/// The rules are the user's as the file is: what goes with a prompt is shown to a model.
 fn denied(path: &Path) -> AgentError {
     AgentError::Attachment {
         path: path.display().to_string(),
@@ -215,6 +218,15 @@ fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
         id: None,
         kind: PartKind::File(file),
     }
+}
+
+/// A part that names a file of this machine instead of holding it.
+fn is_local_file(part: &PartInput) -> bool {
+    let PartKind::File(file) = &part.kind else {
+        return false;
+    };
+    let url = file.get("url").and_then(Value::as_str);
+    url.is_some_and(|url| url.starts_with("file:"))
 }
 
 fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {

@@ -13,6 +13,7 @@ use outrigger_protocol::turn::CommandCall;
 use serde_json::{Value, json};
 
 use crate::error::AgentError;
+use crate::prompt::template_shell::ShellLine;
 use crate::state::Agent;
 use crate::tools::mcp::host;
 use crate::turn::start::Prompt;
@@ -105,9 +106,14 @@ impl Agent {
         let named = template::expand(&template, &arguments.replace(STAND_IN, ""));
         let mut text = named.clone();
         for (i, (_, line)) in places.iter().enumerate() {
-            let line = (info.name.as_str(), line.as_str());
-            let output = self.shell_output(session_id, agent, &prompt.provenance, line);
-            text = text.replace(&stand_in(i), &output.await);
+            let line = ShellLine {
+                session_id,
+                agent,
+                causes: &prompt.provenance,
+                command: &info.name,
+                line,
+            };
+            text = text.replace(&stand_in(i), &self.shell_output(line).await);
         }
         Filled { text, named }
     }

@@ -8,15 +8,15 @@ use outrigger_workspace::sync::lock;
 use crate::state::Inner;
 
 impl Inner {
-    /// What an instruction file says. Whoever may make such a file could make a link in its place, and what our process may read
-    /// is not theirs to have told: what lies in the project has to be there really, and nothing that is kept from processes is
-    /// read. One that is left out is told of once.
+    /// What an instruction file says. A process that may make such a file could make a link in its place, and what our process may read
+    /// is not theirs to see: what lies in the project has to be there really, and nothing that is kept from processes is
+    /// read. One that is skipped is reported once.
     pub(crate) fn instruction(&self, path: &Path) -> Option<String> {
         let real = path.canonicalize().ok()?;
         let project = &self.place.worktree;
         let led_out = path.starts_with(&self.place.worktree) && !real.starts_with(project);
         if led_out || self.is_kept_from_processes(path, &real) {
-            if lock(&self.left_out).insert(path.to_owned()) {
+            if lock(&self.skipped_instructions).insert(path.to_owned()) {
                 tracing::warn!(
                     "[instructions] {} is left out: it leads out of the project, or to what is kept from processes",
                     path.display()
@@ -31,7 +31,7 @@ impl Inner {
         {
             Ok(text) => Some(text),
             Err(error) => {
-                if lock(&self.left_out).insert(path.to_owned()) {
+                if lock(&self.skipped_instructions).insert(path.to_owned()) {
                     tracing::warn!("[instructions] {} is left out: {error}", path.display());
                 }
                 None

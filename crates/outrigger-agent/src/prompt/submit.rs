@@ -4,9 +4,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::Object;
 use outrigger_protocol::compaction::AutoCompact;
-use outrigger_protocol::message::{
-    MessagePath, MessageWithParts, ModelRef, NamedError, PartKind, UserMessage,
-};
+use outrigger_protocol::message::{MessageWithParts, ModelRef, NamedError, PartKind, UserMessage};
 use outrigger_protocol::model::Cost;
 use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_protocol::session::{PromptInput, Session};
@@ -49,7 +47,6 @@ impl Agent {
             variant: prompt.variant.clone().or(model.variant),
             ..model
         };
-        let place = &self.inner.place;
         let sent = match prompt.provenance.is_empty() {
             true => Provenance::prompted(Actor::User),
             false => prompt.provenance.clone(),
@@ -58,15 +55,15 @@ impl Agent {
         let mut provenance = sent.clone();
         provenance.extend(crate::session::edit::plugins_that_prompted(history, own));
         provenance.extend(self.inner.contributions(&agent.name, command.as_ref()));
-        let cost = facts.cost;
         Ok(Begin {
             turn: ids::turn(),
             session_id: session.id.clone(),
             provenance,
             seed: ids::seed(),
             requested: requested(session, &prompt, command.is_some(), &agent.name, &model),
+            no_reply: prompt.no_reply == Some(true),
             message: UserMessage {
-                id: prompt.message_id.clone().unwrap_or_default(),
+                id: prompt.message_id.unwrap_or_default(),
                 agent: agent.name.clone(),
                 model: model.clone(),
                 system: prompt.system,
@@ -79,24 +76,16 @@ impl Agent {
             command,
             agent: agent.name.clone(),
             model,
-            path: MessagePath {
-                cwd: place.directory.to_string_lossy().into_owned(),
-                root: place.worktree.to_string_lossy().into_owned(),
-            },
-            no_reply: prompt.no_reply == Some(true),
+            path: self.inner.message_path(),
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: self.max_steps(&agent),
             used_calls: used_calls(history),
             stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
-            asks_before_stop: self
-                .inner
-                .plugins
-                .pipeline()
-                .has(HookPoint::AgentEndBeforeStop),
+            asks_before_stop: self.asks_before_stop(),
             unaskable: facts.unaskable,
-            prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
+            prices: prices(&facts.cost),
             compact: None,
             auto_compact: facts.auto_compact,
         })
@@ -125,11 +114,21 @@ impl Agent {
         }
     }
 
+    fn asks_before_stop(&self) -> bool {
+        let hooks = self.inner.plugins.pipeline();
+        hooks.has(HookPoint::AgentEndBeforeStop)
+    }
+
     fn max_steps(&self, agent: &AgentInfo) -> u32 {
         let settings = self.inner.config.settings.agent.max_steps;
         let settings = settings.and_then(|n| u32::try_from(n).ok());
         agent.steps.or(settings).unwrap_or(MAX_STEPS)
     }
+}
+
+/// What tokens cost: input, output, and the cache read and written.
+fn prices(cost: &Cost) -> [f64; 4] {
+    [cost.input, cost.output, cost.cache.read, cost.cache.write]
 }
 
 /// The identifiers that calls of this session have had.

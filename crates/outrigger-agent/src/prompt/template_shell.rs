@@ -1,16 +1,18 @@
 //! Shell lines in templates of commands: `` !`git status` ``. Each is asked for as the `bash` tool would be, and runs in the
-//! same sandbox; one that a plugin brought, in the plugin's.
+//! same sandbox; one that a plugin contributed, in the plugin's.
 
 use std::time::Duration;
 
 use outrigger_contributions::command_label;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
+use outrigger_permissions::sandbox_policy::ConfineError;
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::permission::Rule;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_sandbox::{Policy, Spec};
 
-use crate::permission::ask::Asker;
+use crate::permission::ask::{Asker, Refusal};
 use crate::state::Agent;
 
 /// Longest run of one line.
@@ -18,69 +20,86 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// Most bytes of its output.
 const MAX_OUTPUT: usize = 256 * 1024;
 
+/// A line of a command's template, and for whom it runs.
+pub(crate) struct ShellLine<'a> {
+    pub(crate) session_id: &'a SessionId,
+    pub(crate) agent: &'a AgentInfo,
+    /// Who sent the prompt.
+    pub(crate) causes: &'a Provenance,
+    /// The command whose template has it.
+    pub(crate) command: &'a str,
+    pub(crate) line: &'a str,
+}
+
 impl Agent {
-    /// The output of a line of the command `name`, or why it was not run.
-    pub(crate) async fn shell_output(
-        &self,
-        session_id: &SessionId,
-        agent: &AgentInfo,
-        causes: &Provenance,
-        (name, line): (&str, &str),
-    ) -> String {
-        let own = self
-            .session(session_id)
-            .ok()
-            .and_then(|session| session.permission)
-            .unwrap_or_default();
-        let ask = outrigger_tools::ask_for_line(line);
-        let label = command_label(name);
-        let requires_approval = self.inner.prompted_without_grant(causes, None, &ask);
-        // A line that the plugin brought itself runs in its own sandbox.
-        let owner = self.inner.plugins.configured_by("command", name);
-        let owner = owner.filter(|_| self.inner.boxes.of(&label).is_some());
-        let requires_approval =
-            requires_approval.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
-        let requires_approval = requires_approval.map(ApprovalReason::Ungranted);
-        let asker = Asker {
-            session_id,
-            tool: None,
-            rules: &[&agent.permission, &own],
-            requires_approval: requires_approval.as_ref(),
-            causes,
-        };
-        // Such as `cd` alone, which needs no approval.
-        let decided = match ask.patterns.is_empty() && requires_approval.is_none() {
-            true => Ok(()),
-            false => self.inner.decide(&asker, ask).await.map(drop),
-        };
-        if let Err(refusal) = decided {
-            return format!("(not run: {})", refusal.text());
-        }
-        let mut spec = Spec::new("/bin/sh")
-            .args(["-c", line])
+    /// The output of a line, or why it was not run.
+    pub(crate) async fn shell_output(&self, line: ShellLine<'_>) -> String {
+        let output = self.run_line(&line).await;
+        output.unwrap_or_else(|why| format!("(not run: {why})"))
+    }
+
+    async fn run_line(&self, line: &ShellLine<'_>) -> Result<String, String> {
+        let session = self.session(line.session_id).ok();
+        let own = session.and_then(|it| it.permission).unwrap_or_default();
+        self.approve_line(line, &own).await?;
+        let label = command_label(line.command);
+        let spec = Spec::new("/bin/sh")
+            .args(["-c", line.line])
             .cwd(&self.inner.place.directory)
             .vars(outrigger_sandbox::env::allow_list(&[]))
             .label(label.clone());
-        let rules = [agent.permission.clone(), own].concat();
-        let confined = self.inner.confine(rules).await;
-        spec.policy = match (confined, self.inner.boxes.of(&label)) {
-            (Err(error), _) => return format!("(not run: {error}; {})", error.hint()),
-            (Ok(policy), None) => policy,
-            (Ok(_), Some(own)) => {
+        let rules = [line.agent.permission.clone(), own].concat();
+        let spec = self.confine_line(spec, &label, rules).await;
+        let spec = spec.map_err(|error| format!("{error}; {}", error.hint()))?;
+        let output =
+            outrigger_sandbox::run(&self.inner.commands_spawner, spec, DEADLINE, MAX_OUTPUT).await;
+        let output = output.map_err(|error| error.to_string())?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Asks for a line as the `bash` tool would.
+    async fn approve_line(&self, line: &ShellLine<'_>, own: &[Rule]) -> Result<(), String> {
+        let ask = outrigger_tools::ask_for_line(line.line);
+        let label = command_label(line.command);
+        let ungranted = self.inner.prompted_without_grant(line.causes, None, &ask);
+        // A line that the plugin contributed itself runs in its own sandbox.
+        let owner = self.inner.plugins.configured_by("command", line.command);
+        let owner = owner.filter(|_| self.inner.sandboxes.of(&label).is_some());
+        let ungranted = ungranted.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
+        let requires_approval = ungranted.map(ApprovalReason::Ungranted);
+        // Such as `cd` alone, which needs no approval.
+        if ask.patterns.is_empty() && requires_approval.is_none() {
+            return Ok(());
+        }
+        let asker = Asker {
+            session_id: line.session_id,
+            tool: None,
+            rules: &[&line.agent.permission, own],
+            requires_approval: requires_approval.as_ref(),
+            causes: line.causes,
+        };
+        let decided = self.inner.decide(&asker, ask).await;
+        decided.map(drop).map_err(Refusal::text)
+    }
+
+    /// Puts a line into the sandbox of commands, or into that of the plugin that contributed it.
+    async fn confine_line(
+        &self,
+        mut spec: Spec,
+        label: &str,
+        rules: Vec<Rule>,
+    ) -> Result<Spec, ConfineError> {
+        let confined = self.inner.confine(rules).await?;
+        spec.policy = match self.inner.sandboxes.of(label) {
+            None => confined,
+            Some(own) => {
                 // The plugin's home is its own here.
-                let kept = match self.inner.kept_from_helpers().await {
-                    Ok(kept) => kept.unwrap_or_default(),
-                    Err(error) => return format!("(not run: {error}; {})", error.hint()),
-                };
+                let kept = self.inner.kept_from_helpers().await?.unwrap_or_default();
                 spec.env.extend(own.variables);
                 spec.proxy_redirect = own.proxy_redirect;
                 Some(Policy { kept, ..own.policy })
             }
         };
-        match outrigger_sandbox::run(&self.inner.commands_spawner, spec, DEADLINE, MAX_OUTPUT).await
-        {
-            Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
-            Err(error) => format!("(not run: {error})"),
-        }
+        Ok(spec)
     }
 }

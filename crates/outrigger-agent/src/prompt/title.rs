@@ -6,15 +6,17 @@ use outrigger_kernel::hooks::points::llm::{
 };
 use outrigger_kernel::hooks::points::runtime::route_small_model;
 use outrigger_kernel::hooks::{Empty, HookInput};
+use outrigger_models::{Resolved, StreamItem};
+use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::id::{MessageId, SessionId};
-use outrigger_protocol::message::{MessageInfo, ModelRef, PartKind};
+use outrigger_protocol::message::{MessageInfo, ModelRef, Part, PartKind};
 use outrigger_protocol::model::{ChatMessage, Content, StreamEvent};
 use serde_json::Value;
 
 use crate::session::sessions::is_placeholder;
 use crate::state::{Agent, Inner};
-use crate::tools::tool_catalog;
 use crate::turn::draft::Draft;
+use crate::turn::request_options;
 
 /// Longest title, in characters.
 const LONGEST: usize = 100;
@@ -56,9 +58,9 @@ impl Inner {
         let Some(message) = self.store.message(session_id, message_id)? else {
             return Ok(None);
         };
-        let MessageInfo::User(user) = &message.info else {
+        if !matches!(message.info, MessageInfo::User(_)) {
             return Ok(None);
-        };
+        }
         let agent = self.agents.get("title").cloned().unwrap_or_default();
         let resolved = match &agent.model {
             Some(model) => self.models.resolve(model)?,
@@ -66,21 +68,52 @@ impl Inner {
                 .models
                 .resolve(&self.small_model(session_id, model).await)?,
         };
-        let info = resolved.model.clone();
-        let mut draft = Draft::default();
         let input = RequestInput {
             session_id,
             agent: "title",
-            model: &info,
+            model: &resolved.model,
             provider: &resolved.provider_for_hooks(true),
-            message: &MessageInfo::User(user.clone()),
+            message: &message.info,
         };
+        let Some(mut draft) = self.title_draft(input, &agent, &resolved).await else {
+            return Ok(None);
+        };
+        draft.opening = opening(&message.parts);
+        let about = before_request::Input::Beside(input);
+        if let Err(error) = self
+            .run_before_request_hooks(&about, session_id, None, None)
+            .await
+        {
+            tracing::warn!("[title] refused: {}", error.message());
+            return Ok(None);
+        }
+        let request = draft.into_request();
+        let mut stream = resolved.stream(&request, &self.stream_options(session_id));
+        let mut text = String::new();
+        while let Some(item) = stream.next().await {
+            if let StreamItem::Event(StreamEvent::TextDelta { text: piece, .. }) = item? {
+                text.push_str(&piece);
+            }
+        }
+        Ok(tidy(&text))
+    }
+
+    /// The request as hooks leave it. None where a hook that is critical for security could not look at it: it is not sent
+    /// (C5), and the session keeps the title that it has.
+    async fn title_draft(
+        &self,
+        input: RequestInput<'_>,
+        agent: &AgentInfo,
+        resolved: &Resolved,
+    ) -> Option<Draft> {
+        let session_id = input.session_id;
         let prompt = agent.prompt.as_deref().unwrap_or_default();
         let system = before_system::Input {
             session_id,
-            model: &info,
+            model: input.model,
         };
-        let parameters = tool_catalog::parameters(&agent, &resolved, session_id, true);
+        let parameters = request_options::parameters(agent, resolved, session_id, true);
+        let mut draft = Draft::default();
         for (point, payload) in [
             system.call(&before_system::Output { system: [prompt] }),
             before_params::Input(input).call(&parameters),
@@ -89,60 +122,37 @@ impl Inner {
             let result = self
                 .run_hooks(point, vec![payload], Some(session_id), None, None)
                 .await;
-            // What a security-critical hook could not look at is not sent (C5); the session keeps the title that it has.
             if let Some(block) = result.block {
                 tracing::warn!("[title] refused at {point}: {}", block.message);
-                return Ok(None);
+                return None;
             }
             if let Some(output) = result.outputs.into_iter().next() {
                 draft.take(point, output, None);
             }
         }
-        let said = |text: String| ChatMessage::User {
-            content: vec![Content::Text { text }],
-        };
-        draft
-            .opening
-            .push(said("Generate a title for this conversation:\n".into()));
-        draft
-            .opening
-            .extend(message.parts.iter().filter_map(|part| match &part.kind {
-                PartKind::Text(text)
-                    if text.synthetic != Some(true) && text.ignored != Some(true) =>
-                {
-                    Some(said(text.text.clone()))
-                }
-                PartKind::Subtask(task) => {
-                    let prompt = task.get("prompt").and_then(Value::as_str)?;
-                    Some(said(prompt.to_owned()))
-                }
-                _ => None,
-            }));
-        let request = draft.into_request();
-        if let Err(error) = self
-            .run_before_request_hooks(
-                &before_request::Input::Beside(input),
-                session_id,
-                None,
-                None,
-            )
-            .await
-        {
-            tracing::warn!("[title] refused: {}", error.message());
-            return Ok(None);
-        }
-        let mut stream = resolved.stream(&request, &self.stream_options(session_id));
-        let mut text = String::new();
-        while let Some(item) = stream.next().await {
-            if let outrigger_models::StreamItem::Event(StreamEvent::TextDelta {
-                text: piece, ..
-            }) = item?
-            {
-                text.push_str(&piece);
-            }
-        }
-        Ok(tidy(&text))
+        Some(draft)
     }
+}
+
+/// What the model reads: that a title is wanted, and what the user said.
+fn opening(parts: &[Part]) -> Vec<ChatMessage> {
+    let said = parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Text(text) if text.synthetic != Some(true) && text.ignored != Some(true) => {
+            Some(text.text.clone())
+        }
+        PartKind::Subtask(task) => {
+            let prompt = task.get("prompt").and_then(Value::as_str)?;
+            Some(prompt.to_owned())
+        }
+        _ => None,
+    });
+    let wanted = "Generate a title for this conversation:\n".to_owned();
+    std::iter::once(wanted)
+        .chain(said)
+        .map(|text| ChatMessage::User {
+            content: vec![Content::Text { text }],
+        })
+        .collect()
 }
 
 impl Inner {

@@ -187,7 +187,7 @@ impl Agent {
         user: &UserMessage,
         what: &str,
     ) -> Result<(), AgentError> {
-        // Who sent it stands first; who changed it, behind that.
+        // Who sent it stands first; who changed it, after that.
         let sender = user.provenance.causes().first();
         let is_its_own = sender
             .is_some_and(|it| it.actor.plugin_id().as_ref() == Some(plugin) && it.what.is_none());

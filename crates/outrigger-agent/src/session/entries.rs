@@ -1,4 +1,4 @@
-//! `session.after_append_entry` (C1): what a session has got, whoever stored it.
+//! `session.after_append_entry` (C1): what a session has got, no matter who stored it.
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::hooks::points::session::after_append_entry;
@@ -20,7 +20,7 @@ fn is_complete(info: &MessageInfo) -> bool {
 }
 
 impl Inner {
-    /// The messages that these events complete. Goes before they are stored: what the store has complete was told.
+    /// The messages that these events complete. Goes before they are stored: what the store has complete was published.
     pub(crate) fn entries(&self, events: &[BusEvent]) -> Vec<(SessionId, MessageId)> {
         let mut entries = Vec::new();
         if !self.plugins.pipeline().has(POINT) {
@@ -42,8 +42,8 @@ impl Inner {
         entries
     }
 
-    /// Tells of them, once they are stored.
-    pub(crate) fn tell_entries(&self, entries: Vec<(SessionId, MessageId)>) {
+    /// Notifies plugins of them, once they are stored.
+    pub(crate) fn notify_entries(&self, entries: Vec<(SessionId, MessageId)>) {
         let Some(inner) = self.this.upgrade().filter(|_| !entries.is_empty()) else {
             return;
         };

@@ -133,7 +133,7 @@ pub struct View {
 }
 
 impl View {
-    /// Whether a file may be shown, or its name be told.
+    /// Whether a file, or its name, may be shown.
     #[must_use]
     pub fn may_read(&self, path: &Path) -> bool {
         self.may(Operation::Read, path)

@@ -7,7 +7,7 @@ use outrigger_workspace::lock_file;
 
 use crate::error::AgentError;
 
-/// Held while this process runs a turn in a session. The system lets go of it when the process dies, however it dies, so a
+/// Held while this process runs a turn in a session. The system releases it when the process dies, however it dies, so a
 /// turn whose lock can be taken has nobody who works on it.
 #[derive(Debug)]
 pub(crate) struct Owner {

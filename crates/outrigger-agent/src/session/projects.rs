@@ -134,7 +134,7 @@ impl Agent {
             .collect())
     }
 
-    /// Changes what a project is called and shown as, and tells `project.updated`; `None` when there is no such project.
+    /// Changes what a project is called and shown as, and publishes `project.updated`; `None` when there is no such project.
     ///
     /// # Errors
     /// Those of the store.

@@ -398,8 +398,8 @@ fn removals(id: &SessionId, messages: &[MessageWithParts], revert: &SessionRever
         });
     let mut events: Vec<Event> = removed.collect();
     if let (Some(part), Some(message)) = (&revert.part_id, messages.get(at)) {
-        let behind = message.parts.iter().skip_while(|p| p.id != *part);
-        events.extend(behind.map(|part| Event::PartRemoved {
+        let rest = message.parts.iter().skip_while(|p| p.id != *part);
+        events.extend(rest.map(|part| Event::PartRemoved {
             session_id: id.clone(),
             message_id: message.info.id().clone(),
             part_id: part.id.clone(),

@@ -42,7 +42,7 @@ pub(crate) fn is_placeholder(title: &str) -> bool {
 }
 
 impl Agent {
-    /// Makes a session, stores it and tells everyone.
+    /// Makes a session, stores and publishes it.
     ///
     /// # Errors
     /// Those of the store.
@@ -95,7 +95,7 @@ impl Agent {
         Ok(session)
     }
 
-    /// Changes a session with `change`, stores it and tells everyone.
+    /// Changes a session with `change`, stores and publishes it.
     ///
     /// # Errors
     /// [`AgentError::NoSession`] and those of the store.

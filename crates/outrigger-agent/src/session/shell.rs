@@ -8,14 +8,14 @@ use outrigger_kernel::hooks::points::execute::before_shell;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, MessagePath, MessageTime, MessageWithParts, ModelRef, Part,
-    PartKind, PartTime, TextPart, ToolPart, ToolState, UserMessage,
+    AssistantMessage, MessageInfo, MessageTime, MessageWithParts, ModelRef, Part, PartKind,
+    PartTime, TextPart, ToolPart, ToolState, UserMessage,
 };
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_sandbox::{Child, Spec, Stdio};
+use outrigger_tools::read_some;
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -104,24 +104,7 @@ impl Agent {
         }
         let at = now();
         message.time.completed = Some(at);
-        if let PartKind::Tool(call) = &mut part.kind {
-            let start = match &call.state {
-                ToolState::Running { time, .. } => time.start,
-                _ => at,
-            };
-            call.state = ToolState::Completed {
-                input: call.state.input().clone(),
-                output: text.clone(),
-                title: String::new(),
-                metadata: json!({ "output": text }),
-                time: PartTime {
-                    start,
-                    end: Some(at),
-                    ..PartTime::default()
-                },
-                attachments: None,
-            };
-        }
+        complete(&mut part, text, at);
         let info = MessageInfo::Assistant(message);
         let events = vec![
             updated(id, info.clone()),
@@ -151,7 +134,6 @@ impl Agent {
             created: at,
             completed: None,
         };
-        let place = &self.inner.place;
         let user = UserMessage {
             id: input.message_id.clone().unwrap_or_else(ids::message),
             session_id: id.clone(),
@@ -160,61 +142,34 @@ impl Agent {
             model: model.clone(),
             ..UserMessage::default()
         };
-        let said = Part {
-            id: ids::part(),
-            session_id: id.clone(),
-            message_id: user.id.clone(),
-            kind: PartKind::Text(TextPart {
-                text: "The following tool was executed by the user".into(),
-                synthetic: Some(true),
-                ..TextPart::default()
-            }),
-        };
         let message = AssistantMessage {
             id: ids::message(),
             parent_id: user.id.clone(),
             session_id: id.clone(),
             mode: agent.to_owned(),
             agent: agent.to_owned(),
-            path: MessagePath {
-                cwd: place.directory.to_string_lossy().into_owned(),
-                root: place.worktree.to_string_lossy().into_owned(),
-            },
+            path: self.inner.message_path(),
             model_id: model.model_id,
             provider_id: model.provider_id,
             time,
             ..AssistantMessage::default()
         };
-        let part = Part {
+        let part = |message_id: &MessageId, kind| Part {
             id: ids::part(),
             session_id: id.clone(),
-            message_id: message.id.clone(),
-            kind: PartKind::Tool(ToolPart {
-                call_id: CallId(ids::part().0.replacen("prt", "call", 1)),
-                tool: "bash".into(),
-                state: ToolState::Running {
-                    input: json!({ "command": input.command }),
-                    title: None,
-                    metadata: None,
-                    time: PartTime {
-                        start: at,
-                        end: None,
-                        ..PartTime::default()
-                    },
-                },
-                metadata: None,
-                provenance: Provenance::default(),
-                extra: serde_json::Map::new(),
-            }),
+            message_id: message_id.clone(),
+            kind,
         };
+        let said = part(&user.id, announced());
+        let call = part(&message.id, running(&input.command, at));
         let events = vec![
             status(id, SessionStatus::Busy),
             updated(id, MessageInfo::User(user)),
             part_updated(&said),
             updated(id, MessageInfo::Assistant(message.clone())),
-            part_updated(&part),
+            part_updated(&call),
         ];
-        (events, message, part)
+        (events, message, call)
     }
 
     /// Runs the command and shows what it prints. Dropping this ends it with all that it started.
@@ -234,8 +189,8 @@ impl Agent {
         while ended.is_none() || stdout.is_some() || stderr.is_some() {
             let linger = ended.unwrap_or_else(Instant::now) + LINGER;
             tokio::select! {
-                n = read(&mut stdout, &mut out), if stdout.is_some() => output.add(out.get(..n).unwrap_or_default()),
-                n = read(&mut stderr, &mut err), if stderr.is_some() => output.add(err.get(..n).unwrap_or_default()),
+                n = read_some(&mut stdout, &mut out), if stdout.is_some() => output.add(out.get(..n).unwrap_or_default()),
+                n = read_some(&mut stderr, &mut err), if stderr.is_some() => output.add(err.get(..n).unwrap_or_default()),
                 exit = child.wait(), if ended.is_none() => {
                     exit.map_err(|e| e.to_string())?;
                     ended = Some(Instant::now());
@@ -291,7 +246,7 @@ impl Agent {
         child.map_err(|e| format!("The command could not be started: {e}"))
     }
 
-    /// Told and not stored: all of it is in the result.
+    /// Published and not stored: all of it is in the result.
     fn show(&self, part: &Part, output: &mut Tail) {
         output.fresh = false;
         let mut part = part.clone();
@@ -302,8 +257,61 @@ impl Agent {
         {
             *metadata = Some(json!({ "output": output.text() }));
         }
-        self.inner.tell(vec![numbered(part_updated(&part))]);
+        self.inner.broadcast(vec![numbered(part_updated(&part))]);
     }
+}
+
+/// What the user's message says.
+fn announced() -> PartKind {
+    PartKind::Text(TextPart {
+        text: "The following tool was executed by the user".into(),
+        synthetic: Some(true),
+        ..TextPart::default()
+    })
+}
+
+/// The command as a call that has begun.
+fn running(command: &str, at: u64) -> PartKind {
+    PartKind::Tool(ToolPart {
+        call_id: CallId(ids::part().0.replacen("prt", "call", 1)),
+        tool: "bash".into(),
+        state: ToolState::Running {
+            input: json!({ "command": command }),
+            title: None,
+            metadata: None,
+            time: PartTime {
+                start: at,
+                end: None,
+                ..PartTime::default()
+            },
+        },
+        metadata: None,
+        provenance: Provenance::default(),
+        extra: serde_json::Map::new(),
+    })
+}
+
+/// Ends the call with what the command printed.
+fn complete(part: &mut Part, output: String, at: u64) {
+    let PartKind::Tool(call) = &mut part.kind else {
+        return;
+    };
+    let start = match &call.state {
+        ToolState::Running { time, .. } => time.start,
+        _ => at,
+    };
+    call.state = ToolState::Completed {
+        input: call.state.input().clone(),
+        metadata: json!({ "output": output }),
+        output,
+        title: String::new(),
+        time: PartTime {
+            start,
+            end: Some(at),
+            ..PartTime::default()
+        },
+        attachments: None,
+    };
 }
 
 fn updated(id: &SessionId, info: MessageInfo) -> Event {
@@ -355,16 +363,4 @@ impl Tail {
         }
         end.into_owned()
     }
-}
-
-/// Reads some bytes; at the end of the stream, or when it cannot be read, the stream is put away.
-async fn read<R: AsyncRead + Unpin>(from: &mut Option<R>, into: &mut [u8]) -> usize {
-    let n = match from {
-        Some(stream) => stream.read(into).await.unwrap_or(0),
-        None => 0,
-    };
-    if n == 0 {
-        *from = None;
-    }
-    n
 }

@@ -53,8 +53,8 @@ impl DeferredEvents {
         let Some(parent) = lock(&self.awaited).get(session).cloned() else {
             return events;
         };
-        let late = events.split_off(end + 1);
-        lock(&self.held).entry(parent).or_default().extend(late);
+        let deferred = events.split_off(end + 1);
+        lock(&self.held).entry(parent).or_default().extend(deferred);
         events
     }
 
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_a_child_came_to_waits_for_its_caller() {
-        let (late, child, parent) = (
+        let (deferred, child, parent) = (
             DeferredEvents::default(),
             SessionId::from("c"),
             SessionId::from("p"),
@@ -91,17 +91,18 @@ mod tests {
                 diff: Vec::new(),
             })
         };
-        let told = || {
-            late.published_now(&child, &Input::Cancel, vec![idle(), diff()])
+        let published = || {
+            deferred
+                .published_now(&child, &Input::Cancel, vec![idle(), diff()])
                 .len()
         };
-        assert_eq!(told(), 2, "nobody waits");
-        let awaited = late.awaits(&child, &parent);
-        assert_eq!(told(), 1);
-        assert!(late.release(&child).is_empty());
-        assert_eq!(late.release(&parent).len(), 1);
-        assert!(late.release(&parent).is_empty());
+        assert_eq!(published(), 2, "nobody waits");
+        let awaited = deferred.awaits(&child, &parent);
+        assert_eq!(published(), 1);
+        assert!(deferred.release(&child).is_empty());
+        assert_eq!(deferred.release(&parent).len(), 1);
+        assert!(deferred.release(&parent).is_empty());
         drop(awaited);
-        assert_eq!(told(), 2, "the caller is gone");
+        assert_eq!(published(), 2, "the caller is gone");
     }
 }

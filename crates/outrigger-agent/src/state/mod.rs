@@ -22,6 +22,7 @@ use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::message::MessagePath;
 use outrigger_protocol::session::{Project, Session};
 use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
@@ -73,8 +74,8 @@ pub(crate) struct Inner {
     pub(crate) config: Loaded,
     /// What the user's files say, whatever plugins made of it.
     pub(crate) user_rules: outrigger_permissions::pinned_rules::UserRules,
-    /// Sandboxes of what plugins bring.
-    pub(crate) boxes: outrigger_sandbox::OwnBoxes,
+    /// Sandboxes of what plugins contribute.
+    pub(crate) sandboxes: outrigger_sandbox::SandboxOverrides,
     pub(crate) agents: BTreeMap<String, AgentInfo>,
     pub(crate) commands: BTreeMap<String, CommandInfo>,
     pub(crate) skills: Vec<outrigger_config::skills::Skill>,
@@ -114,9 +115,9 @@ pub(crate) struct Inner {
     pub(crate) ptys: outrigger_workspace::terminals::Ptys,
     pub(crate) user_questions: UserQuestions,
     /// Instruction files of subfolders that a session has read already.
-    pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
-    /// Instruction files that are not read, and of which the user was told.
-    pub(crate) left_out: Mutex<HashSet<PathBuf>>,
+    pub(crate) shown_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
+    /// Instruction files that are not read, and of which the user was notified.
+    pub(crate) skipped_instructions: Mutex<HashSet<PathBuf>>,
     /// One turn of a session at a time.
     pub(crate) session_locks: SessionLocks,
     /// Turns under way.
@@ -129,12 +130,12 @@ pub(crate) struct Inner {
     pub(crate) notifications: Notifications,
     /// Taken away at the end: the service holds the agent that holds it.
     pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
-    /// Storing and telling are one step, so that every listener sees the order of the log.
-    pub(crate) telling: tokio::sync::Mutex<()>,
+    /// Storing and publishing are one step, so that every listener sees the order of the log.
+    pub(crate) publish_order: tokio::sync::Mutex<()>,
 }
 
 impl Inner {
-    /// Stores records and events in one transaction, then tells the events in order (invariant 6).
+    /// Stores records and events in one transaction, then publishes the events in order (invariant 6).
     pub(crate) async fn commit(
         &self,
         records: Vec<LogRecord>,
@@ -149,17 +150,18 @@ impl Inner {
         records: Vec<LogRecord>,
         events: impl FnOnce() -> Result<Vec<Event>, AgentError>,
     ) -> Result<(), AgentError> {
-        self.commit_telling(records, events, |events| events).await
+        self.commit_publishing(records, events, |events| events)
+            .await
     }
 
-    /// Like [`Self::commit_with`]; `told` says which of the events are told now.
-    pub(crate) async fn commit_telling(
+    /// Like [`Self::commit_with`]; `now_published` says which of the events are published now.
+    pub(crate) async fn commit_publishing(
         &self,
         mut records: Vec<LogRecord>,
         events: impl FnOnce() -> Result<Vec<Event>, AgentError>,
-        told: impl FnOnce(Vec<BusEvent>) -> Vec<BusEvent>,
+        now_published: impl FnOnce(Vec<BusEvent>) -> Vec<BusEvent>,
     ) -> Result<(), AgentError> {
-        let _order = self.telling.lock().await;
+        let _order = self.publish_order.lock().await;
         let events: Vec<BusEvent> = events()?.into_iter().map(numbered).collect();
         records.extend(
             events
@@ -171,20 +173,51 @@ impl Inner {
         if !records.is_empty() {
             self.store.append(now(), records).await?;
         }
-        self.tell(told(events));
-        self.tell_entries(entries);
+        self.broadcast(now_published(events));
+        self.notify_entries(entries);
         Ok(())
     }
 
-    /// Tells events that are not stored.
-    pub(crate) fn tell(&self, events: Vec<BusEvent>) {
+    /// Stores and publishes events to the end, even when the caller for it is cancelled: an event that is in the store
+    /// and was not published would be missed by every client.
+    pub(crate) async fn commit_whole(self: &Arc<Self>, events: Vec<Event>) {
+        let inner = Arc::clone(self);
+        let task = tokio::spawn(async move { inner.commit(Vec::new(), events).await });
+        match task.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!("{error}"),
+            Err(error) => tracing::error!("[events] {error}"),
+        }
+    }
+
+    /// Stores and publishes events without anybody waiting, from where nobody can wait; the end of the program waits for it.
+    pub(crate) fn commit_beside(self: &Arc<Self>, events: Vec<Event>) {
+        // Without a runtime the process is ending, and the log is closed.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let inner = Arc::clone(self);
+        self.background
+            .spawn(async move { inner.commit_whole(events).await });
+    }
+
+    /// Publishes events that are not stored.
+    pub(crate) fn broadcast(&self, events: Vec<BusEvent>) {
         if events.is_empty() {
             return;
         }
         for event in &events {
-            self.bus.tell(Arc::new(event.clone()));
+            self.bus.publish(Arc::new(event.clone()));
         }
         self.plugins.events(&events);
+    }
+
+    /// The project's folders, as messages of the model name them.
+    pub(crate) fn message_path(&self) -> MessagePath {
+        MessagePath {
+            cwd: self.place.directory.to_string_lossy().into_owned(),
+            root: self.place.worktree.to_string_lossy().into_owned(),
+        }
     }
 
     /// Records that nothing waits for; they go with the next transaction.
@@ -287,7 +320,7 @@ impl Agent {
     pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
         self.inner.bus.listen()
     }
-    /// Stores an event and tells it to every listener.
+    /// Stores an event and publishes it.
     ///
     /// # Errors
     /// Those of the store.

@@ -131,7 +131,7 @@ impl<T> Lines<T> {
         self.lines.get_mut(line)?.waiting.pop_front()
     }
 
-    /// Ends a line: how many of it nobody was told of.
+    /// Ends a line: how many of it nobody was notified of.
     fn end(&mut self, line: &About) -> u64 {
         let ended = self.lines.remove(line);
         ended.map_or(0, |line| line.missed + line.waiting.len() as u64)

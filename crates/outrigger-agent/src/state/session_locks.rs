@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use outrigger_protocol::id::SessionId;
 use outrigger_workspace::sync::lock;
 
-/// One lock per session: prompts queue up behind each other.
+/// One lock per session: prompts queue up after each other.
 #[derive(Debug, Default)]
 pub(crate) struct SessionLocks {
     queues: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,

@@ -27,7 +27,7 @@ use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_sandbox::Policy;
 use outrigger_tools::{
     AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, Outside, PermissionAsk,
-    ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost,
+    ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolError, ToolHost,
     nearby_instruction_files,
 };
 use outrigger_workspace::sync::lock;
@@ -41,6 +41,18 @@ use crate::state::{Agent, Inner};
 use crate::tools::mcp::host;
 use crate::turn::message::Msg;
 use crate::turn::request::TurnRequest;
+
+/// The turn that a call belongs to.
+pub(crate) struct CallTurn {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) turn: TurnId,
+    /// What the kernel waits for.
+    pub(crate) effect: EffectId,
+    pub(crate) sender: mpsc::UnboundedSender<Msg>,
+    pub(crate) cancel: CancelFlag,
+    /// True while the model's answer is not complete.
+    pub(crate) speaking: watch::Receiver<bool>,
+}
 
 /// The session's side of one tool call.
 pub(crate) struct CallHost {
@@ -66,30 +78,23 @@ pub(crate) struct CallHost {
 }
 
 impl CallHost {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "made in one place, from what the driver holds"
-    )]
+    /// `users`: the call is the user's own (a command that runs as a subtask), not the model's.
     pub(crate) fn new(
-        inner: Arc<Inner>,
-        turn: TurnId,
+        turn: CallTurn,
         call: &ToolCall,
         agent: AgentInfo,
         model: ModelRef,
-        effect: EffectId,
-        sender: mpsc::UnboundedSender<Msg>,
-        cancel: CancelFlag,
-        speaking: watch::Receiver<bool>,
+        users: bool,
     ) -> Self {
         let tool = ToolRef {
             message_id: call.message_id.clone(),
             call_id: call.call_id.clone(),
         };
         let mut causes = call.provenance.clone();
-        causes.extend(inner.message_changes.causes(&call.session_id));
-        Self {
-            inner,
-            turn,
+        causes.extend(turn.inner.message_changes.causes(&call.session_id));
+        let host = Self {
+            inner: turn.inner,
+            turn: turn.turn,
             session_id: call.session_id.clone(),
             tool,
             call: ToolCall {
@@ -99,25 +104,40 @@ impl CallHost {
             },
             agent,
             model,
-            effect,
-            sender,
-            cancel,
-            speaking,
+            effect: turn.effect,
+            sender: turn.sender,
+            cancel: turn.cancel,
+            speaking: turn.speaking,
             requires_approval: Mutex::default(),
             causes: Mutex::new(causes),
             input_hash: Mutex::default(),
-            users: false,
+            users,
+        };
+        if !users {
+            let caller = host.inner.caller(&host.model.provider_id);
+            host.caused_by(caller, Deed::Called, None);
         }
+        host
     }
 
-    /// The same for a call of the user's (a command that runs as a subtask), or not.
-    pub(crate) fn of_user(mut self, users: bool) -> Self {
-        self.users = users;
-        if !users {
-            let caller = self.inner.caller(&self.model.provider_id);
-            self.caused_by(caller, Deed::Called, None);
+    /// What the tool gets.
+    pub(crate) fn context(self: &Arc<Self>, call: &ToolCall) -> ToolContext {
+        let inner = &self.inner;
+        let mut ctx = ToolContext::new(
+            call.clone(),
+            inner.place.directory.clone(),
+            inner.place.worktree.clone(),
+            Arc::clone(self) as Arc<dyn ToolHost>,
+            inner.commands_spawner.clone(),
+            inner.artifacts.clone(),
+        );
+        ctx.cancel = self.cancel.clone();
+        ctx.limits = inner.tool_limits();
+        // The user's own call is nobody's to grant.
+        if !self.users {
+            ctx.granted = inner.grant_of_agent(&call.agent);
         }
-        self
+        ctx
     }
 
     /// Who caused the call, as far as is known.
@@ -185,7 +205,7 @@ impl CallHost {
     }
 
     /// A fast tool may have its answer while the model still speaks. Its result is of no use before the model is done, and
-    /// plugins are told of it after the text that announced the call, as in OpenCode.
+    /// plugins are notified of it after the text that announced the call, as in OpenCode.
     async fn after_the_model(&self) {
         let mut speaking = self.speaking.clone();
         tokio::select! {

@@ -76,7 +76,7 @@ pub(crate) fn tool_is_on(env: &std::collections::BTreeMap<String, String>) -> bo
         .unwrap_or(false)
 }
 
-/// Tells everyone when a server came up, as OpenCode does.
+/// Publishes when a server came up, as OpenCode does.
 pub(crate) fn bind(inner: &Arc<Inner>) {
     if !inner.lsp.is_on() {
         return;

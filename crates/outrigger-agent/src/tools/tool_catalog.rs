@@ -1,22 +1,15 @@
-//! What a request offers the model: tools, parameters, instructions.
+//! Which tools a request offers the model.
 
-use std::time::Duration;
-
-use outrigger_config::Origin;
-use outrigger_kernel::hooks::points::hook::on_error;
-use outrigger_kernel::hooks::points::llm::{before_request, tool_definition};
-use outrigger_kernel::hooks::{Empty, HookInput, HookPoint};
+use outrigger_kernel::hooks::points::llm::tool_definition;
+use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_kernel::permission::{is_disabled, is_wanted};
 use outrigger_mcp_tools::is_mcp;
-use outrigger_models::Resolved;
 use outrigger_permissions::agents::AgentInfo;
-use outrigger_plugins::{PipelineContext, PipelineResult};
 use outrigger_protocol::Object;
-use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::{SessionId, TurnId};
-use outrigger_protocol::log::LogRecord;
-use outrigger_protocol::message::{ModelRef, NamedError};
-use outrigger_protocol::model::{ModelInfo, ModelParams, ToolOffer};
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::permission::Rule;
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::{HookPayload, KnownTool};
 use outrigger_tools::builtin::optional;
@@ -24,121 +17,8 @@ use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::Value;
 
 use crate::state::Inner;
-use crate::state::notifications::About;
-use outrigger_prompt::system::{SystemPrompt, instructions};
-
-/// Told of every handler that failed at another point.
-const HOOK_ERROR: HookPoint = HookPoint::HookOnError;
 
 impl Inner {
-    /// Runs a chain and writes down what every handler did.
-    pub(crate) async fn run_hooks(
-        &self,
-        point: HookPoint,
-        items: Vec<HookPayload>,
-        session: Option<&SessionId>,
-        turn: Option<&TurnId>,
-        cancel: Option<CancelFlag>,
-    ) -> PipelineResult {
-        let cancel = cancel.map(|flag| flag.receiver());
-        let context = PipelineContext {
-            session: session.cloned(),
-            turn: turn.cloned(),
-            cancel,
-            ..PipelineContext::default()
-        };
-        let pipeline = self.plugins.pipeline();
-        let _open = session
-            .filter(|_| pipeline.has(point))
-            .map(|id| self.turns.enter_plugins(id));
-        let mut result = pipeline.run(point, items, context).await;
-        if !result.records.is_empty() {
-            self.write_down(&mut result.records, turn);
-            if point != HOOK_ERROR {
-                self.tell_hook_errors(&result.records, session, turn);
-            }
-        }
-        result
-    }
-
-    /// Asks whoever may refuse a request to a model (C2), whatever it is for; a refusal is final.
-    ///
-    /// # Errors
-    /// `HookBlockedError`, with what was said.
-    pub(crate) async fn run_before_request_hooks(
-        &self,
-        about: &before_request::Input<'_>,
-        session: &SessionId,
-        turn: Option<&TurnId>,
-        cancel: Option<CancelFlag>,
-    ) -> Result<(), NamedError> {
-        const POINT: HookPoint = HookPoint::LlmBeforeRequest;
-        if !self.plugins.pipeline().has(POINT) {
-            return Ok(());
-        }
-        let payload = about.payload(&Empty {});
-        let result = self
-            .run_hooks(POINT, vec![payload], Some(session), turn, cancel)
-            .await;
-        match result.block {
-            None => Ok(()),
-            Some(block) => Err(block.into_error(POINT.name())),
-        }
-    }
-
-    fn write_down(&self, records: &mut [HookRecord], turn: Option<&TurnId>) {
-        for record in &mut *records {
-            record.audit.step = self.turns.step_of(turn);
-        }
-        let records = records.iter();
-        self.note(
-            records
-                .map(|r| LogRecord::Hook(Box::new(r.clone())))
-                .collect(),
-        );
-    }
-
-    /// What hooks did that were not reached from here (those of plugins' own points, B8, and of `config`, `event` and
-    /// `dispose`), or why they were not run: written down and told as for any other chain.
-    pub(crate) fn hooks_ran(&self, mut records: Vec<HookRecord>) {
-        let Some(first) = records.first() else {
-            return;
-        };
-        let (session, turn) = (first.session.clone(), first.turn.clone());
-        self.write_down(&mut records, turn.as_ref());
-        self.tell_hook_errors(&records, session.as_ref(), turn.as_ref());
-    }
-
-    /// `hook.on_error` (C5). A failure there is recorded and goes no further.
-    fn tell_hook_errors(
-        &self,
-        records: &[HookRecord],
-        session: Option<&SessionId>,
-        turn: Option<&TurnId>,
-    ) {
-        if !self.plugins.pipeline().has(HOOK_ERROR) {
-            return;
-        }
-        // An answer against a rule is an error of its plugin as well (C3).
-        let failed = records
-            .iter()
-            .filter(|r| r.outcome.is_failure() || r.audit.refused.is_some());
-        for record in failed {
-            let refused = record.audit.refused.map(|_| OutcomeKind::Refused);
-            let input = on_error::Input {
-                point: &record.point,
-                hook: &record.hook,
-                plugin: &record.plugin,
-                outcome: refused.unwrap_or(record.outcome).name(),
-                message: record.message.as_deref(),
-                session_id: session,
-            };
-            if let Some(inner) = self.this.upgrade() {
-                inner.notify_hook(&input, &Empty {}, About::of(session, turn));
-            }
-        }
-    }
-
     /// The tools of a step: those that the agent's rules leave, as the hooks describe them. The second list is what a call
     /// may name, with the hidden ones.
     pub(crate) async fn offer_tools(
@@ -150,93 +30,36 @@ impl Inner {
         turn: &TurnId,
         cancel: CancelFlag,
     ) -> (Vec<ToolOffer>, Vec<KnownTool>) {
-        let rules = self
-            .agents
-            .get(agent)
-            .map(|a| a.permission.clone())
-            .unwrap_or_default();
-        let own = self
-            .store
-            .session(session)
-            .ok()
-            .flatten()
-            .and_then(|s| s.permission)
-            .unwrap_or_default();
-        let off = |spec: &ToolSpec| {
-            switches
-                .and_then(|s| s.get(&spec.name))
-                .and_then(Value::as_bool)
-                == Some(false)
-                || is_disabled(&spec.name, &[&rules, &own])
-        };
-        // What OpenCode does not have costs tokens in each request, so somebody has to want it.
-        let wanted = |spec: &ToolSpec| {
-            let on = switches.and_then(|s| s.get(&spec.name)) == Some(&Value::Bool(true));
-            let Some(plugin) = optional::plugin(spec) else {
-                return true;
-            };
-            let plugin = self.config.settings.plugins.get(plugin);
-            on || plugin.and_then(|it| it.enabled) == Some(true)
-                || is_wanted(&spec.name, &[&rules, &own])
-        };
-        // The one hidden tool that is shown where somebody can answer it.
-        let asks = |spec: &ToolSpec| {
-            spec.name == "question"
-                && spec.source == "builtin"
-                && self.can_ask_questions()
-                && !off(spec)
-        };
-        let model = self.api_name(model);
-        let specs: Vec<ToolSpec> = self
-            .runtime
-            .specs()
-            .into_iter()
-            .filter(|spec| spec.hidden || !off(spec))
-            .filter(|spec| wanted(spec) && outrigger_tools::builtin::suits(spec, &model))
-            .filter(|spec| self.skill_servers.offers(Some(session), spec))
-            .collect();
+        let choice = ToolChoice::new(self, agent, model, switches, session);
+        let specs: Vec<ToolSpec> = self.runtime.specs();
+        let specs: Vec<ToolSpec> = specs.into_iter().filter(|it| choice.has(it)).collect();
+        let (mcp, described): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
+            specs.iter().partition(|spec| is_mcp(spec));
         let (agents, skills) = (self.agent_entries(), self.skill_entries());
-        let items = specs
-            .iter()
-            .filter(|spec| !is_mcp(spec))
-            .map(|spec| {
-                definition(
-                    spec,
-                    &outrigger_tools::builtin::describe(spec, &agents, &skills),
-                )
-            })
-            .collect();
+        let definitions = described.iter().map(|spec| {
+            let description = outrigger_tools::builtin::describe(spec, &agents, &skills);
+            definition(spec, &description)
+        });
         let result = self
             .run_hooks(
                 HookPoint::LlmToolDefinition,
-                items,
+                definitions.collect(),
                 Some(session),
                 Some(turn),
                 Some(cancel),
             )
             .await;
-        let mut offers: Vec<ToolOffer> = specs
-            .iter()
-            .filter(|spec| is_mcp(spec))
+        let defined = described.into_iter().zip(&result.outputs);
+        let defined = defined.filter(|(spec, _)| !spec.hidden || choice.asks_questions(spec));
+        let mut offers: Vec<ToolOffer> = mcp
+            .into_iter()
             .map(outrigger_mcp_tools::offer)
+            .chain(defined.map(|(spec, output)| offer(spec, output)))
             .collect();
-        for (spec, output) in specs
-            .iter()
-            .filter(|spec| !is_mcp(spec))
-            .zip(&result.outputs)
-            .filter(|(spec, _)| !spec.hidden || asks(spec))
-        {
-            let (description, parameters) = tool_definition::read(output);
-            offers.push(ToolOffer {
-                name: spec.name.clone(),
-                description: description.unwrap_or_else(|| spec.description.clone()),
-                parameters: parameters.unwrap_or_else(|| spec.input_schema.clone()),
-            });
-        }
         offers.sort_by(|a, b| a.name.cmp(&b.name));
         let known = specs
             .iter()
-            .filter(|spec| spec.name != "question" || spec.source != "builtin" || asks(spec))
+            .filter(|spec| !is_question(spec) || choice.asks_questions(spec))
             .map(|spec| KnownTool {
                 name: spec.name.clone(),
                 read_only: spec.read_only,
@@ -251,43 +74,6 @@ impl Inner {
             Ok(resolved) if !resolved.model.api.id.is_empty() => resolved.model.api.id,
             _ => model.model_id.clone(),
         }
-    }
-
-    /// The system prompt for an agent, as one text.
-    pub(crate) fn system_text(
-        &self,
-        agent: &AgentInfo,
-        model: &ModelInfo,
-        skills: bool,
-        extra: &[&str],
-    ) -> String {
-        let found = instructions(
-            &self.place,
-            &self.folders.home,
-            &self.folders.config,
-            &self.config.config.instructions,
-            |path| self.instruction(path),
-        );
-        let skills: Vec<(String, String)> = if skills {
-            self.skills
-                .iter()
-                .filter_map(|s| Some((s.name.clone(), s.description.clone()?)))
-                .collect()
-        } else {
-            Vec::new()
-        };
-        let today = jiff::Zoned::now().strftime("%a %b %d %Y").to_string();
-        SystemPrompt {
-            agent_prompt: agent.prompt.as_deref(),
-            model: &model.api.id,
-            model_ref: &format!("{}/{}", model.provider_id, model.id),
-            place: &self.place,
-            today: &today,
-            instructions: &found,
-            skills: &skills,
-            extra,
-        }
-        .text()
     }
 
     /// Skills, as the `skill` tool needs them.
@@ -323,34 +109,85 @@ impl Inner {
             ..outrigger_tools::Limits::default()
         }
     }
+}
 
-    pub(crate) fn stream_options(&self, session: &SessionId) -> outrigger_models::StreamOptions {
-        let models = &self.config.settings.models;
-        let set = |key: &str| {
-            self.config
-                .settings_origins
-                .get(key)
-                .is_some_and(|origin| *origin != Origin::Default)
-        };
-        // What nobody set is left to the provider's own options.
-        let deadlines = ["first_byte_ms", "idle_ms", "total_ms"]
-            .iter()
-            .any(|key| set(&format!("models.{key}")));
-        let ms = |value| Some(Duration::from_millis(value));
-        outrigger_models::StreamOptions {
-            session_id: session.to_string(),
-            directory: self.place.directory.clone(),
-            deadlines: deadlines.then(|| outrigger_models::Deadlines {
-                first_byte: ms(models.first_byte_ms),
-                idle: ms(models.idle_ms),
-                total: ms(models.total_ms),
-            }),
-            retry: set("models.max_retries").then(|| outrigger_models::RetryPolicy {
-                max_retries: models.max_retries,
-                ..outrigger_models::RetryPolicy::default()
-            }),
-            ..outrigger_models::StreamOptions::default()
+/// Which tools an agent has in a session: rules, the switches of the prompt, what its model is suited to.
+struct ToolChoice<'a> {
+    inner: &'a Inner,
+    switches: Option<&'a Object>,
+    session: &'a SessionId,
+    /// As the model's API knows it.
+    model: String,
+    /// Of the agent and of the session.
+    rules: [Vec<Rule>; 2],
+}
+
+impl<'a> ToolChoice<'a> {
+    fn new(
+        inner: &'a Inner,
+        agent: &str,
+        model: &ModelRef,
+        switches: Option<&'a Object>,
+        session: &'a SessionId,
+    ) -> Self {
+        let agent = inner.agents.get(agent).map(|it| it.permission.clone());
+        let stored = inner.store.session(session).ok().flatten();
+        let own = stored.and_then(|it| it.permission);
+        Self {
+            inner,
+            switches,
+            session,
+            model: inner.api_name(model),
+            rules: [agent.unwrap_or_default(), own.unwrap_or_default()],
         }
+    }
+
+    /// It may be called; a hidden one is not offered and answers calls all the same.
+    fn has(&self, spec: &ToolSpec) -> bool {
+        (spec.hidden || !self.is_off(spec))
+            && self.is_wanted(spec)
+            && outrigger_tools::builtin::suits(spec, &self.model)
+            && self.inner.skill_servers.offers(Some(self.session), spec)
+    }
+
+    fn is_off(&self, spec: &ToolSpec) -> bool {
+        self.switch(spec) == Some(false)
+            || is_disabled(&spec.name, &self.rules.each_ref().map(Vec::as_slice))
+    }
+
+    /// What OpenCode does not have costs tokens in each request, so somebody has to want it.
+    fn is_wanted(&self, spec: &ToolSpec) -> bool {
+        let Some(plugin) = optional::plugin(spec) else {
+            return true;
+        };
+        let plugin = self.inner.config.settings.plugins.get(plugin);
+        self.switch(spec) == Some(true)
+            || plugin.and_then(|it| it.enabled) == Some(true)
+            || is_wanted(&spec.name, &self.rules.each_ref().map(Vec::as_slice))
+    }
+
+    /// `question`, the one hidden tool that is offered where somebody can answer it.
+    fn asks_questions(&self, spec: &ToolSpec) -> bool {
+        is_question(spec) && self.inner.can_ask_questions() && !self.is_off(spec)
+    }
+
+    fn switch(&self, spec: &ToolSpec) -> Option<bool> {
+        let switch = self.switches?.get(&spec.name)?;
+        switch.as_bool()
+    }
+}
+
+fn is_question(spec: &ToolSpec) -> bool {
+    spec.name == "question" && spec.source == "builtin"
+}
+
+/// A tool as a hook has described it.
+fn offer(spec: &ToolSpec, output: &Value) -> ToolOffer {
+    let (description, parameters) = tool_definition::read(output);
+    ToolOffer {
+        name: spec.name.clone(),
+        description: description.unwrap_or_else(|| spec.description.clone()),
+        parameters: parameters.unwrap_or_else(|| spec.input_schema.clone()),
     }
 }
 
@@ -366,26 +203,4 @@ pub(crate) fn definition(spec: &ToolSpec, description: &str) -> HookPayload {
         tool_id: &spec.name,
     }
     .payload(&output)
-}
-
-/// The parameters that hooks get: absent where neither agent nor model says anything.
-pub(crate) fn parameters(
-    agent: &AgentInfo,
-    resolved: &Resolved,
-    session: &SessionId,
-    small: bool,
-) -> ModelParams {
-    let model = &resolved.model;
-    let mut options = resolved.default_options(&session.0, small);
-    options.extend(agent.options.clone());
-    ModelParams {
-        temperature: agent
-            .temperature
-            .or_else(|| outrigger_models::temperature(model))
-            .filter(|_| model.capabilities.temperature),
-        top_p: agent.top_p.or_else(|| outrigger_models::top_p(model)),
-        top_k: outrigger_models::top_k(model),
-        max_output_tokens: Some(outrigger_models::max_output_tokens(model)),
-        options,
-    }
 }

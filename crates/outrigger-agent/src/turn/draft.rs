@@ -6,6 +6,7 @@ use outrigger_kernel::hooks::points::llm::{
 use outrigger_kernel::hooks::{HookInput, HookPoint};
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
+use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
@@ -15,8 +16,8 @@ use serde_json::Value;
 
 use crate::error::AgentError;
 use crate::state::Inner;
-use crate::tools::tool_catalog;
 use crate::turn::effects::structured;
+use crate::turn::request_options;
 use outrigger_prompt::history::active::Active;
 use outrigger_prompt::history::decode;
 use outrigger_prompt::history::request;
@@ -154,29 +155,7 @@ fn payload(
             let history = Active::of(history).into_messages();
             before_messages::Input::over(history.into_iter().collect())
         }
-        HookPoint::LlmBeforeSystem => {
-            let resolved = inner.models.resolve(&begin.model)?;
-            let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
-            let own = inner.store.session(session_id)?.and_then(|s| s.permission);
-            let mcp = outrigger_mcp_tools::prompts::instructions(
-                &inner.mcp,
-                &[&agent.permission, &own.unwrap_or_default()],
-            );
-            let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
-            if structured::wanted(state).is_some() {
-                extra.push(outrigger_tools::answer::INSTRUCTION);
-            }
-            extra.extend(state.user().system.as_deref());
-            if is_last_step(state) {
-                extra.push(LAST_STEP);
-            }
-            let text = inner.system_text(&agent, &resolved.model, skills, &extra);
-            let input = before_system::Input {
-                session_id,
-                model: &resolved.model,
-            };
-            input.payload(&before_system::Output { system: [&text] })
-        }
+        HookPoint::LlmBeforeSystem => system(inner, session_id, state, &agent)?,
         HookPoint::LlmBeforeParams | HookPoint::LlmBeforeHeaders => {
             let resolved = inner.models.resolve(&begin.model)?;
             let input = RequestInput {
@@ -189,10 +168,40 @@ fn payload(
             if point == HookPoint::LlmBeforeHeaders {
                 before_headers::Input(input).payload(&before_headers::Output::default())
             } else {
-                let parameters = tool_catalog::parameters(&agent, &resolved, session_id, false);
+                let parameters = request_options::parameters(&agent, &resolved, session_id, false);
                 before_params::Input(input).payload(&parameters)
             }
         }
         _ => HookPayload::default(),
     })
+}
+
+/// The system prompt of a step: the agent's, what MCP servers say, and what the turn asks for.
+fn system(
+    inner: &Inner,
+    session_id: &SessionId,
+    state: &Turn,
+    agent: &AgentInfo,
+) -> Result<HookPayload, AgentError> {
+    let resolved = inner.models.resolve(&state.begin().model)?;
+    let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
+    let own = inner.store.session(session_id)?.and_then(|s| s.permission);
+    let mcp = outrigger_mcp_tools::prompts::instructions(
+        &inner.mcp,
+        &[&agent.permission, &own.unwrap_or_default()],
+    );
+    let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
+    if structured::wanted(state).is_some() {
+        extra.push(outrigger_tools::answer::INSTRUCTION);
+    }
+    extra.extend(state.user().system.as_deref());
+    if is_last_step(state) {
+        extra.push(LAST_STEP);
+    }
+    let text = inner.system_text(agent, &resolved.model, skills, &extra);
+    let input = before_system::Input {
+        session_id,
+        model: &resolved.model,
+    };
+    Ok(input.payload(&before_system::Output { system: [&text] }))
 }

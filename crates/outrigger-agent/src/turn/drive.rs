@@ -1,4 +1,4 @@
-//! The loop that runs a turn: it tells the kernel what happened, stores the step, and carries out the effects.
+//! The loop that runs a turn: it reports to the kernel what happened, stores the step, and carries out the effects.
 //!
 //! There is no second loop: what the model said, what hooks answered and what tools did all come in through one channel,
 //! in one order, and that order is what the log holds. How effects begin is in `begin`.
@@ -30,9 +30,10 @@ use crate::turn::message::Msg;
 use crate::turn::observe::Observer;
 use crate::turn::queue::continuation::{self, Continuation};
 use crate::turn::queue::steering::Joined;
+use crate::turn::step_events;
 
 mod begin;
-mod tell;
+mod transient;
 
 pub(crate) struct Driver {
     inner: Arc<Inner>,
@@ -114,7 +115,7 @@ impl Driver {
             Err(error) => self.give_up(error),
         }
         self.inner.turns.forget_step(&self.turn_id);
-        crate::turn::sequence::tell(&self.inner, &self.turn_id);
+        crate::turn::sequence::log(&self.inner, &self.turn_id);
         result
     }
 
@@ -140,12 +141,12 @@ impl Driver {
         }
     }
 
-    /// The turn cannot be stored any more: whatever runs is stopped, and whoever listens is told. The log holds the turn as
+    /// The turn cannot be stored any more: whatever runs is stopped, and listeners are notified. The log holds the turn as
     /// unfinished, which it is.
     fn give_up(&self, error: &AgentError) {
         let _ = self.abort.0.send(true);
         let session_id = self.session_id.clone();
-        self.inner.tell(vec![
+        self.inner.broadcast(vec![
             numbered(Event::SessionError {
                 session_id: Some(session_id.clone()),
                 error: error.to_named(),
@@ -166,7 +167,7 @@ impl Driver {
                 self.take(input).await
             }
             Msg::Delta { index, text } => {
-                self.tell_delta(index, text);
+                self.publish_delta(index, text);
                 Ok(())
             }
             Msg::Hooked {
@@ -199,7 +200,7 @@ impl Driver {
                 self.take(input).await
             }
             Msg::Preview { effect, metadata } => {
-                self.tell_preview(effect, metadata);
+                self.publish_preview(effect, metadata);
                 Ok(())
             }
             Msg::Event(event) => self.inner.commit(Vec::new(), vec![*event]).await,
@@ -241,7 +242,7 @@ impl Driver {
     fn waits_to_retry(&self, status: SessionStatus) {
         let turns = &self.inner.turns;
         turns.waits_to_retry(&self.session_id, status.clone());
-        self.inner.tell(vec![numbered(Event::SessionStatus {
+        self.inner.broadcast(vec![numbered(Event::SessionStatus {
             session_id: self.session_id.clone(),
             status,
         })]);
@@ -271,36 +272,11 @@ impl Driver {
     /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
     pub(crate) async fn take(&mut self, input: Input) -> Result<(), AgentError> {
         let at = now();
-        if let Input::ToolDone {
-            outcome: ToolOutcome::Completed { output, .. },
-            ..
-        } = &input
-        {
-            self.changes.add(&output.metadata);
-        }
-        if let Input::FilesTracked {
-            diffs: Some(diffs), ..
-        } = &input
-        {
-            self.changes.adopt(diffs, &self.inner.place.worktree);
-        }
+        self.note_changes(&input);
         let effects = turn::step(&mut self.state, at, input.clone());
-        let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
-        let step = TurnStep {
-            turn: self.turn_id.clone(),
-            session_id: self.session_id.clone(),
-            n: self.n,
-            at,
-            input: input.clone(),
-            intents: digest::intents(&effects),
-            digest: digest::effects(&effects),
-            last: effects.iter().any(|e| matches!(e, Effect::Finish { .. })),
-            abandoned: None,
-        };
-        self.n += 1;
+        let step = self.next_step(at, &input, &effects);
         outrigger_store::fault::point("turn.before_step");
         let inner = Arc::clone(&self.inner);
-        let release = step.last || matches!(input, Input::ToolDone { .. });
         let observer = self.state.as_ref().map(|state| Observer {
             inner: &inner,
             session_id: &self.session_id,
@@ -308,32 +284,8 @@ impl Driver {
             begin: state.begin(),
             user: &state.user().id,
         });
-        inner
-            .commit_telling(
-                vec![LogRecord::TurnStep(Box::new(step))],
-                || {
-                    crate::turn::step_events::events_of(
-                        &inner,
-                        &self.session_id,
-                        &effects,
-                        &self.changes,
-                    )
-                },
-                |events| {
-                    // In front of the messages that the same step completes.
-                    if let Some(observer) = &observer {
-                        observer.input(&input);
-                    }
-                    inner
-                        .deferred
-                        .published_now(&self.session_id, &input, events)
-                },
-            )
+        self.store_step(step, &input, &effects, observer.as_ref())
             .await?;
-        if release {
-            self.inner
-                .tell(self.inner.deferred.release(&self.session_id));
-        }
         outrigger_store::fault::point("turn.after_step");
         if let Some(state) = &self.state {
             let step = u64::from(state.current_step());
@@ -343,10 +295,68 @@ impl Driver {
         if let Some(observer) = &observer {
             observer.effects(&effects);
         }
+        let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
         self.speaking
             .send_if_modified(|was| std::mem::replace(was, speaking) != speaking);
         for effect in effects {
             self.begin(effect);
+        }
+        Ok(())
+    }
+
+    /// Keeps what an input says about changed files.
+    fn note_changes(&mut self, input: &Input) {
+        match input {
+            Input::ToolDone {
+                outcome: ToolOutcome::Completed { output, .. },
+                ..
+            } => self.changes.add(&output.metadata),
+            Input::FilesTracked {
+                diffs: Some(diffs), ..
+            } => self.changes.adopt(diffs, &self.inner.place.worktree),
+            _ => {}
+        }
+    }
+
+    /// The record of a step.
+    fn next_step(&mut self, at: u64, input: &Input, effects: &[Effect]) -> TurnStep {
+        let n = self.n;
+        self.n += 1;
+        TurnStep {
+            turn: self.turn_id.clone(),
+            session_id: self.session_id.clone(),
+            n,
+            at,
+            input: input.clone(),
+            intents: digest::intents(effects),
+            digest: digest::effects(effects),
+            last: effects.iter().any(|e| matches!(e, Effect::Finish { .. })),
+            abandoned: None,
+        }
+    }
+
+    /// Stores a step with its events and publishes them, those of subagents that waited for it among them.
+    async fn store_step(
+        &self,
+        step: TurnStep,
+        input: &Input,
+        effects: &[Effect],
+        observer: Option<&Observer<'_>>,
+    ) -> Result<(), AgentError> {
+        let (inner, session_id) = (&self.inner, &self.session_id);
+        let release = step.last || matches!(input, Input::ToolDone { .. });
+        let events = || step_events::events_of(inner, session_id, effects, &self.changes);
+        let published = |events| {
+            // In front of the messages that the same step completes.
+            if let Some(observer) = observer {
+                observer.input(input);
+            }
+            inner.deferred.published_now(session_id, input, events)
+        };
+        let records = vec![LogRecord::TurnStep(Box::new(step))];
+        inner.commit_publishing(records, events, published).await?;
+        if release {
+            inner.broadcast(inner.deferred.release(session_id));
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use outrigger_prompt::compaction::plan::Planned;
 pub(crate) enum Msg {
     /// For the kernel.
     Input(Input),
-    /// A piece of streamed text, told and not stored.
+    /// A piece of streamed text, published and not stored.
     Delta { index: u32, text: String },
     /// A chain whose output the request is made from.
     Hooked {
@@ -38,7 +38,7 @@ pub(crate) enum Msg {
     Compact(CompactionAsk),
     /// A prompt came, and its message is stored.
     Join(Box<Joining>),
-    /// What a tool's output looks like so far, told and not stored.
+    /// What a tool's output looks like so far, published and not stored.
     Preview { effect: EffectId, metadata: Value },
     /// Something that a tool did to the world.
     Event(Box<Event>),

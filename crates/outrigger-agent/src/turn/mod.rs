@@ -8,6 +8,7 @@ pub(crate) mod observe;
 pub(crate) mod queue;
 pub(crate) mod replay;
 pub(crate) mod request;
+pub(crate) mod request_options;
 pub(crate) mod sequence;
 pub(crate) mod start;
 pub(crate) mod step_events;

@@ -1,4 +1,4 @@
-//! Points where plugins are told and not asked: nothing waits for them, and a turn does not depend on them.
+//! Points where plugins are notified and not asked: nothing waits for them, and a turn does not depend on them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) struct Observer<'a> {
 }
 
 impl Observer<'_> {
-    /// Tells what an input means, beside what the machine makes of it.
+    /// Notifies plugins of what an input means, beside what the machine makes of it.
     pub(crate) fn input(&self, input: &Input) {
         if let Input::Model {
             signal: ModelSignal::Finished { reason, usage },
@@ -40,11 +40,11 @@ impl Observer<'_> {
                 reason,
                 usage,
             };
-            self.tell(&input, &Empty {});
+            self.notify(&input, &Empty {});
         }
     }
 
-    /// Tells what the effects of a step mean, once they are stored.
+    /// Notifies plugins of what the effects of a step mean, once they are stored.
     pub(crate) fn effects(&self, effects: &[Effect]) {
         for effect in effects {
             match effect {
@@ -64,7 +64,7 @@ impl Observer<'_> {
                         session_id: self.session_id,
                         error,
                     };
-                    self.tell(&input, &Empty {});
+                    self.notify(&input, &Empty {});
                 }
                 Effect::PrepareTools { step, .. } => self.step_begins(*step),
                 Effect::Finish {
@@ -74,7 +74,7 @@ impl Observer<'_> {
                         session_id: self.session_id,
                         error,
                     };
-                    self.tell(&input, &Empty {});
+                    self.notify(&input, &Empty {});
                 }
                 _ => {}
             }
@@ -90,7 +90,7 @@ impl Observer<'_> {
                 model,
                 message_id: self.user,
             };
-            self.tell(&input, &Empty {});
+            self.notify(&input, &Empty {});
         }
         let input = execute::before_step::Input {
             session_id,
@@ -98,7 +98,7 @@ impl Observer<'_> {
             model,
             step,
         };
-        self.tell(&input, &Empty {});
+        self.notify(&input, &Empty {});
     }
 
     /// The machine completes a message once, with every part of it in its final state (A4).
@@ -111,9 +111,9 @@ impl Observer<'_> {
             finish: message.finish.as_deref(),
         };
         if let Some(error) = &message.error {
-            self.tell(&execute::on_error::Input { step, error }, &Empty {});
+            self.notify(&execute::on_error::Input { step, error }, &Empty {});
         }
-        self.tell(&step, &Empty {});
+        self.notify(&step, &Empty {});
         if !self.inner.plugins.pipeline().has(COMPLETED) {
             return;
         }
@@ -134,10 +134,10 @@ impl Observer<'_> {
             message: &stored.info,
             parts: &stored.parts,
         };
-        self.tell(&input, &output);
+        self.notify(&input, &output);
     }
 
-    fn tell<I: HookInput>(&self, input: &I, output: &I::Output) {
+    fn notify<I: HookInput>(&self, input: &I, output: &I::Output) {
         let about = About::Turn(self.session_id.clone(), self.turn.clone());
         self.inner.notify_hook(input, output, about);
     }

@@ -13,7 +13,7 @@ use crate::state::Inner;
 const SEQ: &str = "plugin::seq";
 
 /// Writes the line of a turn to the log, where anyone wants it.
-pub(crate) fn tell(inner: &Inner, turn: &TurnId) {
+pub(crate) fn log(inner: &Inner, turn: &TurnId) {
     if !tracing::enabled!(target: SEQ, tracing::Level::DEBUG) {
         return;
     }

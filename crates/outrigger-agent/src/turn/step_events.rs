@@ -98,7 +98,7 @@ fn patched_session(mut session: Session, patch: &SessionPatch) -> Session {
     session
 }
 
-/// Agent and model of a prompt that are those of the last one: OpenCode tells nothing then.
+/// Agent and model of a prompt that are those of the last one: OpenCode publishes nothing then.
 fn says_nothing_new(patch: &SessionPatch, before: &Session, after: &Session) -> bool {
     let names = patch.agent.is_some() || patch.model.is_some();
     let only_names = names && patch.usage.is_none() && !patch.summarize;

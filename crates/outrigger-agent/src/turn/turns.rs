@@ -212,7 +212,7 @@ impl Agent {
             biased;
             Some(outcome) = answered => return Ok(Waited::Over(outcome)),
             true = is_raised(&mut cancelled) => {
-                // Who is told that it is over finds all of it closed; a prompt that is not stored yet is kept.
+                // Who is notified that it is over finds all of it closed; a prompt that is not stored yet is kept.
                 let place = place.await;
                 if !matches!(start, Start::Prompt(_)) {
                     return Ok(Waited::Over(TurnOutcome::Cancelled));

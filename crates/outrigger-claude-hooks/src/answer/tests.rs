@@ -300,7 +300,7 @@ fn objects_by_event() {
 }
 
 #[test]
-fn too_much_output_is_told() {
+fn too_much_output_is_reported() {
     let mut long = output(0, "{\"a\":1}", "");
     long.stdout_total = 1 << 30;
     let answer = read(HookEvent::PreToolUse, "c", &long, 1);

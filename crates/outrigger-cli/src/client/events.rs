@@ -1,4 +1,4 @@
-//! What an agent tells while somebody listens: by the bus of this process, or by the stream of a server, as long as that is there.
+//! What an agent publishes while somebody listens: by the bus of this process, or by the stream of a server, as long as that is there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

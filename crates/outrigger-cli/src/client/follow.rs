@@ -69,7 +69,7 @@ pub(crate) struct Follower<'a> {
 struct Screen<'v> {
     id: SessionId,
     view: &'v mut View,
-    /// The log behind this number is the turn's.
+    /// The log after this number is the turn's.
     from: i64,
     idle: bool,
 }
@@ -104,7 +104,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// The next that the agent tells or that is typed.
+    /// The next that the agent publishes or that is typed.
     pub(crate) async fn next(&mut self) -> Next {
         tokio::select! {
             biased;
@@ -144,17 +144,9 @@ impl<'a> Follower<'a> {
         self.line.clear();
         self.questions.clear(self.line);
         self.inquiry = None;
-        // A server that refuses a turn tells no more of it.
-        let drain = self.connection.is_local() || matches!(outcome, Some(Ok(_)));
-        while drain && let Some(item) = self.events.rest(screen.idle).await {
-            match item {
-                StreamItem::Event(event) => {
-                    screen.idle |= is_idle(&event, id);
-                    screen.view.on(&event);
-                }
-                StreamItem::Gap => self.catch_up(&mut screen).await,
-                StreamItem::End => break,
-            }
+        // A server that refuses a turn says no more of it.
+        if self.connection.is_local() || matches!(outcome, Some(Ok(_))) {
+            self.last_events(&mut screen).await;
         }
         let Some(outcome) = outcome.transpose()? else {
             return Ok(exit::CANCELLED);
@@ -165,6 +157,24 @@ impl<'a> Follower<'a> {
             TurnOutcome::Failed { .. } => exit::FAILED,
             TurnOutcome::Done { .. } => u8::from(screen.view.failed),
         })
+    }
+
+    /// Shows the rest of a turn that has been answered.
+    async fn last_events(&mut self, screen: &mut Screen<'_>) {
+        while let Some(item) = self.events.rest(screen.idle).await {
+            match item {
+                StreamItem::Event(event) => {
+                    screen.idle |= is_idle(&event, &screen.id);
+                    screen.view.on(&event);
+                }
+                StreamItem::Gap => self.catch_up(screen).await,
+                StreamItem::End => break,
+            }
+        }
+        // A stream that has not come back yet: what it would have brought is in the server's store.
+        if !screen.idle && !self.connection.is_local() {
+            self.catch_up(screen).await;
+        }
     }
 
     /// None: it was cancelled before it could begin.

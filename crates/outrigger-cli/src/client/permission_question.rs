@@ -203,7 +203,7 @@ impl Reader {
 pub(crate) struct Questions {
     queue: Queue,
     reader: Reader,
-    /// Whoever asks can grant for good.
+    /// The one who asks can grant for good.
     can_grant: bool,
 }
 

@@ -34,7 +34,7 @@ enum Password {
     None,
     /// That of the options or of the environment: the user means it for this address.
     Given(String),
-    /// The kept one, for whoever is found to be a server of this user's at each request.
+    /// The kept one, for what is found to be a server of this user's at each request.
     Kept {
         password: String,
         data: PathBuf,

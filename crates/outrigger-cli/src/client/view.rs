@@ -57,7 +57,7 @@ pub(crate) struct View {
     own_compaction: bool,
     /// Summaries that nobody asked for. One that nothing follows is the answer after all.
     summaries: HashMap<MessageId, String>,
-    /// The cursor stands behind a question.
+    /// The cursor stands after a question.
     mid_line: bool,
 }
 

@@ -199,7 +199,7 @@ fn safe(text: &str, colours: bool) -> String {
     shown
 }
 
-/// The parameters of a sequence that only colours, behind its ESC.
+/// The parameters of a sequence that only colours, after its ESC.
 fn colour(behind: &str) -> Option<&str> {
     let inner = behind.strip_prefix('[')?;
     let end = inner.bytes().take(LONGEST).position(|byte| byte == b'm')?;

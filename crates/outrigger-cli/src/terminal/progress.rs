@@ -179,7 +179,7 @@ impl Line {
             .map(|(name, _)| name.clone())
             .collect();
         for name in slow {
-            // Or it would stand behind what moves.
+            // Or it would stand after what moves.
             state.erase();
             err(&Paint::for_stderr().dim(&format!(
                 "~ waiting for plugin {} …\n",

@@ -97,6 +97,7 @@ mod renewed;
 mod resumed;
 mod rewrite;
 mod rewritten;
+mod run_attach;
 mod run_options;
 mod secrets;
 mod serve;

@@ -14,7 +14,7 @@ use crate::error::ModelError;
 use crate::provider::presets::{Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
 use crate::transport::client::Http;
-use crate::transport::fetch::{FILES, Overlay, OwnProvider, Route};
+use crate::transport::fetch::{ContributedProvider, FILES, Overlay, Route};
 
 /// Where knowledge of a provider comes from.
 pub(crate) struct Sources<'a> {
@@ -152,7 +152,7 @@ impl<'a> Entry<'a> {
 /// What is said of a provider: by the user, by the plugin whose it is, by the catalog, by us.
 struct Description<'a> {
     entry: &'a Entry<'a>,
-    own: Option<&'a OwnProvider>,
+    own: Option<&'a ContributedProvider>,
     known: Option<&'a CatalogProvider>,
     preset: Option<&'a Preset>,
 }

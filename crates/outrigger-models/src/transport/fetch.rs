@@ -76,7 +76,7 @@ pub struct Overlay {
     /// How the addresses in `models` are asked.
     pub models_route: Option<Route>,
     /// It is a provider of the plugin's own, and `fetch` speaks its protocol (B8).
-    pub own: Option<OwnProvider>,
+    pub own: Option<ContributedProvider>,
     /// The plugin that answers for the provider, or that named where its requests are sent.
     pub speaker: Option<Speaker>,
 }
@@ -101,7 +101,7 @@ impl Overlay {
 
 /// A provider that a plugin brings, with a protocol of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnProvider {
+pub struct ContributedProvider {
     /// Its name for people.
     pub name: Option<String>,
     /// Variables that may hold its key. Without any it wants none.

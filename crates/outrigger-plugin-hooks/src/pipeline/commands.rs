@@ -71,11 +71,11 @@ impl Drive<'_> {
         let outcome = outcome(commands, self.point, answer, &item, bound.fail_closed);
         for message in &answer.messages {
             tracing::info!("[plugin:{}] {message}", bound.id);
-            commands.tell(&bound.id, session, message.clone());
+            commands.report(&bound.id, session, message.clone());
         }
         for message in &answer.ignored {
             tracing::warn!("plugin {}: {message}", bound.id);
-            commands.tell(&bound.id, session, message.clone());
+            commands.report(&bound.id, session, message.clone());
         }
         // What the chain is told is logged with its record.
         let told = matches!(
@@ -86,10 +86,10 @@ impl Drive<'_> {
             if !told {
                 tracing::warn!("plugin {}: {failure}", bound.id);
             }
-            commands.tell(&bound.id, session, failure.clone());
+            commands.report(&bound.id, session, failure.clone());
         }
         if let Some(why) = answer.stop.clone() {
-            commands.tell(&bound.id, session, format!("the turn ends: {why}"));
+            commands.report(&bound.id, session, format!("the turn ends: {why}"));
             self.stop.get_or_insert(why);
         }
         self.feed(handler, outcome, called.ms);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use outrigger_network_proxy::ProxyTicket;
 use outrigger_protocol::hook::{Change, Key};
 use outrigger_protocol::id::PluginId;
-use outrigger_sandbox::OwnBox;
+use outrigger_sandbox::SandboxOverride;
 use serde_json::Value;
 
 use crate::contributions::auth::{AuthHook, ProviderHook};
@@ -43,7 +43,11 @@ impl Plugins {
     ///
     /// # Errors
     /// Why there is none. The program must not be started then.
-    pub async fn sandbox_of(&self, key: &str, name: &str) -> Result<Option<OwnBox>, String> {
+    pub async fn sandbox_of(
+        &self,
+        key: &str,
+        name: &str,
+    ) -> Result<Option<SandboxOverride>, String> {
         if !self.0.settings.sandbox {
             return Ok(None);
         }
@@ -78,7 +82,7 @@ impl PluginHost {
         &self,
         index: usize,
         addresses: &[&str],
-    ) -> Result<Option<OwnBox>, String> {
+    ) -> Result<Option<SandboxOverride>, String> {
         if !self.settings.sandbox {
             return Ok(None);
         }
@@ -101,7 +105,10 @@ impl AuthHook {
     ///
     /// # Errors
     /// Why they are not asked: what the plugin was granted does not cover one of them.
-    pub async fn sandbox_for_requests(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+    pub async fn sandbox_for_requests(
+        &self,
+        addresses: &[&str],
+    ) -> Result<Option<SandboxOverride>, String> {
         self.inner.sandbox_for_requests(self.index, addresses).await
     }
 }
@@ -111,7 +118,10 @@ impl ProviderHook {
     ///
     /// # Errors
     /// As above.
-    pub async fn sandbox_for_requests(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+    pub async fn sandbox_for_requests(
+        &self,
+        addresses: &[&str],
+    ) -> Result<Option<SandboxOverride>, String> {
         self.inner.sandbox_for_requests(self.index, addresses).await
     }
 }
@@ -131,7 +141,10 @@ fn touches(change: &Change, key: &str, name: &str) -> bool {
 }
 
 /// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
-async fn sandbox_of_contributions(launch: &Launch, index: usize) -> Result<OwnBox, String> {
+async fn sandbox_of_contributions(
+    launch: &Launch,
+    index: usize,
+) -> Result<SandboxOverride, String> {
     let id = launch.registry.with(index, |plugin| plugin.id.clone());
     let id = id.ok_or_else(|| "it is not there".to_owned())?;
     let access = launch.access(&[index]);
@@ -151,7 +164,7 @@ async fn sandbox_of_contributions(launch: &Launch, index: usize) -> Result<OwnBo
         .await
         .map_err(|error| error.to_string())?;
     policy.read.extend(tool_chains(&search()));
-    Ok(OwnBox {
+    Ok(SandboxOverride {
         policy,
         variables,
         proxy_redirect: ticket.as_ref().map(ProxyTicket::redirect),

@@ -51,7 +51,7 @@ pub fn has_text(messages: &[MessageWithParts]) -> bool {
     !text::transcript(messages).is_empty()
 }
 
-/// Takes the last prompt out of a history that did not fit, to be asked again behind the summary; what was done for it
+/// Takes the last prompt out of a history that did not fit, to be asked again after the summary; what was done for it
 /// stays and is summarised. The first prompt of all is not taken: nothing would be left.
 pub fn take_replay(head: &mut Vec<MessageWithParts>) -> Option<Replay> {
     let at = head.iter().rposition(is_prompt)?;

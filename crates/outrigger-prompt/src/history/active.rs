@@ -21,8 +21,8 @@ pub struct Active {
 
 impl Active {
     /// Takes a whole history apart. The rule is OpenCode's: the summary stands first, then the messages from
-    /// `tail_start_id` to the compaction, then those behind the summary. A compaction that failed is left out, and what is
-    /// pinned stands behind the summary (both are ours).
+    /// `tail_start_id` to the compaction, then those after the summary. A compaction that failed is left out, and what is
+    /// pinned stands after the summary (both are ours).
     #[must_use]
     pub fn of(all: Vec<MessageWithParts>) -> Self {
         let done: BTreeSet<MessageId> = all.iter().filter_map(summary_of).cloned().collect();

@@ -13,7 +13,7 @@ use crate::policy::Policy;
 
 /// The box of a process.
 #[derive(Clone)]
-pub struct OwnBox {
+pub struct SandboxOverride {
     /// What it may touch. What the handle keeps from all of its processes is kept from it besides.
     pub policy: Policy,
     /// Variables behind those that the process is started with.
@@ -24,7 +24,7 @@ pub struct OwnBox {
     pub held: Arc<dyn Any + Send + Sync>,
 }
 
-impl OwnBox {
+impl SandboxOverride {
     /// The address of its proxy, by which the host asks for it what its process would ask for itself. `None`: it connects to
     /// nothing.
     #[must_use]
@@ -37,9 +37,9 @@ impl OwnBox {
     }
 }
 
-impl fmt::Debug for OwnBox {
+impl fmt::Debug for SandboxOverride {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnBox")
+        f.debug_struct("SandboxOverride")
             .field("policy", &self.policy)
             .finish_non_exhaustive()
     }
@@ -47,18 +47,18 @@ impl fmt::Debug for OwnBox {
 
 /// Boxes by the label of the process ([`crate::Spec::label`]). Clones are the same list.
 #[derive(Clone, Debug, Default)]
-pub struct OwnBoxes(Arc<RwLock<BTreeMap<String, OwnBox>>>);
+pub struct SandboxOverrides(Arc<RwLock<BTreeMap<String, SandboxOverride>>>);
 
-impl OwnBoxes {
+impl SandboxOverrides {
     /// Processes with this label are started in this box from now on.
-    pub fn set(&self, label: impl Into<String>, own: OwnBox) {
+    pub fn set(&self, label: impl Into<String>, own: SandboxOverride) {
         let mut boxes = self.0.write().unwrap_or_else(PoisonError::into_inner);
         boxes.insert(label.into(), own);
     }
 
     /// The box of processes with this label, where they have one.
     #[must_use]
-    pub fn of(&self, label: &str) -> Option<OwnBox> {
+    pub fn of(&self, label: &str) -> Option<SandboxOverride> {
         let boxes = self.0.read().unwrap_or_else(PoisonError::into_inner);
         boxes.get(label).cloned()
     }

@@ -21,7 +21,7 @@ use crate::processes::ledger::Ledger;
 use crate::seccomp::calls;
 use crate::seccomp::connects;
 use crate::spawn::child::{Child, Started};
-use crate::spawn::sandbox_overrides::OwnBoxes;
+use crate::spawn::sandbox_overrides::SandboxOverrides;
 use crate::spawn::scoped_network::ScopedNetwork;
 use crate::spawn::setup;
 use crate::spawn::spec::Spec;
@@ -53,7 +53,7 @@ struct Boxed {
     /// The sandbox of processes without one of their own; `None` leaves open what is not covered.
     base: Option<BaseFn>,
     strict: bool,
-    own: OwnBoxes,
+    own: SandboxOverrides,
 }
 
 impl std::fmt::Debug for Spawner {
@@ -134,7 +134,7 @@ impl Spawner {
     /// from which the system cannot keep all of it is not started.
     #[must_use]
     pub fn with_covers(mut self, covers: CoversFn, strict: bool) -> Self {
-        let own = OwnBoxes::default();
+        let own = SandboxOverrides::default();
         self.boxed = Some(Boxed {
             covers,
             base: None,
@@ -144,7 +144,7 @@ impl Spawner {
         self
     }
 
-    /// The same, where processes without a narrower sandbox ([`OwnBoxes`]) are in the one that `base` makes. Without covers
+    /// The same, where processes without a narrower sandbox ([`SandboxOverrides`]) are in the one that `base` makes. Without covers
     /// ([`Self::with_covers`]) nothing is sandboxed.
     #[must_use]
     pub fn with_base(mut self, base: BaseFn) -> Self {
@@ -156,20 +156,20 @@ impl Spawner {
 
     /// The same, where some processes have a narrower box, by their label.
     #[must_use]
-    pub fn with_boxes(mut self, own: OwnBoxes) -> Self {
+    pub fn with_overrides(mut self, own: SandboxOverrides) -> Self {
         if let Some(boxed) = &mut self.boxed {
             boxed.own = own;
         }
         self
     }
 
-    /// The proxy of what has a box of its own under this label ([`OwnBoxes`]), where it has one.
+    /// The proxy of what has a box of its own under this label ([`SandboxOverrides`]), where it has one.
     #[must_use]
     pub fn proxy_of(&self, label: &str) -> Option<String> {
         self.boxed.as_ref()?.own.of(label)?.proxy()
     }
 
-    /// A handle whose processes reach these hosts and nothing else; those with a narrower box ([`OwnBoxes`]) reach its own.
+    /// A handle whose processes reach these hosts and nothing else; those with a narrower box ([`SandboxOverrides`]) reach its own.
     #[must_use]
     pub fn with_hosts(mut self, network: Arc<ScopedNetwork>) -> Self {
         self.network = Some(network);

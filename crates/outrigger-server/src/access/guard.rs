@@ -1,7 +1,7 @@
 //! Who may ask: the checks before anything else looks at a request that came over TCP.
 //!
 //! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1), and so is an
-//! `Origin` that is not on the reference's list, its own or the user's. Then the password, in the reference's two forms:
+//! `Origin` that is not on OpenCode's list, its own or the user's. Then the password, in OpenCode's two forms:
 //! `Authorization: Basic`, or `auth_token` in the query for clients that cannot send headers (`EventSource`, web sockets).
 
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::error::ApiError;
 /// A name and a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// `opencode` in the reference.
+    /// `opencode` in OpenCode.
     pub username: String,
     /// Never empty.
     pub password: String,
@@ -51,7 +51,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The router behind these checks.
+    /// The router that these checks guard.
     pub fn around(self, router: Router) -> Router {
         router.layer(from_fn_with_state(Arc::new(self), check))
     }
@@ -93,7 +93,7 @@ impl Guard {
         match scheme {
             "http" | "https" if own || name == "tauri.localhost" => true,
             "http" => ["localhost", "127.0.0.1", "[::1]"].contains(&name),
-            // The reference's own pages; without a password nobody's but the user's.
+            // OpenCode's own pages; without a password nobody's but the user's.
             "https" => {
                 self.login.is_some() && (name == "opencode.ai" || name.ends_with(".opencode.ai"))
             }
@@ -108,21 +108,21 @@ impl Guard {
         let Some(token) = token(request) else {
             return false;
         };
-        let Ok(told) = STANDARD.decode(token) else {
+        let Ok(given) = STANDARD.decode(token) else {
             return false;
         };
         // Digests have one length, and all of their bytes are compared: how long that takes tells nothing.
         let known = Sha256::digest(format!("{}:{}", login.username, login.password));
-        let told = Sha256::digest(&told);
+        let given = Sha256::digest(&given);
         let different = known
             .iter()
-            .zip(told.iter())
+            .zip(given.iter())
             .fold(0_u8, |sum, (a, b)| sum | (a ^ b));
         std::hint::black_box(different) == 0
     }
 }
 
-/// What the client says who it is, in base64. As in the reference the query goes before the header.
+/// What the client says who it is, in base64. As in OpenCode the query goes before the header.
 fn token(request: &Request) -> Option<String> {
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
     let named = query.and_then(|Query(pairs)| {
@@ -212,10 +212,13 @@ pub fn brings_ticket(uri: &Uri) -> bool {
 
 /// The name that the client uses for this server.
 fn host(guard: &Guard, request: &Request) -> Result<String, ApiError> {
-    let told = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
-    let told = told.ok_or_else(|| ApiError::forbidden("a request needs one Host header"))?;
+    let named = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
+    let named = named.ok_or_else(|| ApiError::forbidden("a request needs one Host header"))?;
     // A request line with a whole URL in it names the server a second time.
-    let names = [Some(told), request.uri().authority().map(Authority::as_str)];
+    let names = [
+        Some(named),
+        request.uri().authority().map(Authority::as_str),
+    ];
     for name in names.into_iter().flatten() {
         let known = name
             .parse::<Authority>()
@@ -226,7 +229,7 @@ fn host(guard: &Guard, request: &Request) -> Result<String, ApiError> {
             )));
         }
     }
-    Ok(told.to_owned())
+    Ok(named.to_owned())
 }
 
 /// The page that asks, if one does.
@@ -386,7 +389,7 @@ mod tests {
             (&token, &[], 200),
             (&token.replace("auth_token", "AUTH_TOKEN"), &[], 401),
             (&wrong_token, &[], 401),
-            // The query goes before the header, as in the reference.
+            // The query goes before the header, as in OpenCode.
             (&wrong_token, &[("authorization", &good)], 401),
             ("/x?auth_token=", &[("authorization", &good)], 200),
             ("/nothing", &[], 401),
@@ -528,9 +531,9 @@ mod tests {
                 if known { 200 } else { 403 },
                 "{origin:?}"
             );
-            let told = response.headers().get("access-control-allow-origin");
+            let allowed = response.headers().get("access-control-allow-origin");
             assert_eq!(
-                told.map(HeaderValue::as_bytes),
+                allowed.map(HeaderValue::as_bytes),
                 known.then_some(origin.as_bytes())
             );
         }
@@ -550,11 +553,11 @@ mod tests {
             ];
             let response = asked(guard("127.0.0.1"), "OPTIONS", "/x", &headers).await;
             assert_eq!(response.status(), status, "{origin}");
-            let told = response
+            let allowed = response
                 .headers()
                 .get("access-control-allow-headers")
                 .is_some();
-            assert_eq!(told, status == 204);
+            assert_eq!(allowed, status == 204);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which routes a plugin's client has: those that read, and of those that change something the ones on a list (issue 5).
 //!
-//! What a plugin cannot do in its own process it must not have done by this one, which is in no box. So a route that starts
+//! What a plugin cannot do in its own process it must not have done by this one, which is in no sandbox. So a route that starts
 //! a process, changes settings or credentials, or switches what the user runs is not on the list, and neither is one that
 //! nobody has thought of yet.
 

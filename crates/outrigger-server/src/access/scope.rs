@@ -56,7 +56,7 @@ impl Scope {
     }
 
     /// A worktree that `git worktree add` has made of this repository: its `.git` is a file that names a folder in ours.
-    /// That file lies outside of the plugin's box, so the plugin cannot have written it.
+    /// That file lies outside of the plugin's sandbox, so the plugin cannot have written it.
     fn is_linked(&self, folder: &Path) -> bool {
         let root = Place::find(folder).worktree;
         let Ok(text) =
@@ -101,7 +101,7 @@ impl Scope {
     }
 }
 
-/// What the user starts runs outside of a plugin's box and asks no permission: a plugin neither starts it nor gets at what
+/// What the user starts runs outside of a plugin's sandbox and asks no permission: a plugin neither starts it nor gets at what
 /// others have started. It may look.
 pub(crate) async fn outside_the_box(request: Request, next: Next) -> Response {
     let from_plugin = request.extensions().get::<FromPlugin>().is_some();

@@ -1,9 +1,9 @@
 //! Server-sent events: `/event` for one folder, `/global/event` for all.
 //!
-//! The reference's form: a first `server.connected`, then each event as one `data:` line, a `server.heartbeat` every ten
+//! OpenCode's form: a first `server.connected`, then each event as one `data:` line, a `server.heartbeat` every ten
 //! seconds. A client that is so slow that more waits for it than may ([`Backlog`]) has its stream ended, so that it asks anew
 //! instead of going on with a hole; nobody waits for it (C15). A plugin's stream goes on, for its client would take the end
-//! for the last event: it is told how many it missed.
+//! for the last event: it learns how many it missed.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -28,9 +28,9 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::access::scope::Scope;
 use crate::error::ApiError;
 use crate::events::backlog::{Backlog, LIMITS, Limits};
-use crate::hosting::hub::{DISPOSED, Hub, Origin, Told, fresh};
+use crate::hosting::hub::{DISPOSED, Hub, Origin, Published, fresh};
 
-/// The reference's interval.
+/// OpenCode's interval.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Tells a plugin that it was too slow: `{count}` events are lost.
@@ -49,7 +49,7 @@ pub(crate) async fn of_folder(
     request: Request,
 ) -> Result<Response, ApiError> {
     let directory = hub.folder_of(&request);
-    // Its first event is behind `server.connected`.
+    // Its first event is after `server.connected`.
     let feed = Feed::of_hub(&hub, Some(directory.clone()), scope_of(&request));
     hub.instance(&directory).await?;
     Ok(answer(feed))
@@ -85,7 +85,7 @@ fn answer(feed: Feed) -> Response {
 }
 
 struct Feed {
-    told: Source,
+    source: Source,
     /// None where nothing ends but with its agent.
     closing: Option<watch::Receiver<bool>>,
     heartbeat: Interval,
@@ -103,15 +103,15 @@ enum Phase {
 }
 
 enum Source {
-    Hub(broadcast::Receiver<Told>),
+    Hub(broadcast::Receiver<Published>),
     Agent(broadcast::Receiver<Arc<BusEvent>>, Arc<Origin>),
 }
 
 impl Source {
-    async fn recv(&mut self) -> Result<Told, RecvError> {
+    async fn recv(&mut self) -> Result<Published, RecvError> {
         match self {
-            Self::Hub(told) => told.recv().await,
-            Self::Agent(events, origin) => events.recv().await.map(|event| Told {
+            Self::Hub(events) => events.recv().await,
+            Self::Agent(events, origin) => events.recv().await.map(|event| Published {
                 origin: Some(Arc::clone(origin)),
                 event,
             }),
@@ -135,11 +135,11 @@ impl Feed {
         Self::new(Source::Agent(agent.listen(), origin), directory, scope)
     }
 
-    fn new(told: Source, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
+    fn new(source: Source, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
         let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            told,
+            source,
             closing: None,
             heartbeat,
             directory,
@@ -158,26 +158,26 @@ impl Feed {
     }
 
     /// The event as this client gets it; none when it is not for it.
-    fn form(&self, told: &Told) -> Option<Value> {
-        if let (Some(scope), Some(origin)) = (&self.scope, &told.origin)
+    fn form(&self, published: &Published) -> Option<Value> {
+        if let (Some(scope), Some(origin)) = (&self.scope, &published.origin)
             && !scope.holds(&origin.directory)
         {
             return None;
         }
-        let event = json!(&*told.event);
+        let event = json!(&*published.event);
         let Some(wanted) = &self.directory else {
             let mut envelope = serde_json::Map::new();
-            let directory = told.origin.as_ref().map_or("global".into(), |origin| {
+            let directory = published.origin.as_ref().map_or("global".into(), |origin| {
                 origin.directory.to_string_lossy().into_owned()
             });
             envelope.insert("directory".into(), json!(directory));
-            if let Some(project) = told.origin.as_ref().and_then(|o| o.project.get()) {
+            if let Some(project) = published.origin.as_ref().and_then(|o| o.project.get()) {
                 envelope.insert("project".into(), json!(project));
             }
             envelope.insert("payload".into(), event);
             return Some(Value::Object(envelope));
         };
-        let origin = told.origin.as_ref()?;
+        let origin = published.origin.as_ref()?;
         (origin.directory == *wanted).then_some(event)
     }
 
@@ -191,19 +191,19 @@ impl Feed {
             Phase::Runs => {}
         }
         loop {
-            let told = tokio::select! {
+            let next = tokio::select! {
                 biased;
-                told = self.told.recv() => told,
+                next = self.source.recv() => next,
                 _ = self.heartbeat.tick() => return Some(self.own("server.heartbeat", json!({}))),
                 () = is_closing(&mut self.closing) => return None,
             };
-            match told {
-                Ok(told) => {
-                    let Some(value) = self.form(&told) else {
+            match next {
+                Ok(published) => {
+                    let Some(value) = self.form(&published) else {
                         continue;
                     };
-                    // As in the reference, this stream ends with the agent that it told of.
-                    if self.directory.is_some() && told.event.event.kind() == DISPOSED {
+                    // As in OpenCode, this stream ends with the agent that it reported.
+                    if self.directory.is_some() && published.event.event.kind() == DISPOSED {
                         self.phase = Phase::Over;
                     }
                     return Some(value);
@@ -252,7 +252,7 @@ fn stream(feed: Feed, limits: Limits) -> impl Stream<Item = Result<Bytes, Infall
     })
 }
 
-/// Takes events as they are told, whether the client reads or not: what is not taken, the bus keeps for everyone.
+/// Takes events as they are published, whether the client reads or not: what is not taken, the bus keeps for everyone.
 async fn fill(mut feed: Feed, backlog: Arc<Backlog>) {
     let mut missed = 0_u64;
     while let Some(value) = feed.next().await {
@@ -283,10 +283,10 @@ mod tests {
 
     use super::*;
 
-    /// Who does not read holds up nobody: the oldest events are lost to it. A plugin is told how many and goes on; a client
+    /// Who does not read holds up nobody: the oldest events are lost to it. A plugin learns how many and goes on; a client
     /// has its stream ended.
     #[tokio::test]
-    async fn one_that_falls_behind_is_told_or_ended() {
+    async fn one_that_falls_behind_is_notified_or_ended() {
         let dir = tempfile::tempdir().unwrap();
         let directory = dir.path().canonicalize().unwrap();
         let origin = Arc::new(Origin {
@@ -350,7 +350,7 @@ mod tests {
             .collect()
     }
 
-    /// A client that does not read keeps no event alive, however large: a client has its stream ended, a plugin is told
+    /// A client that does not read keeps no event alive, however large: a client has its stream ended, a plugin is notified
     /// what it missed (issue 4: no growth of memory).
     #[tokio::test]
     async fn who_does_not_read_keeps_nothing() {
@@ -378,11 +378,11 @@ mod tests {
                 sender.send(Arc::clone(&event)).unwrap();
                 Arc::downgrade(&event)
             };
-            let told: Vec<_> = (0..20).map(tell).collect();
+            let events: Vec<_> = (0..20).map(tell).collect();
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }
-            assert!(told.iter().all(|event| event.upgrade().is_none()));
+            assert!(events.iter().all(|event| event.upgrade().is_none()));
             if !plugin {
                 assert!(read.next().await.is_none(), "the stream has ended");
                 continue;

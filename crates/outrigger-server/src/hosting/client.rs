@@ -134,7 +134,7 @@ struct After {
     after: Option<i64>,
 }
 
-/// The stored events behind a record, for a client that missed some; without its number only how far the log goes.
+/// The stored events after a record, for a client that missed some; without its number only how far the log goes.
 async fn events(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,

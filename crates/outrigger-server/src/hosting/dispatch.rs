@@ -70,7 +70,7 @@ async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
 }
 
 /// The agent that a request is for, kept from being replaced until it is answered. One that is being replaced is left alone:
-/// whoever asks for something waits for the new one. What only reads begins nothing, and may wait for ever
+/// a request for something waits for the new one. What only reads begins nothing, and may wait for ever
 /// (`/tui/control/next`).
 async fn at_work(
     hub: &Hub,

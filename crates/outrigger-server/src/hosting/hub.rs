@@ -1,6 +1,6 @@
 //! Several projects in one process: one agent for each folder, started by the first request for it.
 //!
-//! The agents share a store and a spawner, and what each tells its bus is told to everyone who listens here, with the
+//! The agents share a store and a spawner, and what each publishes reaches everyone who listens here, with the
 //! folder that it comes from. A folder's agent can be disposed of at any time; the next request starts a new one (A5, issue 3
 //! item 6: several clients, several projects).
 
@@ -22,7 +22,7 @@ use crate::request::directory_of;
 /// How many events a client may fall behind before its stream is ended.
 const CAPACITY: usize = 8192;
 
-/// Told when the agent of a folder is gone.
+/// Published when the agent of a folder is gone.
 pub(crate) const DISPOSED: &str = "server.instance.disposed";
 
 /// Makes what the agent of a folder is started with.
@@ -30,13 +30,13 @@ pub type MakeBoot = Arc<dyn Fn(PathBuf) -> Boot + Send + Sync>;
 
 /// An event and where it comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Published {
     /// None: of no folder.
     pub(crate) origin: Option<Arc<Origin>>,
     pub(crate) event: Arc<BusEvent>,
 }
 
-/// Whose agent told an event.
+/// Whose agent published an event.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) directory: PathBuf,
@@ -69,7 +69,7 @@ struct Inner {
     /// Opened by the first agent: a server that nobody uses holds no store.
     shared: Mutex<Option<Shared>>,
     slots: Mutex<HashMap<PathBuf, Slot>>,
-    told: broadcast::Sender<Told>,
+    events: broadcast::Sender<Published>,
     closing: watch::Sender<bool>,
     /// Plugins that are to be suspended when a folder's next agent starts: its last one was only renewed.
     suspended: Mutex<HashMap<PathBuf, Vec<String>>>,
@@ -90,7 +90,7 @@ impl Hub {
                 make,
                 shared: Mutex::default(),
                 slots: Mutex::default(),
-                told: broadcast::channel(CAPACITY).0,
+                events: broadcast::channel(CAPACITY).0,
                 closing: watch::Sender::new(false),
                 suspended: Mutex::default(),
             }),
@@ -174,10 +174,10 @@ impl Hub {
         });
         let mut boot = self.boot(directory);
         boot.shared = Some(self.shared()?);
-        let (told, from) = (self.inner.told.clone(), Arc::clone(&origin));
+        let (events, from) = (self.inner.events.clone(), Arc::clone(&origin));
         boot.sink = Some(Arc::new(move |event| {
             // No listener is no error.
-            let _ = told.send(Told {
+            let _ = events.send(Published {
                 origin: Some(Arc::clone(&from)),
                 event: Arc::clone(event),
             });
@@ -219,7 +219,7 @@ impl Hub {
         Ok(opened)
     }
 
-    /// Disposes of a folder's agent: its turns are cancelled, its plugins disposed, and everyone is told. Goes on when the
+    /// Disposes of a folder's agent: its turns are cancelled, its plugins disposed, and everyone is notified. Goes on when the
     /// caller goes away.
     pub(crate) async fn dispose(&self, directory: &Path) {
         self.dispose_where(directory, |_| true, false).await;
@@ -266,7 +266,7 @@ impl Hub {
             }
             instance.agent.shutdown().await;
             let directory = instance.origin.directory.to_string_lossy().into_owned();
-            hub.tell(
+            hub.publish(
                 Some(Arc::clone(&instance.origin)),
                 DISPOSED,
                 json!({ "directory": directory }),
@@ -279,27 +279,27 @@ impl Hub {
         })
     }
 
-    /// Disposes of every agent, and tells `global.disposed`.
+    /// Disposes of every agent, and publishes `global.disposed`.
     pub(crate) async fn dispose_all(&self) {
         let directories: Vec<PathBuf> = lock(&self.inner.slots).keys().cloned().collect();
         futures_util::future::join_all(directories.iter().map(|d| self.dispose(d))).await;
-        self.tell(None, "global.disposed", json!({}));
+        self.publish(None, "global.disposed", json!({}));
     }
 
-    /// Tells an event that is not stored.
-    pub(crate) fn tell(
+    /// Publishes an event that is not stored.
+    pub(crate) fn publish(
         &self,
         origin: Option<Arc<Origin>>,
         kind: &str,
         properties: serde_json::Value,
     ) {
         let event = Arc::new(fresh(kind, properties));
-        let _ = self.inner.told.send(Told { origin, event });
+        let _ = self.inner.events.send(Published { origin, event });
     }
 
     /// Listens to the events of every folder from now on.
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Told> {
-        self.inner.told.subscribe()
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Published> {
+        self.inner.events.subscribe()
     }
 
     /// Comes back when the server ends.

@@ -102,7 +102,7 @@ impl LocalClient {
         })
     }
 
-    /// What `GET /event` tells from now on, before it is written as text.
+    /// What `GET /event` publishes from now on, before it is written as text.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
         self.agent.listen()
@@ -229,7 +229,7 @@ async fn whole_or_streamed(response: Response) -> Result<SdkAnswer, String> {
         .collect();
     if is_stream(&response) {
         let pieces = response.into_body().into_data_stream();
-        // Ours never fail; whoever reads would take the end for one.
+        // Ours never fail; a reader would take the end for one.
         let body = pieces.filter_map(|piece| async move { piece.ok() });
         return Ok(SdkAnswer::streamed(status, headers, body.boxed()));
     }

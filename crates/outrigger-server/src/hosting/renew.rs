@@ -27,7 +27,7 @@ struct Looked {
     written: Option<SystemTime>,
     /// What its agent was last replaced for: what cannot be brought about is not tried again.
     tried: Option<Snapshot>,
-    /// Settings that nothing could start with, as they were told.
+    /// Settings that nothing could start with, as they were reported.
     waiting: Vec<String>,
     /// Plugins that were suspended here, since they should no longer run (C7).
     off: BTreeSet<String>,
@@ -196,8 +196,8 @@ impl Hub {
             directory.display(),
             plugins.join(", ")
         );
-        let told = json!({ "plugins": plugins });
-        self.tell(Some(origin), "outrigger.plugin.snapshot", told);
+        let properties = json!({ "plugins": plugins });
+        self.publish(Some(origin), "outrigger.plugin.snapshot", properties);
         // A connector runs without anybody asking.
         if let Err(error) = self.instance(directory).await {
             tracing::warn!("[plugin] {}: {error}", directory.display());

@@ -1,6 +1,6 @@
 //! Which ports servers of this user listen on: a file for each in the data folder, `servers/PORT`, that names the process.
 //!
-//! Whoever attaches without being told a password offers the kept one. Anybody on the machine can listen on a port, so it is
+//! A client that attaches without a password offers the kept one. Anybody on the machine can listen on a port, so it is
 //! offered only where the listening socket is one that a process which lives has written down here as its own. (Nobody looks into
 //! the process for it: it lets nobody, whose user is not root.) The files are for the user alone, and out of reach for plugins.
 

@@ -134,7 +134,7 @@ async fn sessions(
     Ok(response)
 }
 
-/// Whether a subagent of the session was put into the background: subagents do not run there, as in the reference
+/// Whether a subagent of the session was put into the background: subagents do not run there, as in OpenCode
 /// without its experimental flag.
 async fn background(Path(_): Path<SessionId>) -> Json<bool> {
     Json(false)

@@ -56,7 +56,7 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
 async fn commands(State(agent): State<Agent>) -> Json<Value> {
     let entries = &agent.config().config.command;
     let subtask = |name: &str| entries.iter().find(|c| c.name == name)?.subtask;
-    // As the reference lists them: the bundled ones, those of the configuration as they stand there, prompts, skills.
+    // As OpenCode lists them: the bundled ones, those of the configuration as they stand there, prompts, skills.
     let (skills, mut others): (Vec<_>, Vec<_>) = agent
         .commands()
         .values()
@@ -69,7 +69,7 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         let source = command.source.word();
         let mut out = json!({
             "name": command.name, "source": source, "template": command.template, "hints": hints(&command.template),
-            // Null where the file says nothing, as the reference answers.
+            // Null where the file says nothing, as OpenCode answers.
             "agent": command.agent, "model": command.model, "subtask": subtask(&command.name),
         });
         if let Some(description) = &command.description {
@@ -94,7 +94,7 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
     Json(list.chain(prompts).chain(skills).collect())
 }
 
-/// A skill as a command, which has no hints in the reference and nothing to choose.
+/// A skill as a command, which has no hints in OpenCode and nothing to choose.
 fn skill_command(command: &outrigger_agent::CommandInfo) -> Value {
     let mut out = json!({
         "name": command.name, "source": command.source.word(), "template": command.template, "hints": [],

@@ -22,7 +22,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/experimental/resource", get(resources))
 }
 
-/// Errors of these routes have the reference's own forms.
+/// Errors of these routes have OpenCode's own forms.
 struct McpFailure(AgentError);
 
 impl From<AgentError> for McpFailure {
@@ -54,7 +54,7 @@ impl IntoResponse for McpFailure {
 
 type Answer<T> = Result<Json<T>, McpFailure>;
 
-/// One server's state. One that still starts counts as switched off, for which the reference has no other word either.
+/// One server's state. One that still starts counts as switched off, for which OpenCode has no other word either.
 fn wire(status: &McpStatus) -> Value {
     let error = || status.error.clone().unwrap_or_default();
     match status.state {
@@ -116,7 +116,7 @@ async fn authenticate(State(agent): State<Agent>, Path(name): Path<String>) -> A
     ended(agent.mcp_authenticate(&name, |_| {}).await)
 }
 
-/// A login that fails is a state of the server, not of the request (the reference's form).
+/// A login that fails is a state of the server, not of the request (OpenCode's form).
 fn ended(status: Result<McpStatus, AgentError>) -> Answer<Value> {
     match status {
         Ok(status) => Ok(Json(wire(&status))),

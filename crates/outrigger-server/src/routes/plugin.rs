@@ -1,4 +1,4 @@
-//! `/outrigger/plugin`: our own routes, for what the reference does not have: how plugins are, what they cost, and changing
+//! `/outrigger/plugin`: our own routes, for what OpenCode does not have: how plugins are, what they cost, and changing
 //! their state (C7).
 
 use axum::extract::{Request, State};

@@ -57,7 +57,7 @@ async fn of_its_own(
     next.run(request).await
 }
 
-/// The body is read by hand: what is wrong with it must not be told with the key that stands in it.
+/// The body is read by hand: what is wrong with it must not be reported with the key that stands in it.
 async fn set(
     State(agent): State<Agent>,
     Path(id): Path<String>,
@@ -88,7 +88,7 @@ async fn remove(
     Ok(Json(true))
 }
 
-/// Every provider that is known; `connected` names those that can be used or have a credential, as in the reference.
+/// Every provider that is known; `connected` names those that can be used or have a credential, as in OpenCode.
 async fn list(State(agent): State<Agent>) -> Json<Value> {
     agent.providers_ready().await;
     let models = agent.models();
@@ -122,7 +122,7 @@ struct Begin {
     inputs: Option<BTreeMap<String, String>>,
 }
 
-/// Begins a login; null for a method that has nothing to begin with, as in the reference.
+/// Begins a login; null for a method that has nothing to begin with, as in OpenCode.
 async fn authorize(
     State(agent): State<Agent>,
     Path(id): Path<String>,

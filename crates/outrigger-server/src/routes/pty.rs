@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::access::scope::outside_the_box;
 use crate::error::ApiError;
 
-/// Letters of what was written before that go into one frame, as in the reference.
+/// Letters of what was written before that go into one frame, as in OpenCode.
 const CHUNK: usize = 64 * 1024;
 /// Most bytes of one message of a client: nobody types more.
 const MOST_TYPED: usize = 1024 * 1024;
@@ -48,7 +48,7 @@ impl From<PtyError> for ApiError {
     }
 }
 
-/// The reference's newer errors have this form.
+/// OpenCode's newer errors have this form.
 fn absent(id: &str) -> Response {
     let body = json!({
         "_tag": "PtyNotFoundError", "ptyID": id, "message": format!("PTY session not found: {id}"),
@@ -132,7 +132,7 @@ async fn shells() -> Json<Value> {
     Json(shells.collect())
 }
 
-/// Whether a page of this origin may open a terminal: one of this server, of this machine, or of the reference's desktop
+/// Whether a page of this origin may open a terminal: one of this server, of this machine, or of OpenCode's desktop
 /// program. Programs that are no browser send no origin.
 fn may_open(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
@@ -200,7 +200,7 @@ async fn connect(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let ticket = query.ticket.filter(|ticket| !ticket.is_empty());
-    // The ticket first: without one that fits nothing is told, not even which terminals there are.
+    // The ticket first: without one that fits nothing is revealed, not even which terminals there are.
     let let_in =
         may_open(&headers) && ticket.is_none_or(|ticket| agent.use_pty_ticket(&id, &ticket));
     if !let_in {

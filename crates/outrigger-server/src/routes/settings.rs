@@ -1,7 +1,7 @@
 //! Changing configuration files, and what hangs together with it.
 //!
 //! A change is merged into a file of the user's with its comments kept, and the agents that read it are disposed of: the next
-//! request starts them with the new one, as in the reference. Keys do not leave here, so the stand-ins that clients were given
+//! request starts them with the new one, as in OpenCode. Keys do not leave here, so the stand-ins that clients were given
 //! for them are put back before anything is written (invariant 10).
 
 use std::fs;
@@ -68,7 +68,7 @@ pub(crate) async fn change_global(
     global(State(hub)).await
 }
 
-/// The body of a change, once it is known to be one. What a plugin wants changed it says in its `config` hook: the box that
+/// The body of a change, once it is known to be one. What a plugin wants changed it says in its `config` hook: the sandbox that
 /// it is in does not reach these files.
 async fn changes(request: Request) -> Result<Value, ApiError> {
     if request.extensions().get::<FromPlugin>().is_some() {
@@ -123,7 +123,7 @@ fn write(file: &Path, changes: &Value) -> Result<Option<Rewritten>, ApiError> {
     }))
 }
 
-/// `POST /global/upgrade`. This program is upgraded by whoever installed it; the reference says so in this form where it does
+/// `POST /global/upgrade`. This program is upgraded by the way it was installed; OpenCode says so in this form where it does
 /// not know how it was installed.
 pub(crate) async fn upgrade() -> Response {
     let error = "outrigger does not upgrade itself; install a newer version the way this one was";

@@ -1,4 +1,4 @@
-//! `/tui`: what a client asks of a terminal interface. Each request is an event for whoever has a screen.
+//! `/tui`: what a client asks of a terminal interface. Each request is an event for clients with a screen.
 
 use axum::extract::State;
 use axum::routing::{get, post};
@@ -20,7 +20,7 @@ const EXECUTE: &str = "tui.command.execute";
 const TOAST: &str = "tui.toast.show";
 const SELECT: &str = "tui.session.select";
 
-/// How long a toast is shown where nothing is said, in milliseconds (the reference's figure).
+/// How long a toast is shown where nothing is said, in milliseconds (OpenCode's figure).
 const TOAST_MS: u64 = 5000;
 
 /// The older names of commands that `/tui/execute-command` takes, and what they are called in events.
@@ -59,7 +59,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/tui/append-prompt", post(append))
         .route("/tui/open-help", fixed("help.show"))
         .route("/tui/open-sessions", fixed("session.list"))
-        // The reference opens the list of sessions here, which cannot be meant.
+        // OpenCode opens the list of sessions here, which cannot be meant.
         .route("/tui/open-themes", fixed("theme.list"))
         .route("/tui/open-models", fixed("model.list"))
         .route("/tui/submit-prompt", fixed("prompt.submit"))
@@ -112,7 +112,7 @@ struct Command {
     command: String,
 }
 
-/// The older names become the newer ones; a newer name is passed on, where the reference loses it.
+/// The older names become the newer ones; a newer name is passed on, where OpenCode loses it.
 async fn command(State(agent): State<Agent>, By(by): By, Json(body): Json<Command>) -> Answer {
     let known = COMMANDS.iter().find(|(old, _)| *old == body.command);
     execute(&agent, known.map_or(&body.command, |(_, new)| *new), &by).await
@@ -185,7 +185,7 @@ async fn publish(State(agent): State<Agent>, By(by): By, Json(body): Json<Publis
     }
 }
 
-/// Waits for a request to the terminal interface. All of them are events by now, in the reference too: a client that
+/// Waits for a request to the terminal interface. All of them are events by now, in OpenCode too: a client that
 /// still asks here waits until it goes away.
 async fn next() -> Json<Value> {
     std::future::pending().await

@@ -11,17 +11,15 @@ use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::execute::before_shell;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
-use outrigger_sandbox::absent::SUFFIX;
-use outrigger_sandbox::{Child, Exit, Spec, Stdio, env, which};
+use outrigger_sandbox::{Spec, Stdio, env, which};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::{MAX_SAFE, Options, number, spec, text};
 use crate::error::ToolError;
 use crate::files::locate;
 use crate::host::{Outside, PermissionAsk, ToolContext};
 use crate::shell::capture::Capture;
+use crate::shell::running::{Ended, Running};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
@@ -105,12 +103,6 @@ const PROXIES: &[&str] = &[
     "HTTPS_PROXY",
     "ALL_PROXY",
 ];
-// The end of the output that is shown while a command runs, as the reference has it.
-const PREVIEW: usize = 30_000;
-const PROGRESS: Duration = Duration::from_millis(150);
-// How long output is still read when the shell has ended but something of it holds the pipe.
-const LINGER: Duration = Duration::from_millis(250);
-
 /// The bash tool.
 pub(super) struct Bash {
     spec: ToolSpec,
@@ -241,7 +233,7 @@ impl Tool for Bash {
         rules::asks(input, &shell_program(&self.options), ctx)
     }
 
-    // The tool ends by itself at its timeout and tells what was printed until then.
+    // The tool ends by itself at its timeout and reports what was printed until then.
     fn deadline(&self, input: &Value) -> Option<Duration> {
         Some(self.timeout(input).saturating_add(Duration::from_secs(10)))
     }
@@ -274,17 +266,17 @@ impl Tool for Bash {
             let timeout = self.timeout(&input);
             start.policy = ctx.host.confine().await?;
             let (mut running, exit) = run(start.clone(), timeout, ctx).await?;
-            let printed = running.capture.preview(PREVIEW);
+            let printed = running.printed();
             if let Some(why) = outside::reason(start.policy.as_ref(), exit, &printed) {
                 let Some(Outside(policy)) = ctx.host.outside(command, why).await? else {
-                    running.notes.push(format!(
+                    running.note(format!(
                         "The sandbox of commands may be the reason: {why}. Work within it, or ask the user to run the command."
                     ));
                     return Ok(running.output(command, exit, timeout, ctx));
                 };
                 start.policy = policy;
                 let (mut again, exit) = run(start, timeout, ctx).await?;
-                again.notes.push(format!(
+                again.note(format!(
                     "The command failed in its sandbox ({why}); the user let it run once more outside of it, which this is the output of."
                 ));
                 return Ok(again.output(command, exit, timeout, ctx));
@@ -307,198 +299,4 @@ async fn run(
     let mut running = Running::new(capture);
     let exit = running.follow(child, timeout, ctx).await?;
     Ok((running, exit))
-}
-
-/// A command under way, with what it prints.
-pub(super) struct Running<'a> {
-    capture: Capture<'a>,
-    /// Ends of the two streams by themselves, for display (E3).
-    stdout: Tail,
-    stderr: Tail,
-    fresh: bool,
-    /// Hosts that the command was refused.
-    refused: Vec<String>,
-    /// What else the model has to know.
-    notes: Vec<String>,
-    /// Files that it made and must not make.
-    aside: Vec<PathBuf>,
-}
-
-#[derive(Default)]
-struct Tail(Vec<u8>);
-
-impl Tail {
-    fn add(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-        if self.0.len() > 2 * PREVIEW {
-            self.0.drain(..self.0.len() - PREVIEW);
-        }
-    }
-    fn text(&self) -> String {
-        let from = self.0.len().saturating_sub(PREVIEW);
-        String::from_utf8_lossy(self.0.get(from..).unwrap_or_default()).into_owned()
-    }
-}
-
-// How the command ended; `None` when its time was up.
-pub(super) type Ended = Option<Exit>;
-
-impl<'a> Running<'a> {
-    pub(super) fn new(capture: Capture<'a>) -> Self {
-        Self {
-            capture,
-            stdout: Tail::default(),
-            stderr: Tail::default(),
-            fresh: false,
-            refused: Vec::new(),
-            notes: Vec::new(),
-            aside: Vec::new(),
-        }
-    }
-
-    // Reads until the shell has ended and its output with it. Dropping this future drops the child, which kills the whole tree.
-    pub(super) async fn follow(
-        &mut self,
-        mut child: Child,
-        timeout: Duration,
-        ctx: &ToolContext,
-    ) -> Result<Ended, ToolError> {
-        let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-        let (mut out, mut err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
-        let mut exit: Option<Ended> = None;
-        let mut until = Instant::now() + timeout;
-        let mut tick = interval(PROGRESS);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while exit.is_none() || stdout.is_some() || stderr.is_some() {
-            tokio::select! {
-                n = read(&mut stdout, &mut out), if stdout.is_some() => self.take(&out[..n], false),
-                n = read(&mut stderr, &mut err), if stderr.is_some() => self.take(&err[..n], true),
-                ended = child.wait(), if exit.is_none() => {
-                    exit = Some(Some(ended.map_err(|e| ToolError::failed(e.to_string()))?));
-                    until = Instant::now() + LINGER;
-                }
-                _ = tick.tick(), if self.fresh => {
-                    self.fresh = false;
-                    ctx.progress(None, json!({"output": self.capture.preview(PREVIEW)}));
-                }
-                () = sleep_until(until) => match exit {
-                    Some(_) => break,
-                    None => {
-                        child.kill_tree();
-                        exit = Some(None);
-                        until = Instant::now() + LINGER;
-                    }
-                }
-            }
-        }
-        // What a command prints last is reported even when it ends at once, as in the reference.
-        if self.fresh {
-            ctx.progress(None, json!({"output": self.capture.preview(PREVIEW)}));
-        }
-        self.refused = child.refused();
-        self.aside = child.put_aside();
-        // What it left is looked at where nothing else waits for it.
-        let (child, cleared) = tokio::task::spawn_blocking(move || {
-            let cleared = child.cleared();
-            (child, cleared)
-        })
-        .await
-        .map_err(|e| ToolError::failed(e.to_string()))?;
-        drop(child);
-        self.notes.extend(cleared);
-        Ok(exit.flatten())
-    }
-
-    fn take(&mut self, bytes: &[u8], error: bool) {
-        self.capture.add(bytes);
-        if error {
-            self.stderr.add(bytes);
-        } else {
-            self.stdout.add(bytes);
-        }
-        self.fresh |= !bytes.is_empty();
-    }
-
-    pub(super) fn output(
-        self,
-        command: &str,
-        ended: Ended,
-        timeout: Duration,
-        ctx: &ToolContext,
-    ) -> ToolOutput {
-        let mut preview = self.capture.preview(PREVIEW);
-        let got = self.capture.finish();
-        let mut output = got.text;
-        if output.is_empty() {
-            output = "(no output)".to_owned();
-            preview.clone_from(&output);
-        }
-        if got.truncated {
-            let mut saved = got
-                .path
-                .as_ref()
-                .map(|path| format!("Full output saved to: {}", path.display()))
-                .unwrap_or_default();
-            if let Some(why) = &got.lost {
-                saved.push_str(&format!(" (not all of it could be saved: {why})"));
-            }
-            output = format!("...output truncated...\n\n{}\n\n{output}", saved.trim());
-        }
-        let note = match ended {
-            None => Some(format!(
-                "shell tool terminated command after exceeding timeout {} ms. If this command is expected to take longer and is not waiting for interactive input, retry with a larger timeout value in milliseconds.",
-                timeout.as_millis()
-            )),
-            Some(Exit {
-                signal: Some(signal),
-                ..
-            }) => Some(format!("The command was ended by signal {signal}.")),
-            Some(_) => None,
-        };
-        let refused = (!self.refused.is_empty()).then(|| {
-            let hosts = self.refused.join(", ");
-            format!("No connection was made to {hosts}: the user's `tools.hosts` or the policy of this machine does not allow it.")
-        });
-        let aside = self.aside.iter().map(|path| {
-            let path = path.display();
-            format!("Commands must not make {path}; it was renamed to {path}{SUFFIX}-*.")
-        });
-        let notes = note.into_iter().chain(refused).chain(aside);
-        let notes: Vec<String> = notes.chain(self.notes).collect();
-        if !notes.is_empty() {
-            let note = notes.join("\n");
-            output.push_str(&format!("\n\n<shell_metadata>\n{note}\n</shell_metadata>"));
-        }
-        let mut metadata = json!({
-            "output": preview,
-            "exit": ended.and_then(|exit| exit.code),
-            "truncated": got.truncated,
-        });
-        if let Some(path) = got.path {
-            ctx.keeps(&path);
-            metadata["outputPath"] = json!(path);
-        }
-        if !self.stderr.0.is_empty() {
-            metadata["stdout"] = json!(self.stdout.text());
-            metadata["stderr"] = json!(self.stderr.text());
-        }
-        ToolOutput {
-            title: command.to_owned(),
-            output,
-            metadata,
-            attachments: None,
-        }
-    }
-}
-
-// Reads some bytes; at the end of the stream, or when it cannot be read, the stream is put away.
-async fn read<R: AsyncRead + Unpin>(from: &mut Option<R>, into: &mut [u8]) -> usize {
-    let n = match from {
-        Some(stream) => stream.read(into).await.unwrap_or(0),
-        None => 0,
-    };
-    if n == 0 {
-        *from = None;
-    }
-    n
 }

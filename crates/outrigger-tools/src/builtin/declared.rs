@@ -6,7 +6,7 @@ use serde_json::json;
 /// Version of the bundled tools: of what they take and do, not of the program.
 const VERSION: &str = "1.0.0";
 
-/// Contract, capabilities and box of a bundled tool, and whether it opens files through the path guard alone.
+/// Contract, capabilities and sandbox of a bundled tool, and whether it opens files through the path guard alone.
 pub(super) fn of(name: &str) -> (Declared, bool) {
     use Capability::{Exec, FsRead, FsWrite, Net, Session, Spawn, User};
     let (contract, capabilities, rooted): (_, &[Capability], _) = match name {

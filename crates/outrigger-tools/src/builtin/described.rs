@@ -1,4 +1,4 @@
-//! What the models are told of each parameter of the bundled tools, in our own words.
+//! What the models read of each parameter of the bundled tools, in our own words.
 
 use serde_json::{Map, Value, json};
 

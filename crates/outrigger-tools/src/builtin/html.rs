@@ -74,7 +74,7 @@ enum Piece<'a> {
     Tag { name: String, closes: bool },
 }
 
-// Good enough for text: comments go, tags are told from text, the rest is text.
+// Good enough for text: comments go, tags are separated from text, the rest is text.
 fn pieces(page: &str) -> Vec<Piece<'_>> {
     let mut out = Vec::new();
     let mut rest = page;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{spec, text};
 use crate::tool::FnTool;
 
-/// `invalid`: tells the model that its call could not be understood.
+/// `invalid`: says to the model that its call could not be understood.
 pub(super) fn invalid() -> FnTool {
     let mut spec = spec(
         "invalid",

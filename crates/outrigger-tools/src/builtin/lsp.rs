@@ -28,7 +28,7 @@ Operations:
 All of them take filePath, line and character (both counted from 1, as editors show them). workspaceSymbol looks at the file only to find the server. Where no server is for this kind of file, that is an error.
 ";
 
-/// The operations with LSP's methods, in the reference's order.
+/// The operations with LSP's methods, in OpenCode's order.
 const OPERATIONS: [(&str, &str); 9] = [
     ("goToDefinition", "textDocument/definition"),
     ("findReferences", "textDocument/references"),
@@ -183,12 +183,12 @@ impl Tool for Language {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let question = question(&input, ctx)?;
-            // The texts are the reference's.
+            // The texts are OpenCode's.
             if !question.at.real.exists() {
                 let file = question.at.shown.display();
                 return Err(ToolError::failed(format!("File not found: {file}")));
             }
-            // Servers answer about what they were told of.
+            // Servers answer about what they were notified of.
             ctx.host.diagnose(&question.at.real).await;
             let none = || ToolError::failed("No LSP server available for this file type.");
             if question.operation == "workspaceSymbol" {

@@ -1,4 +1,4 @@
-//! Tools that the reference does not have (D5: `core-table`, `core-python`). They can always be run, and a model is told of
+//! Tools that OpenCode does not have (D5: `core-table`, `core-python`). They can always be run, and a model is shown
 //! them only where somebody wants them: each of them costs tokens in every request, and OpenCode's agents have OpenCode's
 //! tools.
 

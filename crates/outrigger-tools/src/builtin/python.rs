@@ -1,4 +1,4 @@
-//! `python`: runs a script in the box of shell commands (D5, `core-python`). Not a tool of the reference: see
+//! `python`: runs a script in the sandbox of shell commands (D5, `core-python`). Not a tool of OpenCode: see
 //! [`crate::builtin::optional`].
 
 use std::path::PathBuf;
@@ -9,13 +9,14 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_sandbox::{Spec, Stdio, which};
 use serde_json::{Value, json};
 
-use super::bash::{Running, shell_environment};
+use super::bash::shell_environment;
 use super::optional::specified;
 use super::{MAX_SAFE, Options, number, text};
 use crate::error::ToolError;
 use crate::files::locate;
 use crate::host::{PermissionAsk, ToolContext};
 use crate::shell::capture::Capture;
+use crate::shell::running::Running;
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
@@ -95,7 +96,7 @@ impl Tool for Python {
         }])
     }
 
-    // It ends by itself at its timeout and tells what was printed until then.
+    // It ends by itself at its timeout and reports what was printed until then.
     fn deadline(&self, input: &Value) -> Option<Duration> {
         Some(self.timeout(input).saturating_add(Duration::from_secs(10)))
     }

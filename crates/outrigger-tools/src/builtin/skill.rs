@@ -15,7 +15,7 @@ Loads a skill: instructions for a kind of task, with scripts and reference files
 When the task at hand is what a skill is for, load it before you begin and follow it. Paths in its text are relative to its own folder, which the result names.
 ";
 
-// Files of the skill's folder that the result lists, as the reference has it.
+// Files of the skill's folder that the result lists, as OpenCode has it.
 const MOST_FILES: usize = 10;
 
 /// The skill tool.

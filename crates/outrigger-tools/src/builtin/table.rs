@@ -1,4 +1,4 @@
-//! `table`: reads, filters, joins and writes tables (D5, `core-table`). Not a tool of the reference: see
+//! `table`: reads, filters, joins and writes tables (D5, `core-table`). Not a tool of OpenCode: see
 //! [`crate::builtin::optional`].
 
 use std::path::Path;
@@ -9,8 +9,9 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_table::{Format, Join, MAX_BYTES, Query, Table, TableError, join, read, write};
 use serde_json::{Map, Value, json};
 
+use super::files::changed::publish_change;
 use super::files::read::asks_read;
-use super::files::write::{ask_edit, publish_change};
+use super::files::target::ask_edit;
 use super::optional::specified;
 use super::text;
 use crate::error::ToolError;
@@ -211,8 +212,8 @@ fn carry_out(call: &Call) -> Result<Done, ToolError> {
     Ok(Done { table, of, matched })
 }
 
-/// The rows for the model, and behind how many of how many there are.
-fn told(done: &Done, offset: usize) -> Result<String, ToolError> {
+/// The rows for the model, and after how many of how many there are.
+fn rows_text(done: &Done, offset: usize) -> Result<String, ToolError> {
     let bytes = write(&done.table, Format::Csv).map_err(wrong)?;
     let shown = done.table.rows.len();
     let matched = if done.matched == done.of {
@@ -295,7 +296,7 @@ impl Tool for TableTool {
                         to.shown.display()
                     )
                 }
-                None => told(&done, offset)?,
+                None => rows_text(&done, offset)?,
             };
             Ok(ToolOutput {
                 title: title.unwrap_or_default(),

@@ -28,11 +28,11 @@ Gets a page from the web by its address and answers with its content.
 - It changes nothing anywhere. Where there is a more special tool for a service, prefer that.
 ";
 
-// The reference's figures.
-const MOST_BYTES: usize = 5 * 1024 * 1024;
+// OpenCode's figures.
+const MAX_BYTES: usize = 5 * 1024 * 1024;
 const TIMEOUT: f64 = 30.0;
-const LONGEST_TIMEOUT: f64 = 120.0;
-const MOST_REDIRECTS: usize = 10;
+const MAX_TIMEOUT: f64 = 120.0;
+const MAX_REDIRECTS: usize = 10;
 
 /// The webfetch tool.
 pub(super) struct WebFetch {
@@ -82,6 +82,61 @@ impl WebFetch {
     }
 }
 
+impl WebFetch {
+    /// The kind and the content of a page.
+    async fn fetch(
+        &self,
+        url: &str,
+        accept: &str,
+        ctx: &ToolContext,
+    ) -> Result<(String, Vec<u8>), ToolError> {
+        let response = self.follow(url, accept, ctx).await?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(ToolError::failed(format!(
+                "StatusCode: non 2xx status code ({} GET {url})",
+                status.as_u16()
+            )));
+        }
+        let kind = response.headers().get(CONTENT_TYPE);
+        let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or("");
+        let kind = kind.to_owned();
+        Ok((kind, body(response, url).await?))
+    }
+
+    /// The answer where all redirects end; each address on the way is checked before it is asked.
+    async fn follow(
+        &self,
+        url: &str,
+        accept: &str,
+        ctx: &ToolContext,
+    ) -> Result<Response, ToolError> {
+        let failed = |why: &str| ToolError::failed(format!("Transport error (GET {url}): {why}"));
+        let client = self.client()?;
+        let mut at = Url::parse(url).map_err(|e| failed(&e.to_string()))?;
+        let mut left = MAX_REDIRECTS;
+        loop {
+            if let Some(host) = at.host_str()
+                && ctx.host.names_address(at.as_str())
+            {
+                lock(&self.local).insert(host.to_ascii_lowercase());
+            }
+            let request = client
+                .get(at.clone())
+                .header(ACCEPT, accept)
+                .header(ACCEPT_LANGUAGE, "en-US,en;q=0.9");
+            let answer = request.send().await.map_err(|e| transport(url, &e))?;
+            let Some(to) = redirected(&at, &answer, ctx)? else {
+                return Ok(answer);
+            };
+            left = left
+                .checked_sub(1)
+                .ok_or_else(|| failed("too many redirects"))?;
+            at = to;
+        }
+    }
+}
+
 /// The address that an answer redirects to, when it may be asked: rules deny none on the way, and none leads into this machine or its network
 /// but one that a rule names, or the server that was asked about itself.
 fn redirected(from: &Url, answer: &Response, ctx: &ToolContext) -> Result<Option<Url>, ToolError> {
@@ -118,7 +173,7 @@ fn timeout(input: &Value) -> Duration {
         .get("timeout")
         .and_then(Value::as_f64)
         .unwrap_or(TIMEOUT);
-    Duration::from_secs_f64(seconds.clamp(0.001, LONGEST_TIMEOUT))
+    Duration::from_secs_f64(seconds.clamp(0.001, MAX_TIMEOUT))
 }
 
 fn address(input: &Value) -> Result<&str, ToolError> {
@@ -160,13 +215,13 @@ async fn body(mut response: Response, url: &str) -> Result<Vec<u8>, ToolError> {
     let too_large = || ToolError::failed("Response too large (exceeds 5MB limit)");
     if response
         .content_length()
-        .is_some_and(|n| n > MOST_BYTES as u64)
+        .is_some_and(|n| n > MAX_BYTES as u64)
     {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|e| transport(url, &e))? {
-        if bytes.len() + chunk.len() > MOST_BYTES {
+        if bytes.len() + chunk.len() > MAX_BYTES {
             return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
@@ -228,46 +283,7 @@ impl Tool for WebFetch {
                 "" => "markdown",
                 format => format,
             };
-            let client = self.client()?;
-            let fetch = async {
-                let mut at = Url::parse(url)
-                    .map_err(|e| ToolError::failed(format!("Transport error (GET {url}): {e}")))?;
-                let mut left = MOST_REDIRECTS;
-                let response = loop {
-                    if let Some(host) = at.host_str()
-                        && ctx.host.names_address(at.as_str())
-                    {
-                        lock(&self.local).insert(host.to_ascii_lowercase());
-                    }
-                    let request = client
-                        .get(at.clone())
-                        .header(ACCEPT, accept(format))
-                        .header(ACCEPT_LANGUAGE, "en-US,en;q=0.9");
-                    let answer = request.send().await.map_err(|e| transport(url, &e))?;
-                    let Some(to) = redirected(&at, &answer, ctx)? else {
-                        break answer;
-                    };
-                    left = left.checked_sub(1).ok_or_else(|| {
-                        ToolError::failed(format!(
-                            "Transport error (GET {url}): too many redirects"
-                        ))
-                    })?;
-                    at = to;
-                };
-                let status = response.status();
-                if !status.is_success() {
-                    return Err(ToolError::failed(format!(
-                        "StatusCode: non 2xx status code ({} GET {url})",
-                        status.as_u16()
-                    )));
-                }
-                let kind = response
-                    .headers()
-                    .get(CONTENT_TYPE)
-                    .and_then(|v| v.to_str().ok());
-                let kind = kind.unwrap_or("").to_owned();
-                Ok((kind, body(response, url).await?))
-            };
+            let fetch = self.fetch(url, accept(format), ctx);
             let (kind, bytes) = tokio::time::timeout(timeout(&input), fetch)
                 .await
                 .map_err(|_| ToolError::failed("Request timed out"))??;
@@ -277,15 +293,8 @@ impl Tool for WebFetch {
                 return Ok(image(title, &mime, &bytes));
             }
             let page = String::from_utf8_lossy(&bytes).into_owned();
-            let wanted = format.to_owned();
             let output = match mime.as_str() {
-                "text/html" => tokio::task::spawn_blocking(move || match wanted.as_str() {
-                    "text" => html::plain(&page),
-                    "html" => page,
-                    _ => html::markdown(&page),
-                })
-                .await
-                .map_err(|e| ToolError::failed(e.to_string()))?,
+                "text/html" => converted(page, format).await?,
                 _ => page,
             };
             Ok(ToolOutput {
@@ -296,6 +305,18 @@ impl Tool for WebFetch {
             })
         })
     }
+}
+
+/// An HTML page in the format that is wanted.
+async fn converted(page: String, format: &str) -> Result<String, ToolError> {
+    let format = format.to_owned();
+    let convert = move || match format.as_str() {
+        "text" => html::plain(&page),
+        "html" => page,
+        _ => html::markdown(&page),
+    };
+    let converted = tokio::task::spawn_blocking(convert).await;
+    converted.map_err(|e| ToolError::failed(e.to_string()))
 }
 
 fn image(title: String, mime: &str, bytes: &[u8]) -> ToolOutput {

@@ -1,4 +1,4 @@
-//! Unified diffs in the reference's form.
+//! Unified diffs in OpenCode's form.
 
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use std::fmt::Write;
 
-// Lines of context around a change, as the reference has them.
+// Lines of context around a change, as OpenCode has them.
 const CONTEXT: usize = 4;
 // Beyond this the algorithm settles for a diff that is right but not the shortest.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ pub(crate) fn diff(path: &Path, before: &str, after: &str) -> Diff {
     }
 }
 
-// The reference always writes the count, and an empty range starts at the line before it.
+// OpenCode always writes the count, and an empty range starts at the line before it.
 fn span(range: &std::ops::Range<usize>) -> String {
     let start = if range.is_empty() {
         range.start
@@ -80,7 +80,7 @@ fn span(range: &std::ops::Range<usize>) -> String {
 }
 
 impl Diff {
-    /// `filediff` of the metadata. `before` and `after` are ours (E3: the true contents), the other keys the reference's.
+    /// `filediff` of the metadata. `before` and `after` are ours (E3: the true contents), the other keys OpenCode's.
     pub(crate) fn filediff(&self, path: &Path, before: &str, after: &str) -> Value {
         let mut value = json!({
             "file": path,

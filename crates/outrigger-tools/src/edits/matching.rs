@@ -1,5 +1,5 @@
-//! Finding the text that a model meant to replace, although it copied it with small mistakes. The rules are the reference's, in its
-//! order; the first rule that finds anything decides. Stricter than the reference in one thing: when a rule finds several places
+//! Finding the text that a model meant to replace, although it copied it with small mistakes. The rules are OpenCode's, in its
+//! order; the first rule that finds anything decides. Stricter than OpenCode in one thing: when a rule finds several places
 //! that are not the same text, nothing is replaced, since the wrong one of them would be silently changed.
 
 mod blocks;
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 pub(crate) type Spans = Vec<Range<usize>>;
 
-/// Why nothing was replaced. The texts are the reference's.
+/// Why nothing was replaced. The texts are OpenCode's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoMatch {
     #[error("No changes to apply: oldString and newString are identical.")]
@@ -178,13 +178,13 @@ fn trimmed_boundary(content: &str, old: &str, new: &str) -> Option<Replacement> 
     if spans.is_empty() {
         return None;
     }
-    let (lead, trail) = old.split_once(core)?;
+    let (before, after) = old.split_once(core)?;
     let mut new = new;
-    if !lead.is_empty() {
-        new = new.strip_prefix(lead).unwrap_or(new);
+    if !before.is_empty() {
+        new = new.strip_prefix(before).unwrap_or(new);
     }
-    if !trail.is_empty() {
-        new = new.strip_suffix(trail).unwrap_or(new);
+    if !after.is_empty() {
+        new = new.strip_suffix(after).unwrap_or(new);
     }
     Some(Replacement {
         spans,

@@ -1,6 +1,6 @@
 //! The patch language of `apply_patch`, which GPT models are trained on: sections that add, delete, change or move files,
-//! between `*** Begin Patch` and `*** End Patch`. What is taken for what is the reference's rule, with what its own form of
-//! the language also allows: lines before the first `@@`, and `*** End of File` with more places behind it.
+//! between `*** Begin Patch` and `*** End Patch`. What is taken for what is OpenCode's rule, with what its own form of
+//! the language also allows: lines before the first `@@`, and `*** End of File` with more places after it.
 
 mod apply;
 
@@ -14,7 +14,7 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Why a patch cannot be applied. The texts are the reference's.
+/// Why a patch cannot be applied. The texts are OpenCode's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatchError {
     #[error("Invalid patch format: missing Begin/End markers")]
@@ -52,7 +52,7 @@ pub(crate) enum Line {
     Keep(String),
     Remove(String),
     Insert(String),
-    /// Nothing at all, not even the sign of a kept line. The reference passes over it; it may be an empty line whose
+    /// Nothing at all, not even the sign of a kept line. OpenCode passes over it; it may be an empty line whose
     /// sign was lost.
     Bare,
 }
@@ -60,7 +60,7 @@ pub(crate) enum Line {
 /// One place of a file and what it becomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// A line that stands before it, behind `@@`.
+    /// A line that stands before it, after `@@`.
     pub(crate) context: Option<String>,
     pub(crate) lines: Vec<Line>,
     /// It is the end of the file.
@@ -84,7 +84,7 @@ pub fn patched(text: &str) -> Option<Vec<(String, bool)>> {
     Some(files)
 }
 
-/// Reads a patch. Lines that belong to nothing are passed over, as in the reference.
+/// Reads a patch. Lines that belong to nothing are passed over, as in OpenCode.
 pub(crate) fn parse(text: &str) -> Result<Vec<Section>, PatchError> {
     let lines: Vec<&str> = without_heredoc(text.trim()).split('\n').collect();
     let find = |marker: &str| lines.iter().position(|line| line.trim() == marker);

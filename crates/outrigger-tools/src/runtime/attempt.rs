@@ -12,7 +12,7 @@ use outrigger_protocol::tool::ToolOutput;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::{Entry, Stage, Told};
+use super::{CallProgress, Entry, Stage};
 use crate::error::ToolError;
 use crate::host::{ToolContext, lock};
 use crate::routes::{Bound, Invocation};
@@ -65,7 +65,7 @@ pub(super) async fn run(
     canonical: &CanonicalCall,
     bound: &Bound,
     same: &Same,
-    told: &Told<'_>,
+    progress: &CallProgress<'_>,
     ctx: &ToolContext,
 ) -> Result<ToolOutput, ToolError> {
     let limits = &entry.descriptor.declared.constraints;
@@ -75,14 +75,14 @@ pub(super) async fn run(
     let name = &entry.descriptor.spec.name;
     let work = async {
         if !limits.deterministic_hooks {
-            return attempts(entry, input, canonical, bound, told, ctx).await;
+            return attempts(entry, input, canonical, bound, progress, ctx).await;
         }
         let (cell, known) = same.cell(ctx, canonical);
         if known {
-            told.tell(&Stage::Joined);
+            progress.reached(&Stage::Joined);
         }
         let run = || async {
-            let result = attempts(entry, input, canonical, bound, told, ctx).await;
+            let result = attempts(entry, input, canonical, bound, progress, ctx).await;
             (result, ctx.answer())
         };
         let (result, answer) = cell.get_or_init(run).await.clone();
@@ -110,7 +110,7 @@ async fn attempts(
     input: &Value,
     canonical: &CanonicalCall,
     bound: &Bound,
-    told: &Told<'_>,
+    progress: &CallProgress<'_>,
     ctx: &ToolContext,
 ) -> Result<ToolOutput, ToolError> {
     let limits = &entry.descriptor.declared.constraints;
@@ -124,7 +124,7 @@ async fn attempts(
     };
     let mut attempt = 1;
     loop {
-        told.tell(&Stage::Started { attempt });
+        progress.reached(&Stage::Started { attempt });
         let result = match bound.remote() {
             None => entry.tool.run(input.clone(), ctx).await,
             Some((provider, contract)) => {
@@ -140,7 +140,7 @@ async fn attempts(
         };
         match result {
             Err(ToolError::Unavailable(reason)) if attempt < most => {
-                told.tell(&Stage::Again {
+                progress.reached(&Stage::Again {
                     attempt,
                     reason: &reason,
                 });

@@ -1,4 +1,4 @@
-//! What is told of a failure: that of a call, with what hooks add to it (C4), and that of a command, which stays told whatever a
+//! What is said of a failure: that of a call, with what hooks add to it (C4), and that of a command, which stays said whatever a
 //! hook makes of its output (issue 5, item 6: failure to success).
 
 use outrigger_kernel::hooks::points::tool::on_error;
@@ -10,7 +10,7 @@ use super::result::SLACK_BYTES;
 use crate::error::ToolError;
 use crate::host::ToolContext;
 
-/// The message of a failed call, and behind it what the hooks of `tool.on_error` add: they can say more, and take nothing away.
+/// The message of a failed call, and after it what the hooks of `tool.on_error` add: they can say more, and take nothing away.
 pub(super) async fn explained(
     error: &ToolError,
     input: &Value,
@@ -32,7 +32,7 @@ pub(super) async fn explained(
     with_context(message, &verdict.output)
 }
 
-/// The message of an error, and behind it the texts that hooks have put in `context` of their output, up to
+/// The message of an error, and after it the texts that hooks have put in `context` of their output, up to
 /// [`SLACK_BYTES`] (C4).
 #[must_use]
 pub fn with_context(message: String, output: &Value) -> String {
@@ -64,13 +64,13 @@ pub(super) fn note(output: &ToolOutput) -> Option<String> {
     })
 }
 
-/// What the tool said behind the output of a command that was stopped: the last thing in it.
+/// What the tool said after the output of a command that was stopped: the last thing in it.
 fn last(output: &str) -> Option<&str> {
     let note = output.get(output.rfind(NOTE)?..)?;
     (note.len() <= MOST && note.ends_with(END)).then_some(note)
 }
 
-/// Puts the line behind what hooks have rewritten, where they have taken it away.
+/// Puts the line after what hooks have rewritten, where they have taken it away.
 pub(super) fn keep(note: Option<String>, before: &str, mut output: ToolOutput) -> ToolOutput {
     if let Some(note) = note
         && output.output != before

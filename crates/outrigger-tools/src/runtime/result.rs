@@ -1,4 +1,4 @@
-//! What becomes of a tool's answer: form, limits, hooks behind it.
+//! What becomes of a tool's answer: form, limits, hooks after it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::tool::ToolOutput;
 use serde_json::{Value, json};
 
-use super::{blocked, failed, now};
+use super::stages::blocked;
+use super::{failed, now};
 use crate::error::Stop;
 use crate::host::ToolContext;
 use crate::output::limit;
@@ -20,7 +21,7 @@ use crate::tool::Tool;
 const SLACK_LINES: usize = 200;
 pub(super) const SLACK_BYTES: usize = 16 * 1024;
 
-// Metadata is always an object, and attachments get the identifiers that the reference gives them before hooks see them.
+// Metadata is always an object, and attachments get the identifiers that OpenCode gives them before hooks see them.
 pub(super) fn finish(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     if !output.metadata.is_object() {
         output.metadata = json!({});
@@ -43,7 +44,7 @@ pub(super) fn finish(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     output
 }
 
-// A tool that says whether it was cut has seen to it itself (the reference's rule); it is still held to the limits with slack.
+// A tool that says whether it was cut has seen to it itself (OpenCode's rule); it is still held to the limits with slack.
 pub(super) fn limited(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     if output.metadata.get("truncated").is_some() {
         return capped(output, ctx);

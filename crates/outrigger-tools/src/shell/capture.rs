@@ -106,7 +106,7 @@ impl<'a> Capture<'a> {
         String::from_utf8_lossy(bytes.get(begin..).unwrap_or_default()).into_owned()
     }
 
-    /// The last `most` bytes for display, as the reference shows them while a command runs.
+    /// The last `most` bytes for display, as OpenCode shows them while a command runs.
     pub(crate) fn preview(&self, most: usize) -> String {
         let text = self.held_text();
         if self.total <= most as u64 && text.len() <= most {

@@ -9,7 +9,7 @@ use crate::host::PermissionAsk;
 
 mod prefix;
 
-// Commands that only change the shell's folder: asked for by the folder alone (the reference's rule).
+// Commands that only change the shell's folder: asked for by the folder alone (OpenCode's rule).
 const FOLDERS: &[&str] = &["cd", "chdir", "popd", "pushd"];
 
 /// The question for the permission `bash` that a command line asks; its patterns are empty where none has to be allowed.
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// A condition of a hook is asked with every spelling, and means what cannot be told.
+    /// A condition of a hook is asked with every spelling, and means what is not certain.
     #[test]
     fn conditions_mean_every_spelling() {
         let touch = |command: &str| command.starts_with("touch ");

@@ -2,3 +2,4 @@
 
 pub(crate) mod capture;
 pub(crate) mod command_line;
+pub(crate) mod running;

@@ -13,7 +13,7 @@ use outrigger_permissions::workspace_trust::WorkspaceTrust;
 use outrigger_permissions::{folder_trust, home_files, reserved_paths, sandbox_policy};
 use outrigger_plugins::Snapshot;
 use outrigger_protocol::session::Project;
-use outrigger_sandbox::{Loopback, OwnBoxes, Spawner};
+use outrigger_sandbox::{Loopback, SandboxOverrides, Spawner};
 use outrigger_store::Store;
 use outrigger_workspace::Place;
 
@@ -49,7 +49,7 @@ pub(super) struct Bootstrap {
     /// Services of this machine that these reach.
     pub(super) loopback: Loopback,
     /// Sandboxes of what plugins contribute; `helpers_spawner` looks there.
-    pub(super) boxes: OwnBoxes,
+    pub(super) sandboxes: SandboxOverrides,
     pub(super) workspace_trust: Option<Arc<WorkspaceTrust>>,
     /// Which plugins should run.
     pub(super) admitted: Snapshot,
@@ -82,7 +82,7 @@ impl Bootstrap {
         if let Some(trust) = workspace_trust.as_ref().filter(|_| runs_plugins) {
             trust.will_run().await?;
         }
-        let boxes = OwnBoxes::default();
+        let sandboxes = SandboxOverrides::default();
         let trust = workspace_trust.as_ref();
         let helpers = sandbox_policy::spawner(&spawner, &config, &place, &boot.folders, trust);
         home_files::check(&boot.folders, &config.settings.tools.secrets);
@@ -100,7 +100,7 @@ impl Bootstrap {
             temporary,
             loopback,
             commands_spawner: tool_hosts::spawner(&spawner, &config, &store),
-            helpers_spawner: helpers.with_boxes(boxes.clone()),
+            helpers_spawner: helpers.with_overrides(sandboxes.clone()),
             bridge: Arc::new(Bridge::default()),
             boot,
             place,
@@ -108,7 +108,7 @@ impl Bootstrap {
             config,
             store,
             spawner,
-            boxes,
+            sandboxes,
             workspace_trust,
             admitted,
         })

@@ -31,7 +31,7 @@ impl Bootstrap {
             &self.config,
             &self.config.config,
             &self.boot.folders,
-            &self.boxes,
+            &self.sandboxes,
             plugins.skill_folders(),
         )
         .await

@@ -35,7 +35,7 @@ impl Bootstrap {
         let user_providers = self.config.config.provider.clone();
         let given = self.config.redacted();
         let (mut value, records) = plugins.configure(given.clone()).await;
-        sandbox_contributions(plugins, &given, &mut value, &self.place, &self.boxes).await;
+        sandbox_contributions(plugins, &given, &mut value, &self.place, &self.sandboxes).await;
         for pointer in outrigger_config::restore(&mut value, &self.config.value) {
             tracing::warn!(
                 "[config] a plugin changed where {pointer} is sent, or copied it: the key is left out"

@@ -15,7 +15,7 @@ impl Bootstrap {
     pub(super) fn models(&self, plugins: &Plugins, configured: &Configured) -> Models {
         let models = Models::new(ModelsOptions {
             users: configured.user_providers.clone(),
-            proxies: providers(&self.config.config.provider, &self.boxes),
+            proxies: providers(&self.config.config.provider, &self.sandboxes),
             ..model_options(&self.boot, &self.config)
         });
         for (provider, plugin) in &configured.speakers {

@@ -1,6 +1,14 @@
 //! What clients ask about open questions, and their answers.
 
-use super::*;
+use outrigger_plugins::Grant;
+use outrigger_protocol::id::{PermissionId, PluginId};
+use outrigger_protocol::permission::{PermissionRequest, Reply};
+use outrigger_protocol::provenance::Actor;
+use outrigger_workspace::sync::lock;
+
+use crate::error::AgentError;
+use crate::state::Agent;
+use crate::state::questions::{Firmness, OpenQuestion};
 
 impl Agent {
     /// Questions that wait for an answer.
@@ -76,7 +84,7 @@ impl Agent {
         Ok(Some(file))
     }
 
-    /// Like [`Self::answer`], for whoever answers. A refusal with a message does not end the turn: the model reads what to do instead.
+    /// Like [`Self::answer`], with who answers. A refusal with a message does not end the turn: the model reads what to do instead.
     #[must_use]
     pub fn answer_with(
         &self,
@@ -91,10 +99,10 @@ impl Agent {
         else {
             return false;
         };
-        let told = answer
+        let is_open = answer
             .send((reply, message.filter(|m| !m.is_empty()), by.clone()))
             .is_ok();
         self.inner.answer_others(&request, reply, &by);
-        told
+        is_open
     }
 }

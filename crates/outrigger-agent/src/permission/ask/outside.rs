@@ -1,6 +1,21 @@
 //! Whether a command that failed in its sandbox runs once more outside of it.
 
-use super::*;
+use std::sync::Arc;
+
+use outrigger_protocol::permission::{Action, PermissionRequest};
+use outrigger_protocol::provenance::Deed;
+use outrigger_tools::PermissionAsk;
+use serde_json::json;
+
+use super::Asker;
+use crate::ids;
+use crate::permission::answering::Answering;
+use crate::permission::audit::Decided;
+use crate::state::Inner;
+use crate::state::questions::Firmness;
+
+/// The permission of a command that runs outside of its sandbox.
+const OUTSIDE: &str = "sandbox";
 
 impl Inner {
     /// Asks whether a command that failed in its sandbox runs once more outside of it. Only a person says yes, once: no rule, no plugin
@@ -41,7 +56,7 @@ impl Inner {
         for actor in answer.iter().flat_map(|it| &it.by) {
             causes = causes.with(actor.clone(), Deed::Answered, None);
         }
-        self.audit_decision(crate::permission::audit::Decided {
+        self.audit_decision(Decided {
             session: asker.session_id,
             call: asker.tool.as_ref().map(|tool| tool.call_id.as_str()),
             permission: OUTSIDE,

@@ -1,6 +1,12 @@
 //! Files that make something run later ([`outrigger_permissions::access::startup`]), where a tool would change them.
 
-use super::*;
+use outrigger_permissions::access::startup::RunsLater;
+use outrigger_permissions::approval::ApprovalReason;
+use outrigger_workspace::sync::lock;
+use serde_json::json;
+
+use super::Asker;
+use crate::state::Inner;
 
 impl Inner {
     /// That a person has to let a tool change these files, where one of them makes something run later and neither a rule of the user's

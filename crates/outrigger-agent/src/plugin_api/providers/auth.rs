@@ -90,7 +90,7 @@ impl Inner {
     pub(crate) async fn providers_ready(&self) {
         self.providers
             .get_or_init(|| async {
-                self.own_providers();
+                self.plugin_providers();
                 join_all(
                     self.plugins
                         .provider_hooks()
@@ -127,7 +127,7 @@ impl Inner {
                     hooks.insert(hook.provider.clone(), hook);
                 }
                 join_all(hooks.into_values().map(|hook| self.load_auth(hook))).await;
-                self.tell_of_withheld_keys();
+                self.report_withheld_keys();
             })
             .await;
     }
@@ -161,7 +161,7 @@ impl Inner {
     }
 
     /// Says of which provider the user's key is not used, since a plugin would read it.
-    fn tell_of_withheld_keys(&self) {
+    fn report_withheld_keys(&self) {
         for (id, error) in self.models.all_withheld() {
             let hint = error.hint().unwrap_or_default();
             tracing::warn!("[provider {id}] {error}: {hint}");
@@ -207,7 +207,7 @@ impl Inner {
                     }
                     overlay.options = loaded.options;
                     overlay.options_route = route;
-                    // Whoever speaks a protocol of its own goes on to.
+                    // A provider that speaks a protocol of its own goes on to.
                     if overlay.own.is_none() {
                         overlay.fetch = loaded
                             .fetch

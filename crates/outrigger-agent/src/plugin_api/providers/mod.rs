@@ -2,5 +2,5 @@
 
 pub(crate) mod auth;
 pub(crate) mod login;
-pub(crate) mod own_providers;
+pub(crate) mod plugin_providers;
 pub(crate) mod routes;

@@ -4,7 +4,7 @@ use outrigger_contributions::NOTHING;
 use outrigger_contributions::providers::new_in_models;
 use outrigger_models::Route;
 use outrigger_plugins::{AuthHook, LoadedAuth, ProviderHook};
-use outrigger_sandbox::OwnBox;
+use outrigger_sandbox::SandboxOverride;
 use serde_json::{Map, Value};
 
 use crate::state::Inner;
@@ -45,14 +45,14 @@ impl Inner {
         &self,
         what: &str,
         provider: &str,
-        own: Result<Option<OwnBox>, String>,
+        own: Result<Option<SandboxOverride>, String>,
     ) -> Option<Route> {
         let proxy = match own {
             Ok(None) => return None,
             Ok(Some(own)) => {
                 let proxy = own.proxy().ok_or_else(|| NOTHING.to_owned());
                 // The proxy knows the plugin for as long as the sandbox is kept.
-                self.boxes.set(format!("{what}:{provider}"), own);
+                self.sandboxes.set(format!("{what}:{provider}"), own);
                 proxy
             }
             Err(why) => Err(why),

@@ -11,54 +11,24 @@ impl CallHost {
             inner: Arc::clone(&self.inner),
         };
         self.may_go_deeper(&agent)?;
-        let info = self
-            .inner
-            .agents
-            .get(&request.agent)
-            .cloned()
-            .ok_or_else(|| {
-                ToolError::failed(format!(
-                    "Unknown agent type: {} is not a valid agent type",
-                    request.agent
-                ))
-            })?;
+        let known = self.inner.agents.get(&request.agent);
+        let info = known.cloned().ok_or_else(|| {
+            ToolError::failed(format!(
+                "Unknown agent type: {} is not a valid agent type",
+                request.agent
+            ))
+        })?;
         let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
-        let known = match &request.task_id {
-            Some(id) => Some(self.own_child(id)?),
-            None => None,
-        };
-        let session = match known {
-            Some(session) => session,
+        let session = match &request.task_id {
+            Some(id) => self.own_child(id)?,
             None => {
-                let title = format!("{} (@{} subagent)", request.description, info.name);
-                agent
-                    .create_session(NewSession {
-                        parent: Some(self.session_id.clone()),
-                        title: Some(title),
-                        permission: Some(self.child_rules(&info)),
-                        agent: Some(info.name.clone()),
-                        ..NewSession::default()
-                    })
-                    .await
-                    .map_err(failed)?
+                let child = self.child(&info, &request.description);
+                agent.create_session(child).await.map_err(failed)?
             }
         };
         let model = info.model.clone().unwrap_or_else(|| self.model.clone());
         self.started_subagent(&session.id, &model, &request);
-        let prompt = PromptInput {
-            agent: Some(info.name.clone()),
-            model: Some(model.clone()),
-            message_id: Some(crate::ids::message()),
-            parts: vec![PartInput {
-                id: None,
-                kind: PartKind::Text(TextPart {
-                    text: request.prompt,
-                    ..TextPart::default()
-                }),
-            }],
-            provenance: self.inner.causes_of_prompt(&self.causes()),
-            ..PromptInput::default()
-        };
+        let prompt = self.subagent_prompt(&info.name, &model, request.prompt);
         let _awaited = self.inner.deferred.awaits(&session.id, &self.session_id);
         // Dropping this cancels the child's turn, which then ends by itself.
         let outcome = tokio::select! {
@@ -76,6 +46,34 @@ impl CallHost {
             }),
             TurnOutcome::Failed { error } => Err(ToolError::failed(error.message().to_owned())),
             TurnOutcome::Cancelled => Err(ToolError::Cancelled),
+        }
+    }
+
+    /// The session that a new task gets.
+    fn child(&self, info: &AgentInfo, description: &str) -> NewSession {
+        NewSession {
+            parent: Some(self.session_id.clone()),
+            title: Some(format!("{description} (@{} subagent)", info.name)),
+            permission: Some(self.child_rules(info)),
+            agent: Some(info.name.clone()),
+            ..NewSession::default()
+        }
+    }
+
+    fn subagent_prompt(&self, agent: &str, model: &ModelRef, text: String) -> PromptInput {
+        PromptInput {
+            agent: Some(agent.to_owned()),
+            model: Some(model.clone()),
+            message_id: Some(crate::ids::message()),
+            parts: vec![PartInput {
+                id: None,
+                kind: PartKind::Text(TextPart {
+                    text,
+                    ..TextPart::default()
+                }),
+            }],
+            provenance: self.inner.causes_of_prompt(&self.causes()),
+            ..PromptInput::default()
         }
     }
 

@@ -30,7 +30,7 @@ impl ToolHost for CallHost {
                     Some(self.cancel.clone()),
                 )
                 .await;
-            // The turn ends behind this step, as where the user says no.
+            // The turn ends after this step, as where the user says no.
             if result.stop.is_some() {
                 let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
             }
@@ -311,12 +311,12 @@ impl ToolHost for CallHost {
         self.inner.lsp.warm(file);
     }
 
-    /// Instructions of folders below the working folder, each told once in a session.
+    /// Instructions of folders below the working folder, each shown once in a session.
     fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
-        let mut told = lock(&self.inner.told_instructions);
+        let mut shown = lock(&self.inner.shown_instructions);
         nearby_instruction_files(file, &self.inner.place.directory)
             .into_iter()
-            .filter(|path| told.insert((self.session_id.clone(), path.clone())))
+            .filter(|path| shown.insert((self.session_id.clone(), path.clone())))
             .filter_map(|path| {
                 let text = self.inner.instruction(&path)?;
                 Some(NearbyInstruction { path, text })

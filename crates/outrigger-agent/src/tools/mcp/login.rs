@@ -25,7 +25,7 @@ impl Agent {
         Ok(self.inner.mcp.switch(name, on).await?)
     }
 
-    /// Begins a login; whoever has the code hands it to [`Self::mcp_finish_auth`].
+    /// Begins a login; the caller passes the code to [`Self::mcp_finish_auth`].
     ///
     /// # Errors
     /// [`AgentError::Mcp`].
@@ -45,7 +45,7 @@ impl Agent {
         Ok(status)
     }
 
-    /// A whole login: the person is waited for. `told` gets the address to log in at, and so does everybody with the event
+    /// A whole login: the person is waited for. `show` gets the address to log in at, and so does everybody with the event
     /// `mcp.browser.open.failed`.
     ///
     /// # Errors
@@ -53,14 +53,14 @@ impl Agent {
     pub async fn mcp_authenticate(
         &self,
         name: &str,
-        told: impl FnOnce(&str),
+        show: impl FnOnce(&str),
     ) -> Result<Status, AgentError> {
         let status = self
             .inner
             .mcp
             .authenticate(name, async |url: &str| {
-                told(url);
-                self.tell_browser(name, url).await;
+                show(url);
+                self.publish_address(name, url).await;
             })
             .await?;
         Ok(status)
@@ -94,8 +94,8 @@ impl Agent {
         Value::Object(entries.collect())
     }
 
-    // A process of ours ends with us, which a browser must not; so it is left to whoever hears of the address.
-    async fn tell_browser(&self, name: &str, url: &str) {
+    // A process of ours ends with us, which a browser must not; so it is left to a client that gets the address.
+    async fn publish_address(&self, name: &str, url: &str) {
         let properties = json!({"mcpName": name, "url": url});
         let event = Event::Custom(CustomEvent {
             depth: 0,

@@ -44,7 +44,7 @@ impl McpHost for Inner {
     }
 
     fn options(&self) -> outrigger_mcp::Options {
-        let boxed = outrigger_permissions::sandbox_policy::spawner(
+        let sandboxed = outrigger_permissions::sandbox_policy::spawner(
             &self.spawner,
             &self.config,
             &self.place,
@@ -55,7 +55,7 @@ impl McpHost for Inner {
             self.config.env(),
             &self.config,
             &self.place,
-            &boxed,
+            &sandboxed,
             &self.folders,
         )
     }
@@ -88,8 +88,13 @@ impl Agent {
 }
 
 /// Starts the configured servers in the background, while plugins load.
-pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, boxed: &Spawner) -> McpServers {
-    let options = options(&boot.env, config, place, boxed, &boot.folders);
+pub(crate) fn start(
+    boot: &Boot,
+    config: &Loaded,
+    place: &Place,
+    sandboxed: &Spawner,
+) -> McpServers {
+    let options = options(&boot.env, config, place, sandboxed, &boot.folders);
     McpServers::start(&with_claude(config, &boot.folders).0, options)
 }
 
@@ -97,14 +102,14 @@ fn options(
     env: &BTreeMap<String, String>,
     config: &Loaded,
     place: &Place,
-    boxed: &Spawner,
+    sandboxed: &Spawner,
     folders: &Folders,
 ) -> outrigger_mcp::Options {
     let env = env
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     outrigger_mcp::Options {
-        spawner: boxed.clone(),
+        spawner: sandboxed.clone(),
         directory: place.directory.clone(),
         env: outrigger_sandbox::env::allow_list_of(env, &[]),
         call_timeout: call_timeout(config),
@@ -124,7 +129,7 @@ pub fn tokens(folders: &Folders) -> TokenStore {
     TokenStore::new(folders.data.join("mcp-auth.json"))
 }
 
-/// Waits for the servers, registers their tools behind those that there are, and follows changes: a server that came up
+/// Waits for the servers, registers their tools after those that there are, and follows changes: a server that came up
 /// late, a list of tools that the server changed.
 pub(crate) async fn bind(inner: &Arc<Inner>) {
     inner.mcp.ready().await;

@@ -12,14 +12,13 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
-use outrigger_tools::ToolContext;
 use serde_json::Value;
 
 use super::Driver;
 use crate::compaction;
 use crate::error::AgentError;
 use crate::state::notifications::About;
-use crate::tools::host::CallHost;
+use crate::tools::host::{CallHost, CallTurn};
 use crate::turn::draft::is_last_step;
 use crate::turn::effects::model_task::ModelTask;
 use crate::turn::effects::spawn::spawn_effect;
@@ -241,32 +240,16 @@ impl Driver {
             model.provider_id.clone_from(&message.provider_id);
             model.model_id.clone_from(&message.model_id);
         }
-        let host = CallHost::new(
-            Arc::clone(&inner),
-            self.turn_id.clone(),
-            &call,
-            agent,
-            model,
+        let turn = CallTurn {
+            inner: Arc::clone(&inner),
+            turn: self.turn_id.clone(),
             effect,
-            self.sender.clone(),
-            self.abort.1.clone(),
-            self.speaking.subscribe(),
-        );
-        let host = Arc::new(host.of_user(users));
-        let mut ctx = ToolContext::new(
-            call.clone(),
-            inner.place.directory.clone(),
-            inner.place.worktree.clone(),
-            Arc::clone(&host) as Arc<dyn outrigger_tools::ToolHost>,
-            inner.commands_spawner.clone(),
-            inner.artifacts.clone(),
-        );
-        ctx.cancel = self.abort.1.clone();
-        ctx.limits = inner.tool_limits();
-        // The user's own call is nobody's to grant.
-        ctx.granted = (!users)
-            .then(|| inner.grant_of_agent(&call.agent))
-            .flatten();
+            sender: self.sender.clone(),
+            cancel: self.abort.1.clone(),
+            speaking: self.speaking.subscribe(),
+        };
+        let host = Arc::new(CallHost::new(turn, &call, agent, model, users));
+        let ctx = host.context(&call);
         let (sender, turn) = (self.sender.clone(), self.turn_id.clone());
         let lost = Msg::Input(Input::ToolDone {
             effect,
@@ -334,7 +317,7 @@ impl Driver {
                 answer = inner.ask_about_loop(&call, &rules) => answer.err(),
                 () = cancel.cancelled() => Some("The turn was cancelled.".into()),
             };
-            // The call never comes to the runtime, which tells plugins of every other failure.
+            // The call never comes to the runtime, which notifies plugins of every other failure.
             if let Some(message) = &refusal {
                 let input = on_error::Input {
                     tool: &call.tool,

@@ -31,7 +31,7 @@ pub(crate) struct ModelTask {
     pub(crate) effect: EffectId,
     pub(crate) session_id: SessionId,
     pub(crate) turn: TurnId,
-    /// What hooks are told of the request.
+    /// What hooks are shown of the request.
     pub(crate) step: Step,
     pub(crate) cancel: CancelFlag,
 }
@@ -118,8 +118,8 @@ impl ModelTask {
         }
     }
 
-    /// The error of a request that has failed for good, and behind its message what the hooks of `llm.on_error` add (C4):
-    /// whoever reads the error reads that too. Nobody waits for plugins in a turn that was stopped.
+    /// The error of a request that has failed for good, and after its message what the hooks of `llm.on_error` add (C4):
+    /// readers of the error see that too. Nobody waits for plugins in a turn that was stopped.
     async fn explained(&self, mut error: NamedError) -> NamedError {
         if !self.inner.plugins.pipeline().has(HookPoint::LlmOnError) {
             return error;

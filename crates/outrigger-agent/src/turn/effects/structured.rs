@@ -19,8 +19,8 @@ pub(crate) fn add(schema: Value, offers: &mut Vec<ToolOffer>, known: &mut Vec<Kn
     let name = OutputFormat::TOOL;
     offers.retain(|offer| offer.name != name);
     known.retain(|tool| tool.name != name);
-    let behind = |offer: &ToolOffer| offer.name.to_lowercase().as_str() > "structuredoutput";
-    let place = offers.iter().position(behind).unwrap_or(offers.len());
+    let follows = |offer: &ToolOffer| offer.name.to_lowercase().as_str() > "structuredoutput";
+    let place = offers.iter().position(follows).unwrap_or(offers.len());
     offers.insert(place, outrigger_tools::answer::offer(schema));
     known.push(KnownTool {
         name: name.to_owned(),

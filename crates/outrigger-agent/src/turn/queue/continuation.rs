@@ -118,7 +118,7 @@ impl Agent {
             }),
         };
         let prompt = prompt_of(&user);
-        let told = vec![
+        let events = vec![
             Event::MessageUpdated {
                 session_id: id.clone(),
                 info: Box::new(MessageInfo::User(user)),
@@ -129,7 +129,7 @@ impl Agent {
                 time: at,
             },
         ];
-        self.inner.commit(Vec::new(), told).await?;
+        self.inner.commit(Vec::new(), events).await?;
         let session = self.session(id)?;
         let history = self.inner.store.messages(id)?;
         let begin = self.begin(&session, &history, prompt.into())?;

@@ -48,7 +48,7 @@ impl Joined {
         self.inner.waiting.release(&self.session, &taken);
     }
 
-    /// Tells those whose prompts the turn went on with. The others go on by themselves, unless they were cancelled too.
+    /// Notifies those whose prompts the turn went on with. The others go on by themselves, unless they were cancelled too.
     pub(crate) fn ended(&mut self, state: Option<&Turn>, outcome: &TurnOutcome) {
         let open = state.map(Turn::joined).unwrap_or_default();
         for (id, ended) in self.waiting.drain(..) {
@@ -108,7 +108,7 @@ impl Agent {
         }
     }
 
-    /// Prompts that a process stored beside a turn and died before the turn was told: the turn is gone on with, and they
+    /// Prompts that a process stored beside a turn and died before the turn was notified: the turn is gone on with, and they
     /// with it.
     pub(crate) fn left_behind(
         &self,

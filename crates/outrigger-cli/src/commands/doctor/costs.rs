@@ -66,7 +66,7 @@ pub(super) fn recorded(store: &Store, rows: u64) -> Result<Vec<Cost>, Failure> {
     Ok(costs.rows())
 }
 
-/// In words, the costliest first; plugins that were never called come behind, by the time that they take to load. Plugins of
+/// In words, the costliest first; plugins that were never called come after, by the time that they take to load. Plugins of
 /// other folders, which the log knows as well, are skipped. `usage` says what a process uses.
 pub(super) fn reports(
     costs: Vec<Cost>,

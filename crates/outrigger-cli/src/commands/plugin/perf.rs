@@ -100,7 +100,7 @@ fn table(rows: &[PerfRow]) -> String {
     text
 }
 
-/// What did not go well, behind a row.
+/// What did not go well, after a row.
 fn troubles(row: &PerfRow) -> String {
     let bad = row.outcomes.iter().filter(|(outcome, _)| *outcome != "ok");
     let mut words: Vec<String> = bad.map(|(outcome, n)| format!("{n} {outcome}")).collect();
@@ -268,7 +268,7 @@ fn screen(answer: &Value) -> String {
     text
 }
 
-/// What a plugin does at this moment, and what is out of order with it, behind its row.
+/// What a plugin does at this moment, and what is out of order with it, after its row.
 fn notes(plugin: &Value) -> String {
     let mut words = Vec::new();
     let entered: Vec<&str> = plugin["entered"]

@@ -45,7 +45,7 @@ pub(crate) async fn points(
     Ok(0)
 }
 
-/// One line for each; points that a plugin declares have its name behind them.
+/// One line for each; points that a plugin declares have its name after them.
 fn table(points: &[PointRow], events: &[EventRow]) -> String {
     let names = points.iter().map(|row| row.name.len());
     let names = names.chain(events.iter().map(|row| row.name.len()));

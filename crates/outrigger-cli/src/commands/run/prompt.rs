@@ -202,7 +202,7 @@ impl Prompt<'_> {
         what.join(", ")
     }
 
-    /// `-c` with nothing to say and nothing to go on with: a kill after the last step leaves a finished turn, so whoever goes
+    /// `-c` with nothing to say and nothing to go on with: a kill after the last step leaves a finished turn, so the user who goes
     /// on after a kill gets the answer again instead of an error.
     async fn said_already(&self, session: &Session) -> Result<u8, Failure> {
         let path = format!("/session/{}/message", session.id);

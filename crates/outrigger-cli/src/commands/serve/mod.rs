@@ -90,7 +90,7 @@ async fn stopped(signals: &Signals, turn: Turn<'_>, telegram: Option<JoinHandle<
     drop(turn);
 }
 
-/// How to attach. Whoever can read this could read the file of the password, too: both are the user's.
+/// How to attach. Who can read this could read the file of the password, too: both are the user's.
 fn say_login(url: &str, login: &Login) {
     err(&format!(
         "attach with: outrigger attach {url}\n         or: OPENCODE_SERVER_PASSWORD={} opencode attach {url}\n",

@@ -24,7 +24,7 @@ use crate::error::ApiError;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
-/// Lines and names that are answered, as the reference has it.
+/// Lines and names that are answered, as OpenCode has it.
 const MOST_LINES: usize = 10;
 const MOST_NAMES: usize = 200;
 const NAMES: usize = 10;
@@ -187,7 +187,7 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Vec<Va
             .filter_map(Result::ok)
             .filter_map(|entry| {
                 let kind = entry.file_type().ok()?;
-                // Links, sockets and the like are left out, as in the reference.
+                // Links, sockets and the like are left out, as in OpenCode.
                 let plain = kind.is_file() || kind.is_dir();
                 let name = entry.file_name().into_string().ok()?;
                 let shown = plain && view.may_read(&real.join(&name));
@@ -230,7 +230,7 @@ async fn content(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Val
         let (shown, real) = locate(&agent, &at.path)?;
         let meta = match std::fs::metadata(&real) {
             Ok(meta) => meta,
-            // The reference shows what is not there as empty.
+            // OpenCode shows what is not there as empty.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Json(json!({ "type": "text", "content": "" })));
             }
@@ -259,7 +259,7 @@ async fn content(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Val
     .await
 }
 
-/// Text without the white space around it, anything else in base64, as the reference has it.
+/// Text without the white space around it, anything else in base64, as OpenCode has it.
 fn shape(path: &Path, bytes: Vec<u8>) -> Value {
     let text = if bytes.contains(&0) {
         Err(bytes)
@@ -304,7 +304,7 @@ fn mime(path: &Path) -> &'static str {
     }
 }
 
-/// The reference has nothing here any more: `/vcs/status` took its place.
+/// OpenCode has nothing here any more: `/vcs/status` took its place.
 async fn status() -> Json<Vec<Value>> {
     Json(Vec::new())
 }

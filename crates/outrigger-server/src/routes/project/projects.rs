@@ -75,7 +75,7 @@ async fn update(
 ) -> Result<Response, ApiError> {
     Ok(match agent.update_project(&id, body).await? {
         Some(project) => Json(project).into_response(),
-        // The reference's newer errors have this form.
+        // OpenCode's newer errors have this form.
         None => (
             StatusCode::NOT_FOUND,
             Json(json!({

@@ -1,4 +1,4 @@
-//! `/sync`: the reference's way to hand sessions from one workspace to another. There are no workspaces here.
+//! `/sync`: OpenCode's way to hand sessions from one workspace to another. There are no workspaces here.
 
 use axum::routing::post;
 use axum::{Json, Router};

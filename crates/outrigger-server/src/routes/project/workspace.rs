@@ -1,4 +1,4 @@
-//! Workspaces of the reference: copies of a project elsewhere, to which requests are handed on. There are none here, so
+//! Workspaces of OpenCode: copies of a project elsewhere, to which requests are handed on. There are none here, so
 //! a request for one (`workspace` in the query) is for one that is not there. Answered from this folder instead, a client
 //! would take these sessions for those of the workspace.
 

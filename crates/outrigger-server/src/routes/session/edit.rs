@@ -59,7 +59,7 @@ struct Times {
     archived: Option<f64>,
 }
 
-/// Rules are added behind those that the session has; the last that matches counts.
+/// Rules are added after those that the session has; the last that matches counts.
 async fn update(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
@@ -168,7 +168,7 @@ async fn shell(
     Ok(Json(agent.shell(&id, input).await?))
 }
 
-/// Nothing leaves this machine; the answer is the one that the reference gives where sharing is disabled.
+/// Nothing leaves this machine; the answer is the one that OpenCode gives where sharing is disabled.
 async fn share(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
     agent.session(&id)?;
     Err(ApiError::tagged(

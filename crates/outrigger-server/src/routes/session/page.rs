@@ -1,20 +1,19 @@
 //! Messages of a session, page by page from the newest to the oldest.
 //!
-//! As in the reference: a page that has older messages behind it says where they begin, in `X-Next-Cursor` and as an address
+//! As in OpenCode: a page with older messages before it says where they begin, in `X-Next-Cursor` and as an address
 //! in `Link`. Its cursor is the oldest message of the page, `{id, time}` as base64url.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse as _, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outrigger_agent::Agent;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::MessageInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
+use crate::routes::cursor;
 
 /// Which messages are wanted.
 #[derive(Deserialize)]
@@ -29,7 +28,7 @@ pub(crate) struct Window {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Cursor {
     id: MessageId,
-    /// When it was made, in milliseconds. The identifiers say the order here; the field is the reference's.
+    /// When it was made, in milliseconds. The identifiers say the order here; the field is OpenCode's.
     time: f64,
 }
 
@@ -50,16 +49,8 @@ impl Cursor {
         }
     }
 
-    fn encode(&self) -> Result<String, ApiError> {
-        let text = serde_json::to_vec(self)
-            .map_err(|e| ApiError::internal(format!("the cursor of a page: {e}")))?;
-        Ok(URL_SAFE_NO_PAD.encode(text))
-    }
-
     fn decode(text: &str) -> Result<Self, ApiError> {
-        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
-        let cursor: Option<Self> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        cursor
+        cursor::decode::<Self>(text)
             .filter(|c| c.time >= 0.0 && c.id.as_str().starts_with(MessageId::PREFIX))
             .ok_or_else(|| {
                 ApiError::bad_request(
@@ -93,7 +84,7 @@ pub(crate) async fn messages(
     let older = page.len().saturating_sub(limit);
     page.drain(..older);
     let next = match page.first().filter(|_| older > 0) {
-        Some(oldest) => Some(Cursor::of(&oldest.info).encode()?),
+        Some(oldest) => Some(cursor::encode(&Cursor::of(&oldest.info))?),
         None => None,
     };
     let mut answer = Json(page).into_response();
@@ -116,7 +107,7 @@ pub(crate) async fn messages(
     Ok(answer)
 }
 
-/// The address of the page behind: that of this request, with the cursor.
+/// The address of the page after: that of this request, with the cursor.
 fn address(uri: &Uri, headers: &HeaderMap, limit: usize, cursor: &str) -> String {
     let host = headers
         .get(header::HOST)
@@ -139,6 +130,9 @@ fn address(uri: &Uri, headers: &HeaderMap, limit: usize, cursor: &str) -> String
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
     use super::*;
 
     #[test]
@@ -147,7 +141,7 @@ mod tests {
             id: "msg_1".into(),
             time: 1.0,
         };
-        let text = cursor.encode().unwrap();
+        let text = cursor::encode(&cursor).unwrap();
         assert_eq!(Cursor::decode(&text).unwrap(), cursor);
         assert_eq!(Cursor::decode(&format!("{text}=")).unwrap(), cursor);
         for bad in [

@@ -129,7 +129,7 @@ async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answe
     ))
 }
 
-/// What the sessions do that do something; those that are idle are left out, as in the reference.
+/// What the sessions do that do something; those that are idle are left out, as in OpenCode.
 async fn status(State(agent): State<Agent>) -> Json<BTreeMap<SessionId, SessionStatus>> {
     Json(agent.statuses())
 }
@@ -191,7 +191,7 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
             message_id: Some(wanted),
         } => all.iter().position(|m| m.info.id() == wanted),
         TurnOutcome::Done { message_id: None } => None,
-        // As in the reference: what came to be of an answer, though later prompts may stand behind it.
+        // As in OpenCode: what came to be of an answer, though later prompts may stand after it.
         TurnOutcome::Cancelled | TurnOutcome::Failed { .. } => all
             .iter()
             .rposition(|m| matches!(m.info, MessageInfo::Assistant(_))),
@@ -213,14 +213,14 @@ async fn prompt_async(
     agent.session(&id)?;
     let request = TurnRequest::prompt(&id, prompt).from_origin(Origin::Client);
     request.check_format()?;
-    // The turn begins behind the answer.
+    // The turn begins after the answer.
     let working = agent.begin_work();
     tokio::spawn(async move {
         let _working = working;
         let answered = agent.run(request).await;
-        // The turn has told that its model cannot be asked.
-        let told = matches!(answered, Err(AgentError::Unaskable(_)));
-        if let Some(error) = answered.err().filter(|_| !told) {
+        // The turn has reported that its model cannot be asked.
+        let is_reported = matches!(answered, Err(AgentError::Unaskable(_)));
+        if let Some(error) = answered.err().filter(|_| !is_reported) {
             tracing::warn!("[prompt_async] {id}: {error}");
             let error = outrigger_protocol::event::Event::SessionError {
                 session_id: Some(id),
@@ -288,7 +288,7 @@ async fn command(
     last_message(&agent, &id, outcome)
 }
 
-/// A session that is not there has nothing that runs; the reference answers the same.
+/// A session that is not there has nothing that runs; OpenCode answers the same.
 async fn abort(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Json<bool> {
     agent.cancel(&id);
     Json(true)

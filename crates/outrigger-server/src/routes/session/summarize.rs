@@ -15,8 +15,8 @@ pub(crate) fn routes() -> Router<Agent> {
     Router::new().route("/session/{id}/summarize", post(summarize))
 }
 
-/// Answers `true` when the turn of the compaction is over, as the reference does. What went wrong with the summary stands
-/// in its message and was told as `session.error`.
+/// Answers `true` when the turn of the compaction is over, as OpenCode does. What went wrong with the summary stands
+/// in its message and was published as `session.error`.
 async fn summarize(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,

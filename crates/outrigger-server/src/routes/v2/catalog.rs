@@ -132,7 +132,7 @@ fn released(date: &str) -> i64 {
         .map_or(0, |at| at.timestamp().as_millisecond())
 }
 
-/// How a provider is reached. Its keys are not told (invariant 10), so there are no settings here.
+/// How a provider is reached. Its keys are not shown (invariant 10), so there are no settings here.
 fn reached(provider: &ProviderInfo, npm: Option<&str>, url: Option<&str>) -> Map<String, Value> {
     let configured = provider.options.get("baseURL").and_then(Value::as_str);
     let url = url
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_is_told_in_milliseconds() {
+    fn a_date_is_given_in_milliseconds() {
         let table = [
             ("1970-01-02", 86_400_000),
             ("2025-10-15", 1_760_486_400_000),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_without_its_key() {
+    fn a_model_is_shown_without_its_key() {
         let provider = ProviderInfo {
             id: "mock".into(),
             options: json!({ "baseURL": "http://127.0.0.1:1/v1", "apiKey": "sk-secret" })

@@ -1,16 +1,14 @@
 //! What of OpenCode's second API the web client asks for beside the lists of [`crate::routes::v2::catalog`]: whether the server is well, and
 //! the sessions of every project, page by page.
 //!
-//! As in the reference: a page knows both its neighbours, by cursors that carry the order and the first or last session of
-//! the page. They are made for whoever asked, and are base64url of JSON as there.
+//! As in OpenCode: a page knows both its neighbours, by cursors that carry the order and the first or last session of
+//! the page. They are made for the one who asked, and are base64url of JSON as there.
 
 use std::cmp::Ordering;
 
 use axum::extract::{Path, Query, State};
 use axum::routing::get;
 use axum::{Json, Router};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outrigger_agent::Agent;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::SessionId;
@@ -20,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
+use crate::routes::cursor;
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
@@ -64,16 +63,8 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn encode(&self) -> Result<String, ApiError> {
-        let text = serde_json::to_vec(self)
-            .map_err(|e| ApiError::internal(format!("the cursor of a page: {e}")))?;
-        Ok(URL_SAFE_NO_PAD.encode(text))
-    }
-
     fn decode(text: &str) -> Result<Self, ApiError> {
-        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
-        let cursor = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        cursor.ok_or_else(|| {
+        cursor::decode(text).ok_or_else(|| {
             ApiError::bad_request("`cursor` is none; pass on what `cursor` of the page before said")
         })
     }
@@ -127,12 +118,11 @@ async fn sessions(
                 direction,
             };
             let search = search.clone();
-            let cursor = Cursor {
+            cursor::encode(&Cursor {
                 order,
                 search,
                 anchor,
-            };
-            cursor.encode()
+            })
         })
         .transpose()
     };
@@ -145,7 +135,7 @@ async fn sessions(
     })))
 }
 
-/// The sessions of a page: in order, behind the anchor or before it.
+/// The sessions of a page: in order, after the anchor or before it.
 fn page(mut all: Vec<Session>, order: Order, anchor: Option<Anchor>, limit: usize) -> Vec<Session> {
     let compare = |(time, id): (Millis, &SessionId), session: &Session| {
         let ascending = (session.time.created, &session.id).cmp(&(time, id));
@@ -172,7 +162,7 @@ fn page(mut all: Vec<Session>, order: Order, anchor: Option<Anchor>, limit: usiz
     all
 }
 
-/// A session as the second API tells it: the place apart, and nothing of its summary.
+/// A session as the second API has it: the place apart, and nothing of its summary.
 fn form(session: &Session) -> Value {
     let mut value = json!(session);
     let Some(fields) = value.as_object_mut() else {
@@ -259,7 +249,7 @@ mod tests {
         let text = "eyJvcmRlciI6ImRlc2MiLCJhbmNob3IiOnsiaWQiOiJzZXNfZGZjOWMyMTFlZmZlNzl1V0o2aFQ1ZXcxV2EiLCJ0aW1lIjoxNzk1MzUzMjA2NDk3LCJkaXJlY3Rpb24iOiJuZXh0In19";
         let cursor = Cursor::decode(text).unwrap();
         assert_eq!(cursor.anchor.time, 1_795_353_206_497);
-        assert_eq!(cursor.encode().unwrap(), text);
+        assert_eq!(cursor::encode(&cursor).unwrap(), text);
         assert!(Cursor::decode("nonsense").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a command that failed seems to have failed for its sandbox. What a program prints is all there is to tell it by, so this offers
+//! Whether a command that failed seems to have failed for its sandbox. What a program prints is all there is to see it by, so this offers
 //! too much rather than too little; a person decides.
 
 use outrigger_sandbox::{Exit, Policy};
@@ -33,9 +33,9 @@ pub(super) fn reason(
     printed: &str,
 ) -> Option<&'static str> {
     let failed = exit.is_some_and(|exit| exit.code.is_some_and(|code| code != 0));
-    let is_boxed = policy.is_some_and(|policy| !policy.is_open());
+    let is_sandboxed = policy.is_some_and(|policy| !policy.is_open());
     let sign = SIGNS.iter().find(|(sign, _)| printed.contains(sign));
-    sign.filter(|_| failed && is_boxed).map(|(_, why)| *why)
+    sign.filter(|_| failed && is_sandboxed).map(|(_, why)| *why)
 }
 
 #[cfg(test)]
@@ -50,30 +50,35 @@ mod tests {
                 signal: None,
             })
         };
-        let (boxed, open) = (Policy::system(), Policy::open());
+        let (sandboxed, open) = (Policy::system(), Policy::open());
         for (policy, exit, printed, want) in [
             (
-                &boxed,
+                &sandboxed,
                 code(1),
                 "touch: /x: Read-only file system",
                 Some(FILES),
             ),
             (
-                &boxed,
+                &sandboxed,
                 code(128),
                 "git@x: Permission denied (publickey).",
                 Some(KEYS),
             ),
             (
-                &boxed,
+                &sandboxed,
                 code(4),
                 "error: could not write config file .git/config: Device or resource busy",
                 Some(GIT),
             ),
-            (&boxed, code(1), "Error: EACCES, open 'x'", Some(ANYTHING)),
-            (&boxed, code(0), "Read-only file system", None),
-            (&boxed, code(1), "no such file", None),
-            (&boxed, None, "Read-only file system", None),
+            (
+                &sandboxed,
+                code(1),
+                "Error: EACCES, open 'x'",
+                Some(ANYTHING),
+            ),
+            (&sandboxed, code(0), "Read-only file system", None),
+            (&sandboxed, code(1), "no such file", None),
+            (&sandboxed, None, "Read-only file system", None),
             (&open, code(1), "Read-only file system", None),
         ] {
             assert_eq!(reason(Some(policy), exit, printed), want, "{printed}");

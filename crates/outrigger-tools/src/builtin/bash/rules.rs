@@ -11,7 +11,7 @@ use crate::files::Located;
 use crate::host::{PermissionAsk, ToolContext};
 use crate::shell::command_line;
 
-// Commands whose arguments are paths. The reference's list, and a few more that write.
+// Commands whose arguments are paths. OpenCode's list, and a few more that write.
 const FILES: &[&str] = &[
     "cat", "cd", "chdir", "chmod", "chown", "cp", "head", "ln", "mkdir", "mv", "pushd", "rm",
     "rmdir", "tail", "tee", "touch",
@@ -69,7 +69,7 @@ pub(super) fn asks(
     Ok(asks)
 }
 
-// The box keeps a forbidden program from a command in whatever way it is named; here it is said.
+// The sandbox keeps a forbidden program from a command in whatever way it is named; here it is said.
 fn allowed(simple: &Command, ctx: &ToolContext) -> Result<(), ToolError> {
     let name = simple.program();
     let (Some(name), Some(forbids)) = (name, ctx.spawner.forbids()) else {

@@ -3,28 +3,36 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::event::Event;
 use serde_json::{Value, json};
 
-use super::write::publish_change;
 use crate::files::{Located, Text, read_text};
 use crate::host::ToolContext;
 
-/// Errors of one file that are shown (the reference's figure).
-const MOST_ERRORS: usize = 20;
-/// Other files whose errors are shown after a file was written as a whole (the reference's figure).
-const MOST_OTHERS: usize = 5;
+/// Errors of one file that are shown (OpenCode's figure).
+const MAX_ERRORS: usize = 20;
+/// Other files whose errors are shown after a file was written as a whole (OpenCode's figure).
+const MAX_OTHERS: usize = 5;
 
-/// Lets formatters at the file and tells everyone that it changed. What is in the file now: later edits, the diff and
-/// language servers see that. And what the model has to know of it, to stand behind the output; mostly nothing.
-pub(in crate::builtin) async fn settle(
+/// Publishes that a file changed, as OpenCode does.
+pub(in crate::builtin) fn publish_change(at: &Located, existed: bool, ctx: &ToolContext) {
+    let file = at.shown.display().to_string();
+    ctx.host.publish(Event::FileEdited { file: file.clone() });
+    let event = if existed { "change" } else { "add" }.to_owned();
+    ctx.host.publish(Event::FileWatcherUpdated { file, event });
+}
+
+/// Lets formatters at the file and publishes that it changed. What is in the file now: later edits, the diff and
+/// language servers see that. And what the model has to know of it, to stand after the output; mostly nothing.
+pub(in crate::builtin) async fn format_and_publish(
     at: &Located,
     old: Option<&Text>,
     written: Text,
     ctx: &ToolContext,
 ) -> (Text, String) {
-    let settled = format(at, old, written, ctx).await;
+    let formatted = format(at, old, written, ctx).await;
     publish_change(at, old.is_some(), ctx);
-    settled
+    formatted
 }
 
 /// The formatters alone.
@@ -37,7 +45,7 @@ pub(in crate::builtin) async fn format(
     let (before, now) = (old.map(Text::bytes), written.bytes());
     ctx.host.wrote(&at.shown, before.as_deref(), &now).await;
     let formatted = ctx.host.format(&at.real).await;
-    // One that left no text there has done something else than formatting, and the next read will tell.
+    // One that left no text there has done something else than formatting, and the next read will show.
     let left = match formatted.ran {
         true => read_text(at).ok().flatten(),
         false => None,
@@ -66,11 +74,11 @@ fn is_same_but_blanks(one: &Text, other: &Text) -> bool {
 pub(in crate::builtin) struct Diagnosis {
     /// For `metadata.diagnostics`: every file that something is known of.
     pub(in crate::builtin) metadata: Value,
-    /// For the model, behind the output; empty where there is nothing to fix.
+    /// For the model, after the output; empty where there is nothing to fix.
     pub(in crate::builtin) text: String,
 }
 
-/// Asks the language servers about a file that was changed. With `others`, errors in other files are told too.
+/// Asks the language servers about a file that was changed. With `others`, errors in other files are reported too.
 pub(in crate::builtin) async fn diagnose(
     at: &Located,
     others: bool,
@@ -78,7 +86,7 @@ pub(in crate::builtin) async fn diagnose(
 ) -> Diagnosis {
     let all = ctx.host.diagnose(&at.real).await;
     Diagnosis {
-        text: told(&all, &at.real, &at.shown, others),
+        text: reported(&all, &at.real, &at.shown, others),
         metadata: json!(all),
     }
 }
@@ -108,8 +116,13 @@ pub(in crate::builtin) async fn diagnose_patched(
     }
 }
 
-// The texts are the reference's.
-fn told(all: &BTreeMap<PathBuf, Vec<Value>>, real: &Path, shown: &Path, others: bool) -> String {
+/// The texts are OpenCode's.
+fn reported(
+    all: &BTreeMap<PathBuf, Vec<Value>>,
+    real: &Path,
+    shown: &Path,
+    others: bool,
+) -> String {
     let mut text = String::new();
     if let Some(errors) = all.get(real).and_then(|list| report(shown, list)) {
         text.push_str("\n\nLSP errors detected in this file, please fix:\n");
@@ -119,7 +132,7 @@ fn told(all: &BTreeMap<PathBuf, Vec<Value>>, real: &Path, shown: &Path, others: 
         .iter()
         .filter(|(path, _)| others && path.as_path() != real);
     let elsewhere = elsewhere.filter_map(|(path, list)| report(path, list));
-    for errors in elsewhere.take(MOST_OTHERS) {
+    for errors in elsewhere.take(MAX_OTHERS) {
         text.push_str("\n\nLSP errors detected in other files:\n");
         text.push_str(&errors);
     }
@@ -140,8 +153,8 @@ fn report(file: &Path, diagnostics: &[Value]) -> Option<String> {
         let message = diagnostic["message"].as_str().unwrap_or_default();
         format!("ERROR [{}:{}] {message}", at("line"), at("character"))
     };
-    let lines: Vec<String> = errors.iter().take(MOST_ERRORS).map(line).collect();
-    let more = match errors.len().saturating_sub(MOST_ERRORS) {
+    let lines: Vec<String> = errors.iter().take(MAX_ERRORS).map(line).collect();
+    let more = match errors.len().saturating_sub(MAX_ERRORS) {
         0 => String::new(),
         more => format!("\n... and {more} more"),
     };
@@ -161,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_and_warnings_are_not() {
+    fn errors_are_reported_and_warnings_are_not() {
         let mut all = BTreeMap::new();
         let own = vec![diagnostic(1, 0, "no such name"), diagnostic(2, 1, "unused")];
         all.insert(PathBuf::from("/r/a.ts"), own);
         all.insert("/r/b.ts".into(), vec![diagnostic(2, 1, "unused")]);
         all.insert("/r/c.ts".into(), vec![diagnostic(1, 9, "broken")]);
         let (real, shown) = (Path::new("/r/a.ts"), Path::new("/link/a.ts"));
-        insta::assert_snapshot!(told(&all, real, shown, true), @r#"
+        insta::assert_snapshot!(reported(&all, real, shown, true), @r#"
 
         LSP errors detected in this file, please fix:
         <diagnostics file="/link/a.ts">
@@ -180,8 +193,8 @@ mod tests {
         ERROR [10:5] broken
         </diagnostics>
         "#);
-        assert!(!told(&all, real, shown, false).contains("other files"));
-        assert_eq!(told(&all, Path::new("/r/b.ts"), shown, false), "");
+        assert!(!reported(&all, real, shown, false).contains("other files"));
+        assert_eq!(reported(&all, Path::new("/r/b.ts"), shown, false), "");
     }
 
     #[test]
@@ -195,7 +208,7 @@ mod tests {
         let files: BTreeMap<PathBuf, Vec<Value>> = (0..9)
             .map(|n| (PathBuf::from(format!("/{n}")), vec![diagnostic(1, n, "x")]))
             .collect();
-        let text = told(&files, Path::new("/0"), Path::new("/0"), true);
-        assert_eq!(text.matches("in other files").count(), MOST_OTHERS);
+        let text = reported(&files, Path::new("/0"), Path::new("/0"), true);
+        assert_eq!(text.matches("in other files").count(), MAX_OTHERS);
     }
 }

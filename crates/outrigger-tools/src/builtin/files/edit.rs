@@ -4,13 +4,13 @@ use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-use super::changed::{diagnose, settle};
-use super::write::{ask_edit, ask_edit_elsewhere};
+use super::changed::{diagnose, format_and_publish};
+use super::target::{ask_edit, ask_edit_elsewhere, target};
 use crate::builtin::{spec, text};
 use crate::edits::diff::diff;
 use crate::edits::matching::replace;
 use crate::error::ToolError;
-use crate::files::{Kind, Located, Text, WRITING, hold, locate, read_text, write_text};
+use crate::files::{Kind, Located, Text, WRITING, hold, read_text, write_text};
 use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::tool::Tool;
 
@@ -43,18 +43,11 @@ impl Edit {
     }
 }
 
-// What the file becomes; the texts are the reference's.
+// What the file becomes; the texts are OpenCode's.
 struct Plan {
     at: Located,
     old: Option<Text>,
     new: Text,
-}
-
-fn target(input: &Value, ctx: &ToolContext) -> Result<Located, ToolError> {
-    match text(input, "filePath") {
-        "" => Err(ToolError::failed("filePath is required")),
-        path => locate(ctx, path),
-    }
 }
 
 fn plan(input: &Value, ctx: &ToolContext) -> Result<Plan, ToolError> {
@@ -101,13 +94,13 @@ impl Tool for Edit {
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let at = target(input, ctx)?;
         let mut asks: Vec<PermissionAsk> = at.ask_outside(Kind::File).into_iter().collect();
-        // An error about a file outside would tell what is in it, so the question about the folder comes first.
+        // An error about a file outside would reveal what is in it, so the question about the folder comes first.
         let change = match plan(input, ctx) {
             Ok(plan) => {
                 let before = plan.old.map(|old| old.text).unwrap_or_default();
                 Some(diff(&at.shown, &before, &plan.new.text))
             }
-            Err(error) if at.tells_errors(ctx) => return Err(error),
+            Err(error) if at.shows_errors(ctx) => return Err(error),
             Err(_) => None,
         };
         asks.push(ask_edit(&at, change.as_ref(), ctx));
@@ -135,7 +128,7 @@ impl Tool for Edit {
                 write_text(&plan.at, &plan.new)?;
                 plan
             };
-            let (new, note) = settle(&at, old.as_ref(), new, ctx).await;
+            let (new, note) = format_and_publish(&at, old.as_ref(), new, ctx).await;
             drop(held);
             let before = old.map(|old| old.text).unwrap_or_default();
             let change = diff(&at.shown, &before, &new.text);
@@ -144,7 +137,7 @@ impl Tool for Edit {
                 "diff": change.patch,
                 "filediff": change.filediff(&at.shown, &before, &new.text),
             });
-            // The reference reports the change before the call ends, so that it can be shown.
+            // OpenCode reports the change before the call ends, so that it can be shown.
             ctx.progress(None, metadata.clone());
             let diagnosis = diagnose(&at, false, ctx).await;
             metadata["diagnostics"] = diagnosis.metadata;

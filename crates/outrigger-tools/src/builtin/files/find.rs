@@ -16,7 +16,7 @@ use crate::error::ToolError;
 use crate::files::{Kind, Located, locate};
 use crate::host::{PermissionAsk, ToolContext};
 
-// Results that are shown, as the reference has it.
+// Results that are shown, as OpenCode has it.
 const MOST: usize = 100;
 
 /// A file that was found. Newest first, then by path.

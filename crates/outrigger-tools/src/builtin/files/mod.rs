@@ -5,4 +5,5 @@ pub(crate) mod edit;
 pub(crate) mod find;
 pub(crate) mod patch;
 pub(crate) mod read;
+pub(crate) mod target;
 pub(crate) mod write;

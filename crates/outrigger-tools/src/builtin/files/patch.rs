@@ -67,7 +67,7 @@ fn refused(reason: impl std::fmt::Display) -> ToolError {
     ToolError::failed(format!("apply_patch verification failed: {reason}"))
 }
 
-// The texts are the reference's, which writes the kind of the error in front of those that it throws.
+// The texts are OpenCode's, which writes the kind of the error in front of those that it throws.
 fn sections(input: &Value) -> Result<Vec<Section>, ToolError> {
     let patch = text(input, "patchText");
     if patch.is_empty() {
@@ -124,10 +124,10 @@ impl Tool for ApplyPatch {
                 asks.push(ask);
             }
         }
-        // An error about a file outside would tell what is in it, so the question about the folder comes first.
+        // An error about a file outside would reveal what is in it, so the question about the folder comes first.
         let plan = match plan(&sections, ctx) {
             Ok(plan) => Some(plan),
-            Err(error) if asks.is_empty() && named.iter().all(|at| at.tells_errors(ctx)) => {
+            Err(error) if asks.is_empty() && named.iter().all(|at| at.shows_errors(ctx)) => {
                 return Err(error);
             }
             Err(_) => None,
@@ -156,7 +156,7 @@ impl Tool for ApplyPatch {
             };
             let mut notes = String::new();
             for change in &mut plan.changes {
-                notes.push_str(&settle(change, ctx).await);
+                notes.push_str(&format_and_publish(change, ctx).await);
             }
             drop(held);
             plan.changes.iter().for_each(|change| watched(change, ctx));
@@ -174,7 +174,7 @@ impl Tool for ApplyPatch {
                 diagnosis.text
             );
             Ok(ToolOutput {
-                // The reference's title is the whole output.
+                // OpenCode's title is the whole output.
                 title: output.clone(),
                 output,
                 metadata,
@@ -194,8 +194,8 @@ async fn hold_all(named: &[Located]) -> Vec<OwnedMutexGuard<()>> {
     held
 }
 
-// Formats a file that was written and tells everyone of it; what the model has to know.
-async fn settle(change: &mut Change, ctx: &ToolContext) -> String {
+// Formats a file that was written and publishes it; what the model has to know.
+async fn format_and_publish(change: &mut Change, ctx: &ToolContext) -> String {
     // A later section may have taken it away again.
     let left = change.left_at().filter(|at| at.real.exists());
     let Some(at) = left.cloned() else {

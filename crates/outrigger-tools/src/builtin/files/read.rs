@@ -27,7 +27,7 @@ Shows a file, or what is in a folder.
 - Read the parts of a large file that you need, found with grep; and read several files in one answer when you know that you need them.
 ";
 
-// The reference's figures.
+// OpenCode's figures.
 const MOST_LINES: u64 = 2000;
 const MOST_BYTES: usize = 50 * 1024;
 const LONGEST_LINE: usize = 2000;
@@ -120,7 +120,7 @@ impl Tool for Read {
     }
 }
 
-// Instruction files beside the file are shown once per session, behind the file (the reference's way).
+// Instruction files beside the file are shown once per session, after the file (OpenCode's way).
 fn add_instructions(output: &mut ToolOutput, at: &Located, ctx: &ToolContext) {
     let found = ctx.host.nearby_instructions(&at.shown);
     if found.is_empty() {
@@ -166,7 +166,7 @@ fn show(at: &Located, from: u64, limit: u64, ctx: &ToolContext) -> Result<ToolOu
     present(at, from, part)
 }
 
-// The reference names the file alone; what is near in name saves the model a search.
+// OpenCode names the file alone; what is near in name saves the model a search.
 fn missing(at: &Located, ctx: &ToolContext) -> ToolError {
     let names = names(ctx);
     let wanted = at
@@ -204,7 +204,7 @@ fn missing(at: &Located, ctx: &ToolContext) -> ToolError {
     ToolError::failed(message)
 }
 
-/// Whether a name may be told: that of a file which may not be read is not, as in searches.
+/// Whether a name may be shown: that of a file which may not be read is not, as in searches.
 fn names(ctx: &ToolContext) -> impl Fn(&Path) -> bool + use<'_> {
     let rules = ctx.host.read_rules();
     move |path| rules.of(path) != Action::Deny && ctx.allowed(path, path).is_ok()
@@ -297,7 +297,7 @@ fn attach(at: &Located, mut file: File, size: u64, mime: &str) -> Result<ToolOut
     })
 }
 
-// The reference's test: a NUL byte, or more than three in ten bytes that text does not have.
+// OpenCode's test: a NUL byte, or more than three in ten bytes that text does not have.
 fn looks_binary(mut file: &File) -> io::Result<bool> {
     let mut sample = Vec::with_capacity(SAMPLE);
     file.take(SAMPLE as u64).read_to_end(&mut sample)?;

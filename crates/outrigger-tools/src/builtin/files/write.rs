@@ -1,15 +1,15 @@
 //! `write`: puts a text into a file.
 
 use futures_util::future::BoxFuture;
-use outrigger_protocol::event::Event;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-use super::changed::{diagnose, settle};
+use super::changed::{diagnose, format_and_publish};
+use super::target::{ask_edit, ask_edit_elsewhere, target};
 use crate::builtin::{spec, text};
-use crate::edits::diff::{Diff, diff};
+use crate::edits::diff::diff;
 use crate::error::ToolError;
-use crate::files::{Kind, Located, Text, WRITING, hold, locate, read_text, write_text};
+use crate::files::{Kind, Text, WRITING, hold, read_text, write_text};
 use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::tool::Tool;
 
@@ -39,50 +39,11 @@ impl Write {
     }
 }
 
-/// The question for a change of a file, with its diff.
-pub(in crate::builtin) fn ask_edit(
-    at: &Located,
-    diff: Option<&Diff>,
-    ctx: &ToolContext,
-) -> PermissionAsk {
-    PermissionAsk {
-        permission: "edit".to_owned(),
-        patterns: at.patterns(ctx),
-        always: vec!["*".to_owned()],
-        metadata: json!({"filepath": at.shown, "diff": diff.map_or("", |d| d.patch.as_str())}),
-        ..PermissionAsk::default()
-    }
-}
-
-/// The questions for a change of a file that lies where this host does not look.
-pub(in crate::builtin) fn ask_edit_elsewhere(
-    at: &Located,
-    ctx: &ToolContext,
-) -> Vec<PermissionAsk> {
-    let outside = at.ask_outside(Kind::File).into_iter();
-    outside.chain([ask_edit(at, None, ctx)]).collect()
-}
-
-/// Tells everyone that a file changed, as the reference does.
-pub(in crate::builtin) fn publish_change(at: &Located, existed: bool, ctx: &ToolContext) {
-    let file = at.shown.display().to_string();
-    ctx.host.publish(Event::FileEdited { file: file.clone() });
-    let event = if existed { "change" } else { "add" }.to_owned();
-    ctx.host.publish(Event::FileWatcherUpdated { file, event });
-}
-
 /// The content to be, with the byte order mark that the file has.
 fn planned(old: Option<&Text>, content: &str) -> Text {
     let mut new = Text::parse(content.to_owned());
     new.bom |= old.is_some_and(|old| old.bom);
     new
-}
-
-fn target(input: &Value, ctx: &ToolContext) -> Result<Located, ToolError> {
-    match text(input, "filePath") {
-        "" => Err(ToolError::failed("filePath is required")),
-        path => locate(ctx, path),
-    }
 }
 
 impl Tool for Write {
@@ -97,9 +58,9 @@ impl Tool for Write {
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let at = target(input, ctx)?;
         let mut asks: Vec<PermissionAsk> = at.ask_outside(Kind::File).into_iter().collect();
-        // Nothing of a file outside is told before the question about it is answered.
+        // Nothing of a file outside is shown before the question about it is answered.
         let old = match read_text(&at) {
-            Err(error) if at.tells_errors(ctx) => return Err(error),
+            Err(error) if at.shows_errors(ctx) => return Err(error),
             other => other.ok().flatten(),
         };
         let before = old.as_ref().map_or("", |old| old.text.as_str());
@@ -135,7 +96,7 @@ impl Tool for Write {
                 write_text(&at, &new)?;
                 (old, new)
             };
-            let (new, note) = settle(&at, old.as_ref(), new, ctx).await;
+            let (new, note) = format_and_publish(&at, old.as_ref(), new, ctx).await;
             drop(held);
             let diagnosis = diagnose(&at, true, ctx).await;
             let before = old.as_ref().map_or("", |old| old.text.as_str());

@@ -9,9 +9,9 @@ use super::Spans;
 pub(super) struct Line<'a> {
     pub(super) text: &'a str,
     pub(super) start: usize,
-    /// Behind the text, before the line end.
+    /// After the text, before the line end.
     pub(super) end: usize,
-    /// Behind the line end.
+    /// After the line end.
     pub(super) next: usize,
 }
 

@@ -5,7 +5,7 @@ use super::{Line, PatchError, Place};
 /// Comparisons of two lines that one section may cost: a patch of many places in a large file must not hold up everything.
 const MOST_COMPARED: usize = 20_000_000;
 
-/// The text after the changes. It ends with a line end, as in the reference; line ends are those of the text.
+/// The text after the changes. It ends with a line end, as in OpenCode; line ends are those of the text.
 ///
 /// # Errors
 /// A place is not in it; `path` names the file in the message.
@@ -27,7 +27,7 @@ pub(crate) fn apply(path: &str, text: &str, places: &[Place]) -> Result<String, 
         from = change.next;
         changes.push(change);
     }
-    // Insertions at the end come behind what stands before it; those of one place keep their order.
+    // Insertions at the end come after what stands before it; those of one place keep their order.
     changes.sort_by_key(|change| change.at);
     Ok(joined(&lines, &changes, if crlf { "\r\n" } else { "\n" }))
 }
@@ -96,7 +96,7 @@ impl Search<'_> {
             .iter()
             .any(|line| matches!(line, Line::Keep(_) | Line::Remove(_)));
         if inserts_only {
-            // The reference's rule: what has no place goes to the end.
+            // OpenCode's rule: what has no place goes to the end.
             let at = self.lines.len();
             let at = at - usize::from(self.lines.last() == Some(&""));
             return Ok(change(at, 0, place.lines.iter(), from));
@@ -115,7 +115,7 @@ impl Search<'_> {
         })
     }
 
-    /// Where these lines stand at or behind `from`: as they are, else without white space at their ends, else at both sides,
+    /// Where these lines stand at or after `from`: as they are, else without white space at their ends, else at both sides,
     /// else with plain signs for typographic ones.
     fn find(
         &mut self,
@@ -267,7 +267,7 @@ mod tests {
     fn places_are_found_as_the_reference_finds_them() {
         for (text, body, want) in [
             ("a\nb\n", "@@\n-a\n+x", "x\nb\n"),
-            // A line end is put behind the last line.
+            // A line end is put after the last line.
             ("a\nb", "@@\n-b\n+x", "a\nx\n"),
             ("", "@@\n+x", "x\n"),
             ("a\n", "@@\n+x\n+y", "a\nx\ny\n"),

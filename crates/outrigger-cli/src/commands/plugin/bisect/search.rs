@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) enum Verdict {
     /// 0.
     Good,
-    /// 125: it cannot be told with these.
+    /// 125: it is undecided with these.
     Skip,
     /// Any other end.
     Bad,
@@ -38,7 +38,7 @@ impl Trials {
         Ok(verdict)
     }
 
-    /// Whether a trial could not be told, so that a smaller set may have been missed.
+    /// Whether a trial was undecided, so that a smaller set may have been missed.
     pub(super) fn unclear(&self) -> bool {
         self.known.values().any(|verdict| *verdict == Verdict::Skip)
     }
@@ -168,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_no_evidence() {
-        // Alone it cannot be told; the smallest set that is known to be bad has a neighbour in it.
+    fn what_is_undecided_is_no_evidence() {
+        // Alone it is undecided; the smallest set that is known to be bad has a neighbour in it.
         let (set, _) = found(4, &[vec![2]], &[vec![2]]);
         assert!(set.contains(&2) && set.len() == 2, "{set:?}");
     }

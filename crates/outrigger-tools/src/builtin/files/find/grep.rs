@@ -49,7 +49,7 @@ impl Grep {
     }
 }
 
-// One file's matching lines, with their line ends, as the reference shows them.
+// One file's matching lines, with their line ends, as OpenCode shows them.
 type Hits = Vec<(u64, String)>;
 
 struct Search {

@@ -31,7 +31,7 @@ pub(super) struct Plan {
     pub(super) changes: Vec<Change>,
 }
 
-/// Every path that a patch names, in its order, a move's target behind its source.
+/// Every path that a patch names, in its order, a move's target after its source.
 pub(super) fn named(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
     let paths = sections.iter().flat_map(|section| match section {
         Section::Add { path, .. } | Section::Delete { path } => [Some(path), None],
@@ -232,7 +232,7 @@ impl Change {
         self.new = Some(text);
     }
 
-    /// What is told of files, in the reference's words.
+    /// What is shown of files, in OpenCode's words.
     pub(super) fn watched(&self) -> Vec<(&Located, &'static str)> {
         match &self.to {
             Some(to) => vec![(&self.at, "unlink"), (to, "add")],

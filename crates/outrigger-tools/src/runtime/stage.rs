@@ -1,4 +1,4 @@
-//! What listeners are told of a call: one event at each stage (D7).
+//! How far a call is: one event for listeners at each stage (D7).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub enum Stage<'a> {
     },
     /// Its arguments satisfy the schema.
     Validated,
-    /// Whoever calls was granted what the tool needs.
+    /// The caller was granted what the tool needs.
     Granted,
     /// Hooks have been asked.
     Hooked {
@@ -56,7 +56,7 @@ pub enum Stage<'a> {
     },
     /// It answered, and the answer satisfies the output schema, if the tool has one.
     Answered,
-    /// It is over, hooks behind it included.
+    /// It is over, hooks after it included.
     Ended {
         /// `completed`, or the error's code.
         outcome: &'a str,
@@ -84,11 +84,11 @@ impl Stage<'_> {
     }
 }
 
-/// Who is told of every stage of every call. It must not wait for anything.
+/// Gets every stage of every call. It must not wait for anything.
 pub type Listener = Arc<dyn Fn(&ToolCall, &Stage<'_>) + Send + Sync>;
 
 /// The listeners, for one call, and what its record says of how it was made.
-pub(super) struct Told<'a> {
+pub(super) struct CallProgress<'a> {
     call: &'a ToolCall,
     listeners: Arc<Vec<Listener>>,
     retries: AtomicU32,
@@ -96,7 +96,7 @@ pub(super) struct Told<'a> {
     began: AtomicBool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> CallProgress<'a> {
     pub(super) fn new(call: &'a ToolCall, listeners: Arc<Vec<Listener>>) -> Self {
         Self {
             call,
@@ -122,7 +122,8 @@ impl<'a> Told<'a> {
         self.began.load(Ordering::Relaxed)
     }
 
-    pub(super) fn tell(&self, stage: &Stage<'_>) {
+    /// The call has come to a stage.
+    pub(super) fn reached(&self, stage: &Stage<'_>) {
         match stage {
             Stage::Again { .. } => {
                 self.retries.fetch_add(1, Ordering::Relaxed);
@@ -138,8 +139,8 @@ impl<'a> Told<'a> {
         tracing::trace!(tool = %self.call.tool, call = %self.call.call_id, stage = stage.name(), "tool call");
         for listener in self.listeners.iter() {
             // One that panics disturbs neither the call nor the others (C15).
-            let told = std::panic::catch_unwind(AssertUnwindSafe(|| listener(self.call, stage)));
-            if told.is_err() {
+            let called = std::panic::catch_unwind(AssertUnwindSafe(|| listener(self.call, stage)));
+            if called.is_err() {
                 tracing::warn!(
                     stage = stage.name(),
                     "a listener of tool calls failed inside"

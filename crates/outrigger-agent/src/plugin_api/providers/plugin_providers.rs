@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use outrigger_models::{FetchRequest, FetchResponse, OwnProvider, ProviderFetch};
+use outrigger_models::{ContributedProvider, FetchRequest, FetchResponse, ProviderFetch};
 use outrigger_plugins::PluginProvider;
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::PluginId;
@@ -11,7 +11,7 @@ use outrigger_protocol::id::PluginId;
 use crate::ids::now;
 use crate::state::Inner;
 
-/// A plugin's provider as the models see it: whoever sends its requests.
+/// A plugin's provider as the models see it: what sends its requests.
 struct Speaks(PluginProvider);
 
 impl ProviderFetch for Speaks {
@@ -52,7 +52,7 @@ fn spoken(provider: &PluginProvider, refused: Option<&str>) -> AuditRecord {
 impl Inner {
     /// Makes the providers of plugins known. One that is known already is left alone; of two plugins for one provider the
     /// first counts, since nobody takes from another what was asked of him.
-    pub(crate) fn own_providers(&self) {
+    pub(crate) fn plugin_providers(&self) {
         let mut taken: Vec<String> = Vec::new();
         for provider in self.plugins.providers() {
             let id = provider.declared.id.clone();
@@ -67,7 +67,7 @@ impl Inner {
                 continue;
             }
             taken.push(id.clone());
-            let own = OwnProvider {
+            let own = ContributedProvider {
                 name: provider.declared.name.clone(),
                 env: provider.declared.env.clone(),
                 granted: provider.granted.clone(),

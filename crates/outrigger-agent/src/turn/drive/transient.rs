@@ -1,4 +1,4 @@
-//! What a turn tells without storing it.
+//! What a turn publishes without storing it.
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{PartKind, ToolPart, ToolState};
@@ -11,7 +11,7 @@ use crate::ids::now;
 
 impl Driver {
     /// A piece of streamed text.
-    pub(super) fn tell_delta(&self, index: u32, delta: String) {
+    pub(super) fn publish_delta(&self, index: u32, delta: String) {
         let Some(state) = &self.state else { return };
         let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else {
             return;
@@ -23,11 +23,11 @@ impl Driver {
             field: "text".into(),
             delta,
         };
-        self.inner.tell(vec![numbered(event)]);
+        self.inner.broadcast(vec![numbered(event)]);
     }
 
     /// The part as it would be with this much of the output. What is stored comes with the result.
-    pub(super) fn tell_preview(&self, effect: EffectId, preview: Value) {
+    pub(super) fn publish_preview(&self, effect: EffectId, preview: Value) {
         let Some(mut part) = self
             .state
             .as_ref()
@@ -47,7 +47,7 @@ impl Driver {
                 part: Box::new(part),
                 time: now(),
             };
-            self.inner.tell(vec![numbered(event)]);
+            self.inner.broadcast(vec![numbered(event)]);
         }
     }
 }

@@ -1,0 +1,185 @@
+//! A permission question while it is decided: what it is about, who may answer it, and what a refusal says.
+
+use outrigger_permissions::access::hosts;
+use outrigger_permissions::approval::{ApprovalReason, UngrantedAction};
+use outrigger_protocol::permission::{HOOK_REASON, PermissionRequest};
+use outrigger_tools::PermissionAsk;
+use serde_json::{Value, json};
+
+use super::{Asker, startup};
+use crate::ids;
+use crate::permission::answering::Answering;
+use crate::state::questions::Firmness;
+
+pub(super) struct Question<'a> {
+    pub(super) asker: &'a Asker<'a>,
+    pub(super) ask: PermissionAsk,
+    /// What is asked about; never empty.
+    pub(super) patterns: Vec<String>,
+    /// That a file is changed which makes something run later.
+    pub(super) later: Option<ApprovalReason>,
+    /// A rule of the user's asks, not the default.
+    pub(super) by_rule: bool,
+}
+
+impl Question<'_> {
+    /// Why only a person may approve it. What a plugin did without a grant comes first.
+    pub(super) fn requires_approval(&self) -> Option<&ApprovalReason> {
+        match self.asker.requires_approval {
+            Some(ApprovalReason::Ungranted(_)) => self.asker.requires_approval,
+            other => self.later.as_ref().or(other),
+        }
+    }
+
+    /// What a plugin did without its grant.
+    pub(super) fn lacking(&self) -> Option<&UngrantedAction> {
+        match self.requires_approval() {
+            Some(ApprovalReason::Ungranted(lacking)) => Some(lacking),
+            _ => None,
+        }
+    }
+
+    /// It is answered by itself: "always" for another question does not cover it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.later.is_some()
+    }
+
+    /// The files that make something run later.
+    pub(super) fn files_that_run_later(&self) -> Vec<String> {
+        let files = self.later.as_ref().map(ApprovalReason::named);
+        files.unwrap_or_default()
+    }
+
+    /// Who may answer it, where not everybody may.
+    pub(super) fn firmness(&self) -> Option<Firmness> {
+        match self.requires_approval() {
+            Some(ApprovalReason::Ungranted(_)) => Some(Firmness::Person),
+            Some(ApprovalReason::RunsLater(_)) => Some(Firmness::Startup),
+            Some(ApprovalReason::Hook(_)) => Some(Firmness::Asked),
+            None => self.by_rule.then_some(Firmness::Asked),
+        }
+    }
+
+    /// Who answers it. `--auto` is the user's word for the model's calls, not for a plugin's, nor for what runs later.
+    pub(super) fn answering(&self, answering: Answering) -> Answering {
+        match answering {
+            Answering::Allow if self.lacking().is_some() || self.is_alone() => Answering::Refuse,
+            answering => answering,
+        }
+    }
+
+    /// The question as clients and plugins see it.
+    pub(super) fn request(&self) -> PermissionRequest {
+        let ask = &self.ask;
+        let metadata = with_doubt(ask.metadata.clone(), ask.unclear.as_deref());
+        let reasons = self.reasons();
+        let reason = (!reasons.is_empty()).then_some(reasons.as_str());
+        // "Always" is about these files: one for all would not count for them.
+        let always = match self.is_alone() {
+            true => &self.patterns,
+            false => &ask.always,
+        };
+        PermissionRequest {
+            id: ids::permission(),
+            session_id: self.asker.session_id.clone(),
+            permission: ask.permission.clone(),
+            patterns: self.patterns.clone(),
+            always: always.clone(),
+            metadata: with_reason(metadata, reason),
+            tool: self.asker.tool.clone(),
+            provenance: self.asker.causes.clone(),
+            missing_grant: self
+                .lacking()
+                .and_then(UngrantedAction::missing)
+                .map(Box::new),
+        }
+    }
+
+    /// What a refusal says where there is nobody to ask: how the user allows it.
+    pub(super) fn how_to_allow(&self, ungranted: Option<&str>) -> String {
+        let local = |pattern: &String| hosts::is_local(pattern);
+        let is_local = self.ask.permission == hosts::WEB && self.patterns.iter().any(local);
+        let mut text = match self.lacking() {
+            Some(_) => String::new(),
+            None if self.is_alone() => format!(
+                " ({}. A rule under `permission` in opencode.json that names it allows it: {}.)",
+                self.reasons(),
+                startup::rule(&self.files_that_run_later())
+            ),
+            None if is_local => {
+                " (It is an address of this machine or its network, which a rule under `permission.webfetch` in \
+                 opencode.json allows by name: \"http://localhost:3000/*\": \"allow\".)"
+                    .to_owned()
+            }
+            None => {
+                " (Allow it under `permission` in opencode.json, or run with --auto.)".to_owned()
+            }
+        };
+        if let Some(why) = ungranted {
+            text.push_str(&format!(" {why}."));
+        }
+        if let Some(why) = &self.ask.unclear {
+            text.push_str(&format!(
+                " What it runs is not certain: it has {why}; plainer commands are held against the rules one by one."
+            ));
+        }
+        text
+    }
+
+    /// Why the user is asked whatever the rules allow.
+    fn reasons(&self) -> String {
+        let reasons = [self.asker.requires_approval, self.later.as_ref()];
+        let reasons: Vec<String> = reasons
+            .into_iter()
+            .flatten()
+            .map(ApprovalReason::shown)
+            .collect();
+        reasons.join("; ")
+    }
+}
+
+/// Why a hook requires approval, beside what is shown. A tool, which may be a plugin's, says nothing in its place.
+pub(super) fn with_reason(mut metadata: Value, requires_approval: Option<&str>) -> Value {
+    if let Value::Object(fields) = &mut metadata {
+        fields.remove(HOOK_REASON);
+    }
+    match (metadata, requires_approval) {
+        (Value::Object(mut fields), Some(why)) => {
+            fields.insert(HOOK_REASON.to_owned(), json!(why));
+            Value::Object(fields)
+        }
+        (Value::Null, Some(why)) => json!({ HOOK_REASON: why }),
+        (metadata, _) => metadata,
+    }
+}
+
+/// Why the line is shown as a whole, for who is asked.
+fn with_doubt(mut metadata: Value, unclear: Option<&str>) -> Value {
+    if let (Value::Object(fields), Some(why)) = (&mut metadata, unclear) {
+        fields.insert("unclear".to_owned(), json!(why));
+    }
+    metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The user reads what a hook says as that hook's word; a tool brings its own metadata.
+    #[test]
+    fn a_tool_does_not_speak_as_a_hook() {
+        let own = json!({"reason": "mine", HOOK_REASON: "safe, say yes"});
+        for (metadata, requires_approval, want) in [
+            (own.clone(), None, json!({"reason": "mine"})),
+            (
+                own,
+                Some("why"),
+                json!({"reason": "mine", HOOK_REASON: "why"}),
+            ),
+            (Value::Null, Some("why"), json!({HOOK_REASON: "why"})),
+            (Value::Null, None, Value::Null),
+        ] {
+            assert_eq!(with_reason(metadata, requires_approval), want);
+        }
+    }
+}

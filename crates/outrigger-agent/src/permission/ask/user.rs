@@ -1,0 +1,133 @@
+//! Asking the user, and what an answer means for the other open questions.
+
+use std::sync::Arc;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::PermissionId;
+use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule};
+use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+use outrigger_tools::PermissionAsk;
+use outrigger_workspace::sync::lock;
+use tokio::sync::oneshot;
+
+use super::{ALWAYS, Allowed, Refusal};
+use crate::permission::answering::Answering;
+use crate::state::Inner;
+use crate::state::questions::OpenQuestion;
+
+impl Inner {
+    pub(super) async fn ask_user(
+        self: &Arc<Self>,
+        request: PermissionRequest,
+        (ask, alone): (PermissionAsk, bool),
+        answering: Answering,
+    ) -> Result<Allowed, Refusal> {
+        let (sender, receiver) = oneshot::channel();
+        let text = format!("{} ({})", request.permission, request.patterns.join(", "));
+        let waiting = OpenQuestion {
+            request: request.clone(),
+            ask,
+            alone,
+            answer: sender,
+        };
+        lock(&self.questions.open).insert(request.id.clone(), waiting);
+        let mut open = Withdrawal {
+            inner: self,
+            request: Some(request.clone()),
+        };
+        self.commit_whole(vec![Event::PermissionAsked(request.clone())])
+            .await;
+        let (reply, message, by) = match answering {
+            Answering::Refuse => (Reply::Reject, None, Actor::User),
+            Answering::Allow => (Reply::Once, None, Actor::User),
+            Answering::Ask => {
+                let answered = receiver.await;
+                answered.unwrap_or((Reply::Reject, None, Actor::User))
+            }
+        };
+        let allowed = |text: &str| Allowed {
+            text: text.to_owned(),
+            by: vec![by.clone()],
+        };
+        // A plugin's word is not to be read as the user's.
+        let who = match &by {
+            Actor::Plugin { .. } => format!("The {by}"),
+            _ => "The user".to_owned(),
+        };
+        open.request = None;
+        lock(&self.questions.open).remove(&request.id);
+        let event = replied(&request, reply, by.clone());
+        self.commit_whole(vec![event]).await;
+        match (reply, message) {
+            (Reply::Once, _) => Ok(allowed("ask -> once")),
+            (Reply::Always, _) => Ok(allowed(ALWAYS)),
+            (Reply::Reject, _) if answering == Answering::Refuse => Err(Refusal::User(format!(
+                "Permission was not given: {text} has to be asked for, and there is nobody to ask."
+            ))),
+            (Reply::Reject, Some(message)) => Err(Refusal::Rule(format!(
+                "{who} rejected permission for this tool call ({text}) with the following feedback: {message}"
+            ))),
+            (Reply::Reject, None) => Err(Refusal::User(format!(
+                "{who} rejected permission for this tool call: {text}."
+            ))),
+        }
+    }
+
+    /// What an answer means for the other questions of its session: "always" answers those that it covers, a refusal
+    /// refuses them all, as in OpenCode.
+    pub(super) fn answer_others(&self, answered: &PermissionRequest, reply: Reply, by: &Actor) {
+        if reply == Reply::Always {
+            self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
+            let rules = answered.always.iter().map(|pattern| Rule {
+                permission: answered.permission.clone(),
+                pattern: pattern.clone(),
+                action: Action::Allow,
+            });
+            lock(&self.questions.approvals).extend(rules);
+        }
+        let approvals = lock(&self.questions.approvals).clone();
+        let covered = |OpenQuestion { ask, alone, .. }: &OpenQuestion| match reply {
+            Reply::Once => false,
+            Reply::Reject => true,
+            Reply::Always => !alone && self.access.action(ask, &[&approvals]) == Action::Allow,
+        };
+        let mut open = lock(&self.questions.open);
+        let others: Vec<PermissionId> = open
+            .iter()
+            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(it))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in others {
+            if let Some(waiting) = open.remove(&id) {
+                let _ = waiting.answer.send((reply, None, by.clone()));
+            }
+        }
+    }
+}
+
+fn replied(request: &PermissionRequest, reply: Reply, by: Actor) -> Event {
+    Event::PermissionReplied {
+        session_id: request.session_id.clone(),
+        request_id: request.id.clone(),
+        reply,
+        provenance: Provenance::default().with(by, Deed::Answered, None),
+    }
+}
+
+/// A question whose call was cancelled is taken back, and clients that show it are notified: after the question itself, since
+/// storing and publishing are done one after the other.
+struct Withdrawal<'a> {
+    inner: &'a Arc<Inner>,
+    request: Option<PermissionRequest>,
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        let Some(request) = self.request.take() else {
+            return;
+        };
+        lock(&self.inner.questions.open).remove(&request.id);
+        self.inner
+            .commit_beside(vec![replied(&request, Reply::Reject, Actor::User)]);
+    }
+}

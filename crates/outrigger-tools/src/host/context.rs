@@ -1,0 +1,257 @@
+//! What a tool gets for a call: its place, its session, its limits; and what the call has done so far.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use outrigger_protocol::descriptor::{Capability, Constraints};
+use outrigger_protocol::tool::ToolCall;
+use outrigger_sandbox::Spawner;
+use outrigger_sandbox::paths::{Roots, resolve};
+use serde_json::Value;
+
+use super::{CancelFlag, PermissionAsk, ToolHost, lock};
+use crate::error::ToolError;
+
+/// Limits of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Most lines of output that the model gets (OpenCode's 2000).
+    pub max_lines: usize,
+    /// Most bytes of output that the model gets (OpenCode's 50 KiB).
+    pub max_bytes: usize,
+    /// Most bytes of one output that are kept in a file.
+    pub artifact_bytes: u64,
+    /// How long a tool without a deadline of its own may run.
+    pub deadline: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_lines: 2000,
+            max_bytes: 50 * 1024,
+            artifact_bytes: 512 * 1024 * 1024,
+            deadline: Duration::from_secs(600),
+        }
+    }
+}
+
+/// What somebody was granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// In words: "the agent `plan`".
+    pub who: String,
+    /// What.
+    pub capabilities: BTreeSet<Capability>,
+    /// What the user can do to grant more.
+    pub how: String,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    decisions: Mutex<Vec<String>>,
+    reported: Mutex<Option<Value>>,
+    answer: Mutex<Option<Value>>,
+    asking: AtomicUsize,
+    waited_ms: AtomicU64,
+    kept: Mutex<Vec<PathBuf>>,
+    /// Where each path of the call led when it was asked about.
+    targets: Mutex<HashMap<PathBuf, PathBuf>>,
+}
+
+/// What a tool gets while it runs. Cheap to clone.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// The call.
+    pub call: ToolCall,
+    /// Working directory of the session, absolute.
+    pub directory: PathBuf,
+    /// Root of the project, absolute; `/` where there is none.
+    pub worktree: PathBuf,
+    /// The session.
+    pub host: Arc<dyn ToolHost>,
+    /// Raised when the turn is cancelled.
+    pub cancel: CancelFlag,
+    /// The way to start a process.
+    pub spawner: Spawner,
+    /// Folder of the files that hold output that was cut.
+    pub artifacts: PathBuf,
+    /// Limits.
+    pub limits: Limits,
+    /// What the caller was granted; `None`: everything.
+    pub granted: Option<Grant>,
+    /// Roots that every path of this call has to lie in.
+    roots: Vec<Roots>,
+    shared: Arc<Shared>,
+}
+
+impl ToolContext {
+    /// A context that is never cancelled, with the usual limits; set the public fields to change that.
+    #[must_use]
+    pub fn new(
+        call: ToolCall,
+        directory: PathBuf,
+        worktree: PathBuf,
+        host: Arc<dyn ToolHost>,
+        spawner: Spawner,
+        artifacts: PathBuf,
+    ) -> Self {
+        Self {
+            call,
+            directory,
+            worktree,
+            host,
+            cancel: CancelFlag::never(),
+            spawner,
+            artifacts,
+            limits: Limits::default(),
+            granted: None,
+            roots: Vec::new(),
+            shared: Arc::default(),
+        }
+    }
+
+    /// Asks, and writes the decision into the call's record.
+    ///
+    /// # Errors
+    /// [`ToolError::Denied`] and [`ToolError::Rejected`] with the refusal.
+    pub async fn ask(&self, ask: PermissionAsk) -> Result<(), ToolError> {
+        let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
+        let begun = Instant::now();
+        self.shared.asking.fetch_add(1, Ordering::SeqCst);
+        // The guard also counts down when the call is cancelled while the question stands.
+        let waiting = Waiting(&self.shared, begun);
+        let answer = self.host.ask(ask).await;
+        drop(waiting);
+        let (decision, result) = match answer {
+            Ok(decision) => (decision, Ok(())),
+            Err(refusal) => ("deny".to_owned(), Err(refusal)),
+        };
+        lock(&self.shared.decisions).push(format!("{what} -> {decision}"));
+        result
+    }
+
+    /// Reports how far the call is.
+    pub fn progress(&self, title: Option<String>, metadata: Value) {
+        *lock(&self.shared.reported) = Some(metadata.clone());
+        self.host.progress(title, metadata);
+    }
+
+    /// Sets what the hooks of `tool.after_result` get in place of the output: the answer in the tool's own form. In the
+    /// reference those of MCP tools get `{content: [...]}` as the server sent it. See [`crate::Tool::read`].
+    pub fn answered(&self, answer: Value) {
+        *lock(&self.shared.answer) = Some(answer);
+    }
+
+    /// Notes a file that we made for this call, to keep all of its output.
+    pub(crate) fn keeps(&self, path: &Path) {
+        lock(&self.shared.kept).push(path.to_owned());
+    }
+
+    /// Whether a file is one of those. A tool may name any other.
+    pub(crate) fn has_kept(&self, path: &Path) -> bool {
+        lock(&self.shared.kept).iter().any(|it| it == path)
+    }
+
+    pub(crate) fn answer(&self) -> Option<Value> {
+        lock(&self.shared.answer).clone()
+    }
+    pub(crate) fn decisions(&self) -> Vec<String> {
+        lock(&self.shared.decisions).clone()
+    }
+    pub(crate) fn reported(&self) -> Option<Value> {
+        lock(&self.shared.reported).clone()
+    }
+    /// How long the call has waited for a person; that time does not count against its deadline.
+    pub(crate) fn waited(&self) -> (bool, Duration) {
+        (
+            self.shared.asking.load(Ordering::SeqCst) > 0,
+            Duration::from_millis(self.shared.waited_ms.load(Ordering::SeqCst)),
+        )
+    }
+    /// Takes over the roots that the tool declares.
+    pub(crate) fn apply_constraints(&mut self, limits: &Constraints, held: &[Vec<String>]) {
+        let declared = [&limits.allowed_read_roots, &limits.allowed_write_roots];
+        let absolute = |root: &String| resolve(&self.directory, Path::new(root));
+        let roots = declared.into_iter().flatten().chain(held);
+        self.roots = roots
+            .map(|roots| Roots::new(roots.iter().map(absolute)))
+            .collect();
+    }
+
+    /// Whether the roots of the tool hold this path, whose links have been followed.
+    ///
+    /// # Errors
+    /// [`ToolError::OutsideRoots`].
+    pub(crate) fn held(&self, real: &Path) -> Result<(), ToolError> {
+        let outside = |roots: &&Roots| !roots.as_slice().iter().any(|root| real.starts_with(root));
+        let Some(roots) = self.roots.iter().find(outside) else {
+            return Ok(());
+        };
+        Err(ToolError::OutsideRoots {
+            tool: self.call.tool.clone(),
+            path: real.display().to_string(),
+            roots: roots
+                .as_slice()
+                .iter()
+                .map(|root| root.display().to_string())
+                .collect(),
+        })
+    }
+
+    /// Whether the policy of the machine leaves a path, as it is named and as its links lead.
+    ///
+    /// # Errors
+    /// [`ToolError::Forbidden`].
+    pub(crate) fn allowed(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
+        let forbids = self.spawner.forbids();
+        let of_real =
+            |it: &dyn outrigger_sandbox::Forbids| (shown != real).then(|| it.file(real))?;
+        let pattern = forbids.and_then(|it| it.file(shown).or_else(|| of_real(it)));
+        match pattern {
+            Some(pattern) => Err(ToolError::Forbidden {
+                what: shown.display().to_string(),
+                pattern,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes where a path leads the first time; what was decided is about that, so it may not lead elsewhere later.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`].
+    pub(crate) fn has_not_moved(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
+        let mut targets = lock(&self.shared.targets);
+        let before = targets
+            .entry(shown.to_owned())
+            .or_insert_with(|| real.to_owned());
+        match before == real {
+            true => Ok(()),
+            false => Err(ToolError::failed(format!(
+                "{} leads elsewhere than when it was checked: something changed a link on its way. Try again when that has ended.",
+                shown.display()
+            ))),
+        }
+    }
+
+    /// The same place and session, for a call of its own: nothing asked, nothing reported.
+    pub(crate) fn for_call(mut self, call: ToolCall) -> Self {
+        self.call = call;
+        self.shared = Arc::default();
+        self
+    }
+}
+
+struct Waiting<'a>(&'a Shared, Instant);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let ms = u64::try_from(self.1.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.waited_ms.fetch_add(ms, Ordering::SeqCst);
+        self.0.asking.fetch_sub(1, Ordering::SeqCst);
+    }
+}

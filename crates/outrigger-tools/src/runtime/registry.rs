@@ -1,0 +1,193 @@
+//! The tools that there are: what is registered, narrowed and bound to providers.
+
+use std::sync::{Arc, PoisonError};
+
+use outrigger_protocol::descriptor::{Constraints, Declared, ToolDescriptor};
+use outrigger_protocol::tool::ToolSpec;
+
+use super::{Listener, ToolRuntime};
+use crate::error::ToolError;
+use crate::routes::Routes;
+use crate::schema::{OutputSchema, Schema};
+use crate::tool::Tool;
+
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) tool: Arc<dyn Tool>,
+    pub(super) schema: Arc<Schema>,
+    pub(super) output: Option<Arc<OutputSchema>>,
+    pub(super) descriptor: Arc<ToolDescriptor>,
+    /// It opens files through the path guard alone.
+    rooted: bool,
+    /// Roots beside those of the descriptor.
+    pub(super) held: Vec<Vec<String>>,
+}
+
+impl ToolRuntime {
+    /// Adds a tool. One of the same name takes the place of the earlier one (OpenCode's rule: a plugin's `bash` replaces ours
+    /// and keeps its place in the order).
+    ///
+    /// # Errors
+    /// [`ToolError::BadSchema`] when the parameters are not a JSON Schema that can be checked here,
+    /// [`ToolError::BadDescriptor`] when what it declares cannot be right (D6).
+    pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), ToolError> {
+        let declared = tool.declares();
+        self.register_as(tool, declared, false)
+    }
+
+    /// The same for a tool that does not say itself what it declares. `rooted`: it opens files through the path guard
+    /// alone.
+    ///
+    /// # Errors
+    /// As for [`ToolRuntime::register`].
+    pub(crate) fn register_as(
+        &self,
+        tool: Arc<dyn Tool>,
+        declared: Declared,
+        rooted: bool,
+    ) -> Result<(), ToolError> {
+        let spec = tool.spec().clone();
+        let bad = |reason| ToolError::BadSchema {
+            tool: spec.name.clone(),
+            reason,
+        };
+        let schema = Schema::compile(tool.argument_schema()).map_err(bad)?;
+        let output = declared.output_schema.as_ref();
+        let output = output.map(OutputSchema::compile).transpose().map_err(bad)?;
+        let descriptor = ToolDescriptor { spec, declared };
+        checked(&descriptor, rooted)?;
+        self.put(Entry {
+            schema: Arc::new(schema),
+            output: output.map(Arc::new),
+            descriptor: Arc::new(descriptor),
+            rooted,
+            held: Vec::new(),
+            tool,
+        });
+        Ok(())
+    }
+
+    fn put(&self, entry: Entry) {
+        let name = &entry.descriptor.spec.name;
+        let mut entries = self.write();
+        match entries.iter_mut().find(|e| e.descriptor.spec.name == *name) {
+            Some(old) => *old = entry,
+            None => entries.push(entry),
+        }
+    }
+
+    /// Holds a tool to less than it declares: the shorter time, fewer retries, and roots besides its own.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`]; [`ToolError::BadDescriptor`] where nothing would hold it to the roots.
+    pub fn narrow(&self, tool: &str, to: &Constraints) -> Result<(), ToolError> {
+        let mut entry = self.find(tool).ok_or_else(|| ToolError::NotFound {
+            tool: tool.to_owned(),
+            available: self.specs().into_iter().map(|s| s.name).collect(),
+        })?;
+        let mut descriptor = ToolDescriptor::clone(&entry.descriptor);
+        let own = &mut descriptor.declared.constraints;
+        own.timeout_ms = [own.timeout_ms, to.timeout_ms].into_iter().flatten().min();
+        own.max_retries = own.max_retries.min(to.max_retries);
+        own.deterministic_hooks |= to.deterministic_hooks;
+        for (roots, more) in [
+            (&mut own.allowed_read_roots, &to.allowed_read_roots),
+            (&mut own.allowed_write_roots, &to.allowed_write_roots),
+        ] {
+            let Some(more) = more else { continue };
+            entry.held.extend(roots.replace(more.clone()));
+        }
+        checked(&descriptor, entry.rooted)?;
+        entry.descriptor = Arc::new(descriptor);
+        self.put(entry);
+        Ok(())
+    }
+
+    /// Binds contracts to providers; takes the place of what was bound before.
+    pub fn bind(&self, routes: Routes) {
+        *self.routes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
+    }
+
+    /// From now on `listener` gets every stage of every call.
+    pub fn listen(&self, listener: Listener) {
+        let mut listeners = self
+            .listeners
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut listeners).push(listener);
+    }
+
+    /// The tools in full, in registry order, hidden ones included.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<Arc<ToolDescriptor>> {
+        let entries = self.read();
+        entries.iter().map(|e| Arc::clone(&e.descriptor)).collect()
+    }
+
+    /// Removes every tool of a source (`plugin:ID`, `mcp:NAME`).
+    pub fn remove_source(&self, source: &str) {
+        self.write().retain(|e| e.tool.spec().source != source);
+    }
+
+    /// Keeps the tools of which this holds; calls that run already go on.
+    pub fn retain(&self, keep: impl Fn(&ToolSpec) -> bool) {
+        self.write().retain(|entry| keep(entry.tool.spec()));
+    }
+
+    /// Takes from another runtime the tools of names that are not here.
+    pub fn fill(&self, other: &Self) {
+        let mut entries = self.write();
+        for entry in other.read().iter() {
+            let name = &entry.tool.spec().name;
+            if !entries.iter().any(|it| it.tool.spec().name == *name) {
+                entries.push(entry.clone());
+            }
+        }
+    }
+
+    /// What the tools say of themselves, in registry order, hidden ones included.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.read().iter().map(|e| e.tool.spec().clone()).collect()
+    }
+
+    /// The tool of that name, in full.
+    #[must_use]
+    pub fn descriptor(&self, name: &str) -> Option<Arc<ToolDescriptor>> {
+        self.find(name).map(|e| e.descriptor)
+    }
+
+    /// What there is of that name.
+    #[must_use]
+    pub fn spec(&self, name: &str) -> Option<ToolSpec> {
+        self.find(name).map(|e| e.tool.spec().clone())
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<Entry> {
+        self.read()
+            .iter()
+            .find(|e| e.descriptor.spec.name == name)
+            .cloned()
+    }
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<Entry>> {
+        self.entries
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Vec<Entry>> {
+        self.entries
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn checked(descriptor: &ToolDescriptor, rooted: bool) -> Result<(), ToolError> {
+    match descriptor.problems(rooted).into_iter().next() {
+        None => Ok(()),
+        Some(problem) => Err(ToolError::BadDescriptor {
+            tool: descriptor.spec.name.clone(),
+            key: problem.key,
+            reason: problem.message,
+        }),
+    }
+}

@@ -1,0 +1,257 @@
+//! The stages of a call, in their order. None of them can be left out (invariant 2).
+
+use std::sync::{Arc, PoisonError};
+
+use outrigger_kernel::hooks::HookInput;
+use outrigger_kernel::hooks::points::tool::before_call;
+use outrigger_protocol::canonical::CanonicalCall;
+use outrigger_protocol::descriptor::ToolDescriptor;
+use outrigger_protocol::hook::Block;
+use outrigger_protocol::tool::ToolOutput;
+use serde_json::{Value, json};
+
+use super::registry::Entry;
+use super::result::{after, finish, limited};
+use super::stage::{CallProgress, Stage};
+use super::{ToolRuntime, attempt};
+use crate::error::{Stop, ToolError};
+use crate::host::{HookVerdict, PermissionAsk, ToolContext};
+use crate::routes::Bound;
+
+/// The permission whose question is about a folder, not about the call.
+const ELSEWHERE: &str = "external_directory";
+
+impl ToolRuntime {
+    /// Runs a call from its lookup to its hooks afterwards. `input` is left as the hooks made it, for the record.
+    pub(super) async fn stages(
+        &self,
+        entry: Option<Entry>,
+        ctx: &ToolContext,
+        progress: &CallProgress<'_>,
+        input: &mut Value,
+        fingerprint: &mut Option<String>,
+    ) -> Result<ToolOutput, Stop> {
+        let name = ctx.call.tool.as_str();
+        let entry = entry.ok_or_else(|| ToolError::NotFound {
+            tool: name.to_owned(),
+            available: self.specs().into_iter().map(|s| s.name).collect(),
+        })?;
+        validate(&entry, input, ctx, progress)?;
+        let requires_approval = before_call(&entry, input, ctx, progress).await?;
+
+        // What is asked about is what runs: from here on nobody can change it.
+        let input = &*input;
+        let canonical = canonical(&entry, input)?;
+        *fingerprint = Some(canonical.hex());
+        progress.reached(&Stage::Canonical {
+            fingerprint: canonical.fingerprint,
+        });
+        entry.tool.policy(input, ctx)?;
+        let routes = self.routes.read();
+        let routes = Arc::clone(&routes.unwrap_or_else(PoisonError::into_inner));
+        let (tool, undeclared) = (&entry.descriptor, entry.tool.is_undeclared());
+        routes.passed_by(tool, undeclared, entry.tool.place(input), ctx)?;
+        let bound = routes.bind(tool.declared.contract, input, ctx);
+        let questions = questions(&entry, input, &bound, requires_approval, ctx)?;
+        // Before the questions, as in OpenCode: clients show what is asked about from the call's arguments.
+        ctx.host.started(input);
+        ask(questions, ctx).await?;
+        progress.reached(&Stage::Decided);
+        let recorded = ctx.host.record_intent(input).await;
+        recorded.map_err(ToolError::failed)?;
+        if let Some(contract) = bound.contract {
+            progress.reached(&Stage::Routed {
+                contract,
+                provider: bound.name(),
+                rule: bound.rule,
+            });
+        }
+        let output = attempt::run(&entry, input, &canonical, &bound, &self.same, progress, ctx);
+        let output = output.await.map_err(|error| Stop {
+            error,
+            metadata: ctx.reported(),
+        })?;
+        answers(&entry, name, &output, ctx.answer().as_ref())?;
+        progress.reached(&Stage::Answered);
+        let output = limited(finish(output, ctx), ctx);
+        after(&entry.tool, ctx, input, output).await
+    }
+}
+
+/// The arguments satisfy the schema, and the caller was granted what the tool needs.
+fn validate(
+    entry: &Entry,
+    input: &Value,
+    ctx: &ToolContext,
+    progress: &CallProgress<'_>,
+) -> Result<(), ToolError> {
+    progress.reached(&Stage::Found {
+        version: &entry.descriptor.declared.version,
+    });
+    check(entry, input, &ctx.call.tool, false)?;
+    entry.tool.precheck(input)?;
+    progress.reached(&Stage::Validated);
+    granted(entry, ctx)?;
+    progress.reached(&Stage::Granted);
+    alive(ctx)
+}
+
+/// Lets hooks refuse or change the call. The answer: whether the user is asked whatever the rules allow.
+async fn before_call(
+    entry: &Entry,
+    input: &mut Value,
+    ctx: &ToolContext,
+    progress: &CallProgress<'_>,
+) -> Result<bool, Stop> {
+    let name = ctx.call.tool.as_str();
+    let asked = before_call::Input {
+        tool: name,
+        session_id: &ctx.call.session_id,
+        call_id: &ctx.call.call_id,
+    };
+    let (point, payload) = asked.call(&before_call::Output { args: input });
+    let verdict = ctx.host.hooks(point, payload).await;
+    let requires_approval = verdict.requires_approval;
+    let rewritten = rewrite(verdict, input).map_err(|block| blocked(block, None))?;
+    // Checked even when nothing changed the arguments visibly: cheap, and no path around it (invariant 7).
+    check(entry, input, name, rewritten)?;
+    progress.reached(&Stage::Hooked { rewritten });
+    alive(ctx)?;
+    Ok(requires_approval)
+}
+
+/// What the user has to allow. Where a hook wants the user asked and the tool asks nothing itself, it is the call as such.
+fn questions(
+    entry: &Entry,
+    input: &Value,
+    bound: &Bound,
+    requires_approval: bool,
+    ctx: &ToolContext,
+) -> Result<Vec<PermissionAsk>, ToolError> {
+    let mut questions = match bound.remote() {
+        None => entry.tool.permissions(input, ctx)?,
+        Some(_) => entry.tool.permissions_elsewhere(input, ctx)?,
+    };
+    if requires_approval && questions.iter().all(|ask| ask.permission == ELSEWHERE) {
+        let name = &ctx.call.tool;
+        questions.push(PermissionAsk {
+            permission: name.clone(),
+            patterns: vec!["*".to_owned()],
+            metadata: json!({"tool": name, "input": input}),
+            ..PermissionAsk::default()
+        });
+    }
+    Ok(questions)
+}
+
+async fn ask(questions: Vec<PermissionAsk>, ctx: &ToolContext) -> Result<(), ToolError> {
+    for question in questions {
+        tokio::select! {
+            answer = ctx.ask(question) => answer?,
+            () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
+        }
+    }
+    Ok(())
+}
+
+fn check(entry: &Entry, input: &Value, name: &str, rewritten: bool) -> Result<(), ToolError> {
+    let tool = name.to_owned();
+    entry.schema.check(input).map_err(|reason| {
+        if rewritten {
+            ToolError::InvalidRewrite { tool, reason }
+        } else {
+            ToolError::InvalidInput { tool, reason }
+        }
+    })
+}
+
+fn granted(entry: &Entry, ctx: &ToolContext) -> Result<(), ToolError> {
+    let needs = &entry.descriptor.declared.capabilities;
+    for grant in ctx.granted.iter().chain(entry.tool.grant()) {
+        let missing = needs.iter().filter(|it| !grant.capabilities.contains(it));
+        let missing: Vec<&'static str> = missing.map(|it| it.name()).collect();
+        if !missing.is_empty() {
+            return Err(ToolError::NotGranted {
+                tool: entry.descriptor.spec.name.clone(),
+                missing,
+                who: grant.who.clone(),
+                how: grant.how.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn canonical(entry: &Entry, input: &Value) -> Result<CanonicalCall, ToolError> {
+    let ToolDescriptor { spec, declared } = &*entry.descriptor;
+    CanonicalCall::of(&spec.name, &declared.version, input, &declared.capabilities).map_err(
+        |malformed| ToolError::Malformed {
+            tool: spec.name.clone(),
+            reason: malformed.reason(),
+        },
+    )
+}
+
+/// An answer of an MCP server is held to its schema in the structured form, which comes beside the texts; any other as the
+/// text that it is.
+fn answers(
+    entry: &Entry,
+    name: &str,
+    output: &ToolOutput,
+    own: Option<&Value>,
+) -> Result<(), ToolError> {
+    let Some(schema) = &entry.output else {
+        return Ok(());
+    };
+    let own = own.filter(|own| own.get("content").is_some_and(Value::is_array));
+    let checked = match own {
+        None => schema.check(&output.output),
+        Some(own) => match own.get("structuredContent").filter(|it| !it.is_null()) {
+            Some(value) => schema.check_value(value),
+            None => Err("it has no structured content".to_owned()),
+        },
+    };
+    checked.map_err(|reason| ToolError::InvalidOutput {
+        tool: name.to_owned(),
+        reason,
+    })
+}
+
+fn alive(ctx: &ToolContext) -> Result<(), ToolError> {
+    if ctx.cancel.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    Ok(())
+}
+
+/// The text is the hook's own, as in OpenCode. A code of the plugin's own is kept with the call, as `refusal`.
+pub(super) fn blocked(block: Block, mut metadata: Option<Value>) -> Stop {
+    if !block.code.starts_with("hook.") {
+        let refusal = json!({"code": block.code, "details": block.details});
+        match &mut metadata {
+            Some(Value::Object(fields)) => {
+                fields.insert("refusal".to_owned(), refusal);
+            }
+            _ => metadata = Some(json!({ "refusal": refusal })),
+        }
+    }
+    Stop {
+        error: ToolError::Blocked(block.message),
+        metadata,
+    }
+}
+
+// Takes over what the hooks left as arguments; says whether they differ. An output without `args` leaves them as they were.
+fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Block> {
+    if let Some(block) = verdict.block {
+        return Err(block);
+    }
+    let mut output = verdict.output;
+    match output.get_mut("args").map(Value::take) {
+        Some(args) if args != *input => {
+            *input = args;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}

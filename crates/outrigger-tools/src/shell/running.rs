@@ -1,0 +1,249 @@
+//! A command while it runs: what it prints, how long, and what the model reads of it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outrigger_protocol::tool::ToolOutput;
+use outrigger_sandbox::absent::SUFFIX;
+use outrigger_sandbox::{Child, Exit};
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::capture::{Capture, Captured};
+use crate::error::ToolError;
+use crate::host::ToolContext;
+
+/// Bytes of the output that are shown while a command runs: its end, as in OpenCode.
+const PREVIEW: usize = 30_000;
+/// How often it is shown.
+const PROGRESS: Duration = Duration::from_millis(150);
+/// How long output is still read when the shell has ended but something of it holds the pipe.
+const LINGER: Duration = Duration::from_millis(250);
+
+/// A command under way, with what it prints.
+pub(crate) struct Running<'a> {
+    capture: Capture<'a>,
+    /// Ends of the two streams by themselves, for display (E3).
+    stdout: Tail,
+    stderr: Tail,
+    fresh: bool,
+    /// Hosts that the command was refused.
+    refused: Vec<String>,
+    /// What else the model has to know.
+    notes: Vec<String>,
+    /// Files that it made and must not make.
+    aside: Vec<PathBuf>,
+}
+
+#[derive(Default)]
+struct Tail(Vec<u8>);
+
+impl Tail {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        if self.0.len() > 2 * PREVIEW {
+            self.0.drain(..self.0.len() - PREVIEW);
+        }
+    }
+    fn text(&self) -> String {
+        let from = self.0.len().saturating_sub(PREVIEW);
+        String::from_utf8_lossy(self.0.get(from..).unwrap_or_default()).into_owned()
+    }
+}
+
+/// How the command ended; `None` when its time was up.
+pub(crate) type Ended = Option<Exit>;
+
+impl<'a> Running<'a> {
+    pub(crate) fn new(capture: Capture<'a>) -> Self {
+        Self {
+            capture,
+            stdout: Tail::default(),
+            stderr: Tail::default(),
+            fresh: false,
+            refused: Vec::new(),
+            notes: Vec::new(),
+            aside: Vec::new(),
+        }
+    }
+
+    /// Reads until the shell has ended and its output with it. Dropping this future drops the child, which kills the whole tree.
+    pub(crate) async fn follow(
+        &mut self,
+        mut child: Child,
+        timeout: Duration,
+        ctx: &ToolContext,
+    ) -> Result<Ended, ToolError> {
+        let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+        let (mut out, mut err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+        let mut exit: Option<Ended> = None;
+        let mut until = Instant::now() + timeout;
+        let mut tick = interval(PROGRESS);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while exit.is_none() || stdout.is_some() || stderr.is_some() {
+            tokio::select! {
+                n = read_some(&mut stdout, &mut out), if stdout.is_some() => self.take(&out[..n], false),
+                n = read_some(&mut stderr, &mut err), if stderr.is_some() => self.take(&err[..n], true),
+                ended = child.wait(), if exit.is_none() => {
+                    exit = Some(Some(ended.map_err(|e| ToolError::failed(e.to_string()))?));
+                    until = Instant::now() + LINGER;
+                }
+                _ = tick.tick(), if self.fresh => {
+                    self.fresh = false;
+                    ctx.progress(None, json!({"output": self.printed()}));
+                }
+                () = sleep_until(until) => match exit {
+                    Some(_) => break,
+                    None => {
+                        child.kill_tree();
+                        exit = Some(None);
+                        until = Instant::now() + LINGER;
+                    }
+                }
+            }
+        }
+        // What a command prints last is reported even when it ends at once, as in OpenCode.
+        if self.fresh {
+            ctx.progress(None, json!({"output": self.printed()}));
+        }
+        self.refused = child.refused();
+        self.aside = child.put_aside();
+        // What it left is looked at where nothing else waits for it.
+        let (child, cleared) = tokio::task::spawn_blocking(move || {
+            let cleared = child.cleared();
+            (child, cleared)
+        })
+        .await
+        .map_err(|e| ToolError::failed(e.to_string()))?;
+        drop(child);
+        self.notes.extend(cleared);
+        Ok(exit.flatten())
+    }
+
+    fn take(&mut self, bytes: &[u8], error: bool) {
+        self.capture.add(bytes);
+        if error {
+            self.stderr.add(bytes);
+        } else {
+            self.stdout.add(bytes);
+        }
+        self.fresh |= !bytes.is_empty();
+    }
+
+    /// The end of what it has printed.
+    pub(crate) fn printed(&self) -> String {
+        self.capture.preview(PREVIEW)
+    }
+
+    /// Something else that the model has to know.
+    pub(crate) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// The result of the call.
+    pub(crate) fn output(
+        self,
+        command: &str,
+        ended: Ended,
+        timeout: Duration,
+        ctx: &ToolContext,
+    ) -> ToolOutput {
+        let mut preview = self.printed();
+        let notes = notes(ended, timeout, &self.refused, &self.aside, self.notes);
+        let captured = self.capture.finish();
+        if captured.text.is_empty() {
+            "(no output)".clone_into(&mut preview);
+        }
+        let mut output = shown(&captured);
+        if !notes.is_empty() {
+            let notes = notes.join("\n");
+            output.push_str(&format!("\n\n<shell_metadata>\n{notes}\n</shell_metadata>"));
+        }
+        let mut metadata = json!({
+            "output": preview,
+            "exit": ended.and_then(|exit| exit.code),
+            "truncated": captured.truncated,
+        });
+        if let Some(path) = captured.path {
+            ctx.keeps(&path);
+            metadata["outputPath"] = json!(path);
+        }
+        if !self.stderr.0.is_empty() {
+            metadata["stdout"] = json!(self.stdout.text());
+            metadata["stderr"] = json!(self.stderr.text());
+        }
+        ToolOutput {
+            title: command.to_owned(),
+            output,
+            metadata,
+            attachments: None,
+        }
+    }
+}
+
+/// What was printed, and where all of it is when it was cut.
+fn shown(captured: &Captured) -> String {
+    let printed = match captured.text.is_empty() {
+        true => "(no output)",
+        false => &captured.text,
+    };
+    if !captured.truncated {
+        return printed.to_owned();
+    }
+    let mut saved = captured
+        .path
+        .as_ref()
+        .map(|path| format!("Full output saved to: {}", path.display()))
+        .unwrap_or_default();
+    if let Some(why) = &captured.lost {
+        saved.push_str(&format!(" (not all of it could be saved: {why})"));
+    }
+    format!("...output truncated...\n\n{}\n\n{printed}", saved.trim())
+}
+
+/// What the model has to know beside what was printed.
+fn notes(
+    ended: Ended,
+    timeout: Duration,
+    refused: &[String],
+    moved_aside: &[PathBuf],
+    more: Vec<String>,
+) -> Vec<String> {
+    let end = match ended {
+        None => Some(format!(
+            "shell tool terminated command after exceeding timeout {} ms. If this command is expected to take longer and is not waiting for interactive input, retry with a larger timeout value in milliseconds.",
+            timeout.as_millis()
+        )),
+        Some(Exit {
+            signal: Some(signal),
+            ..
+        }) => Some(format!("The command was ended by signal {signal}.")),
+        Some(_) => None,
+    };
+    let refused = (!refused.is_empty()).then(|| {
+        let hosts = refused.join(", ");
+        format!("No connection was made to {hosts}: the user's `tools.hosts` or the policy of this machine does not allow it.")
+    });
+    let aside = moved_aside.iter().map(|path| {
+        let path = path.display();
+        format!("Commands must not make {path}; it was renamed to {path}{SUFFIX}-*.")
+    });
+    end.into_iter()
+        .chain(refused)
+        .chain(aside)
+        .chain(more)
+        .collect()
+}
+
+/// Reads some bytes; at the end of the stream, or when it cannot be read, the stream is closed.
+pub async fn read_some<R: AsyncRead + Unpin>(from: &mut Option<R>, into: &mut [u8]) -> usize {
+    let n = match from {
+        Some(stream) => stream.read(into).await.unwrap_or(0),
+        None => 0,
+    };
+    if n == 0 {
+        *from = None;
+    }
+    n
+}
