@@ -70,7 +70,7 @@ pub async fn sandbox_contributions(
                 other => {
                     let why = other.err().unwrap_or_else(|| NOTHING.to_owned());
                     tracing::warn!(
-                        "[{label}:{name}] a plugin brought it, and it has no sandbox: {why}; left out"
+                        "[{label}:{name}] a plugin contributed it, and it has no sandbox: {why}; left out"
                     );
                     if let Some(entries) = after.get_mut(key).and_then(Value::as_object_mut) {
                         entries.shift_remove(&name);
@@ -167,7 +167,9 @@ async fn sandbox_skills(
         Ok(None) => return,
         Ok(own) => own.filter(|own| own.proxy().is_some()),
         Err(why) => {
-            tracing::warn!("[skills] a plugin brought addresses, and they have no sandbox: {why}");
+            tracing::warn!(
+                "[skills] a plugin contributed addresses, and they have no sandbox: {why}"
+            );
             None
         }
     };

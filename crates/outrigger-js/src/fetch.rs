@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::peer::Peer;
 
-/// How far a process may be ahead of whoever reads the body, in bytes.
+/// How far a process may be ahead of the reader of the body, in bytes.
 const WINDOW: u64 = 1024 * 1024;
 
 /// The rest of an answer. Dropping it cancels the plugin's request.

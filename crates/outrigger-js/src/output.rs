@@ -102,7 +102,7 @@ impl Lines {
         self.tell_dropped();
     }
 
-    /// Waits for more. Where nothing comes for a second behind a flood, the count of what was left out is told.
+    /// Waits for more. Where nothing comes for a second behind a flood, the count of what was left out is logged.
     async fn wait<T>(&self, more: impl Future<Output = T>) -> T {
         tokio::pin!(more);
         loop {
@@ -127,7 +127,7 @@ impl Lines {
     }
 
     /// What the process says through the channel: `log` gets it, cut to the length of a line, at the same rate as lines.
-    pub(crate) fn told(&self, message: &str, log: impl FnOnce(&str)) {
+    pub(crate) fn report(&self, message: &str, log: impl FnOnce(&str)) {
         let (logged, dropped) = self
             .state()
             .admit(self.log.lines_per_second, Instant::now());
@@ -239,13 +239,13 @@ mod tests {
     #[test]
     fn what_is_told_through_the_channel_has_the_same_limits() {
         let lines = Lines::new("x".into(), OutputLog::default());
-        let told = std::cell::RefCell::new(Vec::new());
+        let logged = std::cell::RefCell::new(Vec::new());
         for _ in 0..1000 {
-            lines.told(&"\u{e4}".repeat(3 * MAX_LINE), |text| {
-                told.borrow_mut().push(text.len());
+            lines.report(&"\u{e4}".repeat(3 * MAX_LINE), |text| {
+                logged.borrow_mut().push(text.len());
             });
         }
-        assert_eq!(*told.borrow(), vec![MAX_LINE; 20]);
+        assert_eq!(*logged.borrow(), vec![MAX_LINE; 20]);
         assert_eq!(lines.state().dropped, 980);
     }
 

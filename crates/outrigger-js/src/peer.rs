@@ -396,7 +396,7 @@ impl Peer {
             }
             process::LOG => {
                 let Log { level, message } = read(params)?;
-                self.lines.told(&message, |message| {
+                self.lines.report(&message, |message| {
                     let message = message.to_owned();
                     self.handler.log(&self.name, Log { level, message });
                 });

@@ -1,4 +1,4 @@
-//! The box of a plugin process (architecture, section 5).
+//! The sandbox of a plugin process (architecture, section 5).
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

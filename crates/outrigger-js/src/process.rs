@@ -227,7 +227,7 @@ impl JsProcess {
     }
 
     /// The code of [`JsProcess::all_entered`] that may hold the thread now: what has let go of it once is left out, since
-    /// a spin or an exit after that may be anybody's. With none or more than one, it cannot be told whose it is.
+    /// a spin or an exit after that may be anybody's. With none or more than one, it is not known whose it is.
     #[must_use]
     pub fn suspects(&self) -> Vec<Enter> {
         self.peer.entered().suspects()
@@ -265,7 +265,7 @@ impl JsProcess {
         self.tool_run_as(run, deadline, cancel, |_| {}).await
     }
 
-    /// As [`JsProcess::tool_run`]; `on_call` is told the number that [`outrigger_protocol::rpc::ToolAsk`] and
+    /// As [`JsProcess::tool_run`]; `on_call` is called with the number that [`outrigger_protocol::rpc::ToolAsk`] and
     /// [`outrigger_protocol::rpc::ToolMetadata`] of this call will carry, before the process can send any.
     ///
     /// # Errors

@@ -26,21 +26,23 @@ pub async fn read_resources(servers: &McpServers, prompt: &mut PromptInput) {
 }
 
 async fn attached(servers: &McpServers, server: &str, uri: &str, name: &str) -> Vec<PartInput> {
-    let told = |text| text_part(text, true);
-    let mut parts = vec![told(format!("Reading MCP resource: {name} ({uri})"))];
+    let shown = |text| text_part(text, true);
+    let mut parts = vec![shown(format!("Reading MCP resource: {name} ({uri})"))];
     let answer = match servers.read_resource(server, uri).await {
         Ok(answer) => answer,
         Err(error) => {
-            parts.push(told(format!("Failed to read MCP resource {name}: {error}")));
+            parts.push(shown(format!(
+                "Failed to read MCP resource {name}: {error}"
+            )));
             return parts;
         }
     };
     for piece in pieces(&answer, uri) {
         match piece {
-            Piece::Text { text, .. } => parts.push(told(text)),
-            Piece::Left(note) => parts.push(told(note)),
+            Piece::Text { text, .. } => parts.push(shown(text)),
+            Piece::Left(note) => parts.push(shown(note)),
             Piece::File { uri, mime, url } => {
-                parts.push(told(format!(
+                parts.push(shown(format!(
                     "[Binary MCP resource attached: {uri} ({mime})]"
                 )));
                 let file = json!({"mime": mime, "filename": uri, "url": url});

@@ -66,10 +66,10 @@ pub async fn start_skill_servers(
         return None;
     }
     let held = host.skill_servers().entry(session);
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut failed: Vec<(String, String)> = Vec::new();
     for problem in problems {
         tracing::warn!("[mcp] {problem}");
-        told.push((skill.name.clone(), problem.to_string()));
+        failed.push((skill.name.clone(), problem.to_string()));
     }
     let mut wanted = Vec::new();
     for server in servers {
@@ -77,13 +77,13 @@ pub async fn start_skill_servers(
             Ok(entry) => wanted.push((server.name, entry)),
             Err(why) => {
                 tracing::warn!("[mcp:{}] of the skill {}: {why}", server.name, skill.name);
-                told.push((server.name, why));
+                failed.push((server.name, why));
             }
         }
     }
     let _calling = Calling::begin(&held);
     let up = start_wanted(host, session, &held, wanted).await;
-    Some(text(&up, &told))
+    Some(text(&up, &failed))
 }
 
 /// The entry to start a server with, or why it is not started.
@@ -262,7 +262,7 @@ async fn skill_tool(
 }
 
 /// What the model reads of the servers, behind the text of the skill.
-fn text(up: &[(String, Result<Vec<ToolSpec>, String>)], told: &[(String, String)]) -> String {
+fn text(up: &[(String, Result<Vec<ToolSpec>, String>)], failed: &[(String, String)]) -> String {
     let mut out = String::from("<skill_mcp_servers>");
     for (name, result) in up {
         match result {
@@ -282,7 +282,7 @@ fn text(up: &[(String, Result<Vec<ToolSpec>, String>)], told: &[(String, String)
             }
         }
     }
-    for (name, why) in told {
+    for (name, why) in failed {
         let _ = write!(
             out,
             "\n  <server name=\"{name}\">not started: {why}</server>"

@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// What tools of servers come from.
 pub(crate) const SOURCE: &str = "mcp:";
 
-/// What the model is told of a tool's arguments, in OpenCode's form.
+/// What the model is given of a tool's arguments, in OpenCode's form.
 fn shown(arguments: &Value) -> Value {
     let mut shown = arguments.clone();
     if !shown["properties"].is_object() {
@@ -28,7 +28,7 @@ fn shown(arguments: &Value) -> Value {
 #[derive(Clone)]
 pub(crate) struct McpTool {
     pub(crate) spec: ToolSpec,
-    // As the server wrote it. What the model is told is stricter, and OpenCode checks nothing.
+    // As the server wrote it. What the model is given is stricter, and OpenCode checks nothing.
     pub(crate) arguments: Value,
     // What its structured answers are held to.
     pub(crate) output: Option<Value>,

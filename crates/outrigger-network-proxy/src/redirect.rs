@@ -8,7 +8,7 @@ pub struct ProxyRedirect {
     authorization: String,
 }
 
-/// The credentials are not shown: whoever has them is that client.
+/// The credentials are not shown: anybody who has them is that client.
 impl std::fmt::Debug for ProxyRedirect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProxyRedirect")

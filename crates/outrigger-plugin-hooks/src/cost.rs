@@ -94,8 +94,8 @@ impl Costs {
         }
     }
 
-    /// Adds what was told of a plugin; other events are passed over.
-    pub fn told(&mut self, event: &CustomEvent) {
+    /// Adds what was reported of a plugin; other events are skipped.
+    pub fn notified(&mut self, event: &CustomEvent) {
         let Some(kind) = event.kind.strip_prefix(NOTICE) else {
             return;
         };
@@ -237,7 +237,7 @@ mod tests {
             ),
             ("session.idle", json!({"plugin": "d"})),
         ] {
-            costs.told(&notice(kind, properties));
+            costs.notified(&notice(kind, properties));
         }
         let rows = costs.rows();
         let names: Vec<&str> = rows.iter().map(|row| row.plugin.as_str()).collect();

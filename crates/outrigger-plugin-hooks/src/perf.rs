@@ -214,10 +214,10 @@ mod tests {
             (0.99, all[989]),
             (1.0, all[999]),
         ] {
-            let told = times.quantile(part);
+            let found = times.quantile(part);
             assert!(
-                told >= exact && told <= exact * 1.0906,
-                "{part}: {told} for {exact}"
+                found >= exact && found <= exact * 1.0906,
+                "{part}: {found} for {exact}"
             );
         }
         let mut one = Histogram::default();
@@ -241,7 +241,7 @@ mod tests {
             record("a", "chat.params", OutcomeKind::Error, 2.0, 30),
         ];
         let rows = Perf::from_iter(&records).rows();
-        let told: Vec<String> = rows
+        let lines: Vec<String> = rows
             .iter()
             .map(|row| {
                 format!(
@@ -251,7 +251,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 r#"b calls 1 skipped 1 {"timeout": 1} max 5000 bytes 20"#,
                 r#"a calls 2 skipped 0 {"error": 1, "ok": 1} max 2 bytes 30"#

@@ -39,7 +39,7 @@ pub struct PipelineContext {
     pub path: Vec<&'static str>,
     /// Out of how many events of plugins it comes, and the points that those came from.
     pub depth: u32,
-    /// When whoever reaches it has to have answered.
+    /// When its caller has to have answered.
     pub by: Option<Instant>,
 }
 

@@ -129,7 +129,7 @@ pub fn bun_path(data: &Path) -> PathBuf {
     data.join("bun/bin/bun")
 }
 
-/// Fetches Bun with npm unless it is there, and answers where it is; `growing` is told how much has come. Two hosts may do this at once; the program appears
+/// Fetches Bun with npm unless it is there, and answers where it is; `growing` is called with how much has come. Two hosts may do this at once; the program appears
 /// whole or not at all.
 ///
 /// # Errors

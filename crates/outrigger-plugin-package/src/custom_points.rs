@@ -20,7 +20,7 @@ const MAX_POINTS: usize = 4096;
 
 /// A point that a plugin declared.
 #[derive(Debug)]
-pub struct OwnPoint {
+pub struct DeclaredPoint {
     /// As the kernel has it.
     pub point: HookPoint,
     /// As the manifest has it.
@@ -33,7 +33,7 @@ pub struct OwnPoint {
 
 /// An event that a plugin declared.
 #[derive(Debug)]
-pub struct OwnEvent {
+pub struct DeclaredEvent {
     /// As the manifest has it.
     pub decl: EventDecl,
     /// What its properties are held against.
@@ -42,11 +42,11 @@ pub struct OwnEvent {
 
 /// What one plugin declared.
 #[derive(Debug, Default)]
-pub struct Own {
+pub struct Declarations {
     /// Its hook points.
-    pub points: Vec<OwnPoint>,
+    pub points: Vec<DeclaredPoint>,
     /// Its bus events.
-    pub events: Vec<OwnEvent>,
+    pub events: Vec<DeclaredEvent>,
 }
 
 /// A compiled schema. References to other documents are refused: nothing is fetched.
@@ -82,7 +82,7 @@ impl Schema {
     }
 }
 
-impl Own {
+impl Declarations {
     /// What a manifest declares.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Own {
         let points = manifest.points.iter().map(|decl| {
             let input = schema(decl.input.as_ref(), "points", &decl.name)?;
             let output = schema(decl.output.as_ref(), "points", &decl.name)?;
-            Ok(OwnPoint {
+            Ok(DeclaredPoint {
                 point: interned(decl)
                     .map(HookPoint::Declared)
                     .map_err(|why| ("points", why))?,
@@ -104,7 +104,7 @@ impl Own {
             })
         });
         let events = manifest.events.iter().map(|decl| {
-            Ok(OwnEvent {
+            Ok(DeclaredEvent {
                 schema: schema(decl.schema.as_ref(), "events", &decl.name)?,
                 decl: decl.clone(),
             })
@@ -154,18 +154,18 @@ impl Own {
 
     /// A point by its name.
     #[must_use]
-    pub fn point(&self, name: &str) -> Option<&OwnPoint> {
+    pub fn point(&self, name: &str) -> Option<&DeclaredPoint> {
         self.points.iter().find(|own| own.decl.name == name)
     }
 
     /// An event by its name.
     #[must_use]
-    pub fn event(&self, name: &str) -> Option<&OwnEvent> {
+    pub fn event(&self, name: &str) -> Option<&DeclaredEvent> {
         self.events.iter().find(|own| own.decl.name == name)
     }
 }
 
-impl OwnPoint {
+impl DeclaredPoint {
     /// What holds every answer against the schema.
     #[must_use]
     pub fn check(&self) -> Option<OutputCheck> {
@@ -204,7 +204,7 @@ fn made(decl: &PointDecl) -> PointSpec {
     PointSpec {
         name,
         hook: name,
-        // Asked, not told: its plugin waits for the answer.
+        // Asked, not notified: its plugin waits for the answer.
         phase: Phase::Before,
         patch: patch.leak(),
         block,
@@ -279,7 +279,7 @@ mod tests {
     fn a_declaration_is_one_point_of_the_kernel() {
         let output = json!({"type": "object", "properties": {"steps": {"type": "array"}}, "required": ["steps"], "additionalProperties": false});
         let manifest = declared(&[Allow::Patch, Allow::Block], output.clone());
-        let own = Own::of(&manifest).unwrap();
+        let own = Declarations::of(&manifest).unwrap();
         let point = own.points[0].point.spec();
         assert_eq!(
             (
@@ -305,9 +305,9 @@ mod tests {
                 required: true
             }]
         );
-        let again = Own::of(&manifest).unwrap();
+        let again = Declarations::of(&manifest).unwrap();
         assert!(std::ptr::eq(point, again.points[0].point.spec()));
-        let observed = Own::of(&declared(&[Allow::Observe], output)).unwrap();
+        let observed = Declarations::of(&declared(&[Allow::Observe], output)).unwrap();
         assert!(observed.points[0].point.spec().patch.is_empty());
         assert!(!observed.points[0].point.spec().block);
     }
@@ -318,7 +318,7 @@ mod tests {
             json!({"type": "object", "properties": {"a": {"type": "nonsense"}}}),
             json!({"type": "object", "$ref": "https://example.com/schema.json"}),
         ] {
-            let (key, why) = Own::of(&declared(&[], schema)).unwrap_err();
+            let (key, why) = Declarations::of(&declared(&[], schema)).unwrap_err();
             assert_eq!(key, "points");
             assert!(why.contains("acme/deploy.before"), "{why}");
         }

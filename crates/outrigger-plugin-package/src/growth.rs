@@ -23,7 +23,7 @@ pub(crate) async fn watched<T>(
     work: impl Future<Output = T>,
 ) -> T {
     let mut work = pin!(work);
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         tokio::select! {
             biased;
@@ -33,8 +33,8 @@ pub(crate) async fn watched<T>(
         let place = folder.to_owned();
         // A look at many files takes its time, and the runtime has other things to do.
         let bytes = tokio::task::spawn_blocking(move || size(&place)).await;
-        if let Some(bytes) = bytes.ok().filter(|bytes| *bytes != told) {
-            told = bytes;
+        if let Some(bytes) = bytes.ok().filter(|bytes| *bytes != reported) {
+            reported = bytes;
             growing(bytes);
         }
     }
@@ -71,7 +71,7 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         fs::write(root.path().join("outside"), "x".repeat(999)).unwrap();
         std::os::unix::fs::symlink(root.path().join("outside"), folder.join("link")).unwrap();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let work = async {
             for n in 1..4_usize {
                 fs::write(folder.join(format!("{n}")), "x".repeat(100)).unwrap();
@@ -79,9 +79,12 @@ mod tests {
             }
             "done"
         };
-        let mut growing = |bytes| told.push(bytes);
+        let mut growing = |bytes| reported.push(bytes);
         assert_eq!(watched(&folder, &mut growing, work).await, "done");
-        assert!(told.is_sorted() && told.last() == Some(&300), "{told:?}");
+        assert!(
+            reported.is_sorted() && reported.last() == Some(&300),
+            "{reported:?}"
+        );
         assert_eq!(size(Path::new("/nowhere")), 0);
     }
 }

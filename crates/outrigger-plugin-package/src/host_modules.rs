@@ -79,7 +79,7 @@ pub fn note_failure(data: &Path) {
 /// Installs the packages unless they are there.
 ///
 /// # Errors
-/// `plugin.no_installer`, `plugin.install`, `plugin.cache`; `plugin.not_installed` when the installer brought something
+/// `plugin.no_installer`, `plugin.install`, `plugin.cache`; `plugin.not_installed` when the installer installed something
 /// else.
 pub async fn setup(
     data: &Path,

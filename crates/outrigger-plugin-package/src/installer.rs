@@ -1,6 +1,6 @@
 //! Bun or npm, as the program that fetches packages.
 //!
-//! Install scripts never run (facts 3.2: the reference sets `ignoreScripts`), and the user's own npm configuration holds.
+//! Install scripts never run (facts 3.2: OpenCode sets `ignoreScripts`), and the user's own npm configuration holds.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl Installer {
         }
     }
 
-    /// Adds one package to the folder, which holds a `package.json`; `growing` is told how much has come.
+    /// Adds one package to the folder, which holds a `package.json`; `growing` is called with how much has come.
     ///
     /// # Errors
     /// `plugin.install` with the installer's last lines, `plugin.installer` when it could not be run.

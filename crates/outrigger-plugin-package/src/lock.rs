@@ -40,7 +40,7 @@ pub struct Locked {
     pub requested: String,
     /// Exact version.
     pub version: String,
-    /// Checksum of the package, where the installer told it.
+    /// Checksum of the package, where the installer gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<String>,
 }

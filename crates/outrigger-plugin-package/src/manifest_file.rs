@@ -7,7 +7,7 @@ use outrigger_config::ConfigError;
 use outrigger_network_proxy::hosts::Hosts;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
 
-use crate::custom_points::Own;
+use crate::custom_points::Declarations;
 use crate::error::PackageError;
 
 /// A manifest is no longer than this, in bytes.
@@ -56,7 +56,7 @@ pub fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PackageError> {
             None,
         ));
     }
-    if let Err((key, message)) = Own::of(&manifest) {
+    if let Err((key, message)) = Declarations::of(&manifest) {
         let (line, column) = outrigger_config::place_in_toml(&text, key);
         let message = format!("{file}:{line}:{column}: `{key}`: {message}");
         return Err(wrong(message, None));

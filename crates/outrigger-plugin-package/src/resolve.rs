@@ -39,7 +39,7 @@ pub struct ResolvedPlugin {
     pub entry: String,
     /// The same as a path.
     pub file: PathBuf,
-    /// All files that code of its package is started from, whoever asks: the entry, and those of the plugins that it hosts.
+    /// All files that code of its package is started from: the entry, and those of the plugins that it hosts.
     /// One that is hosted has those of its host.
     pub entries: Vec<PathBuf>,
     /// Version of the package, if it has one.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::PackageError;
 
-/// Specs that the reference drops because the program itself does what they did (facts 3.1, rule 5). A spec that
+/// Specs that OpenCode drops because the program itself does what they did (facts 3.1, rule 5). A spec that
 /// contains one of these counts.
 pub const DEPRECATED: &[&str] = &["opencode-copilot-auth"];
 
@@ -17,7 +17,7 @@ pub enum Source {
     Npm {
         /// Name that it is installed under.
         name: String,
-        /// Version, range, tag or other npm request; `latest` for a bare name, as in the reference.
+        /// Version, range, tag or other npm request; `latest` for a bare name, as in OpenCode.
         request: String,
     },
 }
@@ -26,7 +26,7 @@ impl Source {
     /// Reads a spec. Relative paths are relative to the folder of `declared_in`, the configuration file that names them.
     ///
     /// # Errors
-    /// `plugin.deprecated` for plugins that the reference dropped, `plugin.spec` for what is neither a path nor an npm
+    /// `plugin.deprecated` for plugins that OpenCode dropped, `plugin.spec` for what is neither a path nor an npm
     /// package with a name.
     pub fn parse(spec: &str, declared_in: &Path) -> Result<Self, PackageError> {
         if DEPRECATED.iter().any(|name| spec.contains(name)) {

@@ -311,7 +311,7 @@ impl PluginError {
             || self.is_expected()
     }
 
-    /// It is left out, and whoever put it there may not know: not by a word of his own, and not in silence. What a project leaves
+    /// It is left out, and the user may not know: it was not left out by the user's own setting, and is worth a line. What a project leaves
     /// off by itself is its own matter.
     pub(crate) fn is_worth_a_line(&self, local: bool) -> bool {
         match self {
@@ -338,14 +338,14 @@ impl PluginError {
     }
 }
 
-/// What to do where the box kept a plugin from listening, as Bun and Node say it: `permission denied 127.0.0.1:1455`,
+/// What to do where the sandbox kept a plugin from listening, as Bun and Node say it: `permission denied 127.0.0.1:1455`,
 /// `listen EACCES: permission denied 127.0.0.1:1455`.
 fn port_hint(plugin: &str, message: &str) -> Option<String> {
     let (_, place) = message.split_once("permission denied ")?;
     let (_, port) = place.split_whitespace().next()?.rsplit_once(':')?;
     let port: u16 = port.parse().ok()?;
     Some(format!(
-        "the box lets a plugin listen on the ports that you grant it: in your own outrigger.toml, [plugins.\"{plugin}\"] \
+        "the sandbox lets a plugin listen on the ports that you grant it: in your own outrigger.toml, [plugins.\"{plugin}\"] \
         (or the path of its file) ports = [{port}]"
     ))
 }

@@ -167,7 +167,7 @@ impl Registry {
         }
     }
 
-    /// It has come to a stage. One that somebody suspended stays that, whatever becomes of its process: it is brought back by
+    /// It has come to a stage. One that somebody suspended stays that, whatever becomes of its process: it is resumed by
     /// [`Registry::suspend`] and by nothing else (C7).
     pub fn stage(&self, index: usize, stage: Stage) {
         self.change(index, |plugin| plugin.come_to(stage));
@@ -416,8 +416,8 @@ impl Registry {
         let mut out = Vec::new();
         let plugins = inner.plugins.iter().enumerate();
         for (index, plugin) in plugins.filter(|(_, plugin)| plugin.stage != Stage::Suspended) {
-            let brought = plugin.instances.iter().filter_map(&get);
-            out.extend(brought.map(|it| (index, plugin.id.clone(), it)));
+            let contributed = plugin.instances.iter().filter_map(&get);
+            out.extend(contributed.map(|it| (index, plugin.id.clone(), it)));
         }
         out
     }

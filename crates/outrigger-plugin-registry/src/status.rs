@@ -32,7 +32,7 @@ pub struct PluginStatus {
     pub cause: Option<Cause>,
     /// What went wrong without stopping it: an export that is no function, a tool that was skipped.
     pub warnings: Vec<String>,
-    /// What is worth knowing and nothing wrong: an exported helper that was called and brought no hooks.
+    /// What is worth knowing and nothing wrong: an exported helper that was called and returned no hooks.
     pub notes: Vec<String>,
     /// Its hooks, by OpenCode's names as the plugin spells them.
     pub hooks: Vec<String>,

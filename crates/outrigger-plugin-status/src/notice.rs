@@ -39,7 +39,7 @@ pub enum Notice {
         plugins: Vec<String>,
         /// Why.
         cause: String,
-        /// Whose fault it was; none where that cannot be told or was nobody's.
+        /// Whose fault it was; none where that is not known or was nobody's.
         #[serde(skip_serializing_if = "Option::is_none")]
         culprit: Option<String>,
     },

@@ -35,7 +35,7 @@ pub struct Progress {
     /// It is left out and its user may not know: worth a line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub mention: bool,
-    /// Hooks of it that are refused without it (C5), by the reference's names.
+    /// Hooks of it that are refused without it (C5), by OpenCode's names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guards: Vec<String>,
     /// How much has come, from time to time while it is installed.

@@ -20,9 +20,9 @@ pub enum Stage {
     Active,
     /// It runs, and is not called until it is resumed (C7).
     Suspended,
-    /// Left out on purpose, as the reference leaves it out.
+    /// Left out on purpose, as OpenCode leaves it out.
     Skipped,
-    /// It could not be brought further.
+    /// It could not get further.
     Failed,
     /// It ran, and its process failed too often.
     Off,
@@ -57,12 +57,12 @@ pub enum LifeState {
     Suspended,
     /// It is not in the run graph, on purpose.
     Deactivated,
-    /// It could not be brought there, or did not stay.
+    /// It could not be loaded, or did not stay.
     Failed,
 }
 
 impl LifeState {
-    /// What brought a plugin there, where nobody asked for it.
+    /// Why a plugin is in that state, where nobody asked for it.
     #[must_use]
     pub fn action(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ pub const PING: Duration = Duration::from_millis(400);
 
 /// What is known about a late call.
 pub struct Late {
-    /// The plugin whose code it is, by index; `None` when that cannot be told.
+    /// The plugin whose code it is, by index; `None` when that is not known.
     pub culprit: Option<usize>,
     /// For people.
     pub who: String,
@@ -40,7 +40,7 @@ pub fn named(entered: &[Enter]) -> String {
 }
 
 /// A process that takes requests waits for something that the late call was to do. One that does not is held up by code
-/// that was entered and has not let go of the thread since; where that is none, or several plugins', it cannot be told
+/// that was entered and has not released the thread since; where that is none, or several plugins', it is not known
 /// whose it is: a call that waits pays for nobody's timer.
 ///
 /// `what` is the hook or `tool:NAME` of the call, and `reached` says that its code was entered.
@@ -68,7 +68,7 @@ pub async fn late(
     Late { culprit, who }
 }
 
-/// What is said of a process that ended without being told to; `memory` is its limit in bytes.
+/// What is said of a process that ended on its own; `memory` is its limit in bytes.
 pub(crate) fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> String {
     let status = ended.status.as_deref().unwrap_or("unknown status");
     // What Bun and Node say when an allocation failed that they cannot do without.

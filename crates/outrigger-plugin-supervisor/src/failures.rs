@@ -74,11 +74,11 @@ impl Failures {
 
 /// As much of a text as a record takes, and how many others of its kind were not listed before it.
 pub fn counted(text: &str, most: usize, (untold, what): (u64, &str)) -> String {
-    let mut told: String = text.chars().take(most).collect();
+    let mut shown: String = text.chars().take(most).collect();
     if untold > 0 {
-        told.push_str(&format!(" ({untold} {what} before it are not listed)"));
+        shown.push_str(&format!(" ({untold} {what} before it are not listed)"));
     }
-    told
+    shown
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! has to be started again too often stays off, with its plugins (A13).
 //!
 //! Plugins share a process until one of them hangs or crashes it: that one gets a process of its own before the others
-//! come back. When it cannot be told which one it was, each gets its own.
+//! come back. When it is not known which one it was, each gets its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -29,7 +29,7 @@ mod start;
 pub struct Fault {
     /// For people.
     pub cause: String,
-    /// The plugin whose code it was, by index; `None` when that cannot be told.
+    /// The plugin whose code it was, by index; `None` when that is not known.
     pub culprit: Option<usize>,
     /// What it counts for.
     pub counts: Counts,
@@ -267,7 +267,7 @@ impl Group {
         error.is_fatal() && (self.launch.settings.self_heal || !late)
     }
 
-    /// The one plugin whose code this is, or the one that lives here; `None` when it cannot be told.
+    /// The one plugin whose code this is, or the one that lives here; `None` when that is not known.
     pub fn only(&self, entered: &[Enter]) -> Option<usize> {
         if let Some(alone) = self.slot().alone {
             return Some(alone);
@@ -295,7 +295,7 @@ impl Group {
         let memory = self.launch.settings.limits.memory;
         fault.cause = live.held.cause(fault.cause, memory);
         slot.fault = Some(fault.clone());
-        // Handed over, and never gone through: its plugins are told when they are there again.
+        // Handed over, and never gone through: its plugins are notified when they are there again.
         let unseen = u64::try_from(live.process.unseen_events()).unwrap_or(u64::MAX);
         slot.pending.lost(unseen);
         slot.missed += unseen;
@@ -358,7 +358,7 @@ impl Group {
     }
 
     /// Nobody waits any more for code that was entered. When it has not come back after a while, it will not by itself:
-    /// its process is ended, and whoever shares it is freed of it (A7, A13).
+    /// its process is ended, and plugins that share it are freed of it (A7, A13).
     pub fn end_unless_left(self: &Arc<Self>, generation: u64, enter: Enter) {
         if !self.launch.settings.self_heal {
             return;

@@ -61,7 +61,7 @@ pub(crate) struct HostProxy {
 }
 
 impl HostProxy {
-    /// `starting` is told when a plugin's functions are about to be called, `notice` of what is refused.
+    /// `starting` is called when a plugin's functions are about to be called, `notice` of what is refused.
     pub(crate) fn new(
         inner: Arc<dyn HostHandler>,
         serial: u64,
@@ -134,7 +134,7 @@ fn not_asked_for(request: &SdkRequest) -> SdkAnswer {
     .into()
 }
 
-/// Only a manifest declares, and whoever shares a process has none.
+/// Only a manifest declares, and a plugin that shares a process has none.
 fn no_manifest(name: &str) -> Refused {
     let message = format!(
         "{name} cannot be reached: the plugin has no outrigger.plugin.toml that declares it"
@@ -277,12 +277,12 @@ mod tests {
     /// In one process a plugin asks as another that lives there at most, and gets no other's credential.
     #[tokio::test]
     async fn a_request_is_that_of_a_member_and_refusals_are_told() {
-        let told: Arc<Mutex<Vec<Notice>>> = Arc::default();
+        let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
         let proxy = |members: &[&str], access: Option<Access>| {
             let listens = Arc::new(Listens::default());
-            let told = Arc::clone(&told);
+            let notices = Arc::clone(&notices);
             let members = members.iter().map(|it| (*it).to_owned()).collect();
-            let notice: NoticeFn = Arc::new(move |it| told.lock().unwrap().push(it));
+            let notice: NoticeFn = Arc::new(move |it| notices.lock().unwrap().push(it));
             let inner = Arc::clone(&listens) as Arc<dyn HostHandler>;
             let proxy = HostProxy::new(
                 inner,
@@ -312,7 +312,7 @@ mod tests {
             let heard = listens.0.lock().unwrap().pop().unwrap();
             assert_eq!(heard.as_deref(), counts, "{members:?} {claims:?}");
         }
-        assert!(told.lock().unwrap().is_empty());
+        assert!(notices.lock().unwrap().is_empty());
         let one = |plugin: &str| AuthGet {
             plugin: plugin.to_owned(),
             provider: "acme".to_owned(),
@@ -328,7 +328,7 @@ mod tests {
         alone.sdk(get("/session", None)).await;
         alone.sdk(get("/config?x=secret", None)).await;
         assert_eq!(listens.0.lock().unwrap().len(), 1);
-        let told: Vec<String> = told
+        let refused: Vec<String> = notices
             .lock()
             .unwrap()
             .iter()
@@ -342,7 +342,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            refused,
             [
                 "a b: the credential of acme for c: credential.member",
                 "a: GET /config: permissions.client",

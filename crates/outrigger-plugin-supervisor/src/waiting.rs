@@ -1,7 +1,7 @@
 //! Events that wait for a process: it is being started again, or it reads too slowly.
 //!
 //! What waits is bounded by number and by bytes. When the queue is long, pieces of a streamed text become one and a newer
-//! state of a part takes the place of the older one. What had to be dropped is counted, and the plugin is told before
+//! state of a part takes the place of the older one. What had to be dropped is counted, and the plugin is notified before
 //! anything else.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 32 << 20;
 const LONG: usize = 1_000;
 /// How far back the part is looked for.
 const BACK: usize = 256;
-/// What a plugin is told first: `{count}` events are lost. Streams of events say the same.
+/// What a plugin is sent first: `{count}` events are lost. Streams of events say the same.
 const DROPPED: &str = "outrigger.events.dropped";
 
 /// The queue of one process.
@@ -28,7 +28,7 @@ pub(crate) struct Waiting {
     max_bytes: u64,
     events: VecDeque<(BusEvent, u64)>,
     bytes: u64,
-    /// Lost since the plugin was told last.
+    /// Lost since the plugin was notified last.
     missed: u64,
     /// The limit that was hit since the queue was empty.
     hit: Option<&'static str>,
@@ -47,7 +47,7 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// Nothing is to be sent. That some were lost is told with the next one, not by itself: a hook that every event ends
+    /// Nothing is to be sent. That some were lost is reported with the next one, not by itself: a hook that every event ends
     /// is not woken up by it.
     pub(crate) fn is_empty(&self) -> bool {
         self.events.is_empty()
@@ -83,12 +83,12 @@ impl Waiting {
             hit = Some(limit);
         }
         self.missed += dropped;
-        let told = hit.filter(|limit| self.hit.replace(limit) != Some(*limit));
-        let told = told.map(|limit| match limit {
+        let warning = hit.filter(|limit| self.hit.replace(limit) != Some(*limit));
+        let warning = warning.map(|limit| match limit {
             "bytes" => format!("more than {} MiB of events wait", self.max_bytes >> 20),
             _ => format!("more than {MAX_EVENTS} events wait"),
         });
-        (dropped, told)
+        (dropped, warning)
     }
 
     // Whether it went into an event that waits already.
@@ -167,11 +167,12 @@ impl Waiting {
     /// All of it, to be sent now. The first says how many are lost.
     pub(crate) fn take(&mut self) -> Vec<BusEvent> {
         let missed = std::mem::take(&mut self.missed);
-        let told = (missed > 0).then(|| dropped(missed));
+        let notice = (missed > 0).then(|| dropped(missed));
         let events = std::mem::take(&mut self.events);
         self.bytes = 0;
         self.hit = None;
-        told.into_iter()
+        notice
+            .into_iter()
             .chain(events.into_iter().map(|(event, _)| event))
             .collect()
     }

@@ -56,7 +56,7 @@ pub enum TrustError {
         /// The file or folder.
         path: PathBuf,
     },
-    /// Its files cannot be told, so nobody can have trusted them.
+    /// Its files cannot be listed, so nobody can have trusted them.
     #[error("plugin {spec} is not started: its files cannot be looked at: {reason}")]
     Unreviewable {
         /// As declared.

@@ -278,7 +278,7 @@ impl Gate {
     }
 }
 
-/// Plugins came to a project while something in a box ran there: from here on none of it is trusted for having been there at
+/// Plugins came to a project while a sandboxed process ran there: from here on none of it is trusted for having been there at
 /// the first use.
 ///
 /// # Errors
@@ -384,7 +384,7 @@ pub async fn still(
     }
 }
 
-/// Looks a last time when it was loaded. Not at a package in our cache: nobody in a box can write there, and installers link
+/// Looks a last time when it was loaded. Not at a package in our cache: no sandboxed process can write there, and installers link
 /// the same file into several places, which touches it.
 ///
 /// # Errors

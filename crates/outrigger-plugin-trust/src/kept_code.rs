@@ -1,8 +1,8 @@
-//! Code of plugins that no process in a box changes (issue 18).
+//! Code of plugins that no sandboxed process changes (issue 18).
 //!
-//! A plugin is hashed, and then its process reads it. Where it lies in the project, whoever may write to the project could put
+//! A plugin is hashed, and then its process reads it. Where it lies in the project, anybody who may write to the project could put
 //! other code in its place in between, which would run before the second look finds it. So from the moment at which a plugin
-//! is trusted its code is read-only for every process in a box that this program starts, plugins and commands alike, and the
+//! is trusted its code is read-only for every sandboxed process that this program starts, plugins and commands alike, and the
 //! folders above it stay where they are. Others may write there as well (an editor, `git pull`), so the plugin's process
 //! compares each source with its hash when it reads it, and runs what it compared (`outrigger-js/host/checked.mjs`).
 
@@ -35,7 +35,7 @@ pub struct KeptCode {
     pub held: Vec<PathBuf>,
 }
 
-/// Keeps the code of a plugin that is trusted. A package from npm lies where no process in a box can write.
+/// Keeps the code of a plugin that is trusted. A package from npm lies where no sandboxed process can write.
 pub(crate) fn keep(project: &Path, plugin: &ResolvedPlugin, content: &Content) {
     if !plugin.from_path {
         return;

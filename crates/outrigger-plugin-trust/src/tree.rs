@@ -7,7 +7,7 @@
 //!   `package.json`).
 //!
 //! Imports are found without running anything, so a path that a plugin computes is not followed. What a plugin chooses to
-//! read is its own affair: whoever trusted it trusted that choice.
+//! read is its own affair: trusting it trusts that choice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, Metadata};
@@ -37,7 +37,7 @@ const DECLARED: [&str; 3] = [".d.ts", ".d.mts", ".d.cts"];
 /// What of `package.json` says how the files beside it are read. The rest may change as it likes.
 const STEERING: [&str; 6] = ["type", "imports", "exports", "main", "module", "name"];
 
-/// Why the files of a plugin cannot be told.
+/// Why the files of a plugin cannot be listed.
 #[derive(Debug)]
 pub enum TreeError {
     /// Too many, too deep or too large.

@@ -36,7 +36,7 @@ pub struct LoadOptions {
     pub settings: PluginSettings,
     /// Project folder.
     pub directory: PathBuf,
-    /// Root of the working tree; `/` outside version control, as in the reference.
+    /// Root of the working tree; `/` outside version control, as in OpenCode.
     pub worktree: PathBuf,
     /// `project` of the plugin input.
     pub project: Value,

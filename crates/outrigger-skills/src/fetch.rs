@@ -141,7 +141,7 @@ enum Wrong {
 }
 
 impl Place {
-    /// `proxy`: of the plugin that brought the address.
+    /// `proxy`: of the plugin that contributed the address.
     fn new(url: &str, cache: &Path, end: Instant, proxy: Option<String>) -> Result<Self, String> {
         let mut base = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
         base.set_query(None);

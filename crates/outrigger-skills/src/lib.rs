@@ -41,7 +41,7 @@ pub async fn find(
     skills
 }
 
-/// The label of the sandbox that an address of skills is fetched in, where a plugin brought it.
+/// The label of the sandbox that an address of skills is fetched in, where a plugin contributed it.
 #[must_use]
 pub fn sandbox_label(url: &str) -> String {
     format!("skills:{url}")

@@ -15,6 +15,34 @@ const CHANGES: &str = "CHANGELOG.md";
 /// Constants whose names STYLE.md gives up. The number may fall: lower it here.
 const MAX_OLD_CONSTANTS: usize = 74;
 
+/// Words that STYLE.md gives up, with what is said instead.
+const OLD_WORDS: &[(&str, &str)] = &[
+    ("told", "notified, published or reported"),
+    ("box", "sandbox"),
+    ("boxed", "sandboxed"),
+    ("boxes", "sandboxes"),
+    ("brought", "contributed"),
+    ("the reference", "OpenCode"),
+    ("whoever", "name the caller"),
+    ("lets go", "releases"),
+];
+
+/// Crates whose source is free of them. A crate is added here by the change that earns it.
+const CLEAN_CRATES: &[&str] = &[
+    "outrigger-contributions",
+    "outrigger-js",
+    "outrigger-mcp-tools",
+    "outrigger-network-proxy",
+    "outrigger-plugin-hooks",
+    "outrigger-plugin-package",
+    "outrigger-plugin-registry",
+    "outrigger-plugin-status",
+    "outrigger-plugin-supervisor",
+    "outrigger-plugin-trust",
+    "outrigger-plugins",
+    "outrigger-skills",
+];
+
 /// Every requirement number that a comment of the source cites stands in docs/requirements.md.
 pub(super) fn requirement_numbers(repo: &Repo) -> Vec<String> {
     let Some(index) = repo.text(REQUIREMENTS) else {
@@ -82,8 +110,50 @@ fn is_generated(text: &str) -> bool {
         .any(|line| line.contains("cargo xtask generate"))
 }
 
-/// Constants are named `MAX_*` and `*_TIMEOUT`; the old names become fewer.
+/// Constants are named `MAX_*` and `*_TIMEOUT`; the old names become fewer. Comments of some crates have no old words any more.
 pub(super) fn words(repo: &Repo) -> Vec<String> {
+    let mut found = old_words(repo);
+    found.extend(old_constants(repo));
+    found
+}
+
+/// The lines of [`CLEAN_CRATES`] whose comments, or names of variables and functions, have a word of [`OLD_WORDS`].
+fn old_words(repo: &Repo) -> Vec<String> {
+    let clean = |path: &str| {
+        let name = path.split('/').nth(1).unwrap_or_default();
+        CLEAN_CRATES.contains(&name)
+    };
+    let mut found = Vec::new();
+    for (path, text) in sources(repo).filter(|(path, _)| clean(path)) {
+        for (number, line) in text.lines().enumerate() {
+            if let Some((old, new)) = OLD_WORDS.iter().find(|(old, _)| has_old_word(line, old)) {
+                let number = number + 1;
+                found.push(format!("{path}:{number} says {old}: {new} (STYLE.md)"));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a line has a word in its comment, or makes something of that name.
+fn has_old_word(line: &str, word: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || it == '_';
+    let comment = line.split_once("//").map_or("", |(_, comment)| comment);
+    let commented = comment.match_indices(word).any(|(at, _)| {
+        let before = comment.get(..at).and_then(|it| it.chars().next_back());
+        let after = comment.get(at + word.len()..);
+        let after = after.and_then(|it| it.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    });
+    let mut made = ["let ", "let mut ", "fn "].iter();
+    let made = made.any(|start| {
+        let rest = line.split_once(start).map_or("", |(_, rest)| rest);
+        rest.split(|it| !is_part(it)).next() == Some(word)
+    });
+    commented || made
+}
+
+fn old_constants(repo: &Repo) -> Vec<String> {
     let count = sources(repo)
         .flat_map(|(_, text)| text.lines())
         .filter(|line| is_old_constant(line))
@@ -190,5 +260,25 @@ mod tests {
         assert_eq!(words(&repo), [""; 0]);
         assert!(is_old_constant("pub(crate) const MOST_ROWS: usize = 4;"));
         assert!(!is_old_constant("pub(crate) const MAX_ROWS: usize = MOST;"));
+    }
+
+    #[test]
+    fn an_old_word_is_found_in_comments_and_names() {
+        for (line, found) in [
+            ("/// It is told.", true),
+            ("    let mut told = 1;", true),
+            ("fn told() {", true),
+            ("let it = untold; // a toldness", false),
+            ("say(\"it is told\");", false),
+            ("let other = told;", false),
+        ] {
+            assert_eq!(has_old_word(line, "told"), found, "{line}");
+        }
+        let path = "crates/outrigger-js/src/lib.rs";
+        let repo = Repo::of(&[(path, "\n// in a box\n"), ("crates/a/src/b.rs", "// a box")]);
+        assert_eq!(
+            words(&repo),
+            [format!("{path}:2 says box: sandbox (STYLE.md)")]
+        );
     }
 }

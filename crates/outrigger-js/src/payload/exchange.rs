@@ -135,7 +135,7 @@ impl Drop for Folder {
 }
 
 impl Exchange {
-    /// What the process's box must let it read and write.
+    /// What the process's sandbox must let it read and write.
     pub(crate) fn folder(&self) -> &Path {
         &self.0.path
     }

@@ -93,7 +93,7 @@ impl Kept {
         self.messages = History::default();
     }
 
-    /// What the process has to be told for it to have `messages`: a list of [`outrigger_protocol::transfer::Piece`] as
+    /// What the process has to be sent for it to have `messages`: a list of [`outrigger_protocol::transfer::Piece`] as
     /// JSON.
     ///
     /// Blocks that both lists share are passed over whole, so the work is that of what is new.
@@ -219,14 +219,14 @@ mod tests {
         json!({"info": {"id": format!("msg_{id:06}")}, "parts": [{"text": "x".repeat(500)}]})
     }
 
-    fn told(kept: &mut Kept, messages: &[Value]) -> String {
+    fn sent(kept: &mut Kept, messages: &[Value]) -> String {
         let history = messages.iter().cloned().collect();
-        let text = told_shared(kept, &history);
+        let text = sent_shared(kept, &history);
         assert_eq!(json!(kept.messages), json!(messages));
         text
     }
 
-    fn told_shared(kept: &mut Kept, history: &History) -> String {
+    fn sent_shared(kept: &mut Kept, history: &History) -> String {
         let text = String::from_utf8(kept.delta(history).unwrap()).unwrap();
         for message in history.iter() {
             assert_eq!(message.size(), message.to_value().to_string().len() as u64);
@@ -239,28 +239,28 @@ mod tests {
     fn only_what_the_process_does_not_have_is_told() {
         let mut kept = Kept::default();
         assert_eq!(
-            told(&mut kept, &[json!(1), json!(2)]),
+            sent(&mut kept, &[json!(1), json!(2)]),
             r#"[{"value":1},{"value":2}]"#
         );
         assert_eq!((kept.base(), kept.next()), (Some(1), 2));
         assert_eq!(
-            told(&mut kept, &[json!(1), json!(2), json!(3)]),
+            sent(&mut kept, &[json!(1), json!(2), json!(3)]),
             r#"[[0,2],{"value":3}]"#
         );
         assert_eq!(
-            told(&mut kept, &[json!(1), json!(9), json!(3)]),
+            sent(&mut kept, &[json!(1), json!(9), json!(3)]),
             r#"[[0,1],{"value":9},[2,1]]"#
         );
-        assert_eq!(told(&mut kept, &[]), "[]");
+        assert_eq!(sent(&mut kept, &[]), "[]");
 
         let list: Vec<Value> = (0..5).map(message).collect();
-        told(&mut kept, &list);
+        sent(&mut kept, &list);
         let mut less = list.clone();
         less.remove(1);
-        assert_eq!(told(&mut kept, &less), "[[0,1],[2,3]]");
+        assert_eq!(sent(&mut kept, &less), "[[0,1],[2,3]]");
         // One that stands there twice is kept once.
         let twice = [less[0].clone(), less[0].clone()];
-        let text = told(&mut kept, &twice);
+        let text = sent(&mut kept, &twice);
         assert!(text.starts_with(r#"[[0,1],{"value":"#), "{text}");
 
         for (before, after) in [
@@ -270,9 +270,9 @@ mod tests {
             (json!({"a": null}), json!({})),
             (json!(1), json!(1.0)),
         ] {
-            told(&mut kept, std::slice::from_ref(&before));
+            sent(&mut kept, std::slice::from_ref(&before));
             assert_eq!(
-                told(&mut kept, std::slice::from_ref(&after)),
+                sent(&mut kept, std::slice::from_ref(&after)),
                 format!(r#"[{{"value":{after}}}]"#)
             );
         }
@@ -285,9 +285,9 @@ mod tests {
         let sent = |count: usize| {
             let mut kept = Kept::default();
             let mut messages: Vec<Value> = (0..count).map(message).collect();
-            told(&mut kept, &messages);
+            sent(&mut kept, &messages);
             messages.push(message(count));
-            told(&mut kept, &messages).len()
+            sent(&mut kept, &messages).len()
         };
         let (few, many) = (sent(10), sent(10_000));
         assert!(many * 2 <= few * 3, "{few} bytes, then {many}");

@@ -91,7 +91,7 @@ impl Peer {
             self.notify(host::SDK_CHUNK, &chunk)
         });
         if let Err(error) = sent.await {
-            // An event over the limit of a frame, or a process that reads nothing: it is told once it reads again.
+            // An event over the limit of a frame, or a process that reads nothing: it is notified once it reads again.
             let chunk = SdkChunk::broken(id, error.to_string());
             let frame = encode(&Outgoing {
                 jsonrpc: "2.0",
@@ -131,8 +131,8 @@ impl Peer {
                     .and_then(|called| serde_json::to_value(called).map_err(internal))
             }
             process::EVENT_EMIT => {
-                let told = self.handler.emit(arguments(params)?).await;
-                told.map(|()| json!({})).map_err(refused)
+                let published = self.handler.emit(arguments(params)?).await;
+                published.map(|()| json!({})).map_err(refused)
             }
             process::AUTH_GET => self
                 .handler

@@ -1,4 +1,4 @@
-//! A process that asks for more than it may have is told which limit it met, and the rest of its requests goes on.
+//! A process that asks for more than it may have is shown which limit it met, and the rest of its requests goes on.
 
 use futures_util::StreamExt as _;
 use tokio::io::AsyncWriteExt as _;
@@ -116,7 +116,7 @@ async fn ask(process: &mut UnixStream, id: usize, path: &str) {
     process.write_all(&encode(&request).unwrap()).await.unwrap();
 }
 
-/// Large answers to a process that reads none of them: what waits is bounded, and the process is told why it gets no more.
+/// Large answers to a process that reads none of them: what waits is bounded, and the process learns why it gets no more.
 #[tokio::test]
 async fn answers_that_nobody_reads_are_bounded() {
     let (peer, mut process, reader) = start();

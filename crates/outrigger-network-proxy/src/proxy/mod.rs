@@ -265,7 +265,7 @@ pub struct ProxyTicket {
     clients: Arc<Clients>,
 }
 
-/// The token is not shown: whoever has it is that client.
+/// The token is not shown: anybody who has it is that client.
 impl std::fmt::Debug for ProxyTicket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProxyTicket")

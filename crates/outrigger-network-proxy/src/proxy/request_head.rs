@@ -79,8 +79,8 @@ fn token(value: &[u8]) -> Option<String> {
     way.eq_ignore_ascii_case("basic").then(|| token.to_owned())
 }
 
-/// A request for `http://host/path` in the form that the host itself wants. Without `http://` there is no target: whoever
-/// took us for a server is told so.
+/// A request for `http://host/path` in the form that the host itself wants. Without `http://` there is no target: a
+/// client that took us for a server gets an answer that says so.
 fn passed_on(
     request: &httparse::Request<'_, '_>,
     method: &str,

@@ -335,7 +335,7 @@ async fn another_proxy_is_gone_through() {
     assert!(asked[0].starts_with("CONNECT a.invalid:443 ") && asked[0].contains("Basic bWU6cHc="));
 }
 
-/// Connections that say nothing are few, whoever opens them, and cost nobody else an answer.
+/// Connections that say nothing are few, from any client, and cost nobody else an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_without_a_head_cost_nobody_else() {
     let (port, seen) = (echo().await, Seen::default());

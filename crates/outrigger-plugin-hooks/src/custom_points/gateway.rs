@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use outrigger_files::sync::lock;
 use outrigger_js::Refused;
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_plugin_package::custom_points::Own;
+use outrigger_plugin_package::custom_points::Declarations;
 use outrigger_plugin_status::{Notice, NoticeFn};
 use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
@@ -50,7 +50,7 @@ pub struct PointGateway {
     plugin: usize,
     id: String,
     under_way: AtomicUsize,
-    told: Mutex<VecDeque<Instant>>,
+    published: Mutex<VecDeque<Instant>>,
     refusals: Mutex<Tally>,
     chains: Mutex<Tally>,
     notice: NoticeFn,
@@ -85,7 +85,7 @@ impl PointGateway {
             plugin,
             id,
             under_way: AtomicUsize::new(0),
-            told: Mutex::default(),
+            published: Mutex::default(),
             refusals: Mutex::new(Tally::new(REFUSALS, MINUTE)),
             chains: Mutex::new(Tally::new(CHAINS, MINUTE)),
             notice,
@@ -138,7 +138,7 @@ impl PointGateway {
         host: &HookHost,
         call: &PointCall,
         link: &Link,
-    ) -> Result<(Arc<Own>, UnderWay<'a>), No> {
+    ) -> Result<(Arc<Declarations>, UnderWay<'a>), No> {
         let own = self.own(host, &call.point, "point", |own, name| {
             own.point(name).is_some()
         })?;
@@ -243,17 +243,17 @@ impl PointGateway {
         }
         let (most, within) = RATE;
         let now = Instant::now();
-        let mut told = lock(&self.told);
-        while told
+        let mut published = lock(&self.published);
+        while published
             .front()
             .is_some_and(|at| now.duration_since(*at) >= within)
         {
-            told.pop_front();
+            published.pop_front();
         }
-        if told.len() >= most {
+        if published.len() >= most {
             return Err(("rate", format!("more than {most} events within a second")));
         }
-        told.push_back(now);
+        published.push_back(now);
         Ok(u32::try_from(link.deep() + 1).unwrap_or(u32::MAX))
     }
 
@@ -263,8 +263,8 @@ impl PointGateway {
         host: &HookHost,
         name: &str,
         what: &str,
-        has: impl Fn(&Own, &str) -> bool,
-    ) -> Result<Arc<Own>, No> {
+        has: impl Fn(&Declarations, &str) -> bool,
+    ) -> Result<Arc<Declarations>, No> {
         let own = host.registry.own(self.plugin);
         if has(&own, name) {
             return Ok(own);
@@ -359,7 +359,7 @@ impl PointGateway {
     }
 }
 
-/// What was counted until the process ended is told.
+/// What was counted until the process ended is reported.
 impl Drop for PointGateway {
     fn drop(&mut self) {
         for (what, tally) in [

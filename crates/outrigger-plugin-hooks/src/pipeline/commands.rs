@@ -77,13 +77,13 @@ impl Drive<'_> {
             tracing::warn!("plugin {}: {message}", bound.id);
             commands.report(&bound.id, session, message.clone());
         }
-        // What the chain is told is logged with its record.
-        let told = matches!(
+        // What the chain is given is logged with its record.
+        let recorded = matches!(
             outcome,
             HookOutcome::Failed(HookFailure::Lost { .. } | HookFailure::TimedOut { .. })
         );
         for failure in &answer.failures {
-            if !told {
+            if !recorded {
                 tracing::warn!("plugin {}: {failure}", bound.id);
             }
             commands.report(&bound.id, session, failure.clone());

@@ -25,7 +25,7 @@ pub(super) struct Unanswered<'a> {
     ms: f64,
 }
 
-/// What its record says, and what its breaker is told.
+/// What its record says, and what its breaker is given.
 type Verdict = (HookFailure, Ended);
 
 impl<'a> Unanswered<'a> {

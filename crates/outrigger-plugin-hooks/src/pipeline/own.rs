@@ -27,7 +27,7 @@ impl Drive<'_> {
     }
 
     /// A handler has its deadline, and no more than most of what is left to the one that it is reached from: so the one that
-    /// hangs is late first, and whoever waits for it is not to blame.
+    /// hangs is late first, and its caller is not to blame.
     pub(super) fn left(&self, deadline: Duration) -> Duration {
         let left = |by: Instant| by.saturating_duration_since(Instant::now()).mul_f64(0.8);
         self.context

@@ -60,8 +60,8 @@ pub fn problems<'a>(
         let Some(point) = HookPoint::parse(name).or(own) else {
             // Whoever declares it may not be there yet.
             let mut brings = brings.clone();
-            let brought = name.contains('/') && brings.any(|hook| hook == name);
-            return (!brought).then(|| format!("fail_closed names {name}, which is no hook"));
+            let known = name.contains('/') && brings.any(|hook| hook == name);
+            return (!known).then(|| format!("fail_closed names {name}, which is no hook"));
         };
         if !point.fails_closed() {
             return Some(format!(
@@ -69,9 +69,9 @@ pub fn problems<'a>(
             ));
         }
         let mut brings = brings.clone();
-        let brought =
+        let known =
             brings.any(|hook| hook == point.name() || HookPoint::parse(hook) == Some(point));
-        (!brought).then(|| format!("fail_closed names {name}, which it does not bring"))
+        (!known).then(|| format!("fail_closed names {name}, which it does not bring"))
     };
     rules.fail_closed.iter().filter_map(problem).collect()
 }

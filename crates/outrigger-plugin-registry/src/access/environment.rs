@@ -1,6 +1,6 @@
-//! What the user's environment hands to plugins.
+//! What the user's environment gives to plugins.
 //!
-//! Plugins are told things by variables of their own names, which no list of ours can know; the reference hands them the
+//! Plugins are configured by variables of their own names, which no list of ours can know; OpenCode gives them the
 //! whole environment. Here a variable passes unless its name or value says that it is a secret, a socket, or something
 //! that loads code into a runtime. And a variable that names a single file is the user's word that the file is meant: it
 //! can be read and written, or made in its folder; the modules of a package can be read. Folders, hidden places and the

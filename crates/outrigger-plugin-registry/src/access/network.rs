@@ -1,6 +1,6 @@
 //! The network of plugin processes: which hosts one may connect to, and its way there (issue 5, item 5).
 //!
-//! A boxed process opens TCP connections to our proxy and to nothing else; the proxy asks here. Without a word of anybody a
+//! A sandboxed process opens TCP connections to our proxy and to nothing else; the proxy asks here. Without a word of anybody a
 //! plugin may connect to every public address. Its manifest asks for less, `hosts` of the user's `[plugins.NAME]` grants
 //! less or more, and an address of this machine or of a private network is reached only where the user names it.
 
@@ -64,7 +64,7 @@ impl Network {
         pass.map(Some).map_err(|error| error.to_string())
     }
 
-    /// What the proxy is told of these plugins; `None` where they may connect to nothing.
+    /// What the proxy knows of these plugins; `None` where they may connect to nothing.
     ///
     /// # Errors
     /// Hosts of a manifest that cannot be read.

@@ -1,4 +1,4 @@
-//! What a plugin with a manifest may reach, and what is kept from it of what it brought (issue 5, item 1).
+//! What a plugin with a manifest may reach, and what is kept from it of what it contributes (issue 5, item 1).
 
 use std::path::{Path, PathBuf};
 
@@ -56,26 +56,26 @@ fn not_hooks(instance: &mut Instance) -> Vec<String> {
     let kind =
         "its manifest says that it is of the kind \"hook\", which brings hooks and nothing else";
     let tools = instance.tools.drain(..);
-    let mut told: Vec<String> = tools
+    let mut removed: Vec<String> = tools
         .map(|tool| format!("the tool {} is not registered: {kind}", tool.name))
         .collect();
     let accounts = instance.auth.is_some() || instance.provider.is_some();
     if accounts || instance.streams.is_some() {
         (instance.auth, instance.provider, instance.streams) = (None, None, None);
-        told.push(format!("its `auth` and `provider` are left out: {kind}"));
+        removed.push(format!("its `auth` and `provider` are left out: {kind}"));
     }
-    told
+    removed
 }
 
 impl Access {
-    /// Takes from what a plugin brought what its manifest does not name, and says what that was.
+    /// Takes from what a plugin contributes what its manifest does not name, and says what that was.
     pub fn cut(&self, instances: &mut [Instance]) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut removed = Vec::new();
         for instance in instances {
             let hooks = instance.hooks.extract_if(.., |hook| !self.has_hook(hook));
-            told.extend(hooks.map(|hook| format!("the hook {hook} is not called: `hook_policy.allowed_hooks` of its manifest does not name it")));
+            removed.extend(hooks.map(|hook| format!("the hook {hook} is not called: `hook_policy.allowed_hooks` of its manifest does not name it")));
             if self.hooks_only {
-                told.extend(not_hooks(instance));
+                removed.extend(not_hooks(instance));
             }
             let tools = instance
                 .tools
@@ -83,16 +83,16 @@ impl Access {
             let accounts = instance.auth.is_some() || instance.provider.is_some();
             if self.hosted && accounts {
                 (instance.auth, instance.provider) = (None, None);
-                told.push(
+                removed.push(
                     "its `auth` and `provider` are left out: another plugin hosts it".to_owned(),
                 );
             }
             let offers = |it: &mut ProviderDecl| !self.providers.contains(&it.id);
             let refused = instance.streams.take_if(offers);
-            told.extend(refused.map(|it| format!("the provider {} is not offered: `provides.providers` of its manifest does not name it", it.id)));
-            told.extend(tools.map(|tool| format!("the tool {} is not registered: `provides.tools` of its manifest does not name it", tool.name)));
+            removed.extend(refused.map(|it| format!("the provider {} is not offered: `provides.providers` of its manifest does not name it", it.id)));
+            removed.extend(tools.map(|tool| format!("the tool {} is not registered: `provides.tools` of its manifest does not name it", tool.name)));
         }
-        told
+        removed
     }
 
     /// Leaves of a sandbox what is asked for: the project only where it is named.

@@ -539,8 +539,8 @@ mod tests {
                 (kept, kept)
             );
             let package = outrigger_config::package_name(spec);
-            let told = ours.refused_of_project(&["guard", &package, spec]);
-            assert_eq!(told.is_some(), kept, "{told:?}");
+            let refused = ours.refused_of_project(&["guard", &package, spec]);
+            assert_eq!(refused.is_some(), kept, "{refused:?}");
         }
     }
 

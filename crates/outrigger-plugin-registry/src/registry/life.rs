@@ -56,7 +56,7 @@ impl Registry {
             self.change(index, |plugin| {
                 plugin.stage = to;
                 // Whoever asked for it tells of it.
-                plugin.told = Some(to.into());
+                plugin.notified = Some(to.into());
             });
         }
         fits
@@ -86,7 +86,7 @@ impl Registry {
         before
     }
 
-    /// Who is told of the states that plugins come to; of those that are known already at once.
+    /// Who is notified of the states that plugins come to; of those that are known already at once.
     pub fn notifies(&self, notice: &NoticeFn) {
         // Said once, at the start.
         let _ = self.notice.set(Arc::clone(notice));
@@ -95,26 +95,26 @@ impl Registry {
         }
     }
 
-    /// Tells of the state that a plugin is in, where it is another one than was told last. A process that is being started again
+    /// Tells of the state that a plugin is in, where it is another one than was reported last. A process that is being started again
     /// is no change of state.
     pub(super) fn tell_state(&self, index: usize) {
         let Some(notice) = self.notice.get() else {
             return;
         };
-        let told = {
+        let notified = {
             let mut inner = self.write();
             let Some(plugin) = inner.plugins.get_mut(index) else {
                 return;
             };
             let state = LifeState::from(plugin.stage);
-            let again = state == LifeState::Registered && plugin.told.is_some();
-            if again || plugin.told == Some(state) {
+            let again = state == LifeState::Registered && plugin.notified.is_some();
+            if again || plugin.notified == Some(state) {
                 return;
             }
-            plugin.told = Some(state);
+            plugin.notified = Some(state);
             (state, plugin.id.clone(), plugin.why(), plugin.group)
         };
-        let (state, plugin, error, group) = told;
+        let (state, plugin, error, group) = notified;
         let processes = self.processes.get().and_then(Weak::upgrade);
         let generation = processes.and_then(|processes| processes.generation(group?));
         let ended = matches!(state, LifeState::Failed | LifeState::Deactivated);

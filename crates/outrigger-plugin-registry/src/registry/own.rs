@@ -5,35 +5,35 @@ use std::sync::Arc;
 
 use outrigger_kernel::hooks::{HookPoint, OutputCheck};
 use outrigger_plugin_package::ResolvedPlugin;
-use outrigger_plugin_package::custom_points::Own;
+use outrigger_plugin_package::custom_points::Declarations;
 use outrigger_plugin_status::Stage;
 use outrigger_protocol::rpc::Instance;
 
 use super::{Inner, Plugin, Registry};
 
 /// What a plugin declares in its manifest, under the id that it goes by: of two that claim the same one the later has
-/// another, and declares nothing. What is wrong in a manifest was told when it was read.
-pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Own> {
+/// another, and declares nothing. What is wrong in a manifest was reported when it was read.
+pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Declarations> {
     let manifest = resolved.manifest.as_ref();
     let manifest = manifest.filter(|manifest| manifest.id == resolved.id);
-    let own = manifest.and_then(|manifest| Own::of(manifest).ok());
+    let own = manifest.and_then(|manifest| Declarations::of(manifest).ok());
     Arc::new(own.unwrap_or_default())
 }
 
 /// Whoever speaks for a provider says so in a manifest: only then is its process its own, and the key in it nobody else's.
 pub(super) fn without_manifest(instances: &mut [Instance]) -> Vec<String> {
     let streams = instances.iter_mut().filter_map(|it| it.streams.take());
-    let told = streams.map(|it| {
+    let removed = streams.map(|it| {
         format!(
             "the provider {} is not offered: the plugin has no outrigger.plugin.toml that names it in `provides.providers`",
             it.id
         )
     });
-    told.collect()
+    removed.collect()
 }
 
 impl Plugin {
-    fn own(&self) -> Option<&Arc<Own>> {
+    fn own(&self) -> Option<&Arc<Declarations>> {
         let off = matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped);
         (!off && self.resolved.is_some()).then_some(&self.own)
     }
@@ -50,13 +50,13 @@ impl Inner {
 
 impl Registry {
     /// What a plugin declares.
-    pub fn own(&self, index: usize) -> Arc<Own> {
+    pub fn own(&self, index: usize) -> Arc<Declarations> {
         let own = self.with(index, |plugin| plugin.own().cloned());
         own.flatten().unwrap_or_default()
     }
 
     /// The plugin that declares something.
-    pub fn declares(&self, what: impl Fn(&Own) -> bool) -> Option<String> {
+    pub fn declares(&self, what: impl Fn(&Declarations) -> bool) -> Option<String> {
         let inner = self.read();
         let mut plugins = inner.plugins.iter();
         let owner = plugins.find(|plugin| plugin.own().is_some_and(|own| what(own)));
@@ -64,7 +64,7 @@ impl Registry {
     }
 
     /// Who declares what, in load order; those that declare nothing are left out.
-    pub fn all_own(&self) -> Vec<(String, Arc<Own>)> {
+    pub fn all_own(&self) -> Vec<(String, Arc<Declarations>)> {
         let inner = self.read();
         let own = |plugin: &Plugin| {
             let own = plugin.own()?;

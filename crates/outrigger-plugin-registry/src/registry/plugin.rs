@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
-use outrigger_plugin_package::custom_points::Own;
+use outrigger_plugin_package::custom_points::Declarations;
 use outrigger_plugin_package::{ResolvedPlugin, Source};
 use outrigger_plugin_status::{Cause, LifeState, Stage};
 use outrigger_plugin_trust::Verified;
@@ -15,7 +15,7 @@ use crate::access::manifest::ManifestShown;
 use crate::access::settings::PluginRules;
 use crate::access::user_grants::grant_key;
 
-/// A plugin, how far it is and what it brought.
+/// A plugin, how far it is and what it contributes.
 #[derive(Debug)]
 pub struct Plugin {
     /// Its name.
@@ -35,8 +35,8 @@ pub struct Plugin {
     pub(super) version: Option<String>,
     pub(super) stage: Stage,
     pub(super) cause: Option<Cause>,
-    /// The state that was told last (C7).
-    pub(super) told: Option<LifeState>,
+    /// The state that was reported last (C7).
+    pub(super) notified: Option<LifeState>,
     /// That it is left out is worth a line.
     pub(super) mention: bool,
     pub(super) warnings: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Plugin {
     /// What it says of itself.
     pub manifest: Option<ManifestShown>,
     /// Points and events that it declared.
-    pub(super) own: Arc<Own>,
+    pub(super) own: Arc<Declarations>,
     /// The plugin that hosts it, by index (C8).
     pub(super) host: Option<usize>,
     /// Its `config` hooks as they were called at the start.
@@ -98,7 +98,7 @@ impl Plugin {
             version: None,
             stage: Stage::Found,
             cause: None,
-            told: None,
+            notified: None,
             mention: false,
             warnings: Vec::new(),
             configured: Vec::new(),

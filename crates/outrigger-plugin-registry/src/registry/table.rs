@@ -35,7 +35,7 @@ impl Inner {
                         (HookPoint::RunBeforeStart, true) => HookPoint::SessionAfterCompleteMessage,
                         _ => point,
                     };
-                    // Both spellings on one object are one handler, under the reference's name. Names of the Browser
+                    // Both spellings on one object are one handler, under OpenCode's name. Names of the Browser
                     // Brain Loop are none of them: who brings several is called under each.
                     let spelling = hook != point.hook() && !is_alias(hook);
                     if spelling && instance.hooks.iter().any(|other| other == point.hook()) {

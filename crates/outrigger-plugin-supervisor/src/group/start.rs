@@ -28,7 +28,7 @@ pub(super) fn alone(members: &[usize]) -> Option<usize> {
 }
 
 impl Group {
-    /// Gives the culprit a process of its own, or every plugin one when it cannot be told who it was; true when somebody
+    /// Gives the culprit a process of its own, or every plugin one when the culprit is not known; true when somebody
     /// left. Plugins with `isolation = "shared"` stay.
     pub(super) fn part(&self, state: &mut State, fault: &Fault) -> bool {
         let Some(processes) = self.table.upgrade() else {
@@ -81,7 +81,7 @@ impl Group {
         !leaving.is_empty()
     }
 
-    /// What brought it about counts here. Nobody else has it yet.
+    /// Its cause counts here. Nobody else has it yet.
     fn count(&self, counts: Counts) {
         if let Ok(mut state) = self.state.try_lock() {
             match counts {

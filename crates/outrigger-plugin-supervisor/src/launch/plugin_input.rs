@@ -1,4 +1,4 @@
-//! What a process is told to load, and with what.
+//! What a process is to load, and with what.
 
 use outrigger_protocol::rpc::{Facade, Initialize, PluginEntry};
 

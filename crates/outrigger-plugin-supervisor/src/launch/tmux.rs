@@ -1,6 +1,6 @@
 //! Where tmux servers of plugins have their sockets (requirement B7: `interactive_bash`).
 //!
-//! tmux puts them below `/tmp`, which no box can write; and a server of the user's is not for plugins. So boxed processes
+//! tmux puts them below `/tmp`, which no sandbox can write; and a server of the user's is not for plugins. So sandboxed processes
 //! get a folder of the project's in our data folder. It is one for all of them, since plugins tell the model to look at
 //! their terminals with the `bash` tool, which has to find the server there; a plugin that holds a secret keeps its
 //! servers to itself, or others could start programs beside them.
@@ -27,7 +27,7 @@ pub fn tmux_dir(data: &Path, directory: &Path) -> PathBuf {
 
 /// Makes the folder, for this user alone as tmux wants it, and answers the variable that leads there.
 pub fn prepare(folder: &Path) -> io::Result<(OsString, OsString)> {
-    // A link in its place would be another folder's way into the box.
+    // A link in its place would be another folder's way into the sandbox.
     let name = folder.file_name().unwrap_or_default();
     folders::make(folder.parent().unwrap_or(folder), Path::new(name))?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;

@@ -79,8 +79,8 @@ impl Gauge {
     fn fills(&mut self, usage: &Usage, limits: &ProcessLimits) -> Option<Verdict> {
         let open = u64::try_from(usage.files).unwrap_or(u64::MAX);
         let full = open.saturating_mul(20) >= limits.files.saturating_mul(19);
-        let told = std::mem::replace(&mut self.full, full);
-        (full && !told).then(|| {
+        let reported = std::mem::replace(&mut self.full, full);
+        (full && !reported).then(|| {
             Verdict::Full(format!(
                 "it has {open} files open of the {} of limits.plugin_open_files",
                 limits.files
@@ -143,7 +143,7 @@ mod tests {
     };
 
     /// One reading a second; `(seconds, part of a core, working)`.
-    fn told(spans: &[(u32, f64, bool)]) -> String {
+    fn verdicts(spans: &[(u32, f64, bool)]) -> String {
         let (mut gauge, mut now, mut usage) = (Gauge::default(), Duration::ZERO, Usage::default());
         let mut out = Vec::new();
         gauge.read(now, usage, false, &LIMITS);
@@ -183,7 +183,7 @@ mod tests {
                 "slow at 10, slow at 40",
             ),
         ] {
-            assert_eq!(told(&spans), expected, "{spans:?}");
+            assert_eq!(verdicts(&spans), expected, "{spans:?}");
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
         };
         let full =
             Verdict::Full("it has 61 files open of the 64 of limits.plugin_open_files".into());
-        let told: Vec<Option<Verdict>> = [60, 61, 64, 10, 61].map(&mut read).into();
-        assert_eq!(told, [None, Some(full.clone()), None, None, Some(full)]);
+        let verdicts: Vec<Option<Verdict>> = [60, 61, 64, 10, 61].map(&mut read).into();
+        assert_eq!(verdicts, [None, Some(full.clone()), None, None, Some(full)]);
     }
 }

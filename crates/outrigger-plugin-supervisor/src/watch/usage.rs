@@ -120,7 +120,7 @@ fn enforce(group: &Arc<Group>, live: &Live, verdict: Verdict) {
             notify(group, why);
         }
         Verdict::Stop(cause) => {
-            // Whose it is cannot be told: what was taken long ago is charged to nobody who happens to be called now.
+            // Whose it is is not known: what was taken long ago is charged to nobody who happens to be called now.
             let fault = Fault {
                 cause,
                 culprit: group.only(&[]),

@@ -109,7 +109,7 @@ impl Admission<'_> {
             registry.fail(index, &PluginError::Disabled { spec });
             return;
         }
-        // Two files of the same name are two plugins; the second must be told apart.
+        // Two files of the same name are two plugins; the second gets a name of its own.
         let alike = self.taken.iter().filter(|id| **id == resolved.id).count();
         self.taken.push(resolved.id.clone());
         if alike > 0 {

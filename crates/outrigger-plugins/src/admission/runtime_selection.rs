@@ -93,11 +93,11 @@ impl Fetch {
     }
 
     fn tell(&self, stage: Stage, cause: Option<Cause>) {
-        (self.progress)(told(stage, cause));
+        (self.progress)(bun_progress(stage, cause));
     }
 }
 
-fn told(stage: Stage, cause: Option<Cause>) -> Progress {
+fn bun_progress(stage: Stage, cause: Option<Cause>) -> Progress {
     Progress {
         cause,
         ..Progress::at("bun", BUN_SPEC, stage)
@@ -107,7 +107,7 @@ fn told(stage: Stage, cause: Option<Cause>) -> Progress {
 fn coming(fetched: Fetched) -> Progress {
     Progress {
         fetched: Some(fetched),
-        ..told(Stage::Installing, None)
+        ..bun_progress(Stage::Installing, None)
     }
 }
 
@@ -126,7 +126,7 @@ fn has_a_use(js: &Js, lookup: &Lookup, found: &Result<JsRuntime, PluginError>) -
 }
 
 /// The runtime that plugins will run under, after Bun was fetched if that would be taken: `outrigger plugin setup`.
-/// `progress` is told before a fetch begins.
+/// `progress` is called before a fetch begins.
 ///
 /// # Errors
 /// `plugin.bun` as [`setup_bun`] has it, `plugin.no_runtime`.
@@ -143,7 +143,7 @@ pub async fn setup_runtime(
     }
     let npm = which("npm", &lookup.path);
     if npm.is_some() {
-        progress(told(Stage::Installing, None));
+        progress(bun_progress(Stage::Installing, None));
     }
     let mut growing = |fetched| progress(coming(fetched));
     let path = setup_bun(data, npm.as_deref(), spawner, &mut growing).await?;
@@ -222,7 +222,7 @@ fn kind(file: &Path) -> Kind {
     }
 }
 
-/// Whether this Node imports TypeScript without being told to: 22.18, 23.6 and all later lines.
+/// Whether this Node imports TypeScript without a flag: 22.18, 23.6 and all later lines.
 fn strips_types(version: &str) -> bool {
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));

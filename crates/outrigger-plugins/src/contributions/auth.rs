@@ -90,7 +90,7 @@ pub struct Flow {
     live: Arc<Live>,
     group: Arc<Group>,
     number: u64,
-    /// Where the user goes, and what they are told.
+    /// Where the user goes, and what they are shown.
     pub begun: outrigger_protocol::auth::Authorization,
 }
 
@@ -111,7 +111,7 @@ pub enum Begun {
 }
 
 impl Plugins {
-    /// The `auth` objects in load order; of two for one provider the later one counts, as in the reference.
+    /// The `auth` objects in load order; of two for one provider the later one counts, as in OpenCode.
     #[must_use]
     pub fn auth_hooks(&self) -> Vec<AuthHook> {
         let hook = |(index, plugin, auth): (usize, String, outrigger_protocol::login::AuthHook)| {
@@ -317,7 +317,7 @@ impl AuthHook {
         .await
     }
 
-    /// Begins a login. Without answers `authorize` of the plugin is called without an argument, as in the reference.
+    /// Begins a login. Without answers `authorize` of the plugin is called without an argument, as in OpenCode.
     ///
     /// # Errors
     /// [`PluginError::Auth`].
@@ -419,8 +419,8 @@ impl ProviderHook {
             auth,
         };
         let slow = self.inner.settings.deadlines.slow;
-        let told: ProviderTold = ask((&group, &live), &self.plugin, what, &params, slow).await?;
-        Ok(told.models)
+        let answer: ProviderTold = ask((&group, &live), &self.plugin, what, &params, slow).await?;
+        Ok(answer.models)
     }
 }
 

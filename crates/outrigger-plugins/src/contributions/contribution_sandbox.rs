@@ -53,7 +53,7 @@ impl Plugins {
         }
         let index = self.last_to_configure(key, name);
         let Some(index) = index else {
-            return Err("no plugin is known that brought it".to_owned());
+            return Err("no plugin is known that contributed it".to_owned());
         };
         let group = self.0.group_of(index)?;
         sandbox_of_contributions(&group.launch, index)
@@ -74,7 +74,7 @@ impl PluginHost {
     fn group_of(&self, index: usize) -> Result<Arc<Group>, String> {
         let group = self.registry.with(index, |plugin| plugin.group).flatten();
         let group = group.and_then(|key| self.processes.get(key));
-        group.ok_or_else(|| "the plugin that brought it does not run".to_owned())
+        group.ok_or_else(|| "the plugin that contributed it does not run".to_owned())
     }
 
     /// The sandbox by whose proxy these addresses of a plugin's are asked; `None` where plugins are in no sandbox.

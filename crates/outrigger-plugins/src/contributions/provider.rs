@@ -66,7 +66,7 @@ impl Plugins {
         streams.into_iter().map(provider).collect()
     }
 
-    /// A provider that is refused: the plugin that brought it goes on without.
+    /// A provider that is refused: its plugin goes on without.
     pub fn refuse_provider(&self, provider: &PluginProvider, why: &str) {
         let id = &provider.declared.id;
         let warning = format!("its provider {id} is not offered: {why}");
@@ -151,7 +151,7 @@ struct Open {
     over: bool,
 }
 
-/// Given up before its end: the plugin was told, and if its process does not even take that, it is started again, since
+/// Given up before its end: the plugin was notified, and if its process does not even take that, it is started again, since
 /// nobody else may ever ask it anything that has a deadline.
 impl Drop for Open {
     fn drop(&mut self) {

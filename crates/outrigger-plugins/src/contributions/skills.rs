@@ -8,7 +8,7 @@ use crate::plugins::Plugins;
 
 impl Plugins {
     /// What manifests name under `provides.skill_sources`, of plugins that run: folders of their packages. What is none, or lies
-    /// elsewhere, is told and left out.
+    /// elsewhere, is reported and skipped.
     #[must_use]
     pub fn skill_folders(&self) -> Vec<PathBuf> {
         let mut folders = Vec::new();

@@ -50,7 +50,7 @@ impl std::fmt::Debug for ToolRunner {
 
 impl ToolRunner {
     /// Runs the tool. `context` holds the plain keys of the tool context (`sessionID`, `messageID`, `callID`, `agent`,
-    /// `directory`, `worktree`, `extra`, `messages`). `on_call` is told the number that questions and reports of this
+    /// `directory`, `worktree`, `extra`, `messages`). `on_call` is called with the number that questions and reports of this
     /// call carry to the host's handler ([`outrigger_protocol::rpc::ToolAsk::call`]), before any can come.
     ///
     /// # Errors

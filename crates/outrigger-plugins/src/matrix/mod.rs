@@ -1,6 +1,6 @@
 //! Which plugin uses what: hooks, tools, kinds of events and methods of the client (requirement B11).
 //!
-//! Three sources, told apart: what the plugin declared when it was loaded, what its sources name, and what the log says it
+//! Three sources, kept apart: what the plugin declared when it was loaded, what its sources name, and what the log says it
 //! did. Nothing is looked up anywhere else, so the matrix of a project is the same on every machine that has its plugins.
 
 mod routes;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::routes;
 
-/// Kinds of events that a plugin may listen to (the reference's, and names that older plugins still use).
+/// Kinds of events that a plugin may listen to (OpenCode's, and names that older plugins still use).
 const EVENTS: &[&str] = &[
     "command.executed",
     "file.edited",

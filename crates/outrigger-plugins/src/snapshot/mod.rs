@@ -1,7 +1,7 @@
 //! The snapshot of plugins (D2): every candidate of every source, whether it should run, and why not.
 //!
 //! Made synchronously, before anything is started; it holds no process and no connection. What is loaded is what it says
-//! ([`Snapshot::to_load`]). The rules are the kernel's ([`outrigger_kernel::admission`]); here is what they are told: files,
+//! ([`Snapshot::to_load`]). The rules are the kernel's ([`outrigger_kernel::admission`]); here is what they are given: files,
 //! rights, variables, programs, settings.
 
 mod candidates;
@@ -230,7 +230,7 @@ fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
         let key = it.pointer.as_deref();
         key.is_some_and(|key| key.starts_with("plugins."))
     };
-    let told = config.problems.iter().filter(about);
+    let named = config.problems.iter().filter(about);
     let settings = PluginSettings::from(&config.settings);
     let by_another_name = known.iter().filter_map(|it| {
         let plugin = it.plugin.as_ref();
@@ -240,7 +240,8 @@ fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         settings.refused_of_project(&names)
     });
-    told.map(ToString::to_string)
+    named
+        .map(ToString::to_string)
         .chain(by_another_name)
         .collect()
 }

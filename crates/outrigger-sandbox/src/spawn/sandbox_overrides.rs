@@ -11,7 +11,7 @@ use outrigger_network_proxy::ProxyRedirect;
 
 use crate::policy::Policy;
 
-/// The box of a process.
+/// The sandbox of a process that is not that of its spawner.
 #[derive(Clone)]
 pub struct SandboxOverride {
     /// What it may touch. What the handle keeps from all of its processes is kept from it besides.
@@ -20,7 +20,7 @@ pub struct SandboxOverride {
     pub variables: Vec<(OsString, OsString)>,
     /// Where its connections are redirected that know of no proxy ([`crate::Spec::proxy_redirect`]).
     pub proxy_redirect: Option<ProxyRedirect>,
-    /// What lasts as long as the box.
+    /// What lasts as long as the sandbox.
     pub held: Arc<dyn Any + Send + Sync>,
 }
 
@@ -45,21 +45,21 @@ impl fmt::Debug for SandboxOverride {
     }
 }
 
-/// Boxes by the label of the process ([`crate::Spec::label`]). Clones are the same list.
+/// Sandboxes by the label of the process ([`crate::Spec::label`]). Clones are the same list.
 #[derive(Clone, Debug, Default)]
 pub struct SandboxOverrides(Arc<RwLock<BTreeMap<String, SandboxOverride>>>);
 
 impl SandboxOverrides {
-    /// Processes with this label are started in this box from now on.
+    /// Processes with this label are started in this sandbox from now on.
     pub fn set(&self, label: impl Into<String>, own: SandboxOverride) {
-        let mut boxes = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        boxes.insert(label.into(), own);
+        let mut overrides = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        overrides.insert(label.into(), own);
     }
 
-    /// The box of processes with this label, where they have one.
+    /// The sandbox of processes with this label, where they have one.
     #[must_use]
     pub fn of(&self, label: &str) -> Option<SandboxOverride> {
-        let boxes = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        boxes.get(label).cloned()
+        let overrides = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        overrides.get(label).cloned()
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn recorded(store: &Store, rows: u64) -> Result<Vec<Cost>, Failure> {
                     LogRecord::Hook(hook) => costs.add(&hook),
                     LogRecord::Event(event) => {
                         if let Event::Custom(custom) = &event.event {
-                            costs.told(custom);
+                            costs.notified(custom);
                         }
                     }
                     _ => {}
