@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
 pub use outrigger_protected_paths::Process;
+use outrigger_protected_paths::restored::restore;
 use outrigger_protected_paths::{self as protected_paths, git_files};
 use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
 use outrigger_sandbox::{Calls, Loopback, Policy, SandboxError, which};
@@ -209,6 +210,9 @@ impl Around<'_> {
         policy.held.retain(|it| !open.contains(it));
         policy.absent.sort();
         policy.absent.dedup();
+        if self.process == Process::Command {
+            restore(policy, worktree);
+        }
         Ok(())
     }
 }

@@ -32,6 +32,11 @@ pub enum ConfineError {
     /// `sandbox = "strict"`, and the system cannot enforce all of it.
     #[error("the system can enforce only a part of the process's box, and `sandbox` is \"strict\"")]
     Strict,
+    /// The system has neither Landlock nor user namespaces: no file would be kept from it.
+    #[error(
+        "this system has neither Landlock nor user namespaces, so nothing can be kept from commands"
+    )]
+    Nothing,
 }
 
 impl ConfineError {
@@ -48,6 +53,9 @@ impl ConfineError {
                 "`outrigger doctor` shows what is missing; `sandbox = \"on\"` starts it anyway"
                     .to_owned()
             }
+            Self::Nothing => "`tools.sandbox = \"full\"` in your own outrigger.toml runs them without a sandbox; a kernel with Landlock (5.13 or \
+                 later, `landlock` in `lsm=`) has one"
+                .to_owned(),
         }
     }
 }

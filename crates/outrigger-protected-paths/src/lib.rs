@@ -3,10 +3,12 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod content;
 mod git_config;
 pub mod git_files;
 mod nested_git;
 mod nested_startup;
+pub mod restored;
 
 use std::collections::BTreeSet;
 use std::fs;

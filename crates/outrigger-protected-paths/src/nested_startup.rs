@@ -5,40 +5,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 
-use outrigger_files::sync::lock;
 use outrigger_protocol::startup::{GIT, STARTUP, startup_file};
 use outrigger_sandbox::absent::{Place, SUFFIX};
+
+use crate::content::{Before, Content, Running};
 
 /// Files in one folder that makes something run later, such as `.husky`.
 const MAX_FILES: usize = 200;
 /// Folders in it.
 const MAX_FOLDERS: usize = 20;
-/// Bytes of a file that comes back as it was.
-const MAX_KEPT: u64 = 256 * 1024;
 /// Names in a message.
 const MAX_NAMED: usize = 5;
 
-/// What a file holds.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Content {
-    File {
-        bytes: Vec<u8>,
-        mode: u32,
-    },
-    Link(PathBuf),
-    /// Large, or no file: device, number and time of its last change.
-    Other(u64, u64, i64, i64),
-}
-
-/// What was there when the first of the commands that run now began, by path from the root.
-type Before = BTreeMap<PathBuf, Content>;
-
-/// Of the commands of this process that run, by project: what one of them makes is nothing that was there for the next.
-static RUNNING: Mutex<Vec<(PathBuf, Weak<Before>)>> = Mutex::new(Vec::new());
+/// Of the commands of this process that run: what was there of each project when the first of them began, by path from the root.
+static RUNNING: Running = Running::new();
 
 /// The files as they were before a command.
 #[derive(Debug)]
@@ -89,7 +72,7 @@ impl NestedStartup {
 
     /// For a command: what another one that runs has made was not there. Blocking.
     pub(crate) fn for_command(mut self) -> Self {
-        self.before = first(&self.worktree, self.before);
+        self.before = RUNNING.first(&self.worktree, self.before);
         let of_root = fs::read_dir(&self.worktree).into_iter().flatten().flatten();
         let of_root = of_root.map(|it| PathBuf::from(it.file_name()));
         let of_root: Vec<PathBuf> = of_root.filter(|it| is_candidate(it.as_os_str())).collect();
@@ -148,18 +131,6 @@ impl NestedStartup {
     }
 }
 
-/// What is there, or what a command that still runs found there.
-fn first(worktree: &Path, now: Arc<Before>) -> Arc<Before> {
-    let mut running = lock(&RUNNING);
-    running.retain(|(_, before)| before.strong_count() > 0);
-    let of_this = running.iter().find(|(it, _)| it == worktree);
-    if let Some(before) = of_this.and_then(|(_, before)| before.upgrade()) {
-        return before;
-    }
-    running.push((worktree.to_owned(), Arc::downgrade(&now)));
-    now
-}
-
 fn is_listed(path: &Path) -> bool {
     startup_file(path).is_some()
 }
@@ -204,23 +175,10 @@ fn files(worktree: &Path, names: &[PathBuf]) -> BTreeMap<PathBuf, Content> {
             if files > MAX_FILES {
                 break;
             }
-            found.insert(path, content(&whole, &meta));
+            found.insert(path, Content::of(&whole, &meta));
         }
     }
     found
-}
-
-fn content(path: &Path, meta: &fs::Metadata) -> Content {
-    if let Ok(target) = fs::read_link(path) {
-        return Content::Link(target);
-    }
-    match outrigger_files::read(path, MAX_KEPT) {
-        Ok(bytes) => Content::File {
-            bytes,
-            mode: meta.mode() & 0o777,
-        },
-        Err(_) => Content::Other(meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()),
-    }
 }
 
 #[cfg(test)]

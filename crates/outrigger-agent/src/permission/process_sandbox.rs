@@ -193,13 +193,16 @@ impl Inner {
         match policy.level() {
             Level::Full => {}
             _ if sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
+            Level::None if profile != Profile::Full && !self.spawner.has_views() => {
+                return Err(ConfineError::Nothing);
+            }
             // Once: it is so for every command.
             level => WARNED.call_once(|| match self.spawner.has_views() {
                 true => tracing::warn!(?level, "the system enforces only a part of the rules"),
                 false => tracing::warn!(
                     ?level,
-                    "the sandbox of commands is open in part: without user namespaces they can read what rules deny in the project, and change \
-                     .git/config; see `outrigger doctor`"
+                    "without user namespaces the sandbox of commands makes nothing new beside files that rules deny, and sees other processes; \
+                     see `outrigger doctor`"
                 ),
             }),
         }

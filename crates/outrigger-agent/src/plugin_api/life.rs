@@ -38,6 +38,16 @@ impl Agent {
         Ok(generation)
     }
 
+    /// The id that a plugin of another agent has here, where it is the same one: what the user grants to one is granted to both. Ids
+    /// themselves are numbered by folder, and a project's plugin may have the name of the user's in another.
+    #[must_use]
+    pub fn same_plugin(&self, other: &Self, id: &str) -> Option<String> {
+        let name_of = |agent: &Self, id: &str| agent.inner.plugins.grant_name(&id.into());
+        let name = name_of(other, id)?;
+        let mut here = self.inner.plugins.list().into_iter().map(|it| it.id);
+        here.find(|it| name_of(self, it).as_ref() == Some(&name))
+    }
+
     /// Whether a plugin's process could not be started, which another try may mend.
     #[must_use]
     pub fn has_unstarted_plugins(&self) -> bool {

@@ -17,7 +17,7 @@ use super::view::View;
 use crate::exit;
 use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::terminal::progress::Line;
+use crate::terminal::{self, progress::Line};
 
 /// A turn that is only about to begin cannot be cancelled yet: it is tried again after this, ...
 const CANCEL_INTERVAL: Duration = Duration::from_millis(25);
@@ -106,6 +106,7 @@ impl<'a> Follower<'a> {
 
     /// The next that the agent publishes or that is typed.
     pub(crate) async fn next(&mut self) -> Next {
+        terminal::hold_log(self.asks());
         tokio::select! {
             biased;
             item = self.events.next() => Next::Agent(item),
@@ -144,6 +145,7 @@ impl<'a> Follower<'a> {
         self.line.clear();
         self.questions.clear(self.line);
         self.inquiry = None;
+        terminal::hold_log(false);
         // A server that refuses a turn says no more of it.
         if self.connection.is_local() || matches!(outcome, Some(Ok(_))) {
             self.last_events(&mut screen).await;
@@ -288,6 +290,7 @@ impl<'a> Follower<'a> {
             return self.reply(&inquiry.rejection(), &json!({})).await;
         }
         self.line.wait_for(None);
+        terminal::hold_log(true);
         self.line.say(&inquiry.text());
         self.questions.want();
         self.inquiry = Some(inquiry);

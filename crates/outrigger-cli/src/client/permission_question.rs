@@ -10,9 +10,8 @@ use tokio::sync::mpsc;
 
 use super::connection::Connection;
 use crate::failure::Failure;
-use crate::terminal::Paint;
-use crate::terminal::name;
 use crate::terminal::progress::Line;
+use crate::terminal::{self, Paint, name};
 
 /// Whose questions are put.
 #[derive(Debug)]
@@ -323,6 +322,7 @@ impl Questions {
             // What was typed before a question could be read is no answer to it; what is typed as soon as it can be is one.
             let _ =
                 rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+            terminal::hold_log(true);
             line.say(&text(request, Paint::for_stderr(), self.can_grant));
             if !self.reader.is_closed {
                 return self.reader.want();

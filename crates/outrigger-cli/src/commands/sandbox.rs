@@ -28,8 +28,7 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
         pass_on(stderr, terminal::pass_err)
     );
     let refused = child.refused();
-    let aside = child.put_aside();
-    let cleared = child.cleared();
+    let undone = child.finish();
     agent.shutdown().await;
     let failed = |error: io::Error| Failure::new("sandbox.output", error.to_string(), None);
     out.and(err).map_err(failed)?;
@@ -39,13 +38,13 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
             refused.join(", ")
         ));
     }
-    for path in aside {
+    for path in undone.put_aside {
         terminal::err(&format!(
             "outrigger: commands must not make {}; it was renamed\n",
             path.display()
         ));
     }
-    for what in cleared {
+    for what in undone.changes {
         terminal::err(&format!("outrigger: {what}\n"));
     }
     let exit = exit.map_err(|error| Failure::new("sandbox.wait", error.to_string(), None))?;

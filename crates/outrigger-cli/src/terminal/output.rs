@@ -10,7 +10,9 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
+
+use outrigger_files::sync::lock;
 
 use crate::exit;
 
@@ -23,6 +25,15 @@ const COLOURS: [&str; 23] = [
 const RESET: &str = "\u{1b}[0m";
 /// Longest sequence that is looked at.
 const LONGEST: usize = 24;
+
+/// Entries of the log that wait while a question is on the screen: what a plugin has logged must not look like one.
+static HELD: Mutex<Option<String>> = Mutex::new(None);
+/// Bytes of them.
+const MAX_HELD: usize = 64 * 1024;
+/// What stands for the rest.
+const MORE: &str = "... and more (`--print-logs` with standard error to a file shows all)\n";
+/// Before each further line of an entry, so that none looks like one of the program's own.
+const FURTHER: &str = "     | ";
 
 /// Why standard output is not whole; the first reason counts.
 static LOST: OnceLock<io::ErrorKind> = OnceLock::new();
@@ -124,19 +135,44 @@ pub(crate) fn exit_code(code: u8) -> ExitCode {
     ExitCode::from(exit::FAILED)
 }
 
-/// Where the log goes.
+/// Where the log goes: an entry with each write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log;
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        err(&String::from_utf8_lossy(bytes));
+        let entry = entry(&String::from_utf8_lossy(bytes));
+        let mut held = lock(&HELD);
+        match held.as_mut() {
+            None => err(&entry),
+            Some(held) if held.len() + entry.len() <= MAX_HELD => held.push_str(&entry),
+            Some(held) => {
+                held.truncate(held.trim_end_matches(MORE).len());
+                held.push_str(MORE);
+            }
+        }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Keeps the log from the screen while somebody answers a question, and shows it afterwards.
+pub(crate) fn hold_log(hold: bool) {
+    let mut held = lock(&HELD);
+    match (hold, held.is_some()) {
+        (true, false) => *held = Some(String::new()),
+        (false, true) => err(&held.take().unwrap_or_default()),
+        _ => {}
+    }
+}
+
+/// An entry of the log, with its further lines set off.
+fn entry(text: &str) -> String {
+    let lines = text.strip_suffix('\n').unwrap_or(text);
+    lines.replace('\n', &format!("\n{FURTHER}")) + "\n"
 }
 
 /// A name as one line: no control or invisible character is left in it, colours neither.
@@ -294,6 +330,20 @@ mod tests {
                 let obeyed = |c: char| is_control(c) || is_invisible(c);
                 assert!(!sent.contains(obeyed), "{hostile:?} at {at}: {sent:?}");
             }
+        }
+    }
+
+    #[test]
+    fn an_entry_of_the_log_is_told_from_others() {
+        for (text, shown) in [
+            (" WARN a\n", " WARN a\n"),
+            (
+                "a\n\n? allow bash (ls)?\n",
+                "a\n     | \n     | ? allow bash (ls)?\n",
+            ),
+            ("a", "a\n"),
+        ] {
+            assert_eq!(entry(text), shown);
         }
     }
 

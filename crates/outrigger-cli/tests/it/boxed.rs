@@ -251,3 +251,56 @@ fn the_sandbox_of_commands_can_be_tried() {
         missing.stderr
     );
 }
+
+/// Where the system gives no user namespaces (Ubuntu 24.04), what cannot be covered is not allowed, or comes back.
+#[test]
+fn what_rules_deny_and_what_runs_later_holds_without_user_namespaces() {
+    const ENTER: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --inh-caps=-all --no-new-privs \"$@\"";
+    let world = guarded([]);
+    world.file(".git/config", "[core]\n\tbare = false\n");
+    world.file(".git/HEAD", "ref: refs/heads/main\n");
+    world.file(".git/hooks/post-merge", "mine\n");
+    world.file(".envrc", "mine\n");
+    world.file("sub/x", "x\n");
+    let sandboxed = |command: &str| {
+        let script = format!("exec \"$OUTRIGGER\" sandbox -- sh -c '{command}'");
+        let inner = ["sh", "-c", &script];
+        let args = [&["-Ur", "sh", "-c", ENTER, "sh"][..], &inner].concat();
+        world.start(world.script("unshare", &args)).end()
+    };
+    let possible = sandboxed("cat plain.txt; echo a > sub/new && cat sub/new");
+    if possible.stderr.contains("unshare") {
+        return skip("there is no user namespace to begin with");
+    }
+    assert_eq!(
+        (possible.code, possible.stdout.as_str()),
+        (0, "plaina\n"),
+        "{}",
+        possible.stderr
+    );
+    for command in [
+        "cat .env",
+        "cp .env sub/x",
+        "mv .env sub/y; cat sub/y",
+        "ln .env sub/z; cat sub/z",
+    ] {
+        let done = sandboxed(command);
+        assert!(done.code != 0, "{command}");
+        assert!(!(done.stdout + &done.stderr).contains(SECRET), "{command}");
+    }
+    // A daemon does it again and again, until it is ended.
+    let done = sandboxed(
+        "echo evil > .envrc; echo \"[core] fsmonitor = x\" >> .git/config; rm -r .git/hooks; \
+         (setsid sh -c \"while :; do echo evil > .git/config; done\" >/dev/null 2>&1 &); sleep 0.2",
+    );
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("what was there is back"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(world.read(".envrc"), "mine\n");
+    assert_eq!(world.read(".git/config"), "[core]\n\tbare = false\n");
+    assert_eq!(world.read(".git/hooks/post-merge"), "mine\n");
+    assert!(world.read(".env").contains(SECRET));
+}

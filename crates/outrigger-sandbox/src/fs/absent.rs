@@ -30,6 +30,19 @@ impl Clear {
     pub fn new(clear: ClearFn) -> Self {
         Self(Some(clear))
     }
+
+    /// By both: first as it is, then by this function.
+    #[must_use]
+    pub fn and(self, then: ClearFn) -> Self {
+        let Some(first) = self.0 else {
+            return Self::new(then);
+        };
+        Self::new(Arc::new(move |has_ended| {
+            let mut undone = first(has_ended);
+            undone.extend(then(has_ended));
+            undone
+        }))
+    }
 }
 
 /// Each is one of its own.

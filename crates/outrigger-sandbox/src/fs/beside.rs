@@ -1,5 +1,5 @@
-//! Folders without what is hidden in them, where the system has no views. Landlock allows a folder with all below, so what lies beside
-//! a hidden path is allowed piece by piece. What comes into such a folder later is not.
+//! Folders without what is kept from a process in them, where the system has no views. Landlock allows a folder with all below, so what
+//! lies beside such a path is allowed piece by piece. What comes into the folder later is not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,43 +7,51 @@ use std::path::{Path, PathBuf};
 /// Pieces at most: what lies beyond is not allowed.
 const MAX_PIECES: usize = 20_000;
 
-/// What may be read.
+/// What is allowed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beside {
     /// Files and folders with all below.
-    pub(crate) read: Vec<PathBuf>,
-    /// Folders with something hidden in them, whose names may be listed.
+    pub(crate) allowed: Vec<PathBuf>,
+    /// Folders with something kept in them, whose names may be listed.
     pub(crate) list: Vec<PathBuf>,
 }
 
 impl Beside {
-    /// These files and folders, less those that are hidden. Links are left out: what they lead to is allowed where it lies. Blocking.
-    pub(crate) fn of(roots: &[PathBuf], hidden: &[PathBuf]) -> Self {
-        let hidden: Vec<PathBuf> = hidden.iter().flat_map(|it| it.canonicalize()).collect();
+    /// All of these.
+    pub(crate) fn whole(allowed: Vec<PathBuf>) -> Self {
+        Self {
+            allowed,
+            list: Vec::new(),
+        }
+    }
+
+    /// These files and folders, less those that are kept. Links are left out: what they lead to is allowed where it lies. Blocking.
+    pub(crate) fn of(roots: &[PathBuf], kept: &[PathBuf]) -> Self {
+        let kept: Vec<PathBuf> = kept.iter().flat_map(|it| it.canonicalize()).collect();
         let mut beside = Self::default();
         for root in roots {
             match root.canonicalize() {
-                Ok(real) if hidden.iter().any(|it| it.starts_with(&real)) => {
-                    beside.add(&real, &hidden);
+                Ok(real) if kept.iter().any(|it| it.starts_with(&real)) => {
+                    beside.add(&real, &kept);
                 }
-                Ok(real) if hidden.iter().any(|it| real.starts_with(it)) => {}
-                _ => beside.read.push(root.clone()),
+                Ok(real) if kept.iter().any(|it| real.starts_with(it)) => {}
+                _ => beside.allowed.push(root.clone()),
             }
         }
         beside
     }
 
-    fn add(&mut self, path: &Path, hidden: &[PathBuf]) {
-        if self.read.len() >= MAX_PIECES || hidden.iter().any(|it| it == path) {
+    fn add(&mut self, path: &Path, kept: &[PathBuf]) {
+        if self.allowed.len() >= MAX_PIECES || kept.iter().any(|it| it == path) {
             return;
         }
-        if !hidden.iter().any(|it| it.starts_with(path)) {
-            return self.read.push(path.to_owned());
+        if !kept.iter().any(|it| it.starts_with(path)) {
+            return self.allowed.push(path.to_owned());
         }
         self.list.push(path.to_owned());
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         for path in entries.map(|it| it.path()).filter(|it| !it.is_symlink()) {
-            self.add(&path, hidden);
+            self.add(&path, kept);
         }
     }
 }
@@ -70,9 +78,9 @@ mod tests {
         std::os::unix::fs::symlink(".ssh", home.join("keys")).unwrap();
         let hidden = [".ssh", ".config/gh", "none"].map(|it| home.join(it));
         let mut beside = Beside::of(std::slice::from_ref(&home), &hidden);
-        beside.read.sort();
+        beside.allowed.sort();
         let at = |names: &[&str]| names.iter().map(|it| home.join(it)).collect::<Vec<_>>();
-        assert_eq!(beside.read, at(&[".config/nvim", "a", "work"]));
+        assert_eq!(beside.allowed, at(&[".config/nvim", "a", "work"]));
         assert_eq!(beside.list, [home.clone(), home.join(".config")]);
         // What has nothing hidden in it stays whole, and what is hidden is not allowed by a root in it.
         for (root, read) in [
@@ -80,7 +88,11 @@ mod tests {
             (".ssh/id", vec![]),
             ("gone", vec!["gone"]),
         ] {
-            assert_eq!(Beside::of(&at(&[root]), &hidden).read, at(&read), "{root}");
+            assert_eq!(
+                Beside::of(&at(&[root]), &hidden).allowed,
+                at(&read),
+                "{root}"
+            );
         }
     }
 }

@@ -175,7 +175,7 @@ impl View {
 
 /// Whether a child of this host can have a view of its own; asked once, by trying it.
 #[expect(unsafe_code, reason = "fork: the try is made in a child")]
-pub(crate) fn is_possible() -> bool {
+pub fn is_possible() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
         let namespaces = Namespaces::needed();

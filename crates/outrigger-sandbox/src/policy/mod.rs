@@ -47,7 +47,7 @@ const SYSTEM_DEVICES: &[&str] = &[
 /// path are a matter of [`Policy::calls`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
-    /// Files and folders (with all below) that may be read and executed.
+    /// Files and folders (with all below) that may be read and executed. `/` is all but devices.
     pub read: Vec<PathBuf>,
     /// Files and folders (with all below) that may be read, executed and changed.
     pub write: Vec<PathBuf>,
@@ -70,11 +70,14 @@ pub struct Policy {
     /// for datagrams on this machine, too.
     pub loopback: Option<Loopback>,
     /// Files and folders that look empty and cannot be changed, wherever they lie. Of what exists when the process
-    /// starts; a hard link of another name is another file. Where the system has no views, what of them may not be changed
-    /// cannot be read either, and the rest is open.
+    /// starts; a hard link of another name is another file. Where the system has no views, nothing new can be made in the folders that
+    /// they lie in; and where everything may be changed ([`Policy::open`]) they are open.
     pub hide: Vec<PathBuf>,
-    /// Files and folders (with all below) that cannot be changed, wherever they lie.
+    /// Files and folders (with all below) that cannot be changed, wherever they lie. Where the system has no views, nothing new can be
+    /// made in the folders that they lie in, either, but for those that are [`Policy::restored`].
     pub read_only: Vec<PathBuf>,
+    /// Of [`Policy::read_only`], what [`Policy::clear`] brings back where the system has no views: it may be changed there meanwhile.
+    pub restored: Vec<PathBuf>,
     /// Files and folders that stay where they are, or others could be put in their place; what they hold may be changed.
     pub held: Vec<PathBuf>,
     /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is

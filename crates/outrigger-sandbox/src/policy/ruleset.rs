@@ -17,22 +17,58 @@ use crate::namespaces::view;
 
 /// The newest version of Landlock whose rules we have tried; what an older kernel lacks is left out.
 const KNOWN: ABI = ABI::V7;
+/// Where terminals are.
+const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
+
+/// What is allowed, where not all of it can be.
+struct Reach {
+    read: Beside,
+    write: Beside,
+}
 
 impl Policy {
-    /// What of these may be read, where nothing can be covered: less what is hidden, and less what closed folders do not show.
-    fn beside(&self, readable: Vec<PathBuf>) -> Beside {
-        if view::is_possible() {
-            return Beside {
-                read: readable,
-                list: Vec::new(),
+    /// What may be read and what may be changed: of `/`, no devices. Where nothing can be covered, less what is hidden, what closed
+    /// folders do not show, and what is read-only and does not come back.
+    fn reach(&self) -> Reach {
+        let readable = programs::readable(&self.read, self.execute.as_deref());
+        if self.is_open() || view::is_possible() {
+            return Reach {
+                read: Beside::of(&readable, &devices(&readable)),
+                write: Beside::whole(self.write.clone()),
             };
         }
+        let hidden = self.hidden();
+        let mut fixed = [self.read_only.as_slice(), &self.kept.covers().read_only].concat();
+        fixed.retain(|it| !self.restored.contains(it));
+        let mut write = self.write.clone();
+        // Those of the user's would be the only ones.
+        write.retain(|it| {
+            !(self.own_terminals && TERMINALS.iter().any(|name| it == Path::new(name)))
+        });
+        let readable = [readable, fixed.clone()].concat();
+        Reach {
+            read: Beside::of(&readable, &[hidden.clone(), devices(&readable)].concat()),
+            write: Beside::of(&write, &[hidden, fixed].concat()),
+        }
+    }
+
+    /// What is not seen, path by path.
+    fn hidden(&self) -> Vec<PathBuf> {
         let kept = self.kept.covers();
-        let closed = kept.closed.iter().filter_map(|it| fs::read_dir(it).ok());
-        let closed = closed.flatten().flatten().map(|it| it.path());
-        let closed: Vec<PathBuf> = closed.filter(|it| !kept.held.contains(it)).collect();
-        let hidden = [self.hide.as_slice(), &kept.hide, &closed].concat();
-        Beside::of(&readable, &hidden)
+        let mut hidden = [self.hide.as_slice(), &kept.hide].concat();
+        for folder in &kept.closed {
+            let shown = kept.held.iter().any(|it| it.parent() == Some(folder));
+            let below = fs::read_dir(folder).into_iter().flatten().flatten();
+            match shown {
+                true => hidden.extend(
+                    below
+                        .map(|it| it.path())
+                        .filter(|it| !kept.held.contains(it)),
+                ),
+                false => hidden.push(folder.clone()),
+            }
+        }
+        hidden
     }
 
     /// Makes the ruleset, in the host and before fork, since it allocates; `None` when the kernel has no Landlock.
@@ -51,34 +87,33 @@ impl Policy {
         if self.connect_tcp.is_some() {
             ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
         }
-        let none = AccessFs::Execute;
-        let (read, write) = match self.execute {
-            None => (AccessFs::from_read(KNOWN), AccessFs::from_all(KNOWN)),
-            Some(_) => (
-                AccessFs::from_read(KNOWN) & !none,
-                AccessFs::from_all(KNOWN) & !none,
-            ),
-        };
-        let readable = programs::readable(&self.read, self.execute.as_deref());
-        let Beside {
-            read: readable,
-            list,
-        } = self.beside(readable);
+        let mut none = AccessFs::MakeBlock | AccessFs::MakeChar;
+        if self.execute.is_some() {
+            none |= AccessFs::Execute;
+        }
+        let read = AccessFs::from_read(KNOWN) & !none;
+        let write = AccessFs::from_all(KNOWN) & !none;
+        let reach = self.reach();
+        let lists = self.list.iter();
+        let lists = lists.chain(&reach.read.list).chain(&reach.write.list);
         let run = programs::run(self.execute.as_deref());
         let created = ruleset
             .create()?
-            .add_rules(path_beneath_rules(&readable, read))?
+            .add_rules(path_beneath_rules(&reach.read.allowed, read))?
             .add_rules(path_beneath_rules([program], AccessFs::from_read(KNOWN)))?
             .add_rules(path_beneath_rules(&run, AccessFs::from_read(KNOWN)))?
-            .add_rules(path_beneath_rules(&self.write, write))?
-            .add_rules(path_beneath_rules(
-                self.list.iter().chain(&list),
-                AccessFs::ReadDir,
-            ))?;
+            .add_rules(path_beneath_rules(&reach.write.allowed, write))?
+            .add_rules(path_beneath_rules(lists, AccessFs::ReadDir))?;
         let created = add_ports(created, self.bind_tcp.as_deref(), AccessNet::BindTcp)?;
         let created = add_ports(created, self.connect_tcp.as_deref(), AccessNet::ConnectTcp)?;
         Ok(created.into())
     }
+}
+
+/// Where `/` may be read, the folder of devices is not: a disk has every file in it. The few that are for everybody are allowed by name.
+fn devices(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let all = roots.iter().any(|it| it == Path::new("/"));
+    all.then(|| PathBuf::from("/dev")).into_iter().collect()
 }
 
 fn add_ports(

@@ -7,6 +7,7 @@
 
 mod allowed;
 mod outwards;
+mod setuid;
 mod sockets;
 
 use std::collections::BTreeMap;
@@ -108,6 +109,7 @@ fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, BackendError>
         rules.extend(no_processes()?);
     }
     rules.insert(libc::SYS_ioctl, typing()?);
+    rules.extend(setuid::rules()?);
     Ok(rules)
 }
 

@@ -33,6 +33,15 @@ pub(crate) struct Started {
     pub(crate) absent: Absent,
 }
 
+/// What a process did and must not do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// Files and folders that it made ([`crate::Policy::absent`]); they were put aside.
+    pub put_aside: Vec<PathBuf>,
+    /// The rest ([`crate::Policy::clear`]), in sentences.
+    pub changes: Vec<String>,
+}
+
 /// A started process. Dropping it kills its process group (its whole tree, if it has not ended by itself) and reaps
 /// it. Until then the process stays a zombie after its end, so that [`Child::pid`] never becomes somebody else's.
 #[derive(Debug)]
@@ -123,19 +132,18 @@ impl Child {
             .unwrap_or_default()
     }
 
-    /// What it made so far that it must not make ([`crate::Policy::absent`]); it was put aside.
+    /// Ends what it left running, and undoes what it did and must not do. For after its end: blocking.
     #[must_use]
-    pub fn put_aside(&self) -> Vec<PathBuf> {
-        match self.absent.is_empty() {
-            true => Vec::new(),
-            false => self.absent.put_aside(),
+    pub fn finish(&self) -> Undone {
+        if self.absent.is_empty() {
+            return Undone::default();
         }
-    }
-
-    /// What else it did that was undone ([`crate::Policy::clear`]), in sentences. For after its end: blocking.
-    #[must_use]
-    pub fn cleared(&self) -> Vec<String> {
-        self.absent.clear(true)
+        // What still runs would do it again.
+        self.process.end_all();
+        Undone {
+            put_aside: self.absent.put_aside(),
+            changes: self.absent.clear(true),
+        }
     }
 
     /// Waits for its end. May be called again, and dropped at any point. What the process left running in its group

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use rustix::process::{
@@ -20,6 +20,10 @@ use crate::spawn::exit::Exit;
 
 /// How often the reaper looks at processes that were killed but have not ended yet.
 const REAP_INTERVAL: Duration = Duration::from_millis(20);
+/// How long what was killed may take to end before the host goes on: it hangs in the kernel then.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often it is looked at.
+const END_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A child of this host that has not been reaped. The zombie is kept until drop: so long its number, and that of its
 /// group, cannot become somebody else's.
@@ -31,6 +35,8 @@ pub(crate) struct Process {
     pidfd: Option<OwnedFd>,
     ledger: Option<Ledger>,
     absent: Absent,
+    /// It has a policy: nothing that it started outlives it.
+    confined: bool,
     /// It is init of a namespace, and this tells how the command in there ended.
     report: Option<Report>,
 }
@@ -57,6 +63,7 @@ impl Process {
                 pidfd: Some(pidfd),
                 ledger: None,
                 absent: Absent::default(),
+                confined: false,
                 report: None,
             }),
             Err(error) => {
@@ -65,6 +72,12 @@ impl Process {
                 Err(error.into())
             }
         }
+    }
+
+    /// Everything that it starts is to end with it.
+    pub(crate) fn confined(mut self, confined: bool) -> Self {
+        self.confined = confined;
+        self
     }
 
     /// Writes the process into a ledger, from which it is taken when it has been reaped.
@@ -142,16 +155,37 @@ impl Process {
     }
 
     pub(crate) fn kill_tree(&self) {
-        if self.kill_namespace() {
-            return;
+        if !self.kill_namespace() {
+            tree::kill(self.root());
         }
-        // Answered at all, it is an unreaped child of ours, alive or not.
-        let is_ours = self.exit().is_ok();
-        tree::kill(tree::Root {
+    }
+
+    /// Kills the tree and waits until nothing of it runs, for [`END_TIMEOUT`] at most. Blocking.
+    pub(crate) fn end_all(&self) {
+        let until = Instant::now() + END_TIMEOUT;
+        while !self.has_ended_whole() && Instant::now() < until {
+            thread::sleep(END_INTERVAL);
+        }
+    }
+
+    /// Kills what is left, and answers whether nothing was.
+    fn has_ended_whole(&self) -> bool {
+        let Some(pidfd) = self.pidfd.as_ref().filter(|_| self.kill_namespace()) else {
+            return tree::kill(self.root()) == 0;
+        };
+        // The kernel lets init end when it has ended all the others.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let ended = rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(pidfd.as_fd()), options));
+        !matches!(ended, Ok(None))
+    }
+
+    fn root(&self) -> tree::Root {
+        tree::Root {
             pid: self.pid,
-            is_ours,
+            // Answered at all, it is an unreaped child of ours, alive or not.
+            is_ours: self.exit().is_ok(),
             tag: self.tag,
-        });
+        }
     }
 }
 
@@ -159,7 +193,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.kill_namespace() {
             // Nothing that is in there is left.
-        } else if matches!(self.exit(), Ok(Some(_))) {
+        } else if !self.confined && matches!(self.exit(), Ok(Some(_))) {
             // It ended by itself: what it left running in its group goes, a daemon that it set free stays.
             tree::kill_group(self.pid);
         } else {

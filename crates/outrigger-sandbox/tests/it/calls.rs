@@ -276,3 +276,66 @@ async fn without_the_filter_they_are_allowed() {
     }
     assert_ne!(says(None, "io_uring").await, REFUSED);
 }
+
+/// Nobody else acts as this user by a file that a process in a sandbox made.
+#[tokio::test]
+async fn no_program_is_made_that_runs_as_its_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("s"), "").unwrap();
+    for (script, works) in [
+        ("chmod 755 s && chmod u+x s && chmod g+s s", true),
+        ("mkdir d && chmod 1777 d", true),
+        (
+            "perl -MFcntl -e 'sysopen(F, \"n\", O_CREAT|O_WRONLY, 0755) or exit 1'",
+            true,
+        ),
+        ("chmod 4755 s", false),
+        ("chmod u+s s", false),
+        ("install -m 4755 s t", false),
+        ("perl -e 'chmod(04755, \"s\") or exit 1'", false),
+        (
+            "perl -MFcntl -e 'sysopen(F, \"m\", O_CREAT|O_WRONLY, 04755) or exit 1'",
+            false,
+        ),
+    ] {
+        let policy = Policy {
+            calls: Some(Calls::default()),
+            ..Policy::system().write(dir.path())
+        };
+        let spec = super::sh(script).cwd(dir.path()).policy(policy);
+        let output = super::output(spec).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.exit.success(), works, "{script}: {said}");
+    }
+}
+
+/// A disk has every file in it: what may read everything reads no device but those that are for everybody.
+#[tokio::test]
+async fn devices_are_not_among_what_may_be_read() {
+    let policy = || Policy {
+        calls: Some(Calls::default()),
+        ..Policy::system().read("/")
+    };
+    for (script, works) in [
+        (
+            "cat /etc/passwd /usr/bin/env >/dev/null && head -c 9 /dev/urandom && : </dev/null",
+            true,
+        ),
+        (
+            "ls / /dev /proc && test -e /dev/fd/1 && echo x >/dev/stdout",
+            true,
+        ),
+        (
+            "for it in /dev/*; do test -L $it && continue; test -b $it -o -c $it || continue; case $it in */null|*/zero|*/full|*/*random|*/tty) ;; \
+          *) (: <$it) 2>/dev/null && echo $it && exit 1 ;; esac; done; true",
+            true,
+        ),
+        ("mknod x b 7 0", false),
+    ] {
+        let output = super::output(super::sh(script).policy(policy()))
+            .await
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.exit.success(), works, "{script}: {said}");
+    }
+}

@@ -1,7 +1,9 @@
 //! A boxed process has a namespace of numbers to itself: it sees no other process, and all that it starts ends with it and with the host.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outrigger_sandbox::absent::Clear;
 use outrigger_sandbox::{Calls, Policy, Stdio};
 use outrigger_test_support::process::alive;
 use tokio::io::AsyncReadExt as _;
@@ -90,9 +92,6 @@ const DAEMONS: &str = "sleep $N & setsid sleep $N & (setsid sleep $N &) & (setsi
 
 #[tokio::test]
 async fn nothing_outlives_its_command() {
-    if !is_possible() {
-        return;
-    }
     let number = format!("{}.125", 200_000 + std::process::id());
     let script = format!("{DAEMONS} sleep 0.3; echo ready");
     let mut child = spawner()
@@ -103,6 +102,35 @@ async fn nothing_outlives_its_command() {
     assert!(holding(&number).len() >= 5, "{:?}", holding(&number));
     drop(child);
     eventually("they are gone", || holding(&number).is_empty()).await;
+}
+
+/// What undoes its changes runs when nothing is left that would make them again.
+#[tokio::test]
+async fn nothing_is_undone_while_something_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    let script = "setsid sh -c 'while :; do echo evil > file; done' >/dev/null 2>&1 & while ! test -e file; do :; done";
+    let clear = file.clone();
+    let policy = Policy {
+        clear: Clear::new(Arc::new(move |has_ended| {
+            if has_ended {
+                std::fs::write(&clear, "mine").unwrap();
+            }
+            Vec::new()
+        })),
+        ..Policy::system().write(dir.path())
+    };
+    for _ in 0..5 {
+        let spec = sh(script).cwd(dir.path()).policy(policy.clone());
+        let mut child = spawner().spawn(spec).await.unwrap();
+        assert!(child.wait().await.unwrap().success());
+        let _ = tokio::task::spawn_blocking(move || child.finish())
+            .await
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+        std::fs::remove_file(&file).unwrap();
+    }
 }
 
 #[tokio::test]

@@ -2,12 +2,14 @@
 //! hidden is not allowed instead.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use outrigger_sandbox::Policy;
 use outrigger_sandbox::path_masks::{Covers, Kept};
+use outrigger_test_support::process::alive;
 
-use super::{helper, output, sh, spawner};
+use super::{eventually, helper, output, sh, spawner};
 
 #[tokio::test]
 async fn what_is_hidden_is_not_read_without_user_namespaces() {
@@ -77,5 +79,77 @@ async fn what_is_hidden_is_not_read_without_user_namespaces() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.exit.success(), works, "{script}: {said}");
     }
+    what_is_kept_in_a_project(&home).await;
+    nothing_outlives_it(&home).await;
     println!("held without views");
+}
+
+/// What is denied or read-only is neither read nor written, and nothing new comes beside it. What comes back may be changed.
+async fn what_is_kept_in_a_project(home: &Path) {
+    let project = home.join("project");
+    for file in [
+        "x",
+        "sub/y",
+        "fixed",
+        "back",
+        ".env",
+        "deep/conf/.env",
+        "deep/z",
+    ] {
+        let path = project.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "content").unwrap();
+    }
+    let kept = Covers {
+        hide: [".env", "deep/conf/.env"]
+            .map(|it| project.join(it))
+            .to_vec(),
+        ..Covers::default()
+    };
+    let policy = Policy {
+        read: vec!["/".into()],
+        read_only: ["fixed", "back"].map(|it| project.join(it)).to_vec(),
+        restored: vec![project.join("back")],
+        kept: Kept::new(kept.clone(), Arc::new(move || Ok(kept.clone()))),
+        ..Policy::system().write(&project)
+    };
+    for (script, works) in [
+        ("echo a >> x && echo a >> sub/y && echo a > sub/new", true),
+        ("echo a >> deep/z && mv sub/new sub/other", true),
+        ("cat fixed back && echo a >> back", true),
+        ("ls . deep deep/conf", true),
+        ("cat .env", false),
+        ("cat deep/conf/.env", false),
+        ("echo a >> .env", false),
+        ("mv .env sub/x", false),
+        ("ln .env sub/x", false),
+        ("mv deep/conf sub/conf", false),
+        ("rm .env", false),
+        ("echo a >> fixed", false),
+        ("rm fixed", false),
+        ("mv fixed sub/fixed", false),
+        ("echo a > new", false),
+        ("echo a > deep/conf/new", false),
+    ] {
+        let spec = sh(script).cwd(&project).policy(policy.clone());
+        let output = output(spec).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.exit.success(), works, "{script}: {said}");
+    }
+}
+
+/// A daemon that changed its session, its group and its parent ends with the command that started it.
+async fn nothing_outlives_it(home: &Path) {
+    let script = "(setsid sh -c 'echo $$ > daemon; exec sleep 1000' >/dev/null 2>&1 &); sleep 0.3";
+    let policy = Policy::system().write(home).read("/");
+    let mut child = spawner()
+        .spawn(sh(script).cwd(home).policy(policy))
+        .await
+        .unwrap();
+    assert!(child.wait().await.unwrap().success());
+    let daemon = fs::read_to_string(home.join("daemon")).unwrap();
+    let daemon = daemon.trim().parse().unwrap();
+    assert!(alive(daemon));
+    drop(child);
+    eventually("it is gone", || !alive(daemon)).await;
 }

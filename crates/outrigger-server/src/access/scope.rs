@@ -5,11 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
+use axum::Extension;
 use axum::extract::Request;
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use outrigger_agent::{Agent, Place};
+use outrigger_protocol::session::Session;
 
 use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
@@ -99,6 +101,11 @@ impl Scope {
         request.extensions_mut().insert(self.clone());
         Ok(request)
     }
+}
+
+/// Whether a session is for whoever asks: a plugin gets those of its own project.
+pub(crate) fn in_scope(scope: Option<&Extension<Scope>>, session: &Session) -> bool {
+    scope.is_none_or(|scope| scope.holds(session.directory.as_ref()))
 }
 
 /// What the user starts runs outside of a plugin's sandbox and asks no permission: a plugin neither starts it nor gets at what

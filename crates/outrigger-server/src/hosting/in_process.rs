@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -161,6 +162,7 @@ pub async fn call(
     Err((Some(status.as_u16()), why))
 }
 
+#[derive(Clone)]
 struct InProcess {
     router: Router,
     agent: Agent,
@@ -170,8 +172,8 @@ struct InProcess {
 
 impl SdkService for InProcess {
     fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer> {
-        let (router, scope, hub) = (self.router.clone(), self.scope.clone(), self.hub.clone());
-        let own = refuse_foreign(&self.agent, &scope, &request)
+        let door = self.clone();
+        let own = refuse_foreign(&self.agent, &self.scope, &request)
             .and_then(|()| refuse_wider(&self.agent, &request))
             .and_then(|()| self.agent.folder().map(drop).map_err(ApiError::from));
         Box::pin(async move {
@@ -181,7 +183,7 @@ impl SdkService for InProcess {
                     Err(message) => failure(403, &message).into(),
                 };
             }
-            match answer(router, &scope, hub.as_ref(), request).await {
+            match door.answer(request).await {
                 Ok(answer) => answer,
                 Err(message) => failure(400, &message).into(),
             }
@@ -189,34 +191,58 @@ impl SdkService for InProcess {
     }
 }
 
-async fn answer(
-    router: Router,
-    scope: &Scope,
-    hub: Option<&Hub>,
-    request: SdkRequest,
-) -> Result<SdkAnswer, String> {
-    let mut builder = http::Request::builder()
-        .method(request.method.as_str())
-        .uri(&request.path);
-    for (name, value) in &request.headers {
-        builder = builder.header(name, value);
+impl InProcess {
+    async fn answer(&self, request: SdkRequest) -> Result<SdkAnswer, String> {
+        let mut builder = http::Request::builder()
+            .method(request.method.as_str())
+            .uri(&request.path);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+        }
+        let sender = request.plugin;
+        let request = builder
+            .extension(FromPlugin)
+            .body(Body::from(request.body.unwrap_or_default()))
+            .map_err(|e| format!("not a request: {e}"))?;
+        let response = match self.enclose(request) {
+            Ok(mut request) => {
+                let sender = match &self.hub {
+                    Some(hub) => self.sender_in(hub, hub.folder_of(&request), sender).await,
+                    None => sender,
+                };
+                request.extensions_mut().insert(Sender(sender));
+                match self.router.clone().oneshot(request).await {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                }
+            }
+            Err(refused) => refused.into_response(),
+        };
+        whole_or_streamed(response).await
     }
-    let request = builder
-        .extension(FromPlugin)
-        .extension(Sender(request.plugin))
-        .body(Body::from(request.body.unwrap_or_default()))
-        .map_err(|e| format!("not a request: {e}"))?;
-    let of_hub = hub.map(|hub| |named: &str| hub.resolve(Some(named)));
-    let resolve = of_hub.as_ref();
-    let enclosed = scope.enclose(request, resolve.map(|it| it as &dyn Fn(&str) -> PathBuf));
-    let response = match enclosed {
-        Ok(request) => match router.oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        },
-        Err(refused) => refused.into_response(),
-    };
-    whole_or_streamed(response).await
+
+    fn enclose(&self, request: Request) -> Result<Request, ApiError> {
+        let of_hub = self.hub.as_ref();
+        let of_hub = of_hub.map(|hub| |named: &str| hub.resolve(Some(named)));
+        let resolve = of_hub.as_ref().map(|it| it as &dyn Fn(&str) -> PathBuf);
+        self.scope.enclose(request, resolve)
+    }
+
+    /// By which id the plugin that sends a request is known where the request goes: in another folder, the grants of another plugin
+    /// may go by its own.
+    async fn sender_in(
+        &self,
+        hub: &Hub,
+        folder: PathBuf,
+        sender: Option<String>,
+    ) -> Option<String> {
+        if folder == self.agent.place().directory {
+            return sender;
+        }
+        // Where it cannot be started, the request is answered with the reason.
+        let there = hub.instance(&folder).await.ok()?;
+        there.agent.same_plugin(&self.agent, &sender?)
+    }
 }
 
 /// The response as it goes over the channel: streams of events as they come, all else whole.

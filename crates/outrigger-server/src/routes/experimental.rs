@@ -4,7 +4,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use outrigger_agent::Agent;
 use outrigger_protocol::Object;
 use outrigger_protocol::id::SessionId;
@@ -13,6 +13,7 @@ use outrigger_store::SessionFilter;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::access::scope::{Scope, in_scope};
 use crate::error::ApiError;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -83,9 +84,10 @@ pub(crate) fn millis(value: Option<f64>) -> Option<u64> {
     value.map(|ms| ms as u64)
 }
 
-/// Sessions of every project, the one used last first; the header `x-next-cursor` says where the next page begins.
+/// Sessions of every project, of a plugin's own for a plugin, the one used last first; the header `x-next-cursor` says where the next page begins.
 async fn sessions(
     State(agent): State<Agent>,
+    scope: Option<Extension<Scope>>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, ApiError> {
     let limit = wanted.limit.unwrap_or(PAGE);
@@ -108,6 +110,7 @@ async fn sessions(
     let next = found.last().map(|s| s.time.updated).filter(|_| more);
     let list: Vec<Value> = found
         .into_iter()
+        .filter(|session| in_scope(scope.as_ref(), session))
         .map(|session| {
             let project = projects.iter().find(|p| p.id == session.project_id);
             let project = project.map(|p| {

@@ -108,16 +108,11 @@ impl<'a> Running<'a> {
             ctx.progress(None, json!({"output": self.printed()}));
         }
         self.refused = child.refused();
-        self.aside = child.put_aside();
         // What it left is looked at where nothing else waits for it.
-        let (child, cleared) = tokio::task::spawn_blocking(move || {
-            let cleared = child.cleared();
-            (child, cleared)
-        })
-        .await
-        .map_err(|e| ToolError::failed(e.to_string()))?;
-        drop(child);
-        self.notes.extend(cleared);
+        let undone = tokio::task::spawn_blocking(move || child.finish()).await;
+        let undone = undone.map_err(|e| ToolError::failed(e.to_string()))?;
+        self.aside = undone.put_aside;
+        self.notes.extend(undone.changes);
         Ok(exit.flatten())
     }
 

@@ -119,7 +119,7 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
         true => "",
         // As Ubuntu 24.04 has it for programs that it does not know.
         false => {
-            " commands can read what rules deny in the project, and change .git/config: allow user namespaces;"
+            " commands make nothing new beside files that rules deny, and see other processes: allow user namespaces;"
         }
     };
     lines.note(

@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, openat, openat2, renameat, statat,
-    unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, mkdirat, openat, openat2,
+    renameat, statat, symlinkat, unlinkat,
 };
 
 use rustix::io::Errno;
@@ -65,6 +65,36 @@ impl Place {
         None
     }
 
+    /// Where nothing is, at a path below `base`, which has no links. Folders on the way that are not there are made.
+    ///
+    /// # Errors
+    /// The system's; one where a link is on the way, or something is there.
+    pub fn free(base: &Path, path: &Path) -> io::Result<Self> {
+        let mut folder = openat2(CWD, base, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+        let below = path.strip_prefix(base);
+        let below = below.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let name = below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        for above in below.parent().into_iter().flat_map(Path::components) {
+            let Component::Normal(above) = above else {
+                return Err(io::ErrorKind::InvalidInput.into());
+            };
+            match mkdirat(&folder, above, Mode::RWXU | Mode::RGRP | Mode::XGRP) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            folder = openat(&folder, above, FOLDER, Mode::empty())?;
+        }
+        match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(Self {
+                folder,
+                name: name.to_owned(),
+                path: path.to_path_buf(),
+            }),
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Moves it away, or removes it where that cannot be, and says so in the log; `whose` is what made it.
     pub(super) fn take_away(&self, whose: &str) {
         let path = self.path.display();
@@ -115,6 +145,14 @@ impl Place {
         let mode = Mode::from_raw_mode(mode & 0o777);
         let file = openat(&self.folder, &self.name, flags, mode)?;
         File::from(file).write_all(bytes.as_ref())
+    }
+
+    /// Makes a link where nothing is any more.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn link_to(&self, target: &Path) -> io::Result<()> {
+        Ok(symlinkat(target, &self.folder, &self.name)?)
     }
 
     /// Removes it, if it is no folder with something in it.

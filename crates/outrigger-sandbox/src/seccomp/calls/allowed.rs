@@ -48,7 +48,6 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_fadvise64,
     libc::SYS_readahead,
     libc::SYS_openat,
-    libc::SYS_openat2,
     libc::SYS_newfstatat,
     libc::SYS_statx,
     libc::SYS_statfs,

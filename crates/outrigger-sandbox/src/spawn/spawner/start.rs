@@ -227,7 +227,8 @@ fn beside_host(
         child.stdout.take().map(OwnedFd::from),
         child.stderr.take().map(OwnedFd::from),
     ];
-    Ok((Process::adopt(child.id(), tag)?, streams))
+    let process = Process::adopt(child.id(), tag)?;
+    Ok((process.confined(spec.policy.is_some()), streams))
 }
 
 #[expect(

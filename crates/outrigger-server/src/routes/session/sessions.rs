@@ -20,6 +20,7 @@ use serde::Deserialize;
 
 use crate::access::author::Author;
 use crate::access::marks::FromPlugin;
+use crate::access::scope::{Scope, in_scope};
 use crate::error::ApiError;
 
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -62,7 +63,11 @@ enum ListScope {
 /// Sessions that are listed where nothing is said.
 const PAGE: usize = 100;
 
-async fn list(State(agent): State<Agent>, Query(wanted): Query<Wanted>) -> Answer<Vec<Session>> {
+async fn list(
+    State(agent): State<Agent>,
+    scope: Option<Extension<Scope>>,
+    Query(wanted): Query<Wanted>,
+) -> Answer<Vec<Session>> {
     let path = wanted.path;
     let own_folder = wanted.directory.is_some() && wanted.scope.is_none() && path.is_none();
     let filter = SessionFilter {
@@ -75,7 +80,10 @@ async fn list(State(agent): State<Agent>, Query(wanted): Query<Wanted>) -> Answe
         limit: Some(wanted.limit.unwrap_or(PAGE)),
         ..SessionFilter::default()
     };
-    Ok(Json(agent.store().sessions(&filter)?))
+    let mut found = agent.store().sessions(&filter)?;
+    // Folders without a repository are one project, and not one plugin's.
+    found.retain(|session| in_scope(scope.as_ref(), session));
+    Ok(Json(found))
 }
 
 #[derive(Default, Deserialize)]

@@ -1,5 +1,5 @@
 //! What of OpenCode's second API the web client asks for beside the lists of [`crate::routes::v2::catalog`]: whether the server is well, and
-//! the sessions of every project, page by page.
+//! the sessions of every project (for a plugin: of its own), page by page.
 //!
 //! As in OpenCode: a page knows both its neighbours, by cursors that carry the order and the first or last session of
 //! the page. They are made for the one who asked, and are base64url of JSON as there.
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use axum::extract::{Path, Query, State};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use outrigger_agent::Agent;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::SessionId;
@@ -17,6 +17,7 @@ use outrigger_store::SessionFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::access::scope::{Scope, in_scope};
 use crate::error::ApiError;
 use crate::routes::cursor;
 
@@ -91,6 +92,7 @@ async fn session(
 
 async fn sessions(
     State(agent): State<Agent>,
+    scope: Option<Extension<Scope>>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Json<Value>, ApiError> {
     let cursor = wanted.cursor.as_deref().filter(|text| !text.is_empty());
@@ -109,7 +111,9 @@ async fn sessions(
     };
     let anchor = cursor.map(|cursor| cursor.anchor);
     let limit = wanted.limit.unwrap_or(PAGE);
-    let page = page(agent.store().sessions(&filter)?, order, anchor, limit);
+    let mut found = agent.store().sessions(&filter)?;
+    found.retain(|session| in_scope(scope.as_ref(), session));
+    let page = page(found, order, anchor, limit);
     let beside = |at: Option<&Session>, direction| {
         at.map(|session| {
             let anchor = Anchor {

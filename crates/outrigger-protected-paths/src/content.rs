@@ -1,0 +1,64 @@
+//! What files held before a command, so that they come back as they were.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+use outrigger_files::sync::lock;
+
+/// Bytes of a file that comes back as it was.
+const MAX_KEPT: u64 = 256 * 1024;
+
+/// What a file holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Content {
+    File {
+        bytes: Vec<u8>,
+        mode: u32,
+    },
+    Link(PathBuf),
+    /// Large, or no file: device, number and time of its last change.
+    Other(u64, u64, i64, i64),
+}
+
+impl Content {
+    /// Of what is there. Blocking.
+    pub(crate) fn of(path: &Path, meta: &fs::Metadata) -> Self {
+        if let Ok(target) = fs::read_link(path) {
+            return Self::Link(target);
+        }
+        match outrigger_files::read(path, MAX_KEPT) {
+            Ok(bytes) => Self::File {
+                bytes,
+                mode: meta.mode() & 0o777,
+            },
+            Err(_) => Self::Other(meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+}
+
+/// What was there, by path.
+pub(crate) type Before = BTreeMap<PathBuf, Content>;
+
+/// What commands that run found there, by project: what one of them makes is nothing that was there for the next.
+pub(crate) struct Running(Mutex<Vec<(PathBuf, Weak<Before>)>>);
+
+impl Running {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// What is there, or what a command that still runs found there.
+    pub(crate) fn first(&self, project: &Path, now: Arc<Before>) -> Arc<Before> {
+        let mut running = lock(&self.0);
+        running.retain(|(_, before)| before.strong_count() > 0);
+        let of_this = running.iter().find(|(it, _)| it == project);
+        if let Some(before) = of_this.and_then(|(_, before)| before.upgrade()) {
+            return before;
+        }
+        running.push((project.to_owned(), Arc::downgrade(&now)));
+        now
+    }
+}
