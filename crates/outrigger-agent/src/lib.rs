@@ -34,7 +34,8 @@ pub use outrigger_config::TRUST_PROJECT;
 pub use outrigger_contributions::startup_api::{LogLine, health};
 pub use outrigger_js::{SdkAnswer, SdkBody};
 pub use outrigger_mcp::{
-    AuthStart, AuthState, McpError, State as McpState, Status as McpStatus, TokenStore,
+    AuthStart, AuthState, McpError, Placement as McpPlacement, State as McpState,
+    Status as McpStatus, TokenStore,
 };
 pub use outrigger_mcp_tools::{AllowedServers, McpPrompt, servers_of_skills};
 pub use outrigger_permissions::agents::{self, AgentInfo};

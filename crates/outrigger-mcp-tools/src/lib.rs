@@ -1,10 +1,11 @@
 //! MCP servers in the tool runtime: their tools, resources and prompts, those of skills, and which servers of a project the
-//! user has allowed. The connection to a server is `outrigger-mcp`'s.
+//! user has allowed and where each starts. The connection to a server is `outrigger-mcp`'s.
 
 mod allowed;
 pub mod attach;
 mod contents;
 mod host;
+mod launch;
 pub mod prompts;
 mod register;
 mod resources;
@@ -14,6 +15,7 @@ mod tool;
 
 pub use allowed::{AllowedServers, with_claude};
 pub use host::McpHost;
+pub use launch::{ServerLauncher, Spawners};
 pub use prompts::McpPrompt;
 pub use register::{is_mcp, offer, register};
 pub use skill_servers::SkillServers;

@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::allowed::AllowedServers;
 use crate::host::McpHost;
+use crate::launch;
 use crate::skill_servers::{Calling, Held, SOURCE, is_of_skill};
 use crate::tool::{McpTool, answered_as, call, declared};
 
@@ -98,6 +99,10 @@ fn may_start(
         .entry
         .clone()
         .map_err(|wrong| format!("{file}: {wrong}"))?;
+    let entry = match host.config().is_of_project(skill) {
+        true => launch::of_project(entry),
+        false => entry,
+    };
     if host
         .mcp()
         .status()

@@ -14,6 +14,16 @@ pub enum McpError {
         /// What is wrong.
         reason: String,
     },
+    /// It must not be started as things are.
+    #[error("MCP server {server} is not started: {reason}")]
+    NotStarted {
+        /// Server.
+        server: String,
+        /// Why.
+        reason: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// Its process could not be started, or its address not be reached.
     #[error("MCP server {server} could not be started: {reason}")]
     Start {
@@ -126,6 +136,7 @@ impl McpError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Config { .. } => "mcp.config",
+            Self::NotStarted { .. } => "mcp.not_started",
             Self::Start { .. } => "mcp.start",
             Self::StartTimeout { .. } => "mcp.start_timeout",
             Self::Closed { .. } | Self::SessionGone { .. } => "mcp.closed",
@@ -148,6 +159,7 @@ impl McpError {
             Self::Config { server, .. } => Some(format!(
                 "correct `mcp.{server}` in opencode.json, or set its `enabled` to false"
             )),
+            Self::NotStarted { hint, .. } => Some(hint.clone()),
             Self::Start { server, .. } => {
                 Some(format!("check `mcp.{server}.command` in opencode.json"))
             }

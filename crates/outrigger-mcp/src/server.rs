@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::config::{ServerConfig, Transport};
 use crate::content;
 use crate::error::McpError;
+use crate::launch::Launcher;
 use crate::link::{About, Link, ToolInfo};
 use crate::oauth::{Bearer, Login, TokenStore};
 use crate::transport::remote::Way;
@@ -37,6 +38,8 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(crate) struct Surroundings {
     pub(crate) spawner: Spawner,
     pub(crate) directory: PathBuf,
+    /// Decides how each is started; `None`: in `directory`, by `spawner`.
+    pub(crate) launcher: Option<Arc<dyn Launcher>>,
     /// Variables that every server gets.
     pub(crate) env: Vec<(OsString, OsString)>,
     /// Timeout in milliseconds of calls of servers that set none; 0 is the usual one.
@@ -67,6 +70,8 @@ pub(crate) struct Server {
 #[derive(Default)]
 struct Inside {
     link: Option<Arc<Link>>,
+    // What lasts as long as its process.
+    held: Option<Arc<dyn std::any::Any + Send + Sync>>,
     // Why it is not up; `None` while it starts for the first time.
     error: Option<(McpError, Instant)>,
     tools: Vec<ToolInfo>,

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::config::ServerConfig;
 use crate::error::McpError;
+use crate::launch::Launcher;
 use crate::oauth::TokenStore;
 use crate::server::{Server, ServerTool, Status, Surroundings};
 
@@ -27,6 +28,8 @@ pub struct Options {
     pub spawner: Spawner,
     /// Working folder of the servers.
     pub directory: PathBuf,
+    /// Decides how each local server is started; `None`: in `directory`, by `spawner`.
+    pub launcher: Option<Arc<dyn Launcher>>,
     /// The variables that every server gets (see [`outrigger_sandbox::env::allow_list_of`]), besides those configured for it.
     pub env: Vec<(OsString, OsString)>,
     /// Timeout of calls of servers that set none (`experimental.mcp_timeout`); 60 s if `None`.
@@ -63,6 +66,7 @@ impl McpServers {
             around: Surroundings {
                 spawner: options.spawner,
                 directory: options.directory,
+                launcher: options.launcher,
                 env: options.env,
                 call: Arc::new(AtomicU64::new(millis(options.call_timeout))),
                 tokens: options.tokens,

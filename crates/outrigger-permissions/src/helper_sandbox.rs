@@ -1,6 +1,8 @@
 //! The sandbox of programs that work for the model without being its commands: formatters, language servers, MCP servers of a
 //! project (issue 18). What they run lies in the project, or is named there, so they get what a shell command gets.
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use outrigger_config::Loaded;
@@ -57,6 +59,21 @@ impl HelperSandbox {
         let sandbox = Arc::clone(self);
         let base = move || sandbox.policy(profile, process);
         spawner.clone().with_base(Arc::new(base))
+    }
+
+    /// A folder in which npm keeps what it fetches for `npx`, in that for temporary files, since a sandboxed program does not put
+    /// programs into the home folder. What npm has fetched before is taken from there. Blocking.
+    #[must_use]
+    pub fn npm_cache(&self) -> Option<PathBuf> {
+        let folder = self.temporary.upgrade()?.folder().ok()?.join("npm");
+        let made = fs::create_dir_all(&folder);
+        let fetched = self.folders.home.join(".npm/_cacache");
+        let link = folder.join("_cacache");
+        if made.is_ok() && fetched.is_dir() && link.symlink_metadata().is_err() {
+            // Without it npm fetches all anew.
+            let _ = std::os::unix::fs::symlink(fetched, link);
+        }
+        made.is_ok().then_some(folder)
     }
 
     fn policy(&self, profile: Profile, process: Process) -> Result<Policy, SandboxError> {

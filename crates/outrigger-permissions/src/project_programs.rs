@@ -7,6 +7,7 @@ use std::sync::Arc;
 use outrigger_config::Loaded;
 use outrigger_workspace::{Folders, Place};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::folder_trust;
 
@@ -71,6 +72,20 @@ impl ProjectPrograms {
         }
     }
 
+    /// What a server of the user's is kept under, as the user has it.
+    #[must_use]
+    pub fn server_key(name: &str, entry: &Value) -> String {
+        let digest = Sha256::digest(entry.to_string().as_bytes());
+        format!("{name} {}", outrigger_protocol::text::hex(&digest))
+    }
+
+    /// Files of the project, with digests, that a server of the user's ran when it was first started here since a person trusted
+    /// the folder: `now`, where it is the first time. `None` where no person did.
+    #[must_use]
+    pub fn settle_server(&self, server: &str, now: &[String]) -> Option<Vec<String>> {
+        folder_trust::settle_server(&self.folders, &self.place.directory, server, now)
+    }
+
     /// Why what the project's settings ask for under these names ([`outrigger_config::Asked::what`]) must not be started: files
     /// that it runs are not as they were when they were let count. `None` where they are. Reads the disk.
     #[must_use]
@@ -90,7 +105,7 @@ impl ProjectPrograms {
         let file = Path::new(&first.file);
         let file = file.strip_prefix(&self.place.directory).unwrap_or(file);
         Some(format!(
-            "{}{more} is not as it was when the folder was trusted; look at it, then `outrigger trust`",
+            "{}{more} is not as it was when the folder was trusted (`outrigger trust`)",
             file.display()
         ))
     }
@@ -109,7 +124,8 @@ fn roots(place: &Place, home: &Path) -> Vec<PathBuf> {
 }
 
 /// Without `.` and `..`, as it is written.
-pub(crate) fn normal(path: &Path) -> PathBuf {
+#[must_use]
+pub fn normal(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut out = PathBuf::new();
     for part in path.components() {

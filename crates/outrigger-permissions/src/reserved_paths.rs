@@ -10,7 +10,15 @@ use outrigger_sandbox::folders;
 use outrigger_workspace::Folders;
 
 /// What processes may write to in our data folder.
-const MADE: [&str; 4] = ["tool-output", "plugin-homes", "plugin-files", "tmux"];
+const MADE: [&str; 5] = [
+    "tool-output",
+    "plugin-homes",
+    "plugin-files",
+    SERVER_FOLDERS,
+    "tmux",
+];
+/// Below it, empty folders that servers of the user's start in.
+pub const SERVER_FOLDERS: &str = "server-folders";
 /// Of the machine's policy. Made where this user is root, whose processes could make it.
 pub const POLICY: &str = "/etc/outrigger";
 

@@ -61,10 +61,11 @@ impl ConfineError {
 }
 
 /// What in our data folder processes may see: what is made for them, and nothing else.
-const THEIRS: [&str; 6] = [
+const THEIRS: [&str; 7] = [
     "tool-output",
     "plugin-homes",
     "plugin-files",
+    reserved_paths::SERVER_FOLDERS,
     "tmux",
     "modules",
     "bun",

@@ -5,6 +5,7 @@ mod assemble;
 mod bootstrap;
 mod catalog;
 mod config_hooks;
+mod helpers;
 mod models;
 mod plugins;
 
@@ -14,6 +15,7 @@ use outrigger_mcp_tools::skill_servers::GRACE;
 
 use self::assemble::Parts;
 use self::bootstrap::Bootstrap;
+pub(crate) use self::helpers::Helpers;
 pub(crate) use self::models::model_options;
 pub(crate) use self::plugins::worktree;
 use crate::boot::options::Boot;

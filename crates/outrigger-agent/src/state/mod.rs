@@ -91,6 +91,8 @@ pub(crate) struct Inner {
     /// Which plugins should run, as it was decided before any was started (D2).
     pub(crate) admitted: outrigger_plugins::Snapshot,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    /// Decides where MCP servers start.
+    pub(crate) server_launcher: Arc<outrigger_mcp_tools::ServerLauncher>,
     pub(crate) skill_servers: SkillServers,
     /// Events of subagents that are published after their calls.
     pub(crate) deferred: DeferredEvents,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use outrigger_agent::{
-    Agent, AgentError, AllowedServers, AuthState, Boot, McpError, McpState, McpStatus, Place,
-    servers_of_skills,
+    Agent, AgentError, AllowedServers, AuthState, Boot, McpError, McpPlacement, McpState,
+    McpStatus, Place, servers_of_skills,
 };
 use outrigger_config::claude::ClaudeServer;
 use serde_json::{Map, Value, json};
@@ -60,6 +60,11 @@ pub(crate) fn word(state: McpState) -> &'static str {
     }
 }
 
+/// Where a server starts, and why.
+pub(crate) fn starts(place: &McpPlacement) -> String {
+    format!("{}, in {}: {}", place.sandbox, place.folder, place.reason)
+}
+
 fn entry(status: &McpStatus, auth: Option<AuthState>) -> String {
     let mut text = format!("{:<12} {}", word(status.state), status.name);
     if !status.transport.is_empty() {
@@ -77,6 +82,9 @@ fn entry(status: &McpStatus, auth: Option<AuthState>) -> String {
     }
     if !status.tools.is_empty() {
         line("tools", &status.tools.join(", "));
+    }
+    if let Some(place) = &status.placement {
+        line("starts", &starts(place));
     }
     if let Some(error) = &status.error {
         let code = status.code.unwrap_or_default();

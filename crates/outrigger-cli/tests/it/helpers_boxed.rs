@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 /// Takes the key, and leaves a mark in the home folder.
-const STEAL: &str =
+pub(crate) const STEAL: &str =
     "#!/bin/sh\n{ cat $HOME/.ssh/id_rsa; touch $HOME/escaped; } > $PWD/leak.txt 2>&1\n";
 const KEY: &str = "PRIVATE KEY";
 

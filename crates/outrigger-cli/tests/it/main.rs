@@ -67,6 +67,7 @@ mod loosens;
 mod manifest;
 mod matrix;
 mod mcp;
+mod mcp_places;
 mod mcp_shapes;
 mod network;
 mod npm;

@@ -234,15 +234,17 @@ fn servers_are_listed_added_and_looked_at() {
     let bad = json!({"type": "local", "command": ["/nonexistent"]});
     let off = json!({"type": "remote", "url": "http://127.0.0.1:1/mcp", "enabled": false});
     world.config(json!({"mcp": {"bad": bad, "off": off}}));
-    insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r"
+    insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r#"
     connected    notes  local
                  server rich
                  tools  notes_say
+                 starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings ask for it
     failed       bad  local
+                 starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings ask for it
                  cause  MCP server bad could not be started: program /nonexistent not found (searched: PROJECT) [mcp.start]
-                 hint   check `mcp.bad.command` in opencode.json
+                 hint   check `mcp.bad.command` in opencode.json; `[mcp.bad] sandbox = "full"` in your own outrigger.toml starts it outside of the sandbox of commands
     disabled     off  remote
-    ");
+    "#);
     let json = world.cli(&["mcp", "list", "--json"]).ok().json();
     assert_eq!(json[0]["state"], "connected");
     insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "auth"]).ok().stdout), @"not logged in  off");
@@ -260,12 +262,14 @@ fn servers_are_listed_added_and_looked_at() {
         .lines()
         .filter(|line| line.split_whitespace().nth(1) == Some("mcp") || line.contains("mcp.bad"))
         .collect();
-    insta::assert_snapshot!(world.plain(&lines.join("\n")), @r"
+    insta::assert_snapshot!(world.plain(&lines.join("\n")), @r#"
     ok   mcp          notes connected, 1 tools
+    note mcp          notes starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings ask for it
     note mcp          bad failed: MCP server bad could not be started: program /nonexistent not found (searched: PROJECT)
-    note mcp          check `mcp.bad.command` in opencode.json
+    note mcp          check `mcp.bad.command` in opencode.json; `[mcp.bad] sandbox = "full"` in your own outrigger.toml starts it outside of the sandbox of commands
+    note mcp          bad starts in the sandbox of commands (workspace-write), in PROJECT: the project's settings ask for it
     note mcp          off disabled
-    ");
+    "#);
 }
 
 #[test]

@@ -118,6 +118,12 @@ impl Loaded {
         changed.cloned().collect()
     }
 
+    /// The files of the project that an entry of the user's settings names as what is run, with digests of what they hold, as text.
+    #[must_use]
+    pub fn files_run_by(&self, entry: &serde_json::Value) -> Vec<String> {
+        crate::project::named_files::of_entry(entry, &self.options)
+    }
+
     /// Whether a person let this count, as it is.
     fn lets(&self, ask: &Asked) -> bool {
         self.is_trusted && self.asks.iter().any(|it| it.is(ask))
@@ -149,7 +155,8 @@ impl Loaded {
     }
 
     /// Whether a skill is the project's, and not the user's own where the home folder is the project.
-    pub(crate) fn is_of_project(&self, skill: &Skill) -> bool {
+    #[must_use]
+    pub fn is_of_project(&self, skill: &Skill) -> bool {
         let own = [".claude", ".agents", ".opencode"].map(|name| self.options.home.join(name));
         let mut own = own.iter().chain([&self.options.xdg_config]);
         skill.location.starts_with(self.options.project_folder())

@@ -4,7 +4,9 @@
 //! a rule is left out, and the harmless rest counts. What is not known here to be harmless is left out, too.
 
 pub(crate) mod asks;
+mod command_words;
 pub(crate) mod named_files;
+mod packages;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,26 +1,31 @@
 //! Files of a project that its settings name as what is run (issue 18): the script of a command hook, of an MCP server, of a
 //! formatter, of a plugin. They are part of what a person trusts, by what they hold.
 //!
-//! What a command line runs is not decided here: every word of it that names a file of the project counts, in the forms that
-//! shells and interpreters accept. What such a file loads by itself is not followed.
+//! What a command line runs is not decided here: every part of every word that names a file of the project counts, in the forms
+//! that shells and interpreters accept, with what package runners look for under a name (`packages.rs`). What such a file loads by
+//! itself is not followed, but for code right in a folder that is named instead of a file.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::project::Asked;
+use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, matches, words};
+use crate::project::packages;
 use crate::{LoadOptions, paths};
 
 /// What such a file is called among the [`Asked`].
 pub const IS_RUN: &str = "is run";
 
-/// More files, words or lookups than this are not looked at: such settings cannot be trusted by content.
+/// More files or lookups than this are not looked at: such settings cannot be trusted by content.
 const MAX_FILES: usize = 200;
-const MAX_WORDS: usize = 4000;
 const MAX_LOOKUPS: usize = 40_000;
+/// Files that one pattern stands for.
+const MAX_MATCHES: usize = 100;
 /// A larger file is known by its inode, size and times.
 const MAX_HASHED: u64 = 16 << 20;
 /// Databases change while they are used, and nothing runs them.
@@ -46,32 +51,40 @@ const DATA: [&str; 14] = [
     "csv", "db", "jsonl", "lock", "log", "md", "mdc", "ndjson", "out", "pid", "sqlite", "tmp",
     "tsv", "txt",
 ];
-/// Parts of the names of variables whose values say what is run.
-const LOADS: [&str; 12] = [
-    "BASH_ENV",
-    "COMMAND",
-    "EXEC",
-    "LD_",
-    "NODE_PATH",
-    "OPTIONS",
-    "PERL5",
-    "PRELOAD",
-    "PYTHON",
-    "RUBY",
-    "SHELL",
-    "STARTUP",
+/// Endings of code.
+pub(super) const CODE: [&str; 16] = [
+    "bash", "cjs", "cts", "js", "jsx", "lua", "mjs", "mts", "php", "pl", "pm", "py", "rb", "sh",
+    "ts", "tsx",
 ];
-/// Programs that take what they run from a file in their folder.
-const RECIPES: [(&str, &[&str]); 4] = [
+/// Programs that take what they run, or where they find it, from a file in their folder.
+const RECIPES: [(&str, &[&str]); 14] = [
     ("make", &["GNUmakefile", "makefile", "Makefile"]),
     ("just", &["justfile", "Justfile", ".justfile"]),
-    ("deno", &["deno.json", "deno.jsonc"]),
     ("task", &["Taskfile.yml", "Taskfile.yaml"]),
+    ("deno", &["deno.json", "deno.jsonc"]),
+    ("bun", &["bunfig.toml", ".npmrc", "tsconfig.json"]),
+    ("bunx", &["bunfig.toml", ".npmrc"]),
+    ("npm", &[".npmrc"]),
+    ("npx", &[".npmrc"]),
+    ("pnpm", &[".npmrc", ".pnpmfile.cjs", ".pnpmfile.mjs"]),
+    ("yarn", &[".yarnrc", ".yarnrc.yml", ".npmrc"]),
+    ("tsx", &["tsconfig.json"]),
+    ("ts-node", &["tsconfig.json"]),
+    ("uv", &["uv.toml", "pyproject.toml"]),
+    ("uvx", &["uv.toml"]),
+];
+/// Of these, files whose words say what is run.
+const NAMING: [&str; 7] = [
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    "bunfig.toml",
+    "deno.json",
+    "deno.jsonc",
+    "uv.toml",
 ];
 /// Programs that run `scripts` of a `package.json`.
 const PACKAGE_SCRIPTS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
-/// Ways to write the folder of the project in a command line, besides variables.
-const FOLDER_WORDS: [&str; 3] = ["$(pwd)", "`pwd`", "$(git rev-parse --show-toplevel)"];
 
 /// The files that are named by what takes trust. One that changes, comes or goes is asked about again.
 pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -> Vec<Asked> {
@@ -105,6 +118,15 @@ pub fn files_run_by(value: &Value, project: &Path, home: &Path) -> Option<Vec<St
     (!search.too_much).then(|| files.collect())
 }
 
+/// The files that an entry of the user's settings names, with digests of what they hold, as text. Where it names more than are
+/// looked at, one line says so.
+pub(crate) fn of_entry(entry: &Value, options: &LoadOptions) -> Vec<String> {
+    let mut search = Search::new(options.project_folder(), options);
+    search.value(entry, &options.directory, "");
+    let files = search.found.iter();
+    files.map(|it| format!("{} {}", it.file, it.hash)).collect()
+}
+
 /// Whether something of this name runs what it names. Rules and texts do not.
 fn runs(what: &str) -> bool {
     let texts = [
@@ -124,15 +146,15 @@ fn is_plugin(what: &str) -> bool {
     matches!(what, "/plugin" | "plugin" | "tool")
 }
 
-struct Search<'a> {
+pub(super) struct Search<'a> {
     /// As it is called, and where it really is.
-    project: PathBuf,
-    real: PathBuf,
-    options: &'a LoadOptions,
-    known: BTreeSet<PathBuf>,
-    lookups: usize,
+    pub(super) project: PathBuf,
+    pub(super) real: PathBuf,
+    pub(super) options: &'a LoadOptions,
+    pub(super) known: BTreeSet<PathBuf>,
+    pub(super) lookups: usize,
     too_much: bool,
-    found: Vec<Asked>,
+    pub(super) found: Vec<Asked>,
 }
 
 impl<'a> Search<'a> {
@@ -151,11 +173,13 @@ impl<'a> Search<'a> {
     }
 
     fn value(&mut self, value: &Value, folder: &Path, by: &str) {
-        let mut texts = Vec::new();
-        collect(value, &mut texts);
-        let mut all = BTreeSet::new();
-        for text in &texts {
+        let texts = Texts::of(value);
+        let (mut all, mut variables) = (BTreeSet::new(), BTreeSet::new());
+        for text in texts.commands.iter().chain(&texts.loads) {
             words(text, &mut all);
+        }
+        for text in &texts.variables {
+            words(text, &mut variables);
         }
         let mut bases = vec![folder.to_owned()];
         for base in [&self.options.directory, &self.project] {
@@ -164,48 +188,85 @@ impl<'a> Search<'a> {
             }
         }
         // `cd tools && ./run`, `"cwd": "tools"`.
-        let folders = all
-            .iter()
-            .map(|word| paths::expand(word, &self.project, &self.options.home));
+        let named = all.iter().chain(&variables);
+        let folders = named.map(|word| paths::expand(word, &self.project, &self.options.home));
         let folders = folders.filter(|it| it.starts_with(&self.project) && it.is_dir());
         let folders: Vec<PathBuf> = folders.take(16).filter(|it| !bases.contains(it)).collect();
         bases.extend(folders);
         self.recipes(&mut all, &bases, by);
-        if all.len() > MAX_WORDS {
+        if all.len() + variables.len() > MAX_WORDS {
             return self.give_up(by);
         }
-        let interprets = all.iter().any(|it| INTERPRETERS.contains(&name_of(it)));
+        let interprets = all.iter().any(|it| is_one_of(it, &INTERPRETERS));
         for word in &all {
-            if !interprets && paths::has_extension(Path::new(word), &DATA) {
-                continue;
-            }
-            for base in &bases {
+            let is_data = !interprets && paths::has_extension(Path::new(word), &DATA);
+            for base in bases.iter().filter(|_| !is_data) {
                 if self.too_much {
                     return;
                 }
                 self.word(word, base, by, interprets);
             }
         }
+        for (word, base) in variables
+            .iter()
+            .flat_map(|it| bases.iter().map(move |base| (it, base)))
+        {
+            let path = paths::expand(word, base, &self.options.home);
+            if self.is_projects(&path) && is_code(&path) {
+                self.file(&path, by);
+            }
+        }
+        for folder in packages::code_folders(self, &texts, &bases) {
+            packages::folder(self, &folder, by);
+        }
+        packages::of(self, &all, &bases, by);
     }
 
     /// Files in which programs look for what they run, and the words of the scripts that are named.
     fn recipes(&mut self, all: &mut BTreeSet<String>, bases: &[PathBuf], by: &str) {
-        let is_called = |name: &str| {
-            let mut words = all.iter().map(Path::new);
-            words.any(|word| word.file_name().is_some_and(|it| it == name))
-        };
+        let is_called = |name: &str| all.iter().any(|word| is_one_of(word, &[name]));
         let recipes = RECIPES.iter().filter(|(program, _)| is_called(program));
-        let recipes: Vec<&str> = recipes
+        let recipes: BTreeSet<&str> = recipes
             .flat_map(|(_, files)| files.iter().copied())
             .collect();
         let has_scripts = PACKAGE_SCRIPTS.iter().any(|it| is_called(it));
         for base in bases {
             for name in &recipes {
-                self.file(&base.join(name), by);
+                let file = base.join(name);
+                if self.file(&file, by) && NAMING.contains(name) {
+                    let text = outrigger_files::read_to_string(&file, outrigger_files::SETTINGS);
+                    words(&text.unwrap_or_default(), all);
+                }
             }
             if has_scripts {
                 self.scripts(&base.join("package.json"), all, by);
             }
+        }
+    }
+
+    pub(super) fn is_projects(&self, path: &Path) -> bool {
+        path.starts_with(&self.project) || path.starts_with(&self.real)
+    }
+
+    /// The files that a pattern stands for.
+    fn matching(&mut self, pattern: &Path, by: &str) {
+        let mut found = vec![PathBuf::new()];
+        for part in pattern {
+            let name = part.to_string_lossy();
+            found = match has_wildcard(&name) {
+                false => found.iter().map(|it| it.join(part)).collect(),
+                true => {
+                    let entries = found.iter().filter_map(|it| fs::read_dir(it).ok());
+                    let entries = entries.flatten().flatten();
+                    let entries = entries
+                        .filter(|it| matches(&name, &it.file_name().to_string_lossy()))
+                        .map(|it| it.path());
+                    entries.take(MAX_MATCHES).collect()
+                }
+            };
+        }
+        for file in found.iter().filter(|it| it.is_file()) {
+            self.file(file, by);
         }
     }
 
@@ -248,7 +309,14 @@ impl<'a> Search<'a> {
             forms.push(module);
         }
         for form in forms {
-            if !form.starts_with(&self.project) && !form.starts_with(&self.real) {
+            if !self.is_projects(&form) {
+                continue;
+            }
+            // One without a folder may be a pattern of anything.
+            if has_wildcard(word) {
+                if word.contains('/') {
+                    self.matching(&form, by);
+                }
                 continue;
             }
             match form.is_dir() {
@@ -269,7 +337,7 @@ impl<'a> Search<'a> {
     }
 
     /// Adds what there is of a file; false where there is none.
-    fn file(&mut self, path: &Path, by: &str) -> bool {
+    pub(super) fn file(&mut self, path: &Path, by: &str) -> bool {
         self.lookups += 1;
         if self.lookups > MAX_LOOKUPS || self.found.len() >= MAX_FILES {
             self.give_up(by);
@@ -333,9 +401,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The program that a word names.
-fn name_of(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
+/// Whether a file may be run by its name: it has an ending of code, or none, or may be executed.
+fn is_code(path: &Path) -> bool {
+    let is_named = path.extension().is_none() || paths::has_extension(path, &CODE);
+    let meta = path.metadata();
+    meta.is_ok_and(|it| it.is_file() && (is_named || it.permissions().mode() & 0o111 != 0))
 }
 
 /// What a file holds, and how it is shown; `None` where it runs nothing.
@@ -363,114 +433,6 @@ fn held(path: &Path) -> Option<(String, String)> {
             Some((hash, what))
         }
     }
-}
-
-/// The texts in which commands stand. Of a template that is what a shell is given.
-fn collect(value: &Value, texts: &mut Vec<String>) {
-    match value {
-        Value::String(text) => texts.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|it| collect(it, texts)),
-        Value::Object(fields) => {
-            for (key, it) in fields {
-                match (key.as_str(), it) {
-                    ("env" | "environment", Value::Object(variables)) => {
-                        let loads =
-                            |name: &str| name == "PATH" || LOADS.iter().any(|it| name.contains(it));
-                        let loading = variables.iter().filter(|(name, _)| loads(name));
-                        loading.for_each(|(_, value)| collect(value, texts));
-                    }
-                    ("template", Value::String(text)) => texts.extend(shell_lines(text)),
-                    _ => collect(it, texts),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// What stands in `` !`…` ``.
-pub(crate) fn shell_lines(template: &str) -> Vec<String> {
-    let pieces = template.split("!`").skip(1);
-    let lines = pieces.filter_map(|it| Some(it.split_once('`')?.0.to_owned()));
-    lines.collect()
-}
-
-/// The words of a text, cut in every way that shells and programs cut them.
-fn words(written: &str, all: &mut BTreeSet<String>) {
-    let mut text = written
-        .strip_prefix("file://")
-        .unwrap_or(written)
-        .to_owned();
-    for folder in FOLDER_WORDS {
-        text = text.replace(folder, ".");
-    }
-    let text = without_variables(&text);
-    let cut = shell_words(&text);
-    let unquoted: String = text
-        .chars()
-        .filter(|c| !matches!(c, '"' | '\'' | '\\'))
-        .collect();
-    let is_end = |c: char| c.is_whitespace() || ";|&()<>`${}".contains(c);
-    let inner = |c: char| is_end(c) || "=,:\"'@".contains(c);
-    let pieces = unquoted.split(is_end).chain(unquoted.split(inner));
-    let pieces = pieces
-        .chain(text.split(inner))
-        .chain(text.split(['"', '\'']));
-    // `${X:-./run.sh}`
-    let defaults = written.split(inner);
-    let pieces = pieces.chain(defaults.flat_map(|it| [it, it.trim_start_matches('-')]));
-    // `sh -c"./x"`, `-I./x`: what follows a flag's letter.
-    let flags = unquoted
-        .split(is_end)
-        .filter_map(|it| it.strip_prefix('-')?.get(1..));
-    let whole = cut.iter().map(String::as_str).chain([text.as_str()]);
-    for piece in whole.chain(pieces).chain(flags) {
-        if all.len() > MAX_WORDS {
-            return;
-        }
-        if !piece.is_empty() && piece.len() < 4096 && !piece.contains("://") {
-            all.insert(piece.to_owned());
-        }
-    }
-}
-
-/// The words as a shell cuts them: what is quoted or escaped does not end one.
-fn shell_words(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quote = None;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        let Some(word) = words.last_mut() else { break };
-        match (c, quote) {
-            ('\\', None | Some('"')) => word.extend(chars.next()),
-            (c, Some(open)) if c == open => quote = None,
-            (c, Some(_)) => word.push(c),
-            ('"' | '\'', None) => quote = Some(c),
-            (c, None) if c.is_whitespace() || ";|&()<>".contains(c) => words.push(String::new()),
-            (c, None) => word.push(c),
-        }
-    }
-    words
-}
-
-/// With a folder in the place of each `$NAME` and `${…}`: what a variable stands for is not known.
-fn without_variables(text: &str) -> String {
-    let mut pieces = text.split('$');
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let rest = match piece.strip_prefix('{') {
-            Some(inner) => inner.split_once('}').map(|(_, rest)| rest),
-            None => {
-                let rest = piece.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
-                (rest.len() < piece.len()).then_some(rest)
-            }
-        };
-        match rest {
-            Some(rest) => out.extend([".", rest]),
-            None => out.extend(["$", piece]),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -545,6 +507,74 @@ mod tests {
                 [file],
                 "{command}"
             );
+        }
+        for (command, files) in [
+            (json!(["node", "."]), vec!["index.js", "util.js"]),
+            (json!(["node", "lib"]), vec!["lib/serve.js"]),
+            (
+                json!(["python3", "-m", "http.server"]),
+                vec!["json/__init__.py", "socketserver.py"],
+            ),
+            (json!(["perl", "-Isub", "-MX", "-e", "1"]), vec!["sub/X.pm"]),
+            (json!(["sh", "-c", "sub/s.*"]), vec!["sub/s.sh"]),
+            (
+                json!(["git", "-c", "alias.x=!sub/s.sh", "x"]),
+                vec!["sub/s.sh"],
+            ),
+            (
+                json!({ "command": ["python3", "-m", "x"], "environment": { "PYTHONPATH": "sub" } }),
+                vec!["sub/sitecustomize.py"],
+            ),
+            (
+                json!({ "command": ["bash", "--posix", "-i"], "environment": { "ENV": "sub/rc.txt" } }),
+                vec!["sub/rc.txt"],
+            ),
+            (
+                json!({ "command": ["x"], "environment": { "START": "sub/s.sh" } }),
+                vec!["sub/s.sh"],
+            ),
+            (
+                json!(["npx", "--no-install", "mybin@1"]),
+                vec!["node_modules/.bin/mybin"],
+            ),
+            (
+                json!(["NPM", "exec", "mybin"]),
+                vec!["node_modules/.bin/mybin"],
+            ),
+            (json!(["npx", "@a/b"]), vec!["node_modules/@a/b/cli.js"]),
+            (
+                json!(["/opt/Bun", "run", "sub/y.ts"]),
+                vec!["bunfig.toml", "sub/y.ts"],
+            ),
+            (
+                json!(["python3.12", "-m", "tools"]),
+                vec!["tools/__main__.py"],
+            ),
+        ] {
+            let mut found = named(&files, command.clone());
+            found.sort();
+            let mut files = files;
+            files.sort();
+            assert_eq!(found, files, "{command}");
+        }
+        // What a runtime's script is given is not run, nor is what another variable names.
+        for (command, files) in [
+            (
+                json!(["python3", "check.py", "src"]),
+                vec!["check.py", "src/a.py"],
+            ),
+            (json!(["npx", "-y", "x", "."]), vec!["index.js"]),
+            (
+                json!({ "command": ["node", "check.py"], "environment": { "MEMORY": "m.json", "ROOT": "src" } }),
+                vec!["check.py", "m.json", "src/a.py"],
+            ),
+        ] {
+            let found = named(&files, command.clone());
+            let first = files
+                .first()
+                .filter(|it| **it == "check.py")
+                .map(|it| (*it).to_owned());
+            assert_eq!(found, Vec::from_iter(first), "{command}");
         }
         let files = ["package.json", "lib/serve.js", "lib/other.js"];
         let found = named(&files, json!(["npm", "run", "serve"]));

@@ -1,16 +1,17 @@
 //! Who does what tools do, and within what: `[connectors.NAME]`, `[[routes]]`, `[capabilities]`, `[tool_limits.NAME]` (C11,
-//! D6). Tables of the user's own naming, so they stand beside the table of keys.
+//! D6), and `[mcp.NAME]`. Tables of the user's own naming, so they stand beside the table of keys.
 
 use std::collections::BTreeMap;
 
 use outrigger_protocol::descriptor::{Capability, Contract};
 use serde::{Deserialize, Serialize};
 
+use super::Profile;
 use crate::ConfigError;
 use crate::origin::Position;
 
 /// Names of the sections.
-pub const SECTIONS: [&str; 4] = ["connectors", "routes", "capabilities", "tool_limits"];
+pub const SECTIONS: [&str; 5] = ["connectors", "routes", "capabilities", "tool_limits", "mcp"];
 
 /// These settings. Of a project's file they are not taken: a project must not send commands elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,19 @@ pub struct Hands {
     pub capabilities: BTreeMap<String, Vec<Capability>>,
     /// Less than what a tool declares, by its name.
     pub tool_limits: BTreeMap<String, ToolLimits>,
+    /// How MCP servers run, by their name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp: BTreeMap<String, McpServer>,
+}
+
+/// `[mcp.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpServer {
+    /// What it may do: `full`, what the user may. Where nothing is set, a server of the user's may that, and one of the
+    /// project's what `tools.sandbox` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Profile>,
 }
 
 /// `[connectors.NAME]`: an executor elsewhere.
@@ -140,6 +154,7 @@ impl Hands {
         self.routes.splice(0..0, later.routes);
         self.capabilities.extend(later.capabilities);
         self.tool_limits.extend(later.tool_limits);
+        self.mcp.extend(later.mcp);
     }
 }
 
@@ -152,7 +167,7 @@ fn problem(text: &str, file: &str, at: usize, message: &str) -> ConfigError {
         language: "settings",
         message: message.lines().next().unwrap_or_default().to_owned(),
         hint:
-            "docs/tools.md shows what stands under connectors, routes, capabilities and tool_limits"
+            "docs/tools.md shows what stands under connectors, routes, capabilities and tool_limits, docs/sandbox.md what under mcp"
                 .into(),
     }
 }
@@ -180,6 +195,8 @@ mod tests {
             plan = ["fs.read"]
             [tool_limits.write]
             allowed_write_roots = ["out"]
+            [mcp.s]
+            sandbox = "full"
         "#;
         let read = Hands::read(text, "f").unwrap();
         assert_eq!(read.routes.len(), 2);
@@ -191,6 +208,7 @@ mod tests {
             Some("BOX_TOKEN")
         );
         let limits = &read.tool_limits["write"];
+        assert_eq!(read.mcp["s"].sandbox, Some(Profile::Full));
         assert_eq!(limits.allowed_write_roots.as_deref().unwrap(), ["out"]);
     }
 
@@ -208,6 +226,8 @@ mod tests {
             ("[capabilities]\nplan = [\"fs.all\"]", "f:2:9"),
             ("[tool_limits.x]\ntimeout = 5", "f:2:1"),
             ("routes = 5", "f:1:10"),
+            ("[mcp.s]\nsandbox = \"none\"", "f:2:11"),
+            ("[mcp.s]\nbox = 1", "f:2:1"),
         ] {
             let error = Hands::read(text, "f").unwrap_err();
             assert!(error.to_string().contains(want), "{text}: {error}");

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use super::Server;
 use crate::config::Transport;
 use crate::error::McpError;
+use crate::launch::{Launch, LaunchRequest};
 use crate::link::{About, Link};
 use crate::secret::Secrets;
 use crate::transport::http::Http;
@@ -143,33 +144,70 @@ impl Server {
 
     async fn open(&self) -> Result<Link, McpError> {
         match &self.config.as_ref().map_err(Clone::clone)?.transport {
-            Transport::Local {
-                command,
-                cwd,
-                environment,
-            } => {
-                let mut env = self.around.env.clone();
-                env.extend(
-                    environment
-                        .iter()
-                        .map(|(name, value)| (name.into(), value.into())),
-                );
-                let directory = &self.around.directory;
-                let cwd = cwd
-                    .as_ref()
-                    .map_or_else(|| directory.clone(), |cwd| directory.join(cwd));
+            Transport::Local { environment, .. } => {
+                let launch = self.launch().await?;
                 let program = Program {
-                    command: command.clone(),
-                    cwd,
-                    env,
+                    command: launch.command,
+                    cwd: launch.cwd,
+                    env: launch.env,
                     secrets: Secrets::new(environment.values()),
                 };
-                Stdio::start(&self.name, &program, &self.around.spawner)
-                    .await
-                    .map(Link::Stdio)
+                let link = Stdio::start(&self.name, &program, &launch.spawner).await?;
+                self.inside().held = launch.held;
+                Ok(Link::Stdio(link))
             }
             Transport::Remote { .. } => Ok(Link::Http(Box::new(Http::new(self.remote()?)))),
         }
+    }
+
+    /// What its entry wants to be started; `None` of a remote server.
+    pub(super) fn launch_request(&self) -> Option<LaunchRequest> {
+        let Ok(Transport::Local {
+            command,
+            cwd,
+            environment,
+        }) = self.config.as_ref().map(|it| &it.transport)
+        else {
+            return None;
+        };
+        // One that is switched off without a type has none.
+        if command.is_empty() {
+            return None;
+        }
+        let mut env = self.around.env.clone();
+        let own = environment.iter();
+        env.extend(own.map(|(name, value)| (name.into(), value.into())));
+        Some(LaunchRequest {
+            server: self.name.clone(),
+            entry: self.entry.clone(),
+            command: command.clone(),
+            cwd: cwd.clone(),
+            env,
+        })
+    }
+
+    async fn launch(&self) -> Result<Launch, McpError> {
+        let refused = |reason: &str, hint: &str| McpError::NotStarted {
+            server: self.name.clone(),
+            reason: reason.to_owned(),
+            hint: hint.to_owned(),
+        };
+        let stopped = || refused("the program is ending", "");
+        let request = self.launch_request().ok_or_else(stopped)?;
+        let Some(launcher) = self.around.launcher.clone() else {
+            let directory = &self.around.directory;
+            let cwd = request.cwd.map(|cwd| directory.join(cwd));
+            return Ok(Launch {
+                spawner: self.around.spawner.clone(),
+                command: request.command,
+                cwd: cwd.unwrap_or_else(|| directory.clone()),
+                env: request.env,
+                held: None,
+            });
+        };
+        let decided = tokio::task::spawn_blocking(move || launcher.launch(&request)).await;
+        let launch = decided.map_err(|_| stopped())?;
+        launch.map_err(|refusal| refused(&refusal.reason, &refusal.hint))
     }
 
     async fn relist(&self, link: &Link) {

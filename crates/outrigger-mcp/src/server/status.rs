@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::Server;
 use crate::config::Transport;
 use crate::error::McpError;
+use crate::launch::Placement;
 
 /// How a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,6 +53,9 @@ pub struct Status {
     pub pid: Option<u32>,
     /// How often it was started again.
     pub restarts: u32,
+    /// Where its process is started, and in what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
     /// Milliseconds from its start to its list of tools, of the last start.
     pub start_ms: Option<u64>,
 }
@@ -82,6 +86,17 @@ impl Server {
                 Some(version) => format!("{name} {version}"),
                 None => name.clone(),
             });
+        let request = self.launch_request();
+        let launcher = self.around.launcher.as_ref();
+        let placement = launcher.and_then(|it| it.placement(request.as_ref()?));
+        let remedy = placement.as_ref().and_then(|it| it.remedy.clone());
+        let hint = error.as_ref().map(|error| match (error, remedy) {
+            (McpError::NotStarted { .. } | McpError::Config { .. }, _) | (_, None) => error.hint(),
+            (_, Some(remedy)) => {
+                let hints = error.hint().into_iter().chain([remedy]);
+                Some(hints.collect::<Vec<_>>().join("; "))
+            }
+        });
         Status {
             name: self.name.clone(),
             transport: match self.config.as_ref().map(|config| &config.transport) {
@@ -91,7 +106,8 @@ impl Server {
             },
             state,
             code: error.as_ref().map(McpError::code),
-            hint: error.as_ref().and_then(McpError::hint),
+            hint: hint.flatten(),
+            placement,
             tools: inside
                 .tools
                 .iter()

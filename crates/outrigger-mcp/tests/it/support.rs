@@ -38,6 +38,7 @@ pub(crate) fn options(dir: &Path) -> Options {
         directory: dir.to_owned(),
         env: env::allow_list(&[]),
         call_timeout: None,
+        launcher: None,
         tokens: outrigger_mcp::TokenStore::new(dir.join("mcp-auth.json")),
     }
 }

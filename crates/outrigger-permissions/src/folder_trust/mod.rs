@@ -42,6 +42,9 @@ pub type FolderTrustFn = Arc<dyn Fn(FolderQuestion) -> BoxFuture<'static, bool> 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Known {
     asks: Vec<Asked>,
+    /// Files of it that servers of the user's run, with digests, by server.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    servers: BTreeMap<String, Vec<String>>,
     /// Milliseconds since the Unix epoch.
     at: outrigger_protocol::Millis,
 }
@@ -99,6 +102,32 @@ pub(crate) fn known(folders: &Folders, directory: &Path) -> Vec<Asked> {
     known.map(|it| it.asks).unwrap_or_default()
 }
 
+/// The files that a server of the user's ran in a folder when it was first started there since the folder was trusted: `now`,
+/// where it is the first time. `None` where no person trusts the folder.
+pub(crate) fn settle_server(
+    folders: &Folders,
+    directory: &Path,
+    server: &str,
+    now: &[String],
+) -> Option<Vec<String>> {
+    let folder = key(directory);
+    let mut all = read(folders);
+    let mut known = all.folders.remove(&folder)?;
+    if let Some(files) = known.servers.remove(server) {
+        return Some(files);
+    }
+    let kept = change(folders, |all| {
+        if let Some(known) = all.folders.get_mut(&folder) {
+            known.servers.insert(server.to_owned(), now.to_vec());
+        }
+    });
+    if let Err(error) = kept {
+        tracing::warn!("{} cannot be written: {error}", file(folders).display());
+        return None;
+    }
+    Some(now.to_vec())
+}
+
 fn key(directory: &Path) -> String {
     let real = directory.canonicalize();
     let real = real.as_deref().unwrap_or(directory);
@@ -150,6 +179,7 @@ pub async fn settle(
 fn keep(folders: &Folders, directory: &Path, asks: &[Asked]) -> Result<(), TrustError> {
     let known = Known {
         asks: asks.to_vec(),
+        servers: BTreeMap::new(),
         at: now(),
     };
     let kept = change(folders, |all| {

@@ -163,6 +163,13 @@ impl Spawner {
         self
     }
 
+    /// Whether processes with this label have a sandbox of their own ([`SandboxOverrides`]).
+    #[must_use]
+    pub fn has_own_box(&self, label: &str) -> bool {
+        let boxed = self.boxed.as_ref();
+        boxed.is_some_and(|it| it.own.of(label).is_some())
+    }
+
     /// The proxy of what has a box of its own under this label ([`SandboxOverrides`]), where it has one.
     #[must_use]
     pub fn proxy_of(&self, label: &str) -> Option<String> {

@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use outrigger_config::skills::Skill;
-use outrigger_lsp::{Lsp, Programs};
 use outrigger_mcp::McpServers;
 use outrigger_mcp_tools::SkillServers;
 use outrigger_models::Models;
 use outrigger_permissions::access::{Access, startup};
-use outrigger_permissions::command_sandbox::{self, Process};
+use outrigger_permissions::command_sandbox;
 use outrigger_permissions::pinned_rules::UserRules;
 use outrigger_permissions::sandbox_policy::Withheld;
 use outrigger_plugins::{Notice, Plugins};
-use outrigger_sandbox::{Anchor, Spawner};
-use outrigger_workspace::formatters::Formatters;
+use outrigger_sandbox::Anchor;
 use outrigger_workspace::snapshot::{Snapshots, WithheldFn};
 use outrigger_workspace::terminals::Ptys;
 use serde_json::json;
@@ -35,7 +33,7 @@ use crate::state::questions::{Questions, UserQuestions};
 use crate::state::session_locks::SessionLocks;
 use crate::state::turns::Turns;
 use crate::state::waiting::WaitingPrompts;
-use crate::tools::{lsp, mcp, tool_hosts};
+use crate::tools::{lsp, mcp};
 
 /// What the steps of the start have made.
 pub(super) struct Parts {
@@ -64,11 +62,11 @@ impl Bootstrap {
             bus: Bus::new(self.boot.sink.take()),
             commands: all_commands(&self.config, &parts.skills, &self.boot.folders),
             deferred: DeferredEvents::default(),
-            formatters: self.formatters(env.clone()),
+            formatters: self.helpers.formatters(&self.owner(), env.clone()),
             skipped_instructions: Mutex::default(),
             logins: Mutex::default(),
-            loopback: self.loopback.clone(),
-            lsp: self.language_servers(env),
+            loopback: self.helpers.loopback.clone(),
+            lsp: self.helpers.language_servers(&self.owner(), env),
             mcp: parts.mcp,
             mcp_waiting: parts.mcp_waiting,
             message_changes: MessageChanges::default(),
@@ -83,11 +81,12 @@ impl Bootstrap {
             sdk: Mutex::default(),
             session_locks: SessionLocks::default(),
             shell: parts.tools.options,
+            server_launcher: Arc::clone(&self.helpers.launcher),
             skill_servers: SkillServers::default(),
             skills: parts.skills,
             snapshots: self.snapshots(),
             publish_order: tokio::sync::Mutex::new(()),
-            temporary: self.temporary,
+            temporary: Arc::clone(&self.helpers.temporary),
             shown_instructions: Mutex::default(),
             turns: Turns::default(),
             user_questions: UserQuestions::default(),
@@ -115,44 +114,6 @@ impl Bootstrap {
         let programs = command_sandbox::programs(&self.config);
         Access::new(&self.place, &folders.home)
             .with_startup(startup::Outside::new(folders, programs))
-    }
-
-    fn formatters(&self, env: lsp::Environment) -> Formatters {
-        let spawner = self.confined(Process::Command);
-        let configured = self.config.config.formatter.as_ref();
-        let programs = self.programs("formatter");
-        Formatters::new(configured, &self.place, &spawner, env).with_programs(programs)
-    }
-
-    /// None is started yet.
-    fn language_servers(&self, env: lsp::Environment) -> Lsp {
-        Lsp::new(
-            self.config.config.lsp.as_ref(),
-            outrigger_lsp::Options {
-                spawner: self.confined(Process::Plugin),
-                directory: self.place.directory.clone(),
-                worktree: self.place.worktree.clone(),
-                env,
-                limits: outrigger_lsp::Limits::default(),
-                programs: self.programs("lsp"),
-            },
-        )
-    }
-
-    /// Starts what works for the model in the sandbox of its commands, with the hosts that these reach.
-    fn confined(&self, process: Process) -> Spawner {
-        let sandbox = &self.helper_sandbox;
-        let confined = sandbox.confine(&self.helpers_spawner, sandbox.profile(), process);
-        tool_hosts::spawner(&confined, &self.config, &self.store)
-    }
-
-    /// Which programs of the entries below a key of the settings may be started.
-    fn programs(&self, key: &'static str) -> Programs {
-        let programs = Arc::clone(&self.project_programs);
-        Programs {
-            of_project: programs.is_trusted(),
-            refusal: Arc::new(move |name, program| programs.refusal(key, name, program)),
-        }
     }
 
     /// Snapshots of the project's files, without those that the model may not read.

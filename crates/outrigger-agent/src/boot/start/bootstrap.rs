@@ -5,18 +5,16 @@ use std::sync::Arc;
 use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
 use outrigger_mcp::McpServers;
-use outrigger_permissions::command_sandbox::{self, Temporary};
 use outrigger_permissions::deny_policy::DenyPolicy;
-use outrigger_permissions::helper_sandbox::HelperSandbox;
-use outrigger_permissions::project_programs::ProjectPrograms;
 use outrigger_permissions::workspace_trust::WorkspaceTrust;
-use outrigger_permissions::{folder_trust, home_files, reserved_paths, sandbox_policy};
+use outrigger_permissions::{folder_trust, home_files, reserved_paths};
 use outrigger_plugins::Snapshot;
 use outrigger_protocol::session::Project;
-use outrigger_sandbox::{Loopback, SandboxOverrides, Spawner};
+use outrigger_sandbox::{SandboxOverrides, Spawner};
 use outrigger_store::Store;
 use outrigger_workspace::Place;
 
+use super::helpers::{Helpers, Owner};
 use crate::boot::flags;
 use crate::boot::options::{Boot, Shared};
 use crate::error::AgentError;
@@ -38,17 +36,9 @@ pub(super) struct Bootstrap {
     pub(super) spawner: Spawner,
     /// The same for commands, which reach the hosts of `tools.hosts`.
     pub(super) commands_spawner: Spawner,
-    /// The same for programs that work for the model without being its commands: MCP and language servers, formatters.
-    pub(super) helpers_spawner: Spawner,
-    /// What formatters, language servers and servers of the project run in.
-    pub(super) helper_sandbox: Arc<HelperSandbox>,
-    /// Which of their programs may be started.
-    pub(super) project_programs: Arc<ProjectPrograms>,
-    /// The folder for temporary files of commands, and of what runs in their sandbox.
-    pub(super) temporary: Arc<Temporary>,
-    /// Services of this machine that these reach.
-    pub(super) loopback: Loopback,
-    /// Sandboxes of what plugins contribute; `helpers_spawner` looks there.
+    /// Programs that work for the model without being its commands: MCP and language servers, formatters.
+    pub(super) helpers: Helpers,
+    /// Sandboxes of what plugins contribute; `helpers` look there.
     pub(super) sandboxes: SandboxOverrides,
     pub(super) workspace_trust: Option<Arc<WorkspaceTrust>>,
     /// Which plugins should run.
@@ -83,24 +73,17 @@ impl Bootstrap {
             trust.will_run().await?;
         }
         let sandboxes = SandboxOverrides::default();
-        let trust = workspace_trust.as_ref();
-        let helpers = sandbox_policy::spawner(&spawner, &config, &place, &boot.folders, trust);
         home_files::check(&boot.folders, &config.settings.tools.secrets);
-        let temporary = Arc::new(Temporary::default());
-        let loopback = command_sandbox::loopback(&config);
+        let owner = Owner {
+            config: &config,
+            place: &place,
+            folders: &boot.folders,
+            store: &store,
+            trust: workspace_trust.as_ref(),
+        };
         Ok(Self {
-            helper_sandbox: HelperSandbox::new(
-                &config,
-                &place,
-                &boot.folders,
-                &temporary,
-                &loopback,
-            ),
-            project_programs: ProjectPrograms::new(&config, &place, &boot.folders),
-            temporary,
-            loopback,
+            helpers: Helpers::new(&owner, &spawner, &sandboxes),
             commands_spawner: tool_hosts::spawner(&spawner, &config, &store),
-            helpers_spawner: helpers.with_overrides(sandboxes.clone()),
             bridge: Arc::new(Bridge::default()),
             boot,
             place,
@@ -116,7 +99,18 @@ impl Bootstrap {
 
     /// Starts the configured MCP servers in the background.
     pub(super) fn start_mcp_servers(&self) -> McpServers {
-        crate::tools::mcp::start(&self.boot, &self.config, &self.place, &self.helpers_spawner)
+        crate::tools::mcp::start(&self.boot, &self.config, &self.place, &self.helpers)
+    }
+
+    /// Whose helpers are started.
+    pub(super) fn owner(&self) -> Owner<'_> {
+        Owner {
+            config: &self.config,
+            place: &self.place,
+            folders: &self.boot.folders,
+            store: &self.store,
+            trust: self.workspace_trust.as_ref(),
+        }
     }
 
     /// Ends what [`Self::prepare`] began, where no agent comes of it.

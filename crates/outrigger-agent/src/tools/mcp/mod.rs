@@ -18,6 +18,7 @@ use serde_json::Value;
 mod login;
 
 use crate::boot::options::Boot;
+use crate::boot::start::Helpers;
 use crate::error::AgentError;
 use crate::plugin_api::capability_grants::narrow_one;
 use crate::state::{Agent, Inner};
@@ -51,13 +52,16 @@ impl McpHost for Inner {
             &self.folders,
             self.workspace_trust.as_ref(),
         );
-        options(
-            self.config.env(),
-            &self.config,
-            &self.place,
-            &sandboxed,
-            &self.folders,
-        )
+        outrigger_mcp::Options {
+            launcher: Some(Arc::clone(&self.server_launcher) as _),
+            ..options(
+                self.config.env(),
+                &self.config,
+                &self.place,
+                &sandboxed,
+                &self.folders,
+            )
+        }
     }
 
     fn registered(&self, tool: &str) {
@@ -88,13 +92,11 @@ impl Agent {
 }
 
 /// Starts the configured servers in the background, while plugins load.
-pub(crate) fn start(
-    boot: &Boot,
-    config: &Loaded,
-    place: &Place,
-    sandboxed: &Spawner,
-) -> McpServers {
-    let options = options(&boot.env, config, place, sandboxed, &boot.folders);
+pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, helpers: &Helpers) -> McpServers {
+    let options = outrigger_mcp::Options {
+        launcher: Some(Arc::clone(&helpers.launcher) as _),
+        ..options(&boot.env, config, place, &helpers.spawner, &boot.folders)
+    };
     McpServers::start(&with_claude(config, &boot.folders).0, options)
 }
 
@@ -113,6 +115,7 @@ fn options(
         directory: place.directory.clone(),
         env: outrigger_sandbox::env::allow_list_of(env, &[]),
         call_timeout: call_timeout(config),
+        launcher: None,
         tokens: tokens(folders),
     }
 }

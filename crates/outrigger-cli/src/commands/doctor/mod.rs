@@ -255,6 +255,10 @@ fn mcp_servers(lines: &mut Lines, agent: &Agent) {
             }
             (None, _) => lines.note("mcp", what),
         }
+        if let Some(place) = &status.placement {
+            let starts = crate::commands::mcp::starts(place);
+            lines.note("mcp", format!("{} starts {starts}", status.name));
+        }
     }
 }
 

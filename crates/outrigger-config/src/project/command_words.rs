@@ -1,0 +1,230 @@
+//! The words of command lines, cut in every way that shells and programs cut them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// More words than this are not looked at.
+pub(super) const MAX_WORDS: usize = 4000;
+/// Parts of the names of variables whose values say what is run.
+const LOADS: [&str; 15] = [
+    "BASH_ENV",
+    "COMMAND",
+    "CONFIG",
+    "EXEC",
+    "INIT",
+    "LD_",
+    "NODE_PATH",
+    "OPTIONS",
+    "PERL5",
+    "PRELOAD",
+    "PYTHON",
+    "RUBY",
+    "SHELL",
+    "STARTUP",
+    "USERBASE",
+];
+/// The same, whole names.
+const LOADING: [&str; 3] = ["ENV", "PATH", "ZDOTDIR"];
+/// Ways to write the folder of the project in a command line, besides variables.
+const FOLDER_WORDS: [&str; 3] = ["$(pwd)", "`pwd`", "$(git rev-parse --show-toplevel)"];
+/// Letters of flags that a value may stand right behind.
+const MAX_FLAG: usize = 8;
+
+/// What an entry of the settings says that is run.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    /// Command lines and their words.
+    pub(super) commands: Vec<String>,
+    /// The words of a command in their order.
+    pub(super) lines: Vec<Vec<String>>,
+    /// Values of variables that say what is run, or where it is looked for.
+    pub(super) loads: Vec<String>,
+    /// Values of other variables.
+    pub(super) variables: Vec<String>,
+}
+
+impl Texts {
+    /// Of a template that is what a shell is given.
+    pub(super) fn of(value: &Value) -> Self {
+        let mut texts = Self::default();
+        texts.collect(value);
+        texts
+    }
+
+    fn collect(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.command(text),
+            Value::Array(items) => {
+                let words = items.iter().filter_map(|it| it.as_str().map(str::to_owned));
+                self.lines.push(words.collect());
+                items.iter().for_each(|it| self.collect(it));
+            }
+            Value::Object(fields) => {
+                // `{"command": "node", "args": ["."]}`
+                let program = fields.get("command").and_then(Value::as_str);
+                let arguments = fields.get("args").and_then(Value::as_array);
+                if let (Some(program), Some(arguments)) = (program, arguments) {
+                    let arguments = arguments.iter().filter_map(Value::as_str);
+                    let words = std::iter::once(program).chain(arguments);
+                    self.lines.push(words.map(str::to_owned).collect());
+                }
+                for (key, it) in fields {
+                    match (key.as_str(), it) {
+                        ("env" | "environment", Value::Object(variables)) => {
+                            for (name, value) in variables {
+                                let texts = match loads(name) {
+                                    true => &mut self.loads,
+                                    false => &mut self.variables,
+                                };
+                                texts.extend(value.as_str().map(str::to_owned));
+                            }
+                        }
+                        ("template", Value::String(text)) => {
+                            shell_lines(text).iter().for_each(|it| self.command(it));
+                        }
+                        _ => self.collect(it),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn command(&mut self, text: &str) {
+        self.lines.push(shell_words(text));
+        self.commands.push(text.to_owned());
+    }
+}
+
+fn loads(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    LOADING.contains(&name.as_str()) || LOADS.iter().any(|it| name.contains(it))
+}
+
+/// What stands in `` !`…` ``.
+pub(crate) fn shell_lines(template: &str) -> Vec<String> {
+    let pieces = template.split("!`").skip(1);
+    let lines = pieces.filter_map(|it| Some(it.split_once('`')?.0.to_owned()));
+    lines.collect()
+}
+
+/// The words of a text, cut in every way that shells and programs cut them, and every part of them that may be a path.
+pub(super) fn words(written: &str, all: &mut BTreeSet<String>) {
+    let mut text = written
+        .strip_prefix("file://")
+        .unwrap_or(written)
+        .to_owned();
+    for folder in FOLDER_WORDS {
+        text = text.replace(folder, ".");
+    }
+    let text = without_variables(&text);
+    let cut = shell_words(&text);
+    let unquoted: String = text
+        .chars()
+        .filter(|c| !matches!(c, '"' | '\'' | '\\'))
+        .collect();
+    let is_end = |c: char| c.is_whitespace() || ";|&()<>`${}".contains(c);
+    let inner = |c: char| is_end(c) || "=,:\"'@".contains(c);
+    let pieces = unquoted.split(is_end).chain(unquoted.split(inner));
+    let pieces = pieces
+        .chain(text.split(inner))
+        .chain(text.split(['"', '\'']));
+    // `${X:-./run.sh}`
+    let defaults = written.split(inner);
+    let pieces = pieces.chain(defaults.flat_map(|it| [it, it.trim_start_matches('-')]));
+    // `sh -c"./x"`, `-I./x`: what follows a flag's letters.
+    let flags = unquoted.split(is_end).filter(|it| it.starts_with('-'));
+    let flags = flags.flat_map(|it| (2..=MAX_FLAG).filter_map(|at| it.get(at..)));
+    // `alias.x=!sub/s.sh`: between whatever cannot be in a path. Wildcards can.
+    let is_path = |c: char| c.is_alphanumeric() || "/._-+@~%#*?[]".contains(c);
+    let parts = unquoted.split(|c: char| !is_path(c));
+    let whole = cut.iter().map(String::as_str).chain([text.as_str()]);
+    for piece in whole.chain(pieces).chain(flags).chain(parts) {
+        if all.len() > MAX_WORDS {
+            return;
+        }
+        if !piece.is_empty() && piece.len() < 4096 && !piece.contains("://") {
+            all.insert(piece.to_owned());
+        }
+    }
+}
+
+/// The words as a shell cuts them: what is quoted or escaped does not end one.
+fn shell_words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let Some(word) = words.last_mut() else { break };
+        match (c, quote) {
+            ('\\', None | Some('"')) => word.extend(chars.next()),
+            (c, Some(open)) if c == open => quote = None,
+            (c, Some(_)) => word.push(c),
+            ('"' | '\'', None) => quote = Some(c),
+            (c, None) if c.is_whitespace() || ";|&()<>".contains(c) => words.push(String::new()),
+            (c, None) => word.push(c),
+        }
+    }
+    words
+}
+
+/// With a folder in the place of each `$NAME` and `${…}`: what a variable stands for is not known.
+fn without_variables(text: &str) -> String {
+    let mut pieces = text.split('$');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = match piece.strip_prefix('{') {
+            Some(inner) => inner.split_once('}').map(|(_, rest)| rest),
+            None => {
+                let rest = piece.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+                (rest.len() < piece.len()).then_some(rest)
+            }
+        };
+        match rest {
+            Some(rest) => out.extend([".", rest]),
+            None => out.extend(["$", piece]),
+        }
+    }
+    out
+}
+
+/// Whether a word names one of these programs, in any case and version (`Python3.12`).
+pub(super) fn is_one_of(word: &str, programs: &[&str]) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let plain = match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+        "" => name,
+        plain => plain,
+    };
+    let mut programs = programs.iter();
+    programs.any(|it| it.eq_ignore_ascii_case(name) || it.eq_ignore_ascii_case(plain))
+}
+
+/// Whether it is a pattern of names.
+pub(super) fn has_wildcard(word: &str) -> bool {
+    word.contains(['*', '?', '['])
+}
+
+/// Whether a name fits a pattern of a shell; a list of characters in it stands for any one.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    let mut pattern_rest = pattern.chars();
+    match pattern_rest.next() {
+        None => name.is_empty(),
+        Some('*') => {
+            let rest = pattern_rest.as_str();
+            let mut ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            ends.any(|at| matches(rest, name.get(at..).unwrap_or_default()))
+        }
+        Some(c) => {
+            let mut name_rest = name.chars();
+            let is_list = c == '[';
+            let rest = match (is_list, pattern_rest.as_str().split_once(']')) {
+                (true, Some((_, rest))) => rest,
+                _ => pattern_rest.as_str(),
+            };
+            let first = name_rest.next();
+            let fits = first.is_some_and(|it| it == c || c == '?' || is_list);
+            fits && matches(rest, name_rest.as_str())
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What package runners (`npx`, `npm exec`, `bun x` ...) run under a name, and what a `package.json` says is run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::paths;
+use crate::project::Asked;
+use crate::project::command_words::{Texts, is_one_of, words};
+use crate::project::named_files::{CODE, IS_RUN, Search};
+
+/// Programs that run a package, or a program of one, by its name.
+const RUNNERS: [&str; 8] = [
+    "npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "corepack",
+];
+/// Programs that run a folder, or take code from the folders that they are given.
+const RUNTIMES: [&str; 11] = [
+    "node", "bun", "deno", "tsx", "ts-node", "python", "perl", "ruby", "php", "lua", "pypy",
+];
+/// What of a `package.json` says what is run where the package is named.
+const FIELDS: [&str; 6] = ["bin", "exports", "imports", "main", "module", "type"];
+/// Endings that are tried behind what `main` says.
+const ENDINGS: [&str; 4] = ["js", "cjs", "mjs", "ts"];
+/// Files with code that count of one folder.
+const MAX_CODE: usize = 64;
+/// Files that are looked at for them.
+const MAX_ENTRIES: usize = 6400;
+/// Files that one `package.json` names.
+const MAX_NAMED: usize = 32;
+
+/// Programs and packages of `node_modules` that the words of a command name, where something runs them.
+pub(super) fn of(search: &mut Search<'_>, all: &BTreeSet<String>, bases: &[PathBuf], by: &str) {
+    if !all.iter().any(|it| is_one_of(it, &RUNNERS)) {
+        return;
+    }
+    let above = bases.iter().flat_map(|it| it.ancestors());
+    let above = above.filter(|it| search.is_projects(it));
+    let folders: BTreeSet<PathBuf> = above.map(|it| it.join("node_modules")).collect();
+    let folders: Vec<PathBuf> = folders.into_iter().filter(|it| it.is_dir()).collect();
+    for word in all {
+        let Some(name) = package_name(word) else {
+            continue;
+        };
+        let program = name.rsplit('/').next().unwrap_or(name);
+        for modules in &folders {
+            let link = modules.join(".bin").join(program);
+            if search.file(&link, by)
+                && let Ok(real) = link.canonicalize()
+                && real.starts_with(&search.real)
+                && real.starts_with(modules.canonicalize().as_deref().unwrap_or(modules))
+            {
+                let package = real.ancestors().skip(1).find(|it| is_package(it));
+                let near = real.parent().filter(|it| !it.ends_with(".bin"));
+                for folder in package.into_iter().chain(near) {
+                    self::folder(search, folder, by);
+                }
+            }
+            let package = modules.join(name);
+            if package.is_dir() {
+                self::folder(search, &package, by);
+            }
+        }
+    }
+}
+
+/// Folders that a runtime is given before a file, and those that variables name: what lies in them is run by a name that is
+/// not known here.
+pub(super) fn code_folders(
+    search: &Search<'_>,
+    texts: &Texts,
+    bases: &[PathBuf],
+) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let expand = |word: &str, base: &Path| paths::expand(word, base, &search.options.home);
+    for line in &texts.lines {
+        let mut rest = line.iter();
+        if !rest.any(|it| is_one_of(it, &RUNTIMES)) {
+            continue;
+        }
+        // `python -m x` looks in its folder for all that it imports.
+        let is_searching = |it: &String| it.starts_with("-m") || it.starts_with("-c");
+        let is_python = line.iter().any(|it| is_one_of(it, &["python", "pypy"]));
+        if is_python && line.iter().any(is_searching) {
+            found.extend(bases.iter().cloned());
+        }
+        for word in rest {
+            let is_file = |base: &PathBuf| expand(word, base).is_file();
+            if !word.starts_with('-') && bases.iter().any(is_file) {
+                break;
+            }
+            let mut parts = BTreeSet::new();
+            words(word, &mut parts);
+            let all = parts
+                .iter()
+                .flat_map(|part| bases.iter().map(move |it| (part, it)));
+            found.extend(all.map(|(part, base)| expand(part, base)));
+        }
+    }
+    let mut loads = BTreeSet::new();
+    texts.loads.iter().for_each(|it| words(it, &mut loads));
+    let all = loads
+        .iter()
+        .flat_map(|part| bases.iter().map(move |it| (part, it)));
+    found.extend(all.map(|(part, base)| expand(part, base)));
+    found.retain(|it| search.is_projects(it) && it.is_dir());
+    found
+}
+
+/// The name without its version, where the word may be one.
+fn package_name(word: &str) -> Option<&str> {
+    let name = match word.rfind('@') {
+        Some(at) if at > 0 => word.get(..at)?,
+        _ => word,
+    };
+    let slashes = usize::from(name.starts_with('@'));
+    let plain = !name.is_empty() && !name.starts_with(['-', '.', '/', '~']);
+    (plain && name.matches('/').count() == slashes).then_some(name)
+}
+
+/// Whether a folder is that of a package in a `node_modules`.
+fn is_package(folder: &Path) -> bool {
+    let mut above = folder.ancestors().skip(1);
+    let scope = above.next();
+    let is_scoped = |it: &Path| {
+        let name = it.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with('@')
+    };
+    let modules = match scope {
+        Some(it) if is_scoped(it) => above.next(),
+        other => other,
+    };
+    modules.is_some_and(|it| it.ends_with("node_modules")) && !folder.ends_with(".bin")
+}
+
+/// What a folder has that runs when it is named: what its `package.json` says, and the code right in it.
+pub(super) fn folder(search: &mut Search<'_>, folder: &Path, by: &str) {
+    if !search.known.insert(folder.join("*")) {
+        return;
+    }
+    search.lookups += 1;
+    manifest(search, folder, by);
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.map(|it| it.path());
+    let mut code: Vec<PathBuf> = files
+        .filter(|it| paths::has_extension(it, &CODE))
+        .take(MAX_ENTRIES)
+        .collect();
+    // Packages of Python.
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let packages = entries.map(|it| it.path().join("__init__.py"));
+    code.extend(packages.filter(|it| it.is_file()).take(MAX_CODE));
+    code.sort();
+    for file in code.iter().take(MAX_CODE) {
+        search.file(file, by);
+    }
+}
+
+/// What the `package.json` of a folder says is run, and the files that it names: the rest of it may change as it likes.
+fn manifest(search: &mut Search<'_>, folder: &Path, by: &str) {
+    let file = folder.join("package.json");
+    let text = outrigger_files::read_to_string(&file, outrigger_files::SETTINGS);
+    let whole: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());
+    let Some(Value::Object(mut whole)) = whole else {
+        return;
+    };
+    let fields = FIELDS.iter();
+    let fields: Map<String, Value> = fields
+        .filter_map(|name| Some(((*name).to_owned(), whole.get_mut(*name)?.take())))
+        .collect();
+    if fields.is_empty() {
+        return;
+    }
+    let mut named = Vec::new();
+    fields.values().for_each(|it| texts(it, &mut named));
+    let mut ask = Asked::new(&file, IS_RUN, &Value::Object(fields));
+    ask.shown = format!("what it says is run, named in {by}");
+    search.found.push(ask);
+    for text in named.iter().take(MAX_NAMED) {
+        let path = folder.join(text);
+        if !search.is_projects(&path) || text.split('/').any(|it| it == "..") {
+            continue;
+        }
+        let entry = |ending: &&str| path.join(format!("index.{ending}"));
+        let ended = |ending: &&str| PathBuf::from(format!("{}.{ending}", path.display()));
+        let forms = ENDINGS.iter().map(ended).chain(ENDINGS.iter().map(entry));
+        let forms: Vec<PathBuf> = std::iter::once(path.clone()).chain(forms).collect();
+        for form in forms.iter().filter(|it| it.is_file()) {
+            search.file(form, by);
+        }
+    }
+}
+
+fn texts(value: &Value, all: &mut Vec<String>) {
+    match value {
+        Value::String(text) => all.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|it| texts(it, all)),
+        Value::Object(fields) => fields.values().for_each(|it| texts(it, all)),
+        _ => {}
+    }
+}

@@ -1,0 +1,305 @@
+//! Where and in what MCP servers start (issue 18): those of the project's settings in the sandbox of commands, and as they were
+//! trusted; those of the user's as the user, and not in a folder that nobody trusts, since `npx`, `python -m` and their like run
+//! what they find where they are started.
+
+mod outside;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use outrigger_config::Loaded;
+use outrigger_config::claude::ClaudeServer;
+use outrigger_config::settings::{Profile, Sandbox};
+use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest, Launcher, Placement};
+use outrigger_permissions::helper_sandbox::HelperSandbox;
+use outrigger_permissions::project_programs::ProjectPrograms;
+use outrigger_sandbox::Spawner;
+use outrigger_workspace::sync::lock;
+use outrigger_workspace::{Folders, Place};
+use serde_json::{Value, json};
+
+use self::outside::Outside;
+use crate::AllowedServers;
+
+/// Key of an entry that a skill of the project brings.
+const OF_PROJECT: &str = "outrigger:of_project";
+/// Where npm keeps what it fetches.
+const NPM_CACHE: &str = "npm_config_cache";
+/// What makes a folder count.
+const TRUST: &str = "`outrigger trust` lets the folder count, after a look at it";
+
+/// The entry of a server that a skill of the project brings.
+pub(crate) fn of_project(mut entry: Value) -> Value {
+    if let Value::Object(fields) = &mut entry {
+        fields.insert(OF_PROJECT.to_owned(), json!(true));
+    }
+    entry
+}
+
+/// What starts the processes of servers.
+#[derive(Clone, Debug)]
+pub struct Spawners {
+    /// As the user; what rules deny is covered, and what plugins bring is in their sandboxes.
+    pub open: Spawner,
+    /// The sandbox of commands.
+    pub sandbox: Arc<HelperSandbox>,
+    /// In it, by its profile.
+    pub workspace_write: Spawner,
+    /// The same.
+    pub read_only: Spawner,
+}
+
+impl Spawners {
+    fn of(&self, profile: Profile) -> Spawner {
+        match profile {
+            Profile::Full => self.open.clone(),
+            Profile::WorkspaceWrite => self.workspace_write.clone(),
+            Profile::ReadOnly => self.read_only.clone(),
+        }
+    }
+}
+
+/// Decides for the servers of an agent.
+#[derive(Debug)]
+pub struct ServerLauncher {
+    spawners: Spawners,
+    programs: Arc<ProjectPrograms>,
+    /// As the files have it.
+    config: Loaded,
+    place: Place,
+    folders: Folders,
+    /// Files of the project that servers of the user's run, as they were at the first start.
+    first: Mutex<BTreeMap<String, Vec<String>>>,
+}
+
+/// Who wants a server.
+enum Origin {
+    /// The user, or a client in the user's name.
+    User,
+    /// The project's settings, by these names of what takes trust.
+    Project(Vec<String>),
+    /// The project's `.mcp.json`.
+    Claude(Box<ClaudeServer>),
+    Plugin,
+}
+
+impl ServerLauncher {
+    /// For servers of this configuration, before plugins changed it.
+    #[must_use]
+    pub fn new(
+        config: &Loaded,
+        place: &Place,
+        folders: &Folders,
+        programs: Arc<ProjectPrograms>,
+        spawners: Spawners,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            spawners,
+            programs,
+            config: config.clone(),
+            place: place.clone(),
+            folders: folders.clone(),
+            first: Mutex::default(),
+        })
+    }
+
+    fn origin(&self, request: &LaunchRequest) -> Origin {
+        let (name, entry) = (&request.server, &request.entry);
+        if self.spawners.open.has_own_box(&format!("mcp:{name}")) {
+            return Origin::Plugin;
+        }
+        let of_servers = || vec![format!("/mcpServers/{name}")];
+        if entry.get(OF_PROJECT).is_some() {
+            return Origin::Project(of_servers());
+        }
+        let all = &self.config.config.mcp;
+        let users = self.config.users.as_ref().map_or(all, |it| &it.mcp);
+        if users.get(name) == Some(entry) {
+            return Origin::User;
+        }
+        if all.get(name) == Some(entry) {
+            return Origin::Project(vec![format!("/mcp/{name}")]);
+        }
+        let (servers, _) = self.config.claude_servers();
+        let mut servers = servers.into_iter();
+        let found = servers.find(|it| it.name == *name && it.entry.as_ref() == Ok(entry));
+        found.map_or(Origin::User, |it| Origin::Claude(Box::new(it)))
+    }
+
+    /// What the user's settings say of a server, or else what holds for those of its kind.
+    fn profile(&self, name: &str, origin: &Origin) -> Profile {
+        let settings = &self.config.settings;
+        let of_commands = settings.tools.sandbox;
+        let set = settings.hands.mcp.get(name).and_then(|it| it.sandbox);
+        match (set, origin) {
+            (Some(set), _) => {
+                let mut policies = self.config.policies.iter();
+                match policies.any(|it| it.policy.sandbox.tools.is_some()) {
+                    true => set.max(of_commands),
+                    false => set,
+                }
+            }
+            (None, Origin::Project(_) | Origin::Claude(_)) => of_commands,
+            (None, Origin::User | Origin::Plugin) => Profile::Full,
+        }
+    }
+
+    fn started_in(&self, request: &LaunchRequest) -> PathBuf {
+        let directory = &self.place.directory;
+        let cwd = request.cwd.as_ref().map(|cwd| directory.join(cwd));
+        cwd.unwrap_or_else(|| directory.clone())
+    }
+
+    /// In the project, as OpenCode does.
+    fn in_project(&self, request: &LaunchRequest, profile: Profile) -> Launch {
+        let mut env = request.env.clone();
+        let has_cache = |(name, _): &(OsString, OsString)| name.eq_ignore_ascii_case(NPM_CACHE);
+        let is_sandboxed = profile != Profile::Full && self.config.settings.sandbox != Sandbox::Off;
+        if is_sandboxed && !env.iter().any(has_cache) {
+            let cache = self.spawners.sandbox.npm_cache();
+            env.extend(cache.map(|it| (NPM_CACHE.into(), it.into())));
+        }
+        Launch {
+            spawner: self.spawners.of(profile),
+            command: request.command.clone(),
+            cwd: self.started_in(request),
+            env,
+            held: None,
+        }
+    }
+
+    /// A server of the user's in a folder that a person trusts: what it runs of the project is as it was at its first start there.
+    fn check_users(&self, request: &LaunchRequest) -> Result<(), LaunchRefusal> {
+        let now = self.config.files_run_by(&request.entry);
+        // As the user has it: another command is another server.
+        let name = ProjectPrograms::server_key(&request.server, &request.entry);
+        let known = self.programs.settle_server(&name, &now);
+        let known = known.unwrap_or_else(|| {
+            let mut first = lock(&self.first);
+            first.entry(name).or_insert_with(|| now.clone()).clone()
+        });
+        let changed = now.iter().find(|it| !known.contains(it));
+        let Some(changed) = changed else {
+            return Ok(());
+        };
+        let file = changed
+            .rsplit_once(' ')
+            .map_or(changed.as_str(), |(file, _)| file);
+        let file = Path::new(file);
+        let file = file.strip_prefix(&self.place.directory).unwrap_or(file);
+        Err(refusal(
+            format!(
+                "{} is not as it was when the server was first started here",
+                file.display()
+            ),
+            TRUST,
+        ))
+    }
+
+    fn check_project(&self, origin: &Origin) -> Result<(), LaunchRefusal> {
+        let what = match origin {
+            Origin::Project(what) => what.clone(),
+            Origin::Claude(server) => {
+                // Allowed by itself, as it is now.
+                if AllowedServers::new(&self.folders).holds(server) {
+                    return Ok(());
+                }
+                if !self.config.lets_server(server) {
+                    let allow = format!("`outrigger mcp allow {}` allows it as it is", server.name);
+                    return Err(refusal(
+                        "what it runs has changed since it was allowed".to_owned(),
+                        &allow,
+                    ));
+                }
+                vec![format!("/mcpServers/{}", server.name)]
+            }
+            Origin::User | Origin::Plugin => return Ok(()),
+        };
+        match self.programs.change(&what) {
+            Some(reason) => Err(refusal(reason, TRUST)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn refusal(reason: String, hint: &str) -> LaunchRefusal {
+    LaunchRefusal {
+        reason,
+        hint: hint.to_owned(),
+    }
+}
+
+impl Launcher for ServerLauncher {
+    fn launch(&self, request: &LaunchRequest) -> Result<Launch, LaunchRefusal> {
+        let origin = self.origin(request);
+        let profile = self.profile(&request.server, &origin);
+        match origin {
+            Origin::User if !self.programs.is_trusted() => {
+                let outside = Outside::new(self, request);
+                outside.launch(self.spawners.of(profile))
+            }
+            Origin::User => {
+                self.check_users(request)?;
+                Ok(self.in_project(request, profile))
+            }
+            Origin::Project(_) | Origin::Claude(_) => {
+                self.check_project(&origin)?;
+                Ok(self.in_project(request, profile))
+            }
+            Origin::Plugin => Ok(self.in_project(request, profile)),
+        }
+    }
+
+    fn placement(&self, request: &LaunchRequest) -> Option<Placement> {
+        let origin = self.origin(request);
+        let name = &request.server;
+        let profile = self.profile(name, &origin);
+        let (sandbox, remedy) = match profile {
+            Profile::Full => ("as you", None),
+            narrower => (
+                match narrower {
+                    Profile::ReadOnly => "in the sandbox of commands (read-only)",
+                    _ => "in the sandbox of commands (workspace-write)",
+                },
+                Some(format!(
+                    "`[mcp.{name}] sandbox = \"full\"` in your own outrigger.toml starts it outside of the sandbox of commands"
+                )),
+            ),
+        };
+        let started_in = self.started_in(request);
+        let folder = started_in.display().to_string();
+        let place = |folder: String, reason: &str, remedy| Placement {
+            folder,
+            sandbox: sandbox.to_owned(),
+            reason: reason.to_owned(),
+            remedy,
+        };
+        Some(match origin {
+            Origin::Plugin => Placement {
+                sandbox: "in the sandbox of its plugin".to_owned(),
+                ..place(folder, "a plugin brings it", None)
+            },
+            Origin::Project(_) | Origin::Claude(_) => {
+                place(folder, "the project's settings ask for it", remedy)
+            }
+            Origin::User if self.programs.is_trusted() => {
+                place(folder, "your settings ask for it", remedy)
+            }
+            Origin::User if request.cwd.is_some() && !self.programs.holds(&started_in) => {
+                place(folder, "your settings ask for it there", remedy)
+            }
+            Origin::User => {
+                let trust = "it starts in an empty folder, since this one is not trusted; `outrigger trust` starts it in the project";
+                let remedy = remedy.into_iter().chain([trust.to_owned()]);
+                let remedy: Vec<String> = remedy.collect();
+                place(
+                    "an empty folder".to_owned(),
+                    "your settings ask for it, and the folder is not trusted",
+                    Some(remedy.join("; ")),
+                )
+            }
+        })
+    }
+}

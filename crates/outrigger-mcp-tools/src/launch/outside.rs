@@ -1,0 +1,235 @@
+//! A server of the user's beside a folder that nobody trusts: it starts in an empty folder, and what it names of the project is not
+//! run.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest};
+use outrigger_permissions::reserved_paths::SERVER_FOLDERS;
+use outrigger_sandbox::{Spawner, which};
+
+use super::{ServerLauncher, TRUST, refusal};
+
+/// Variables that say where a process was started.
+const STARTED_IN: [&str; 3] = ["PWD", "OLDPWD", "INIT_CWD"];
+/// Parts of the names of variables whose folders code is loaded from.
+const SEARCHED: [&str; 4] = ["PATH", "LIB", "PYTHON", "OPTIONS"];
+/// Programs that run a folder which they are given, or take code from it.
+const RUNS_FOLDERS: [&str; 32] = [
+    "bun", "bunx", "cargo", "corepack", "deno", "dotnet", "env", "go", "gradle", "java", "just",
+    "lua", "make", "mvn", "node", "npm", "npx", "perl", "php", "pip", "pipx", "pnpm", "pnpx",
+    "poetry", "pypy", "python", "ruby", "task", "tsx", "uv", "uvx", "yarn",
+];
+/// Words of theirs before what they run.
+const SUBCOMMANDS: [&str; 9] = [
+    "dlx", "exec", "install", "r", "run", "start", "tool", "x", "--",
+];
+
+/// A start of a server of the user's outside of a project that nobody trusts.
+pub(super) struct Outside<'a> {
+    launcher: &'a ServerLauncher,
+    request: &'a LaunchRequest,
+    /// Where it would be started.
+    from: PathBuf,
+}
+
+impl<'a> Outside<'a> {
+    pub(super) fn new(launcher: &'a ServerLauncher, request: &'a LaunchRequest) -> Self {
+        Self {
+            launcher,
+            request,
+            from: launcher.started_in(request),
+        }
+    }
+
+    pub(super) fn launch(&self, spawner: Spawner) -> Result<Launch, LaunchRefusal> {
+        let env = self.environment()?;
+        let mut command = Vec::new();
+        for (at, word) in self.request.command.iter().enumerate() {
+            command.push(match at {
+                0 => self.program(word, &env)?,
+                _ => self.argument(word, self.is_run(at))?,
+            });
+        }
+        let is_elsewhere = self.request.cwd.is_some() && !self.holds(&self.from);
+        if is_elsewhere {
+            return Ok(Launch {
+                spawner,
+                command,
+                cwd: self.from.clone(),
+                env,
+                held: None,
+            });
+        }
+        let folder = self.folder().map_err(|error| {
+            refusal(
+                format!("no empty folder to start it in can be made: {error}"),
+                TRUST,
+            )
+        })?;
+        Ok(Launch {
+            spawner,
+            command,
+            cwd: folder.0.clone(),
+            env,
+            held: Some(Arc::new(folder)),
+        })
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        self.launcher.programs.holds(path) || path == self.launcher.place.directory
+    }
+
+    fn refused(&self, path: &Path) -> LaunchRefusal {
+        let reason = format!(
+            "it names {}, which lies in the project, and the folder is not trusted",
+            path.display()
+        );
+        refusal(reason, TRUST)
+    }
+
+    /// Without where it is started, and with no folder of the project in which programs are looked for.
+    fn environment(&self) -> Result<Vec<(OsString, OsString)>, LaunchRefusal> {
+        let mut env = Vec::new();
+        for (name, value) in &self.request.env {
+            let known = name.to_string_lossy();
+            if STARTED_IN.contains(&known.as_ref()) {
+                continue;
+            }
+            let mut value = value.clone();
+            if known == "PATH" {
+                let paths = std::env::split_paths(&value);
+                let paths = paths.filter(|it| it.is_absolute() && !self.holds(it));
+                value = std::env::join_paths(paths).unwrap_or_default();
+            } else {
+                let is_searched = SEARCHED.iter().any(|it| known.contains(it));
+                self.named(&value.to_string_lossy(), is_searched)?;
+            }
+            env.push((name.clone(), value));
+        }
+        Ok(env)
+    }
+
+    fn program(&self, word: &str, env: &[(OsString, OsString)]) -> Result<String, LaunchRefusal> {
+        if word.contains('/') {
+            let path = self.absolute(word);
+            return match self.holds(&path) {
+                true => Err(self.refused(&path)),
+                false => Ok(path.display().to_string()),
+            };
+        }
+        let path = env.iter().rev().find(|(name, _)| name == "PATH");
+        let path = path.map_or(OsStr::new(""), |(_, path)| path);
+        match which(word, path) {
+            Some(found) if self.holds(&found) => Err(self.refused(&found)),
+            _ => Ok(word.to_owned()),
+        }
+    }
+
+    /// Whether a folder at this place of the command would be run: it follows a program that runs folders, with nothing but flags and
+    /// subcommands between.
+    fn is_run(&self, at: usize) -> bool {
+        let before = self.request.command.get(..at).unwrap_or_default();
+        let is_between =
+            |word: &String| word.starts_with('-') || SUBCOMMANDS.contains(&word.as_str());
+        let last = before.iter().rev().find(|word| !is_between(word));
+        last.is_some_and(|word| {
+            let name = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
+            let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+            RUNS_FOLDERS.contains(&name)
+        })
+    }
+
+    /// One that is relative becomes whole. `is_run`: a folder is run.
+    fn argument(&self, word: &str, is_run: bool) -> Result<String, LaunchRefusal> {
+        let is_relative =
+            matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../");
+        let path = self.absolute(word);
+        let counts = path.is_file() || is_run && path.is_dir();
+        if (is_relative || word.contains('/')) && counts && self.holds(&path) {
+            return Err(self.refused(&path));
+        }
+        self.named(word, is_run)?;
+        Ok(match is_relative {
+            true => path.display().to_string(),
+            false => word.to_owned(),
+        })
+    }
+
+    /// A text names no file of the project by its whole path, and no folder where `folders` count.
+    fn named(&self, text: &str, folders: bool) -> Result<(), LaunchRefusal> {
+        let home = self.launcher.folders.home.display().to_string();
+        let text = text.replace("${HOME}", &home).replace("$HOME", &home);
+        let is_path = |c: char| c.is_alphanumeric() || "/._-+@~%#".contains(c);
+        for piece in text.split(|c: char| !is_path(c)).chain([text.as_str()]) {
+            let path = match piece.strip_prefix("~/") {
+                Some(rest) => self.launcher.folders.home.join(rest),
+                None => PathBuf::from(piece),
+            };
+            let counts = path.is_absolute() && (path.is_file() || folders && path.is_dir());
+            if counts && self.holds(&path) {
+                return Err(self.refused(&path));
+            }
+        }
+        Ok(())
+    }
+
+    fn absolute(&self, word: &str) -> PathBuf {
+        outrigger_permissions::project_programs::normal(&self.from.join(word))
+    }
+
+    /// Below our data, or where that lies in the project, among temporary files. What looks for settings in the folders above it
+    /// finds the user's own.
+    fn folder(&self) -> io::Result<Folder> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let directory = &self.launcher.place.directory;
+        let data = self.launcher.folders.data.join(SERVER_FOLDERS);
+        let is_within = |it: &PathBuf| it.starts_with(directory) || self.holds(it);
+        let base = [data, std::env::temp_dir()]
+            .into_iter()
+            .find(|it| !is_within(it));
+        let base = base.ok_or(io::ErrorKind::NotFound)?;
+        clean(&base);
+        let process = std::process::id();
+        for _ in 0..1000 {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let folder = base.join(format!("outrigger-server-{process}-{count}"));
+            match fs::DirBuilder::new().mode(0o700).create(&folder) {
+                Ok(()) => return Ok(Folder(folder)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+/// Removes folders of processes that were killed.
+fn clean(base: &Path) {
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let process = name.strip_prefix("outrigger-server-");
+        let process = process.and_then(|it| it.split('-').next());
+        let is_gone = |it: &str| it.parse::<u32>().is_ok() && !Path::new("/proc").join(it).exists();
+        if process.is_some_and(is_gone) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Goes with the server.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            tracing::debug!("{} is not removed: {error}", self.0.display());
+        }
+    }
+}
