@@ -40,7 +40,9 @@ pub use outrigger_mcp::{
 pub use outrigger_mcp_tools::{AllowedServers, McpPrompt, servers_of_skills};
 pub use outrigger_permissions::agents::{self, AgentInfo};
 pub use outrigger_permissions::allowed_hooks::AllowedHooks;
-pub use outrigger_permissions::folder_trust::{FolderQuestion, FolderTrustFn};
+pub use outrigger_permissions::folder_trust::{
+    FolderEntry, FolderQuestion, FolderSection, FolderTrustFn,
+};
 pub use outrigger_permissions::workspace_trust::Rewritten;
 pub use outrigger_plugins::{PluginError, Snapshot, SnapshotEntry};
 pub use outrigger_prompt::command::{CommandInfo, CommandSource};

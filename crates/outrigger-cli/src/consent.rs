@@ -2,9 +2,10 @@
 
 use std::io::BufRead as _;
 
-use outrigger_agent::FolderQuestion;
+use outrigger_agent::{FolderQuestion, FolderSection};
 use outrigger_plugins::TrustQuestion;
 
+use crate::terminal::frame::{Frame, Size, brief, prompt};
 use crate::terminal::progress::Line;
 use crate::terminal::{self, name};
 
@@ -26,27 +27,136 @@ pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
         reason,
         details,
     } = question;
-    line.say(&format!(
-        "plugin {} ({}): {}\n{}? start it, and trust it as it is now? [y/N] ",
-        name(&plugin),
-        name(&spec),
-        name(&reason),
-        terminal::question(&details)
-    ));
-    said_yes().await
+    let frame = Frame::new()
+        .with("plugin", plugin)
+        .with("from", spec)
+        .with("because", reason)
+        .with("files", details);
+    let sheet = Sheet {
+        head: String::new(),
+        bounded: frame.clone(),
+        whole: frame,
+        what: "start it, and trust it as it is now".to_owned(),
+        short: "start and trust it",
+        view: "[v]iew",
+    };
+    sheet.asks(&line).await
 }
 
 /// Whether the settings of the folder are to count (issue 18).
 pub(crate) async fn may_trust_folder(line: Line, asked: FolderQuestion) -> bool {
-    line.say(&terminal::question(&asked.summary));
-    loop {
-        line.say("? trust this folder, as long as this stays as it is? [y]es, [N]o, [d]etails: ");
-        match typed().await.as_deref().map(str::trim) {
-            Some("y" | "Y" | "yes") => return true,
-            Some("d" | "D" | "details") => line.say(&terminal::question(&asked.details)),
-            _ => return false,
+    let counts: Vec<String> = asked.sections.iter().map(count).collect();
+    let sheet = Sheet {
+        head: format!("{}, as long as this stays as it is:\n", asked.head),
+        bounded: folder_summary(&asked),
+        whole: folder_details(&asked),
+        what: format!("trust this folder: {}", counts.join(", ")),
+        short: "trust this folder",
+        view: "[d]etails",
+    };
+    sheet.asks(&line).await
+}
+
+/// A question with more to look at than fits on the screen.
+struct Sheet {
+    /// A line of ours.
+    head: String,
+    bounded: Frame,
+    whole: Frame,
+    what: String,
+    short: &'static str,
+    /// The key that shows all.
+    view: &'static str,
+}
+
+impl Sheet {
+    async fn asks(&self, line: &Line) -> bool {
+        terminal::hold_log(true);
+        let answer = self.answer(line).await;
+        terminal::hold_log(false);
+        answer
+    }
+
+    async fn answer(&self, line: &Line) -> bool {
+        let (size, head) = (Size::of_stderr(), &self.head);
+        line.say(&format!(
+            "{head}{}",
+            self.bounded.bounded(size.less(head), "").text
+        ));
+        let mut next = 0;
+        loop {
+            let size = Size::of_stderr();
+            line.say(&prompt(
+                &self.what,
+                self.short,
+                &["[y]es", "[N]o", self.view],
+                size,
+            ));
+            let typed = typed().await;
+            match typed.as_deref().map(str::trim) {
+                Some("y" | "Y" | "yes") => return true,
+                Some("d" | "D" | "details" | "v" | "V" | "view") => {
+                    let pages = self.whole.pages(size);
+                    line.say(pages.get(next).map(String::as_str).unwrap_or_default());
+                    next = (next + 1) % pages.len().max(1);
+                    if next > 0 {
+                        line.say(&format!("page {next} of {}\n", pages.len()));
+                    }
+                }
+                _ => return false,
+            }
         }
     }
+}
+
+fn count(section: &FolderSection) -> String {
+    let count = section.entries.len();
+    let title = match count {
+        1 => section.title.trim_end_matches('s'),
+        _ => section.title,
+    };
+    format!("{count} {title}")
+}
+
+/// Names that a section shows; the rest is counted.
+const MAX_NAMED: usize = 6;
+/// Columns of a name.
+const MAX_NAME: usize = 60;
+
+fn folder_summary(asked: &FolderQuestion) -> Frame {
+    let mut frame = Frame::new();
+    for section in &asked.sections {
+        let names = section.entries.iter().take(MAX_NAMED).map(|entry| {
+            let name = brief(&entry.name, MAX_NAME);
+            match entry.mark {
+                "" => name,
+                mark => format!("{mark}: {name}"),
+            }
+        });
+        let mut text = names.collect::<Vec<_>>().join(", ");
+        if section.entries.len() > MAX_NAMED {
+            text.push_str(&format!(" and {} more", section.entries.len() - MAX_NAMED));
+        }
+        frame.add(section.title, text);
+    }
+    frame
+}
+
+/// Every entry, whole.
+pub(crate) fn folder_details(asked: &FolderQuestion) -> Frame {
+    let mut frame = Frame::new();
+    for section in &asked.sections {
+        for entry in &section.entries {
+            let mark = match entry.mark {
+                "" => String::new(),
+                mark => format!("{mark}: "),
+            };
+            let (place, value) = (&entry.place, &entry.value);
+            let value = value.replace('\n', "\n  ");
+            frame.add(section.title, format!("{mark}{place}:\n  {value}"));
+        }
+    }
+    frame
 }
 
 async fn said_yes() -> bool {

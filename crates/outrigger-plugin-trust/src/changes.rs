@@ -8,11 +8,9 @@ use crate::content::{Before, Content};
 use crate::store::{Store, text_of};
 
 /// More files are counted and not named.
-const MAX_NAMED: usize = 40;
-/// Longest difference that is shown, in lines, of all files together.
-const MAX_LINES: usize = 200;
-/// A longer line is cut, in characters.
-const MAX_WIDTH: usize = 200;
+const MAX_NAMED: usize = 1000;
+/// Longest difference that is kept, in lines, of all files together. Who shows it decides how much of it is shown at once.
+const MAX_LINES: usize = 20_000;
 
 /// One file that is not as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +23,7 @@ pub struct FileChange {
     pub before: Option<u64>,
     /// Bytes now; `None` for one that was removed.
     pub after: Option<u64>,
-    /// The difference of a text in the unified form, cut where it is long.
+    /// The difference of a text in the unified form; its lines are whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
@@ -91,7 +89,7 @@ impl Changes {
         }
     }
 
-    /// In lines, for a person: nothing in it can steer a terminal.
+    /// In lines, for a person: nothing in it can steer a terminal. A line may be long, and there may be many.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -124,13 +122,10 @@ fn diff(old: &str, new: &str, left: &mut usize) -> Option<String> {
     let diff = similar::TextDiff::from_lines(old, new);
     let whole = diff.unified_diff().context_radius(2).to_string();
     let count = whole.lines().count();
-    let mut lines: Vec<String> = whole
-        .lines()
-        .take(*left)
-        .map(|line| line.chars().take(MAX_WIDTH).collect())
-        .collect();
+    let mut lines: Vec<&str> = whole.lines().take(*left).collect();
+    let more = format!("... and {} lines more", count.saturating_sub(*left));
     if count > lines.len() {
-        lines.push(format!("... and {} lines more", count - lines.len()));
+        lines.push(&more);
     }
     *left = left.saturating_sub(count);
     Some(lines.join("\n"))

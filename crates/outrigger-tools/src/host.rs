@@ -183,14 +183,15 @@ pub trait ToolHost: Send + Sync {
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async { Ok(None) })
     }
-    /// A command failed, as it seems for its sandbox, which `why` says: a person is asked whether it runs once more outside of it. `None`:
-    /// it does not, or there is nobody to ask.
+    /// A command failed, as it seems for its sandbox, which `why` says and `printed` shows: a person is asked whether it runs once more
+    /// outside of it. `None`: it does not, or there is nobody to ask.
     fn outside<'a>(
         &'a self,
         command: &'a str,
         why: &'a str,
+        printed: &'a str,
     ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
-        let _ = (command, why);
+        let _ = (command, why, printed);
         Box::pin(async { Ok(None) })
     }
     /// Skills that this agent may load.

@@ -1,6 +1,7 @@
 //! Permission questions: rules first, then plugins, then the user.
 
 mod answers;
+mod call;
 mod outside;
 mod question;
 mod startup;
@@ -122,6 +123,10 @@ impl Inner {
         asker: &Asker<'_>,
         ask: PermissionAsk,
     ) -> Result<Allowed, Refusal> {
+        let tool_as = self.mcp_tool_as(&ask.permission);
+        let is_changed = self
+            .questions
+            .take_back_changed(&ask.permission, tool_as.as_deref());
         let approvals = lock(&self.questions.approvals).clone();
         let mut layers: Vec<&[Rule]> = asker.rules.to_vec();
         layers.push(&approvals);
@@ -148,6 +153,8 @@ impl Inner {
             patterns,
             later,
             by_rule,
+            tool_as,
+            is_changed,
         };
         let is_allowed = actions.iter().all(|action| *action == Action::Allow);
         if is_allowed && question.requires_approval().is_none() {
@@ -188,6 +195,7 @@ impl Inner {
     /// Asks plugins, then the user.
     async fn ask_about(self: &Arc<Self>, question: &Question<'_>) -> Result<Allowed, Refusal> {
         let mut request = question.request();
+        request.metadata = self.with_call(request.metadata, &request.permission, question.asker);
         let _firm = question
             .firmness()
             .map(|firmness| self.questions.hold_firm(&request.id, firmness));
@@ -236,6 +244,9 @@ impl Inner {
             lock(&self.questions.granted).insert((it.plugin.clone(), it.grant));
         }
         lock(&self.questions.startup).extend(question.files_that_run_later());
+        if let Some(tool_as) = &question.tool_as {
+            self.allowed_as(&question.ask.permission, tool_as);
+        }
     }
 
     /// Why an approval by this plugin does not count, and what grants it; `None` where it counts.

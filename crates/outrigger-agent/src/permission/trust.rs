@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use outrigger_config::LoadOptions;
+use outrigger_permissions::folder_trust::FolderQuestion;
 use outrigger_permissions::workspace_trust::Rewritten;
 use outrigger_permissions::{ConfigSource, folder_trust, workspace_trust};
 use outrigger_workspace::{Folders, Place};
@@ -25,11 +26,11 @@ impl ConfigSource for Boot {
     }
 }
 
-/// Lets the settings of a folder count as they are now, and says what they ask for, in lines.
+/// Lets the settings of a folder count as they are now, and says what they ask for.
 ///
 /// # Errors
 /// Those of the configuration and of the data folder; a policy that lets no project count.
-pub fn trust_folder(boot: &Boot) -> Result<String, AgentError> {
+pub fn trust_folder(boot: &Boot) -> Result<FolderQuestion, AgentError> {
     Ok(folder_trust::trust_folder(boot)?)
 }
 

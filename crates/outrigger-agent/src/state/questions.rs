@@ -39,6 +39,8 @@ pub(crate) struct Questions {
     pub(crate) granted: Mutex<BTreeSet<(PluginId, Grant)>>,
     /// Rules that the user made by answering "always", until this program ends.
     pub(crate) approvals: Mutex<Vec<Rule>>,
+    /// What each tool of an MCP server was when the user answered "always" about it, as a hash.
+    pub(crate) allowed_as: Mutex<BTreeMap<String, String>>,
     /// Files that make something run later and that the user let tools change until this program ends.
     pub(crate) startup: Mutex<BTreeSet<String>>,
 }
@@ -70,6 +72,20 @@ impl Questions {
     pub(crate) fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
         let key = (SessionId(session.to_owned()), CallId(call.to_owned()));
         lock(&self.calls).get(&key).cloned()
+    }
+
+    /// Takes back what the user allowed of a tool by "always" where the tool is not what it was then (`now` is its hash, and none
+    /// where it is gone). Whether there was something.
+    pub(crate) fn take_back_changed(&self, tool: &str, now: Option<&str>) -> bool {
+        let mut allowed_as = lock(&self.allowed_as);
+        let is_changed = allowed_as
+            .get(tool)
+            .is_some_and(|was| Some(was.as_str()) != now);
+        if is_changed {
+            allowed_as.remove(tool);
+            lock(&self.approvals).retain(|rule| rule.permission != tool);
+        }
+        is_changed
     }
 
     /// Whether the user lets the plugin do this until the program ends.

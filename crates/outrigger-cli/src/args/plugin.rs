@@ -158,6 +158,9 @@ pub(crate) struct SnapshotArgs {
 pub(crate) struct ReviewArgs {
     /// Which; all if none is given
     pub(crate) name: Option<String>,
+    /// Show changes to their end
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Trust them as they are now
     #[arg(long)]
     pub(crate) accept: bool,

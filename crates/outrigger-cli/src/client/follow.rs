@@ -1,9 +1,10 @@
 //! A turn, followed to its end: what it does is shown, its questions are put, and signals reach it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use outrigger_protocol::event::{BusEvent, Event, StoredEvents};
-use outrigger_protocol::id::SessionId;
+use outrigger_protocol::id::{QuestionId, SessionId};
 use outrigger_protocol::permission::{PermissionRequest, Reply};
 use outrigger_protocol::question::QuestionRequest;
 use outrigger_protocol::turn::{TurnBody, TurnOutcome};
@@ -59,7 +60,8 @@ pub(crate) struct Follower<'a> {
     pub(crate) questions: Questions,
     pub(crate) line: &'a Line,
     pub(crate) signals: &'a Signals,
-    inquiry: Option<Inquiry>,
+    /// The model's questions; the first is on the screen while no permission is asked for.
+    inquiries: VecDeque<Inquiry>,
     events: Events,
     asker: Asker,
     answers: Answers,
@@ -90,7 +92,7 @@ impl<'a> Follower<'a> {
             asker: Asker::new(connection.clone()),
             connection,
             questions: Questions::new(),
-            inquiry: None,
+            inquiries: VecDeque::new(),
             line,
             signals,
             answers,
@@ -144,7 +146,8 @@ impl<'a> Follower<'a> {
         self.line.wait_for(None);
         self.line.clear();
         self.questions.clear(self.line);
-        self.inquiry = None;
+        self.inquiries.clear();
+        self.questions.hold(false);
         terminal::hold_log(false);
         // A server that refuses a turn says no more of it.
         if self.connection.is_local() || matches!(outcome, Some(Ok(_))) {
@@ -250,7 +253,7 @@ impl<'a> Follower<'a> {
             }
             Event::QuestionReplied { request_id, .. }
             | Event::QuestionRejected { request_id, .. } => {
-                self.inquiry.take_if(|inquiry| inquiry.is(request_id));
+                self.settled(request_id).await;
             }
             _ => {}
         }
@@ -260,7 +263,7 @@ impl<'a> Follower<'a> {
         self.line.clear();
         if self.asks() {
             if view.on_beside_question(event) {
-                self.questions.again(self.line);
+                self.again();
             }
             return;
         }
@@ -272,7 +275,7 @@ impl<'a> Follower<'a> {
 
     /// Something waits for a line of the person's.
     pub(crate) fn asks(&self) -> bool {
-        self.questions.is_shown() || self.inquiry.is_some()
+        self.questions.is_shown() || !self.inquiries.is_empty()
     }
 
     async fn asked(&mut self, request: &PermissionRequest) {
@@ -289,21 +292,66 @@ impl<'a> Follower<'a> {
         if self.answers != Answers::Person {
             return self.reply(&inquiry.rejection(), &json!({})).await;
         }
+        self.inquiries.push_back(inquiry);
+        if self.inquiries.len() == 1 {
+            self.inquire();
+        }
+    }
+
+    /// Puts the model's next question, unless a permission is being asked for. Meanwhile none is asked for: a line that is typed
+    /// for one question is no answer to another.
+    fn inquire(&mut self) {
+        let Some(inquiry) = self.inquiries.front() else {
+            return self.questions.hold(false);
+        };
+        if self.questions.is_shown() {
+            return;
+        }
+        self.questions.hold(true);
         self.line.wait_for(None);
         terminal::hold_log(true);
         self.line.say(&inquiry.text());
         self.questions.want();
-        self.inquiry = Some(inquiry);
+    }
+
+    /// Shows again, below what was printed since, what waits for a line.
+    fn again(&self) {
+        match self.inquiries.front() {
+            Some(inquiry) if !self.questions.is_shown() => self.line.say(&inquiry.text()),
+            _ => self.questions.again(self.line),
+        }
+    }
+
+    /// A question of the model has its answer, from whomever.
+    async fn settled(&mut self, id: &QuestionId) {
+        let is_first = self.inquiries.front().is_some_and(|it| it.is(id));
+        self.inquiries.retain(|inquiry| !inquiry.is(id));
+        if is_first && !self.questions.is_shown() {
+            self.line.say("\n~ this needs no answer any more\n");
+            self.go_on().await;
+        }
+    }
+
+    /// What waited for the model's question: permissions first.
+    async fn go_on(&mut self) {
+        self.questions.hold(false);
+        self.questions.catch_up(&self.asker, self.line).await;
+        self.inquire();
     }
 
     /// Takes an answer to the question that is shown.
     pub(crate) async fn typed(&mut self, typed: Option<&str>) {
-        let Some(inquiry) = self.inquiry.as_mut().filter(|_| !self.questions.is_shown()) else {
-            return self.questions.answer(&self.asker, self.line, typed).await;
+        if self.questions.is_shown() || self.inquiries.is_empty() {
+            self.questions.answer(&self.asker, self.line, typed).await;
+            return self.inquire();
+        }
+        let Some(inquiry) = self.inquiries.front_mut() else {
+            return;
         };
         if let Some((path, body)) = inquiry.take(typed) {
-            self.inquiry = None;
+            self.inquiries.pop_front();
             self.reply(&path, &body).await;
+            self.go_on().await;
         } else {
             self.line.say(&inquiry.text());
             self.questions.want();
@@ -339,7 +387,7 @@ impl<'a> Follower<'a> {
                 failure.message()
             )),
         }
-        self.questions.again(self.line);
+        self.again();
         if self.answers == Answers::Person {
             self.questions.catch_up(&self.asker, self.line).await;
         }

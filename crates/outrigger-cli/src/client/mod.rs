@@ -4,6 +4,7 @@ pub(crate) mod connection;
 pub(crate) mod events;
 pub(crate) mod follow;
 mod model_question;
+mod permission_display;
 mod permission_question;
 pub(crate) mod remote;
 pub(crate) mod session;

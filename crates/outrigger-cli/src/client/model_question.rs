@@ -4,8 +4,7 @@ use outrigger_protocol::id::QuestionId;
 use outrigger_protocol::question::{Answer, QuestionRequest};
 use serde_json::{Value, json};
 
-use crate::terminal;
-use crate::terminal::Paint;
+use crate::terminal::frame::{Frame, Size};
 
 /// A request with one or more questions, and the answers so far.
 #[derive(Debug)]
@@ -32,20 +31,17 @@ impl Inquiry {
         let Some(question) = self.request.questions.get(self.answers.len()) else {
             return String::new();
         };
-        let paint = Paint::for_stderr();
-        let asked = terminal::question(&question.question);
-        let mut text = format!("{} {asked}\n", paint.bold("?"));
+        let mut frame = Frame::new().with("asks", &question.question);
         for (n, option) in question.options.iter().enumerate() {
-            let description = paint.dim(&terminal::name(&option.description));
-            let label = terminal::name(&option.label);
-            text.push_str(&format!("  {}. {label}  {description}\n", n + 1));
+            let text = format!("{}  {}", option.label, option.description);
+            frame.add(&format!("{}", n + 1), text);
         }
-        let how = if question.multiple == Some(true) {
-            "numbers, or your own words; nothing: no answer"
-        } else {
-            "a number, or your own words; nothing: no answer"
+        let how = match question.multiple {
+            Some(true) => "answer by numbers, or in your own words; nothing: no answer",
+            _ => "answer by a number, or in your own words; nothing: no answer",
         };
-        text + &paint.dim(&format!("  ({how}): "))
+        let columns = Size::of_stderr().columns;
+        format!("{}? {how}: ", frame.whole(columns))
     }
 
     /// Where a refusal goes.

@@ -4,12 +4,14 @@ use std::collections::{HashSet, VecDeque};
 use std::io::BufRead as _;
 
 use outrigger_protocol::id::{PermissionId, SessionId};
-use outrigger_protocol::permission::{HOOK_REASON, PermissionRequest, Reply};
-use serde_json::{Value, json};
+use outrigger_protocol::permission::{PermissionRequest, Reply};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::connection::Connection;
+use super::permission_display::Display;
 use crate::failure::Failure;
+use crate::terminal::frame::Size;
 use crate::terminal::progress::Line;
 use crate::terminal::{self, Paint, name};
 
@@ -202,8 +204,10 @@ impl Reader {
 pub(crate) struct Questions {
     queue: Queue,
     reader: Reader,
-    /// The one who asks can grant for good.
-    can_grant: bool,
+    /// The question that is shown.
+    display: Option<Display>,
+    /// Something else is on the screen, and these wait.
+    is_held: bool,
 }
 
 impl Questions {
@@ -217,13 +221,19 @@ impl Questions {
         Self {
             queue: Queue::default(),
             reader,
-            can_grant: false,
+            display: None,
+            is_held: false,
         }
     }
 
     /// Wants a line for something else than a question; it comes from [`Self::typed`].
     pub(crate) fn want(&mut self) {
         self.reader.want();
+    }
+
+    /// No question is put until this is taken back: something else waits for a line.
+    pub(super) fn hold(&mut self, hold: bool) {
+        self.is_held = hold;
     }
 
     /// The input has ended.
@@ -257,6 +267,14 @@ impl Questions {
 
     /// Passes on what was typed, to the question that is shown. Without one it was meant for nobody.
     pub(super) async fn answer(&mut self, asker: &Asker, line: &Line, typed: Option<&str>) {
+        if let (Some(_), Some(display), true) = (
+            &self.queue.shown,
+            &mut self.display,
+            typed.is_some_and(is_view),
+        ) {
+            line.say(&display.view(Size::of_stderr()));
+            return self.reader.want();
+        }
         if let Some(shown) = self.queue.shown.take() {
             let granted = match typed.is_some_and(is_grant) {
                 true => asker.grant(&shown.id).await,
@@ -295,8 +313,8 @@ impl Questions {
 
     /// Shows the question again, below what was printed since.
     pub(crate) fn again(&self, line: &Line) {
-        if let Some(shown) = &self.queue.shown {
-            line.say(&text(shown, Paint::for_stderr(), self.can_grant));
+        if let (Some(_), Some(display)) = (&self.queue.shown, &self.display) {
+            line.say(&display.text(Size::of_stderr()));
         }
     }
 
@@ -309,7 +327,7 @@ impl Questions {
     }
 
     async fn next(&mut self, asker: &Asker, line: &Line) {
-        while self.queue.has_next() {
+        while !self.is_held && self.queue.has_next() {
             let open = asker.questions().await;
             let Some(request) = self
                 .queue
@@ -318,12 +336,14 @@ impl Questions {
                 return;
             };
             line.wait_for(None);
-            self.can_grant = asker.can_grant();
+            let display = Display::of(request, asker.can_grant());
+            let text = display.text(Size::of_stderr());
+            self.display = Some(display);
             // What was typed before a question could be read is no answer to it; what is typed as soon as it can be is one.
             let _ =
                 rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
             terminal::hold_log(true);
-            line.say(&text(request, Paint::for_stderr(), self.can_grant));
+            line.say(&text);
             if !self.reader.is_closed {
                 return self.reader.want();
             }
@@ -334,29 +354,12 @@ impl Questions {
     }
 }
 
-fn text(request: &PermissionRequest, paint: Paint, can_grant: bool) -> String {
-    let always = if request.always.is_empty() {
-        String::new()
-    } else {
-        format!(", [a]lways ({})", request.always.join(", "))
-    };
-    let grant = request.missing_grant.as_ref().filter(|_| can_grant);
-    let grant = grant.map(|it| format!(", [g]rant {} {} from now on", it.plugin, it.grant));
-    let grant = grant.unwrap_or_default();
-    let mut what = format!("{} ({})", request.permission, request.patterns.join(", "));
-    // A hook wants the user to be asked.
-    if let Some(why) = request.metadata.get(HOOK_REASON).and_then(Value::as_str) {
-        what.push_str(&format!(": {why}"));
-    }
-    format!(
-        "{} {}",
-        paint.bold("?"),
-        name(&format!("allow {what}? [y]es, [n]o{always}{grant}: "))
-    )
-}
-
 fn is_grant(text: &str) -> bool {
     matches!(text.trim().to_ascii_lowercase().as_str(), "g" | "grant")
+}
+
+fn is_view(text: &str) -> bool {
+    matches!(text.trim().to_ascii_lowercase().as_str(), "v" | "view")
 }
 
 fn meaning(text: &str) -> Reply {
@@ -396,14 +399,6 @@ mod tests {
             provenance: outrigger_protocol::provenance::Provenance::default(),
             missing_grant: None,
         }
-    }
-
-    #[test]
-    fn a_command_cannot_hide_itself() {
-        assert_eq!(
-            text(&request("1"), Paint::off(), true),
-            "? allow bash (rm ␛[2K␍ls)? [y]es, [n]o, [a]lways (rm *): "
-        );
     }
 
     #[test]

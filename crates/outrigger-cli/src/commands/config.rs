@@ -6,6 +6,7 @@ use outrigger_agent::Place;
 
 use crate::args::{ConfigCommand, Global};
 use crate::failure::Failure;
+use crate::terminal::frame::Size;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
@@ -59,12 +60,14 @@ pub(crate) fn trust(
         return Ok(0);
     }
     let asks = outrigger_agent::trust_folder(&boot)?;
-    match asks.is_empty() {
+    let frame = crate::consent::folder_details(&asks);
+    match asks.sections.is_empty() {
         true => out(&format!(
             "{folder}: its settings ask for nothing that takes trust\n"
         )),
         false => out(&format!(
-            "{folder} is trusted, as long as its settings ask for this:\n{asks}"
+            "{}{folder} is trusted, as long as its settings ask for this\n",
+            frame.whole(Size::of_stdout().columns)
         )),
     }
     Ok(0)

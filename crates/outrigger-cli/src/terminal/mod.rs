@@ -1,6 +1,7 @@
 //! The terminal: what is printed there, and what is read from it.
 
 pub(crate) mod download;
+pub(crate) mod frame;
 mod json;
 mod output;
 mod paint;

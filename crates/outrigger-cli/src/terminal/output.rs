@@ -55,6 +55,21 @@ pub(crate) fn err_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Columns and rows of the terminal at standard error.
+pub(super) fn err_size() -> Option<(u16, u16)> {
+    size(io::stderr())
+}
+
+/// Columns and rows of the terminal at standard output.
+pub(super) fn out_size() -> Option<(u16, u16)> {
+    size(io::stdout())
+}
+
+fn size(terminal: impl std::os::fd::AsFd) -> Option<(u16, u16)> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    Some((size.ws_col, size.ws_row))
+}
+
 /// A person is at both ends: they can read the question and answer it.
 pub(crate) fn person_is_there() -> bool {
     io::stdin().is_terminal() && err_is_terminal()
@@ -251,12 +266,12 @@ fn joins(before: char) -> bool {
 }
 
 /// Characters that a terminal obeys, in C0 and C1, and those that turn text around.
-fn is_control(c: char) -> bool {
+pub(super) fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Characters without a width: two names that look the same are told apart by them.
-fn is_invisible(c: char) -> bool {
+pub(super) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}'

@@ -47,15 +47,15 @@ fn sessions_are_listed_shown_exported_and_deleted() {
 
     → Read hello.txt  N ms
     $ echo out; echo err >&2; exit 3  exit 3  N ms
-    out
-    err
+    │ out
+    │ err
 
     ← Updated hello.txt  N ms
-    @@ -1 +1 @@
-    -hi there
-    +hi you
+    │ @@ -1 +1 @@
+    │ -hi there
+    │ +hi you
 
-    It is done.
+    │ It is done.
     ");
     insta::assert_snapshot!(world.verify(), @"1 turns, N steps replay to the recorded effects; N records, hash chain intact");
     let exported = world.export();

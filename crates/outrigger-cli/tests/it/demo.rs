@@ -173,39 +173,39 @@ fn whole_turn(machine: &Machine) {
         ── The turn, from its log ──
         > `npm test` fails. Find out why and fix it.
 
-        First, what this project is and how it is tested.
+        │ First, what this project is and how it is tested.
         ⚙ project_facts {"detail":"full"} N ms
-        project: stats
-        tests: npm test (runs `node test.js`)
-        sources: stats.js, test.js
-        packages needed: 0
+        │ project: stats
+        │ tests: npm test (runs `node test.js`)
+        │ sources: stats.js, test.js
+        │ packages needed: 0
 
-        The test says what it expects.
+        │ The test says what it expects.
         → Read test.js N ms
 
-        Now the code under test.
+        │ Now the code under test.
         → Read stats.js N ms
 
-        `sort()` without a comparator compares numbers as text, so 100 comes before 9.
+        │ `sort()` without a comparator compares numbers as text, so 100 comes before 9.
         ← Updated stats.js N ms
-        @@ -5,7 +5,7 @@
-         }
-
-         export function median(values) {
-        -  const sorted = [...values].sort();
-        +  const sorted = [...values].sort((a, b) => a - b);
-           const middle = Math.floor(sorted.length / 2);
-           if (sorted.length % 2 === 1) return sorted[middle];
-           return mean([sorted[middle - 1], sorted[middle]]);
+        │ @@ -5,7 +5,7 @@
+        │  }
+        │
+        │  export function median(values) {
+        │ -  const sorted = [...values].sort();
+        │ +  const sorted = [...values].sort((a, b) => a - b);
+        │    const middle = Math.floor(sorted.length / 2);
+        │    if (sorted.length % 2 === 1) return sorted[middle];
+        │    return mean([sorted[middle - 1], sorted[middle]]);
 
         $ "$JS" test.js N ms
-        ok   mean: 3
-        ok   median of an odd count: 2
-        ok   median of an even count: 2.5
-        ok   median of larger numbers: 10
+        │ ok   mean: 3
+        │ ok   median of an odd count: 2
+        │ ok   median of an even count: 2.5
+        │ ok   median of larger numbers: 10
           by: user prompted, model called, plugin demo changed, plugin demo changed variables
 
-        Fixed: `median` sorted its numbers as text. All four checks pass now.
+        │ Fixed: `median` sorted its numbers as text. All four checks pass now.
 
         ── The plugin ──
         active       demo N ms
@@ -265,28 +265,28 @@ fn with_neither() {
         ── The turn, from its log ──
         > `npm test` fails. Find out why and fix it.
 
-        The test says what it expects.
+        │ The test says what it expects.
         → Read test.js N ms
 
-        Now the code under test.
+        │ Now the code under test.
         → Read stats.js N ms
 
-        `sort()` without a comparator compares numbers as text, so 100 comes before 9.
+        │ `sort()` without a comparator compares numbers as text, so 100 comes before 9.
         ← Updated stats.js N ms
-        @@ -5,7 +5,7 @@
-         }
+        │ @@ -5,7 +5,7 @@
+        │  }
+        │
+        │  export function median(values) {
+        │ -  const sorted = [...values].sort();
+        │ +  const sorted = [...values].sort((a, b) => a - b);
+        │    const middle = Math.floor(sorted.length / 2);
+        │    if (sorted.length % 2 === 1) return sorted[middle];
+        │    return mean([sorted[middle - 1], sorted[middle]]);
 
-         export function median(values) {
-        -  const sorted = [...values].sort();
-        +  const sorted = [...values].sort((a, b) => a - b);
-           const middle = Math.floor(sorted.length / 2);
-           if (sorted.length % 2 === 1) return sorted[middle];
-           return mean([sorted[middle - 1], sorted[middle]]);
-
-        Is the comparator where it should be, and nowhere else?
+        │ Is the comparator where it should be, and nowhere else?
         ✱ grep "sort\(\(a, b\)" 1 file N ms
 
-        Fixed: `median` sorted its numbers as text. I have not run the test.
+        │ Fixed: `median` sorted its numbers as text. I have not run the test.
 
         ── The plugin ──
         not loaded   demo  (neither Bun nor Node found)

@@ -95,16 +95,22 @@ fn a_project_is_one_question_and_each_change_one_more() {
     assert_eq!(done, MARKS, "{screen}");
     let question = screen.split(ASKS).next().unwrap();
     insta::assert_snapshot!(question.trim_end(), @"
-    The settings of this folder need your trust:
-      1. plugins and tools (1): ./one.js
-      2. MCP servers (2): m (opencode.json), n (.mcp.json)
-      3. command hooks (1): UserPromptSubmit (.claude/settings.json)
-      4. commands that run something (1): .opencode/command/x.md
-      5. rules that allow, agents with rights (2): build/permission (opencode.json), build/permission/bash (opencode.json)
-      6. files that these run (2): one.js, hooks/a.sh
+    The settings of this folder need your trust, as long as this stays as it is:
+       files │ one.js, hooks/a.sh
+       rules │ build/permission (opencode.json), build/permission/bash (opencode.j
+             ┊ son)
+    commands │ .opencode/command/x.md
+       hooks │ UserPromptSubmit (.claude/settings.json)
+     plugins │ ./one.js
+     servers │ m (opencode.json), n (.mcp.json)
     ");
+    let prompt = "? trust this folder: 2 files, 2 rules, 1 command, 1 hook, 1 plugin, 2 servers? ";
     assert!(
-        screen.contains(".mcp.json /mcpServers/n: {\"command\":\"sh\""),
+        screen.contains(prompt) || screen.contains("? trust this folder? y/N/d: "),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("servers │ .mcp.json /mcpServers/n:\n         │   {\"command\":\"sh\""),
         "{screen}"
     );
     assert_eq!(answered(&[]).1, MARKS, "it is known");
@@ -112,10 +118,7 @@ fn a_project_is_one_question_and_each_change_one_more() {
     // A script that a hook names.
     world.file("hooks/a.sh", "touch hook.txt # more\n");
     let (screen, done) = answered(&["y\n"]);
-    assert!(
-        screen.contains("1. files that these run (1): changed: hooks/a.sh\n"),
-        "{screen}"
-    );
+    assert!(screen.contains("files │ changed: hooks/a.sh\n"), "{screen}");
     assert_eq!(done, MARKS, "{screen}");
     // The code of a plugin, which is trusted by its hash as well.
     world.file("one.js", &format!("{}// more\n", plugin("one")));

@@ -319,11 +319,15 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
             .replace(&world.project().display().to_string(), "PROJECT")
     };
     insta::assert_snapshot!(trust(&[]), @r#"
-    PROJECT is trusted, as long as its settings ask for this:
-      opencode.json /plugin: "./one.js"
-      opencode.json /permission: {"bash":"allow"}
-      opencode.json /permission/bash: "allow"
-      one.js is run: 101 bytes, SHA-256 e9fe8550179f, named in PROJECT/opencode.json /plugin
+       files │ one.js is run:
+             │   101 bytes, SHA-256 e9fe8550179f, named in PROJECT/opencode.json /plugin
+       rules │ opencode.json /permission:
+             │   {"bash":"allow"}
+       rules │ opencode.json /permission/bash:
+             │   "allow"
+     plugins │ opencode.json /plugin:
+             │   "./one.js"
+    PROJECT is trusted, as long as its settings ask for this
     "#);
     assert_eq!(models(), (true, false, false));
     // Less is asked for.

@@ -192,7 +192,7 @@ fn at_a_terminal_changed_settings_are_part_of_the_one_question() {
         refused.stderr
     );
     let mut person = crate::question::Person::at(&world, &["again"]);
-    person.sees("1. settings changed while Outrigger ran (1): opencode.json (changed)");
+    person.sees(" changed │ opencode.json (changed)\n");
     person.types("y\n");
     person.ends(0);
     assert_eq!(person.screen().matches("? trust this folder").count(), 1);

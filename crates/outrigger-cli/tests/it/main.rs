@@ -104,6 +104,7 @@ mod secrets;
 mod serve;
 mod serve_folders;
 mod shell_lines;
+mod shown;
 mod skill_servers;
 mod skills;
 mod startup_files;

@@ -26,24 +26,42 @@ impl Person {
         Self::prepared(world, args, |_| {})
     }
 
+    /// At a screen of so many columns and rows, with a whole command line.
+    pub(crate) fn sized(world: &World, args: &[&str], (columns, rows): (u16, u16)) -> Self {
+        let size = rustix::termios::Winsize {
+            ws_col: columns,
+            ws_row: rows,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        Self::started(world.command(args), Some(size))
+    }
+
     fn prepared(
         world: &World,
         args: &[&str],
         prepare: impl Fn(&mut std::process::Command),
     ) -> Self {
+        let mut command = world.command(&[&["run"], args].concat());
+        prepare(&mut command);
+        Self::started(command, None)
+    }
+
+    fn started(mut command: std::process::Command, size: Option<rustix::termios::Winsize>) -> Self {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
         let slave = File::options().read(true).write(true).open(name).unwrap();
-        let mut command = world.command(&[&["run"], args].concat());
+        if let Some(size) = size {
+            rustix::termios::tcsetwinsize(&slave, size).unwrap();
+        }
         command
             .stdin(slave.try_clone().unwrap())
             .stderr(slave)
             .stdout(Stdio::null());
         command.env("NO_COLOR", "1");
-        prepare(&mut command);
         let child = command.spawn().unwrap();
         let keyboard = File::from(master);
         let screen = Arc::new(Mutex::new(String::new()));
@@ -72,11 +90,14 @@ impl Person {
     /// Questions shown so far; one that is shown again, below what came in between, is the same.
     fn questions(&self) -> usize {
         let screen = self.screen();
-        let texts = screen
-            .split("? allow ")
-            .skip(1)
-            .filter_map(|text| text.split_once(")?"));
-        texts.map(|(what, _)| what).collect::<BTreeSet<_>>().len()
+        // The rows of a question stand before its prompt.
+        let mut asked: Vec<&str> = screen.split("? allow ").collect();
+        asked.pop();
+        let rows = |text: &str| {
+            let rows = text.lines().filter(|line| line.contains(" │ "));
+            rows.map(str::to_owned).collect::<Vec<_>>()
+        };
+        asked.into_iter().map(rows).collect::<BTreeSet<_>>().len()
     }
 
     #[track_caller]
@@ -246,7 +267,8 @@ fn a_question_that_needs_no_answer_any_more_is_passed_over() {
 fn a_refusal_is_told_to_the_model() {
     let world = asking([bash("touch ran.txt")]);
     let mut person = Person::at(&world, &["do it"]);
-    person.sees("? allow bash (touch ran.txt)? [y]es, [n]o");
+    person.sees(" command │ touch ran.txt\n");
+    person.sees("? allow bash? [y]es, [n]o");
     person.types("nope\n");
     person.ends(0);
     assert!(!world.path("ran.txt").exists());

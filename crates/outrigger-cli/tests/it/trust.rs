@@ -44,11 +44,10 @@ fn a_changed_plugin_is_left_out_until_it_was_reviewed() {
     changed  word  (file://PROJECT/.opencode/plugin/word.js)
       trusted by first use: 1 files, sha256:...
       now sha256:...
-      changed  word.js  99 -> 100 bytes
-        @@ -1 +1 @@
-        -export const P = async () => ({ 'chat.message': async (i, o) => { o.parts[0].text += ' first' } })
-        +export const P = async () => ({ 'chat.message': async (i, o) => { o.parts[0].text += ' second' } })
-
+             │   changed  word.js  99 -> 100 bytes
+             │     @@ -1 +1 @@
+             │     -export const P = async () => ({ 'chat.message': async (i, o) => { o.parts[0].text += ' first' } })
+             │     +export const P = async () => ({ 'chat.message': async (i, o) => { o.parts[0].text += ' second' } })
     ");
     world.cli(&["plugin", "review", "word", "--accept"]).ok();
     world.run(&["hi"]).ok();

@@ -39,7 +39,7 @@ pub struct Asked {
     pub what: String,
     /// SHA-256 of the value as it is written, in hexadecimal.
     pub hash: String,
-    /// The value as it is written, cut; for whoever is asked, and not kept.
+    /// The whole value as it is written, for whoever is asked, and not kept.
     #[serde(skip)]
     pub shown: String,
     /// The whole value as it is written, while the settings are read.
@@ -50,19 +50,14 @@ pub struct Asked {
 /// Most rules of a project that count before it is trusted.
 const MAX_RULES: usize = 500;
 
-/// Characters that are shown of a value.
-const MOST_SHOWN: usize = 160;
-
 impl Asked {
     pub(crate) fn new(file: &Path, what: impl Into<String>, value: &Value) -> Self {
         let text = value.to_string();
-        let shown: String = text.chars().take(MOST_SHOWN).collect();
-        let cut = if shown.len() < text.len() { "…" } else { "" };
         Self {
             file: file.display().to_string(),
             what: what.into(),
             hash: digest(&with_files(file, &text)),
-            shown: shown + cut,
+            shown: text,
             value: value.clone(),
         }
     }

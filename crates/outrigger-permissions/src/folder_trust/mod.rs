@@ -29,8 +29,8 @@ use crate::pinned_rules::UserRules;
 
 mod question;
 
-pub use question::FolderQuestion;
-use question::{is_plain, listed};
+use question::is_plain;
+pub use question::{FolderEntry, FolderQuestion, FolderSection};
 
 /// How long another process may hold the file.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -234,11 +234,11 @@ pub fn told(config: &Loaded) -> Option<String> {
     })
 }
 
-/// Lets the settings of a folder count as they are now, and says what they ask for, in lines.
+/// Lets the settings of a folder count as they are now, and says what they ask for.
 ///
 /// # Errors
 /// Those of the configuration and of the data folder; a policy that lets no project count.
-pub fn trust_folder(source: &dyn ConfigSource) -> Result<String, TrustError> {
+pub fn trust_folder(source: &dyn ConfigSource) -> Result<FolderQuestion, TrustError> {
     let place = Place::find(source.directory());
     let config = source.load_config(&place)?;
     if is_forbidden(&config) {
@@ -249,7 +249,12 @@ pub fn trust_folder(source: &dyn ConfigSource) -> Result<String, TrustError> {
     }
     keep(source.folders(), &place.directory, &config.asks)?;
     crate::workspace_trust::allow_settings(source)?;
-    Ok(listed(config.asks.iter(), &place.directory))
+    Ok(FolderQuestion::of(
+        &config.asks,
+        None,
+        Vec::new(),
+        &place.directory,
+    ))
 }
 
 /// Forgets that a folder was trusted; false where it was not.

@@ -1,21 +1,39 @@
-//! The one question about a folder: what its files ask for, in numbered sections, and what is new or changed in it.
+//! The one question about a folder: what its files ask for, in sections, and what is new or changed in it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use outrigger_config::{Asked, IS_RUN, unknown};
 
-/// Names that a section shows; the rest is counted.
-const MAX_NAMED: usize = 6;
-
-/// What a person is asked about a folder, safe to print.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a person is asked about a folder. The texts are the project's: who prints them makes them safe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderQuestion {
-    /// What is asked for, a numbered line for each kind.
-    pub summary: String,
-    /// Each thing that is asked for, as it is written.
-    pub details: String,
+    /// Why it is asked.
+    pub head: &'static str,
+    /// What is asked for, by kind: what starts something comes last, where a person looks.
+    pub sections: Vec<FolderSection>,
+}
+
+/// Things of one kind that a folder asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderSection {
+    /// The kind, in one word.
+    pub title: &'static str,
+    /// The things.
+    pub entries: Vec<FolderEntry>,
+}
+
+/// One thing that a folder asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderEntry {
+    /// `new`, `changed`, or nothing where all is new.
+    pub mark: &'static str,
+    /// In few words.
+    pub name: String,
+    /// File and key.
+    pub place: String,
+    /// The whole value as it is written.
+    pub value: String,
 }
 
 impl FolderQuestion {
@@ -33,8 +51,7 @@ impl FolderQuestion {
             (None, false) => "The settings of this folder need your trust",
             (Some(_), false) => "The settings of this folder changed since you trusted it",
         };
-        let mut sections: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        let mut details = String::new();
+        let mut sections: BTreeMap<usize, Vec<FolderEntry>> = BTreeMap::new();
         for ask in new {
             let is_changed = known.is_some_and(|known| {
                 let mut same = known
@@ -45,56 +62,55 @@ impl FolderQuestion {
             });
             let mark = match (known, is_changed) {
                 (None, _) => "",
-                (Some(_), true) => "changed: ",
-                (Some(_), false) => "new: ",
+                (Some(_), true) => "changed",
+                (Some(_), false) => "new",
             };
-            let _ = writeln!(details, "  {mark}{}", plain(&line(ask, directory)));
-            let name = format!("{mark}{}", plain(&name(ask, directory)));
-            sections.entry(section(&ask.what)).or_default().push(name);
+            let entry = FolderEntry {
+                mark,
+                name: name(ask, directory),
+                place: format!("{} {}", relative(&ask.file, directory), ask.what),
+                value: ask.shown.clone(),
+            };
+            sections.entry(section(&ask.what)).or_default().push(entry);
         }
         if !made.is_empty() {
-            for file in &made {
-                let _ = writeln!(details, "  {}", plain(file));
-            }
-            let made = made.iter().map(|it| plain(it)).collect();
-            sections.insert(SECTIONS.len(), made);
+            let entries = made.into_iter().map(|name| FolderEntry {
+                mark: "",
+                place: name.clone(),
+                name,
+                value: "changed while Outrigger ran".to_owned(),
+            });
+            sections.insert(SECTIONS.len(), entries.collect());
         }
-        let mut summary = format!("{head}:\n");
-        for (number, (section, names)) in sections.iter().enumerate() {
-            let title = SECTIONS.get(*section).map_or(MADE, |(title, _)| title);
-            let more = names.len().saturating_sub(MAX_NAMED);
-            let shown: Vec<&str> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
-            let more = if more > 0 {
-                format!(" and {more} more")
-            } else {
-                String::new()
-            };
-            let (number, count, shown) = (number + 1, names.len(), shown.join(", "));
-            let _ = writeln!(summary, "  {number}. {title} ({count}): {shown}{more}");
+        let sections = sections.into_iter().rev();
+        let sections = sections.map(|(section, entries)| FolderSection {
+            title: SECTIONS.get(section).map_or(MADE, |(title, _)| title),
+            entries,
+        });
+        Self {
+            head,
+            sections: sections.collect(),
         }
-        Self { summary, details }
     }
 }
 
 /// Settings that are lists, whose entries have no place of their own.
 const LISTS: [&str; 4] = ["/plugin", "/instructions", "plugin", "tool"];
 
-/// What is shown together, and which keys it has.
+/// What is shown together, and which keys it has. What starts something by itself comes first here and last on the screen.
 const SECTIONS: [(&str, &[&str]); 9] = [
-    ("plugins and tools", &["plugin", "tool"]),
-    ("MCP servers", &["mcp", "mcpServers"]),
-    ("command hooks", &["hooks"]),
-    ("commands that run something", &["command"]),
+    ("servers", &["mcp", "mcpServers"]),
+    ("plugins", &["plugin", "tool"]),
+    ("hooks", &["hooks"]),
     ("programs", &["lsp", "formatter", "shell"]),
-    ("providers of models", &["provider"]),
-    (
-        "rules that allow, agents with rights",
-        &["permission", "tools", "agent", "mode"],
-    ),
-    ("files that these run", &[IS_RUN]),
-    ("other settings", &[]),
+    ("commands", &["command"]),
+    ("rules", &["permission", "tools", "agent", "mode"]),
+    ("models", &["provider"]),
+    ("files", &[IS_RUN]),
+    ("others", &[]),
 ];
-const MADE: &str = "settings changed while Outrigger ran";
+/// Settings that changed while Outrigger ran.
+const MADE: &str = "changed";
 
 fn section(what: &str) -> usize {
     let key = what
@@ -127,15 +143,6 @@ fn name(ask: &Asked, directory: &Path) -> String {
     }
 }
 
-fn line(ask: &Asked, directory: &Path) -> String {
-    format!(
-        "{} {}: {}",
-        relative(&ask.file, directory),
-        ask.what,
-        ask.shown
-    )
-}
-
 fn relative(file: &str, directory: &Path) -> String {
     let path = Path::new(file);
     let real = directory.canonicalize();
@@ -144,22 +151,6 @@ fn relative(file: &str, directory: &Path) -> String {
         .strip_prefix(directory)
         .or_else(|_| path.strip_prefix(real));
     within.unwrap_or(path).display().to_string()
-}
-
-/// What is asked for, in lines that are safe to print.
-pub(super) fn listed<'a>(asks: impl Iterator<Item = &'a Asked>, directory: &Path) -> String {
-    let mut text = String::new();
-    for ask in asks {
-        let _ = writeln!(text, "  {}", plain(&line(ask, directory)));
-    }
-    text
-}
-
-fn plain(text: &str) -> String {
-    let safe = text
-        .chars()
-        .map(|c| if is_plain(c) { c } else { '\u{fffd}' });
-    safe.collect()
 }
 
 /// Whether a terminal shows the character and does nothing else.

@@ -33,6 +33,10 @@ pub struct Rule {
 /// stands there.
 pub const HOOK_REASON: &str = "hookReason";
 
+/// Key of [`PermissionRequest::metadata`] under which stands the call that asks: `{tool, input}`, with the arguments that it
+/// runs with. Nobody else's word stands there. Not a key of the reference.
+pub const CALL: &str = "outriggerCall";
+
 /// A question whether something may be done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PermissionRequest {

@@ -268,7 +268,7 @@ impl Tool for Bash {
             let (mut running, exit) = run(start.clone(), timeout, ctx).await?;
             let printed = running.printed();
             if let Some(why) = outside::reason(start.policy.as_ref(), exit, &printed) {
-                let Some(Outside(policy)) = ctx.host.outside(command, why).await? else {
+                let Some(Outside(policy)) = ctx.host.outside(command, why, &printed).await? else {
                     running.note(format!(
                         "The sandbox of commands may be the reason: {why}. Work within it, or ask the user to run the command."
                     ));

@@ -25,21 +25,27 @@ impl Inner {
         asker: &Asker<'_>,
         command: &str,
         why: &str,
+        printed: &str,
     ) -> bool {
         let denied = self.access.evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
         if denied || self.answering != Answering::Ask {
             return false;
         }
+        let metadata = json!({
+            "command": command,
+            "reason": format!(
+                "it failed in the sandbox of commands ({why}); what it starts may have been changed by that; \
+                 run it once more, outside of the sandbox?"
+            ),
+            "output": printed,
+        });
         let request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
             permission: OUTSIDE.to_owned(),
             patterns: vec![command.to_owned()],
             always: Vec::new(),
-            metadata: json!({
-                "command": command,
-                "reason": format!("it failed in the sandbox of commands ({why}); run it once more, outside of it?"),
-            }),
+            metadata: self.with_call(metadata, OUTSIDE, asker),
             tool: asker.tool.clone(),
             provenance: asker.causes.clone(),
             missing_grant: None,

@@ -6,6 +6,7 @@ use outrigger_protocol::permission::{HOOK_REASON, PermissionRequest};
 use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 
+use super::call::TOOL_CHANGED;
 use super::{Asker, startup};
 use crate::ids;
 use crate::permission::answering::Answering;
@@ -20,6 +21,10 @@ pub(super) struct Question<'a> {
     pub(super) later: Option<ApprovalReason>,
     /// A rule of the user's asks, not the default.
     pub(super) by_rule: bool,
+    /// What the tool of an MCP server is now, as a hash.
+    pub(super) tool_as: Option<String>,
+    /// It is not what it was when the user allowed it.
+    pub(super) is_changed: bool,
 }
 
 impl Question<'_> {
@@ -129,12 +134,9 @@ impl Question<'_> {
     /// Why the user is asked whatever the rules allow.
     fn reasons(&self) -> String {
         let reasons = [self.asker.requires_approval, self.later.as_ref()];
-        let reasons: Vec<String> = reasons
-            .into_iter()
-            .flatten()
-            .map(ApprovalReason::shown)
-            .collect();
-        reasons.join("; ")
+        let reasons = reasons.into_iter().flatten().map(ApprovalReason::shown);
+        let changed = self.is_changed.then(|| TOOL_CHANGED.to_owned());
+        reasons.chain(changed).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -149,7 +151,8 @@ pub(super) fn with_reason(mut metadata: Value, requires_approval: Option<&str>) 
             Value::Object(fields)
         }
         (Value::Null, Some(why)) => json!({ HOOK_REASON: why }),
-        (metadata, _) => metadata,
+        (other, Some(why)) => json!({ "value": other, HOOK_REASON: why }),
+        (metadata, None) => metadata,
     }
 }
 

@@ -181,6 +181,7 @@ impl ToolHost for CallHost {
         &'a self,
         command: &'a str,
         why: &'a str,
+        printed: &'a str,
     ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
         Box::pin(async move {
             if !self.inner.may_leave_sandbox() {
@@ -199,7 +200,8 @@ impl ToolHost for CallHost {
                 requires_approval: None,
                 causes: &causes,
             };
-            if !self.inner.ask_person_outside(&asker, command, why).await {
+            let asked = self.inner.ask_person_outside(&asker, command, why, printed);
+            if !asked.await {
                 return Ok(None);
             }
             let rules = [self.agent.permission.clone(), own].concat();

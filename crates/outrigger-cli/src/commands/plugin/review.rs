@@ -7,16 +7,17 @@ use outrigger_plugins::{ManifestShown, PluginStatus, Review, Reviewed, accept, r
 use crate::args::{Global, ReviewArgs};
 use crate::exit;
 use crate::failure::Failure;
-use crate::terminal::out;
+use crate::terminal::frame::{Frame, Size};
 use crate::terminal::progress::Line;
+use crate::terminal::{name, out};
 
 /// Runs the command; no plugin is started. It ends with the code for plugins when one of them is not trusted afterwards.
 pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let options = outrigger_agent::review_options(&boot)?;
-    let name = args.name.as_deref();
-    let mut found = review(&options, name).await;
-    if let (Some(name), true) = (name, found.is_empty()) {
+    let only = args.name.as_deref();
+    let mut found = review(&options, only).await;
+    if let (Some(name), true) = (only, found.is_empty()) {
         return Err(Failure::usage(
             format!("no plugin is called `{name}` here"),
             Some("`outrigger plugin review` without a name shows all of them".into()),
@@ -24,12 +25,13 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
     }
     if args.accept || args.pin {
         if !args.json {
-            out(&table(&found));
+            // It is trusted as it is shown.
+            out(&table(&found, true));
         }
         accept(&options, &found, args.pin, outrigger_agent::now())
             .await
             .map_err(|error| Failure::new(error.code(), error.to_string(), error.hint()))?;
-        found = review(&options, name).await;
+        found = review(&options, only).await;
     }
     out(&if args.json {
         format!(
@@ -37,7 +39,7 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
             serde_json::to_string_pretty(&found).unwrap_or_default()
         )
     } else {
-        table(&found)
+        table(&found, args.all)
     });
     let trusted = |review: &Review| review.state == Reviewed::Trusted && review.reason.is_none();
     Ok(if found.iter().all(trusted) {
@@ -47,23 +49,27 @@ pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure
     })
 }
 
-fn table(found: &[Review]) -> String {
+/// Rows of a change that are shown without `--all`.
+const MAX_ROWS: usize = 120;
+
+fn table(found: &[Review], all: bool) -> String {
     if found.is_empty() {
         return "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned();
     }
-    found.iter().map(entry).collect()
+    found.iter().map(|review| entry(review, all)).collect()
 }
 
-fn entry(review: &Review) -> String {
+fn entry(review: &Review, all: bool) -> String {
     let state = match review.state {
         Reviewed::Trusted => "trusted",
         Reviewed::Changed => "changed",
         Reviewed::New => "new",
         Reviewed::Refused => "refused",
     };
-    let mut text = format!("{state:<8} {}  ({})\n", review.id, review.spec);
+    let (id, spec) = (name(&review.id), name(&review.spec));
+    let mut text = format!("{state:<8} {id}  ({spec})\n");
     if let Some(reason) = &review.reason {
-        text.push_str(&format!("  {reason}\n"));
+        text.push_str(&format!("  {}\n", name(reason)));
     }
     if let Some(trusted) = &review.trusted {
         text.push_str(&format!(
@@ -74,7 +80,15 @@ fn entry(review: &Review) -> String {
     if let (Some(hash), false) = (&review.hash, review.state == Reviewed::Trusted) {
         text.push_str(&format!("  now {hash}\n"));
     }
-    text.push_str(&review.changes.text());
+    let size = Size {
+        rows: MAX_ROWS,
+        ..Size::of_stdout()
+    };
+    let frame = Frame::new().with("", review.changes.text());
+    text.push_str(&match all {
+        true => frame.whole(size.columns),
+        false => frame.bounded(size, "; --all shows them").text,
+    });
     text
 }
 

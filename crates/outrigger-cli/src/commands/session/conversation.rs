@@ -10,6 +10,7 @@ use outrigger_store::{RecordQuery, Scope, Store};
 use super::causes::Causes;
 use crate::failure::Failure;
 use crate::terminal::Paint;
+use crate::terminal::frame::{Size, set_off, set_off_below};
 use crate::terminal::transcript::{is_tool, tool_text};
 
 /// A session's conversation, made again from its stored events.
@@ -29,6 +30,7 @@ pub(crate) fn conversation(
     let mut merged = merge_all(messages);
     // The log has what became final first; identifiers are in the order in which the model said it.
     merged.sort_by(|a, b| a.id.cmp(&b.id));
+    let columns = Size::of_stdout().columns;
     // A text and the call that it announces belong together, and so do calls that have no more than a line to tell.
     let mut together = true;
     for message in merged {
@@ -38,6 +40,11 @@ pub(crate) fn conversation(
             "user" => format!("{} {}\n", paint.bold(">"), message.content),
             _ if message.content.trim().is_empty() => continue,
             _ => format!("{}\n", message.content),
+        };
+        // What begins a line is ours, so that no text looks like an entry of its own.
+        let line = match is_tool || message.role == "user" {
+            true => set_off_below(&line, columns),
+            false => set_off(&line, columns),
         };
         let line = line + &causes.line(&message, paint);
         let close = text.is_empty() || is_tool && together;

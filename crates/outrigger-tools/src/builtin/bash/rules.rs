@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use outrigger_shell_parse::{Command, Word};
 use serde_json::{Value, json};
 
-use super::{locate, text};
+use super::{locate, text, which};
 use crate::error::ToolError;
 use crate::files::Located;
 use crate::host::{PermissionAsk, ToolContext};
@@ -63,10 +63,44 @@ pub(super) fn asks(
     if !name.is_some_and(|name| super::SHELLS.contains(&name)) {
         ask = ask.of_unknown_shell(command, shell);
     }
+    let programs = programs(&line.commands, &cwd.shown, ctx);
+    if !programs.is_empty() {
+        ask.metadata["programs"] = json!(programs);
+    }
     if !ask.patterns.is_empty() {
         asks.push(ask);
     }
     Ok(asks)
+}
+
+// Programs that lie in the project, where they lead: for whoever is asked. What comes after a `cd` is looked for in the folder that the
+// line begins in, and the line shows the `cd`.
+fn programs(commands: &[Command], cwd: &Path, ctx: &ToolContext) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in commands.iter().filter_map(Command::program) {
+        let path = match name.contains('/') {
+            true => Some(cwd.join(name)).filter(|path| path.is_file()),
+            false => which(name, std::env::var_os("PATH").unwrap_or_default()),
+        };
+        let real = path.and_then(|path| path.canonicalize().ok());
+        let Some(real) = real.filter(|real| is_of_project(real, ctx)) else {
+            continue;
+        };
+        let line = format!("{name} is {}", real.display());
+        if !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+fn is_of_project(real: &Path, ctx: &ToolContext) -> bool {
+    let roots = [&ctx.worktree, &ctx.directory].into_iter();
+    let mut roots = roots.filter(|root| root.parent().is_some());
+    roots.any(|root| {
+        let root = root.canonicalize();
+        root.is_ok_and(|root| real.starts_with(root))
+    })
 }
 
 // The sandbox keeps a forbidden program from a command in whatever way it is named; here it is said.

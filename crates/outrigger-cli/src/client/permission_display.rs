@@ -1,0 +1,437 @@
+//! What is shown of a permission question: the whole call, who wants it, and what an answer means.
+
+use outrigger_protocol::permission::{CALL, HOOK_REASON, PermissionRequest};
+use serde_json::Value;
+
+use crate::terminal::frame::{Frame, Shown, Size, prompt};
+
+/// Permissions of ours. What others are called is somebody else's text, and has no place in the line of the prompt.
+const KNOWN: [&str; 18] = [
+    "apply_patch",
+    "bash",
+    "doom_loop",
+    "edit",
+    "external_directory",
+    "glob",
+    "grep",
+    "list",
+    "lsp",
+    "python",
+    "question",
+    "read",
+    "skill",
+    "table",
+    "task",
+    "todowrite",
+    "webfetch",
+    "write",
+];
+/// A command that runs outside of its sandbox.
+const OUTSIDE: &str = "sandbox";
+/// Arguments that say nothing to a person, or that another field has.
+const UNSHOWN: [&str; 2] = ["timeout", "description"];
+
+/// A question as it is shown, with how far the person has looked at it.
+#[derive(Debug)]
+pub(super) struct Display {
+    frame: Frame,
+    what: String,
+    short: String,
+    keys: Vec<&'static str>,
+    /// The page that `v` shows next.
+    page: usize,
+}
+
+impl Display {
+    /// `can_grant`: who asks can grant for good.
+    pub(super) fn of(request: &PermissionRequest, can_grant: bool) -> Self {
+        let permission = request.permission.as_str();
+        let grant = request.missing_grant.as_ref().filter(|_| can_grant);
+        let mut keys = vec!["[y]es", "[n]o"];
+        if !request.always.is_empty() {
+            keys.push("[a]lways");
+        }
+        if grant.is_some() {
+            keys.push("[g]rant");
+        }
+        let (what, short) = match permission {
+            OUTSIDE => (
+                "run it outside of the sandbox, with all your rights".to_owned(),
+                "outside of the sandbox".to_owned(),
+            ),
+            known if KNOWN.contains(&known) => (format!("allow {known}"), known.to_owned()),
+            _ => ("allow this call".to_owned(), "allow".to_owned()),
+        };
+        let mut frame = call(request);
+        frame.add("always", always(request));
+        if let Some(grant) = grant {
+            let line = format!("{} for {}, from now on", grant.grant, grant.plugin);
+            frame.add("grant", line);
+        }
+        Self {
+            frame,
+            what,
+            short,
+            keys,
+            page: 0,
+        }
+    }
+
+    /// The question: what it is about, as much as fits on the screen, and the prompt.
+    pub(super) fn text(&self, size: Size) -> String {
+        let Shown { text, is_cut } = self.frame.bounded(size, "; [v]iew shows all");
+        let view = if is_cut { Some("[v]iew") } else { None };
+        text + &self.prompt(view, size)
+    }
+
+    /// The next part of all that there is, and the prompt.
+    pub(super) fn view(&mut self, size: Size) -> String {
+        let pages = self.frame.pages(size);
+        let page = pages.get(self.page).or(pages.first());
+        let page = page.map(String::as_str).unwrap_or_default();
+        self.page = match self.page + 1 {
+            next if next < pages.len() => next,
+            _ => 0,
+        };
+        let view = match self.page {
+            _ if pages.len() < 2 => None,
+            0 => Some("[v]iew again"),
+            _ => Some("[v]iew more"),
+        };
+        format!("{page}{}", self.prompt(view, size))
+    }
+
+    fn prompt(&self, view: Option<&'static str>, size: Size) -> String {
+        let mut keys = self.keys.clone();
+        keys.extend(view);
+        prompt(&self.what, &self.short, &keys, size)
+    }
+}
+
+/// What "always" would allow.
+fn always(request: &PermissionRequest) -> String {
+    let all = request.always.iter().map(|pattern| match pattern.as_str() {
+        "*" => "all calls of this kind",
+        pattern => pattern,
+    });
+    all.collect::<Vec<_>>().join("\n")
+}
+
+/// The whole call.
+fn call(request: &PermissionRequest) -> Frame {
+    let text = |key: &str| request.metadata[key].as_str().unwrap_or_default();
+    let called = request.metadata.get(CALL);
+    let tool = called.and_then(|call| call["tool"].as_str());
+    let mut frame = Frame::new();
+    if !request.provenance.is_plain() {
+        frame.add("by", request.provenance.to_string());
+    }
+    frame.add("because", text(HOOK_REASON));
+    let is_outside = request.permission == OUTSIDE;
+    if is_outside {
+        frame.add("because", text("reason"));
+    }
+    if tool.is_some_and(|tool| tool != request.permission) || !is_known(&request.permission) {
+        frame.add("tool", tool.unwrap_or(&request.permission));
+    }
+    effect(request, called, &mut frame);
+    if is_outside {
+        frame.add("printed", text("output"));
+    }
+    frame
+}
+
+/// What is asked about: the command, the difference or the arguments.
+fn effect(request: &PermissionRequest, called: Option<&Value>, frame: &mut Frame) {
+    let text = |key: &str| request.metadata[key].as_str().unwrap_or_default();
+    let tool = called.and_then(|call| call["tool"].as_str());
+    let input = called.map_or(&Value::Null, |call| &call["input"]);
+    let command = match tool {
+        Some("bash") => input["command"].as_str(),
+        None => Some(text("command")),
+        Some(_) => None,
+    };
+    let command = command.filter(|command| !command.is_empty());
+    let patterns = request.patterns.join("\n");
+    if command.is_none_or(|command| command != patterns) && patterns != "*" {
+        frame.add(about(&request.permission), patterns);
+    }
+    if let Some(command) = command {
+        frame.add("command", command);
+        frame.add("folder", input["workdir"].as_str().unwrap_or_default());
+        frame.add("program", programs(request.metadata.get("programs")));
+    }
+    // The metadata of a plugin's question are its own words.
+    if !tool.is_none_or(is_known) {
+        frame.add("with", arguments(input));
+        if request.metadata.as_object().is_some_and(|it| it.len() > 1) {
+            frame.add("says", said(&request.metadata));
+        }
+        return;
+    }
+    frame.add("unclear", text("unclear"));
+    frame.add("change", text("diff"));
+    if command.is_none() && text("diff").is_empty() {
+        frame.add("with", arguments(input));
+    }
+}
+
+fn is_known(permission: &str) -> bool {
+    KNOWN.contains(&permission) || permission == OUTSIDE
+}
+
+/// What the patterns of a permission are.
+fn about(permission: &str) -> &'static str {
+    match permission {
+        "bash" => "runs",
+        "external_directory" => "outside",
+        "edit" | "read" | "list" => "file",
+        "webfetch" => "address",
+        "task" => "agent",
+        _ => "about",
+    }
+}
+
+/// Programs of the command that lie in the project, as they were found.
+fn programs(found: Option<&Value>) -> String {
+    let found = found.and_then(Value::as_array).into_iter().flatten();
+    found
+        .filter_map(Value::as_str)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Arguments by name. A text of several lines is below its name and set in, so that it cannot pass for another argument.
+fn arguments(input: &Value) -> String {
+    let fields = input.as_object().into_iter().flatten();
+    let fields = fields.filter(|(key, _)| !UNSHOWN.contains(&key.as_str()));
+    let lines = fields.map(|(key, value)| match value.as_str() {
+        Some(text) if text.contains('\n') => {
+            let lines: String = text.lines().map(|line| format!("\n    {line}")).collect();
+            format!("{}:{lines}", flat(key))
+        }
+        Some(text) => format!("{}: {text}", flat(key)),
+        None => format!("{}: {value}", flat(key)),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn flat(key: &str) -> String {
+    crate::terminal::name(key)
+}
+
+/// What a plugin says of its question.
+fn said(metadata: &Value) -> String {
+    let mut metadata = metadata.clone();
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.remove(CALL);
+        fields.remove(HOOK_REASON);
+    }
+    arguments(&metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use outrigger_protocol::id::{PermissionId, SessionId};
+    use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+    use serde_json::json;
+
+    use super::*;
+
+    const SIZE: Size = Size {
+        columns: 80,
+        rows: 24,
+    };
+
+    fn request(permission: &str, patterns: &[&str], metadata: Value) -> PermissionRequest {
+        PermissionRequest {
+            id: PermissionId("per_1".into()),
+            session_id: SessionId("ses_1".into()),
+            permission: permission.into(),
+            patterns: patterns.iter().map(|it| (*it).to_owned()).collect(),
+            always: Vec::new(),
+            metadata,
+            tool: None,
+            provenance: Provenance::default(),
+            missing_grant: None,
+        }
+    }
+
+    fn shown(request: &PermissionRequest) -> String {
+        Display::of(request, true).text(SIZE)
+    }
+
+    fn bash(command: &str, patterns: &[&str]) -> PermissionRequest {
+        let input = json!({ "command": command, "workdir": "sub", "description": "list files" });
+        let call = json!({ "tool": "bash", "input": input });
+        request("bash", patterns, json!({ "command": "ls", CALL: call }))
+    }
+
+    #[test]
+    fn a_command_is_shown_as_it_was_given() {
+        let command = "cd sub && python3 - <<'E' | sh\nimport os\nos.system('x')\nE";
+        let mut request = bash(command, &["python3 - <<'E'", "sh"]);
+        request.always = vec!["python3 *".into()];
+        request.metadata["programs"] = json!(["./x is /p/sub/x"]);
+        insta::assert_snapshot!(shown(&request), @r"
+            runs │ python3 - <<'E'
+                 │ sh
+         command │ cd sub && python3 - <<'E' | sh
+                 │ import os
+                 │ os.system('x')
+                 │ E
+          folder │ sub
+         program │ ./x is /p/sub/x
+          always │ python3 *
+        ? allow bash? [y]es, [n]o, [a]lways: 
+        ");
+    }
+
+    #[test]
+    fn a_command_cannot_hide_itself() {
+        let asked = shown(&bash("rm \u{1b}[2K\rls", &["rm \u{1b}[2K\rls"]));
+        assert!(asked.starts_with(" command │ rm ␛[2K␍ls\n"), "{asked}");
+    }
+
+    /// The model alone made the last row of the screen another question.
+    #[test]
+    fn padding_forges_no_question() {
+        let head = "? allow bash (touch \"$(echo pwned)\" #";
+        for blank in [' ', '\u{2800}', '\u{a0}', '\u{3000}', '\t', '#'] {
+            for columns in [40, 80, 132] {
+                let padding = blank.to_string().repeat(columns * 30 - head.len());
+                let command = format!("touch \"$(echo pwned)\" #{padding}? allow bash (ls");
+                for size in [Size { columns, rows: 24 }, Size { columns, rows: 12 }] {
+                    let text = Display::of(&bash(&command, &[&command]), true).text(size);
+                    assert!(text.contains("touch \"$(echo"), "{text}");
+                    assert!(text.ends_with("\n? allow bash? [y]es, [n]o: "), "{text}");
+                    assert!(text.lines().count() < size.rows, "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tool_of_a_server_is_shown_with_its_arguments() {
+        let input =
+            json!({ "path": "/etc/x", "body": "one\npath: /tmp/harmless", "deep": { "a": [1] } });
+        let call = json!({ "tool": "files_delete", "input": input });
+        let mut request = request("files_delete", &["*"], json!({ CALL: call }));
+        request.always = vec!["*".into()];
+        insta::assert_snapshot!(shown(&request), @r#"
+            tool │ files_delete
+            with │ path: /etc/x
+                 │ body:
+                 │     one
+                 │     path: /tmp/harmless
+                 │ deep: {"a":[1]}
+          always │ all calls of this kind
+        ? allow this call? [y]es, [n]o, [a]lways: 
+        "#);
+    }
+
+    #[test]
+    fn a_change_is_shown_with_who_wants_it() {
+        let diff = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+two\n";
+        let call = json!({ "tool": "write", "input": { "content": "two\n" } });
+        let mut request = request("edit", &["a.txt"], json!({ "diff": diff, CALL: call }));
+        request.provenance = Provenance::prompted(Actor::User).with(
+            Actor::plugin(&"acme".into()),
+            Deed::Changed,
+            None,
+        );
+        insta::assert_snapshot!(shown(&request), @r"
+              by │ user prompted, plugin acme changed
+            tool │ write
+            file │ a.txt
+          change │ --- a.txt
+                 │ +++ a.txt
+                 │ @@ -1 +1 @@
+                 │ -one
+                 │ +two
+        ? allow edit? [y]es, [n]o: 
+        ");
+    }
+
+    #[test]
+    fn a_folder_outside_is_shown_with_the_call_behind_it() {
+        let mut request = bash("cat /etc/*", &["/etc/*"]);
+        request.permission = "external_directory".into();
+        let text = shown(&request);
+        assert!(
+            text.contains(" outside │ /etc/*\n command │ cat /etc/*\n"),
+            "{text}"
+        );
+        let call =
+            json!({ "tool": "task", "input": { "subagent_type": "general", "prompt": "do\nit" } });
+        let task = super::tests::request("task", &["general"], json!({ CALL: call }));
+        let text = shown(&task);
+        assert!(
+            text.contains("prompt:\n         │     do\n         │     it\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn outside_of_the_sandbox_is_said_with_the_reason() {
+        let mut request = bash("sh x.sh", &["sh x.sh"]);
+        request.permission = "sandbox".into();
+        request.metadata["reason"] = "it failed in the sandbox".into();
+        request.metadata["output"] = "sh: x: Permission denied\n".into();
+        insta::assert_snapshot!(shown(&request), @r"
+         because │ it failed in the sandbox
+            tool │ bash
+         command │ sh x.sh
+          folder │ sub
+         printed │ sh: x: Permission denied
+        ? run it outside of the sandbox, with all your rights? [y]es, [n]o: 
+        ");
+    }
+
+    /// What a plugin says of its own question is marked as that, and takes no place of ours.
+    #[test]
+    fn a_plugin_does_not_speak_for_us() {
+        let call = json!({ "tool": "mine", "input": { "x": 1 } });
+        let metadata =
+            json!({ "command": "ls", "diff": "+harmless", "programs": ["/bin/ls"], CALL: call });
+        let text = shown(&request("bash", &["rm -rf ."], metadata));
+        for line in [
+            "    tool │ mine\n",
+            "    runs │ rm -rf .\n",
+            "    with │ x: 1\n",
+            "    says │ command: ls\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        assert!(
+            !text.contains(" command │") && !text.contains("program │"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn all_of_it_can_be_looked_at() {
+        let script: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        let mut display = Display::of(&bash(&script, &[&script]), true);
+        let asked = display.text(SIZE);
+        assert!(
+            asked.ends_with("? allow bash? [y]es, [n]o, [v]iew: "),
+            "{asked}"
+        );
+        assert!(
+            asked.contains("; [v]iew shows all") && !asked.contains("line 50"),
+            "{asked}"
+        );
+        let pages: Vec<String> = (0..5).map(|_| display.view(SIZE)).collect();
+        let all = pages.concat();
+        assert!(
+            (0..100).all(|n| all.contains(&format!("│ line {n}\n"))),
+            "{all}"
+        );
+        assert!(
+            pages[0].ends_with("[v]iew more: ") && pages[4].ends_with("[v]iew again: "),
+            "{all}"
+        );
+        assert_eq!(display.view(SIZE), pages[0]);
+    }
+}
