@@ -83,8 +83,9 @@ impl CommandFile {
             declared_in: self.hooks.file.clone(),
             source: PluginSource::Command,
             scope: match self.hooks.scope {
-                HookScope::User => PluginScope::Global,
-                HookScope::Project | HookScope::Local | HookScope::Plugin => PluginScope::Local,
+                // Only the user says which plugins of Claude Code there are.
+                HookScope::User | HookScope::Plugin => PluginScope::Global,
+                HookScope::Project | HookScope::Local => PluginScope::Local,
             },
         }
     }

@@ -51,6 +51,7 @@ impl Agent {
             models,
             skills,
             tools,
+            ungranted: configured.ungranted,
             user_rules: configured.user_rules,
         });
         inner.hooks_ran(configured.records);

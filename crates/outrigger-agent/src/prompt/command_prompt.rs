@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use outrigger_mcp_tools::start_skill_servers;
 use outrigger_permissions::agents::AgentInfo;
+use outrigger_permissions::pinned_rules;
+use outrigger_plugins::Grant;
 use outrigger_prompt::parts::text;
 use outrigger_protocol::Object;
 use outrigger_protocol::id::SessionId;
@@ -55,11 +57,12 @@ impl Agent {
                 info.ok_or_else(|| self.no_command(name))?
             }
         };
-        let agent = self.choose_agent(info.agent.as_deref().or(prompt.agent.as_deref()))?;
+        let agent = self.command_agent(&info, prompt.agent.as_deref())?;
         let filled = self.fill(session_id, &info, &agent, arguments, &prompt);
         let filled = filled.await;
         let model = info.model.as_deref().and_then(ModelRef::parse);
-        let by_agent = info.agent.as_ref().and(agent.model.clone());
+        let is_named = info.agent.as_ref() == Some(&agent.name);
+        let by_agent = agent.model.clone().filter(|_| is_named);
         let model = model.or(by_agent).or(prompt.model.clone());
         let mut parts = if info.subtask.unwrap_or(agent.mode == "subagent") {
             let chosen = match model {
@@ -83,6 +86,42 @@ impl Agent {
                 arguments: arguments.to_owned(),
             }),
         })
+    }
+
+    /// The agent that a command names. A command of a plugin without the grant for it goes to none that may do more than the one that
+    /// would answer without the command.
+    fn command_agent(
+        &self,
+        info: &CommandInfo,
+        usual: Option<&str>,
+    ) -> Result<AgentInfo, AgentError> {
+        let Some(named) = info.agent.as_deref() else {
+            return self.choose_agent(usual);
+        };
+        let named = self.choose_agent(Some(named))?;
+        // A subagent has the limits of its caller.
+        let is_subtask = info.subtask.unwrap_or(named.mode == "subagent");
+        let plugin = self.inner.plugins.configured_by("command", &info.name);
+        let Some(plugin) = plugin.filter(|_| !is_subtask) else {
+            return Ok(named);
+        };
+        let what = format!(
+            "names the agent {} for the command {}",
+            named.name, info.name
+        );
+        let Some(lacking) = self.inner.lacks(&plugin, Grant::Approve, &what) else {
+            return Ok(named);
+        };
+        let usual = self.choose_agent(usual)?;
+        if pinned_rules::is_within(&usual.permission, &named.permission) {
+            return Ok(named);
+        }
+        tracing::warn!(
+            "[config] {}: {} answers, which may do less",
+            lacking.why,
+            usual.name
+        );
+        Ok(usual)
     }
 
     /// Fills a template. What the text of a server says is never run; and the shell lines are the template's: what a person or a

@@ -2,13 +2,17 @@
 
 use outrigger_protocol::Object;
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::provenance::{Deed, Provenance};
 use outrigger_protocol::session::Session;
+
+use outrigger_workspace::sync::lock;
 
 use crate::error::AgentError;
 use crate::state::Agent;
 
 impl Agent {
-    /// Puts the switches of a prompt in place of the rules that the session has. A prompt without any changes nothing.
+    /// Puts the switches of a prompt in place of the rules that the session has. A prompt without any changes nothing; those of a
+    /// plugin go behind the rules that are there, as does what is switched in a subagent's session, which has the limits of its caller.
     ///
     /// # Errors
     /// Those of the store.
@@ -16,16 +20,44 @@ impl Agent {
         &self,
         session: &mut Session,
         switches: Option<&Object>,
+        causes: &Provenance,
     ) -> Result<(), AgentError> {
-        let wanted = rules(switches);
+        let by_plugin = !causes.plugins_that(Deed::Prompted).is_empty();
+        let is_replaced = !by_plugin && session.parent_id.is_none();
+        let wanted = match is_replaced {
+            true => rules(switches),
+            false => added(session.permission.as_deref(), rules(switches)),
+        };
         // A prompt that waited is here for the second time.
         if wanted.is_empty() || session.permission.as_ref() == Some(&wanted) {
             return Ok(());
+        }
+        if is_replaced {
+            lock(&self.inner.questions.given_rules).remove(&session.id);
+        } else if by_plugin {
+            let before = session.permission.as_ref().map_or(0, Vec::len);
+            self.given_by_plugin(&session.id, wanted.get(before..).unwrap_or_default());
         }
         let changed = self.update_session(&session.id, |session| session.permission = Some(wanted));
         *session = changed.await?;
         Ok(())
     }
+}
+
+/// The rules of a session with more behind them; none where they say nothing new.
+fn added(own: Option<&[Rule]>, rules: Vec<Rule>) -> Vec<Rule> {
+    let mut all = own.unwrap_or_default().to_vec();
+    let before = all.len();
+    for rule in rules {
+        let is_about = |it: &&Rule| it.permission == rule.permission || it.permission == "*";
+        if all.iter().rev().find(is_about) != Some(&rule) {
+            all.push(rule);
+        }
+    }
+    if all.len() == before {
+        all.clear();
+    }
+    all
 }
 
 /// One rule for each switch; what is neither on nor off is none.
@@ -64,5 +96,19 @@ mod tests {
             ])
         );
         assert!(rules(None).is_empty());
+    }
+
+    #[test]
+    fn what_a_plugin_switches_goes_behind_what_is_there() {
+        let rule = |permission: &str, action| Rule {
+            permission: permission.into(),
+            pattern: "*".into(),
+            action,
+        };
+        let own = [rule("bash", Action::Deny), rule("edit", Action::Deny)];
+        let read = rule("read", Action::Deny);
+        let more = added(Some(&own), vec![own[1].clone(), read.clone()]);
+        assert_eq!(more, [own[0].clone(), own[1].clone(), read]);
+        assert!(added(Some(&own), vec![own[0].clone()]).is_empty());
     }
 }

@@ -1,6 +1,11 @@
 //! Rules that a plugin may give to a session.
 
+use outrigger_permissions::pinned_rules;
+use outrigger_plugins::Grant;
+use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::permission::{Action, Rule};
+
+use outrigger_workspace::sync::lock;
 
 use crate::state::Agent;
 
@@ -9,18 +14,71 @@ impl Agent {
     #[must_use]
     pub fn would_lift(&self, rules: &[Rule]) -> Option<String> {
         let (kept, rule) = self.inner.user_rules.lifted(rules)?;
-        let shown = |rule: &Rule| {
-            let word = match rule.action {
-                Action::Allow => "allow",
-                Action::Ask => "ask",
-                Action::Deny => "deny",
-            };
-            format!("{word} {} {}", rule.permission, rule.pattern)
-        };
         Some(format!(
             "{} would lift {} of the user's configuration: a plugin gives a session narrower rules only",
             shown(rule),
             shown(kept)
         ))
     }
+
+    /// The same of what holds for an agent where the user says nothing, and in the session: which agent answers in it next is for the
+    /// user to say, so none of them may be made wider. A plugin with the grant may.
+    #[must_use]
+    pub fn would_lift_default(
+        &self,
+        plugin: Option<&PluginId>,
+        session: Option<&SessionId>,
+        rules: &[Rule],
+    ) -> Option<String> {
+        let lacking = match plugin {
+            Some(plugin) => {
+                let what = "may not give a session wider rules";
+                self.inner.lacks(plugin, Grant::Approve, what)?.why
+            }
+            None => "a plugin may not give a session wider rules".to_owned(),
+        };
+        let own = session
+            .map(|id| self.rules_of_others(id))
+            .unwrap_or_default();
+        let agents = self.inner.agents.values().filter(|agent| !agent.hidden);
+        let mut agents = agents.map(|agent| (agent, [&agent.permission[..], &own].concat()));
+        agents.find_map(|(agent, held)| {
+            let (kept, rule) = pinned_rules::would_lift(&held, rules)?;
+            let (rule, kept) = (shown(rule), shown(kept));
+            Some(format!(
+                "{rule} would lift {kept} of the agent {}: {lacking}",
+                agent.name
+            ))
+        })
+    }
+
+    /// Notes rules that a plugin gives to a session: what plugins made narrower they may take back.
+    pub fn given_by_plugin(&self, session: &SessionId, rules: &[Rule]) {
+        let mut given = lock(&self.inner.questions.given_rules);
+        let given = given.entry(session.clone()).or_default();
+        given.extend(rules.iter().cloned());
+    }
+
+    /// The rules of a session without those that plugins gave to it.
+    fn rules_of_others(&self, session: &SessionId) -> Vec<Rule> {
+        let own = self.session(session).ok().and_then(|it| it.permission);
+        let mut own = own.unwrap_or_default();
+        let given = lock(&self.inner.questions.given_rules);
+        for rule in given.get(session).into_iter().flatten() {
+            // Another one of the same words may be the user's.
+            if let Some(at) = own.iter().rposition(|it| it == rule) {
+                own.remove(at);
+            }
+        }
+        own
+    }
+}
+
+fn shown(rule: &Rule) -> String {
+    let word = match rule.action {
+        Action::Allow => "allow",
+        Action::Ask => "ask",
+        Action::Deny => "deny",
+    };
+    format!("{word} {} {}", rule.permission, rule.pattern)
 }

@@ -30,6 +30,8 @@ pub(crate) struct OpenQuestion {
 
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
+    /// Rules that plugins gave to sessions since the start.
+    pub(crate) given_rules: Mutex<BTreeMap<SessionId, Vec<Rule>>>,
     pub(crate) open: Mutex<HashMap<PermissionId, OpenQuestion>>,
     /// Arguments of calls that run, as they are asked about; the log has them a moment later.
     calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,

@@ -282,8 +282,9 @@ impl Agent {
         };
         if let Start::Prompt(prompt) | Start::Beside(prompt, _) | Start::Announced(prompt) = &start
         {
-            let tools = prompt.input.tools.as_ref();
-            self.switch_tools(&mut session, tools).await?;
+            let input = &prompt.input;
+            self.switch_tools(&mut session, input.tools.as_ref(), &input.provenance)
+                .await?;
         }
         match start {
             Start::Prompt(prompt) => {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::granted::granting;
 use crate::support::*;
 
 /// Programs that tools need, and nothing that runs JavaScript.
@@ -216,7 +217,7 @@ fn plugins_that_throw_or_export_nothing_useful() {
 #[test]
 fn a_plugin_that_never_finishes_loading() {
     let world = World::new([done()]);
-    world.settings("[deadlines]\nload_ms = 300\n");
+    granting(&world, "[deadlines]\nload_ms = 300\n");
     world.plugin("good", GOOD);
     world.plugin(
         "waits",

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::brought::asked;
 use crate::compact::{filled, said};
+use crate::granted::granting;
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
@@ -640,10 +641,10 @@ fn hooks_of_a_claude_plugin_know_its_folder() {
     std::fs::create_dir_all(root.join("hooks")).unwrap();
     std::fs::write(root.join("hooks/hooks.json"), hooks.to_string()).unwrap();
     std::fs::write(root.join("guard.sh"), "echo 'not that' >&2; exit 2").unwrap();
-    world.settings(&format!(
-        "[claude]\nplugins = [{:?}]\n",
-        root.display().to_string()
-    ));
+    granting(
+        &world,
+        &format!("[claude]\nplugins = [{:?}]\n", root.display().to_string()),
+    );
     world.run(&["do it"]).ok();
     assert!(!world.path("shell").exists());
     world.cli(&["plugin", "allow-hooks"]).ok();
@@ -696,7 +697,7 @@ fn a_turn_that_is_done_goes_on_when_a_hook_wants_more() {
 fn a_turn_is_kept_from_ending_so_many_times_at_most() {
     let turns: Vec<Value> = (0..6).map(|_| text("done")).collect();
     let world = with_hooks(turns, &[("Stop", "", "echo more >&2; exit 2")]);
-    world.settings("[agent]\nmax_continuations = 3\n");
+    granting(&world, "[agent]\nmax_continuations = 3\n");
     let ran = world.run(&["do it"]).ok();
     assert_eq!(world.mock.requests().len(), 4);
     assert!(ran.stderr.contains("max_continuations"), "{}", ran.stderr);

@@ -133,7 +133,7 @@ fn plugins_are_listed_with_what_they_bring() {
 #[test]
 fn every_value_of_the_configuration_has_an_origin() {
     let world = World::new([done()]);
-    world.settings("[deadlines]\nload_ms = 4321\n");
+    world.settings("[models]\nidle_ms = 4321\n");
     let user = world.home().join(".config/opencode");
     std::fs::create_dir_all(&user).unwrap();
     std::fs::write(
@@ -148,7 +148,7 @@ fn every_value_of_the_configuration_has_an_origin() {
         "/model ",
         "model ",
         "username ",
-        "deadlines.load_ms",
+        "models.idle_ms",
         "deadlines.slow_ms",
         "deadlines.fast_ms",
     ]
@@ -157,7 +157,7 @@ fn every_value_of_the_configuration_has_an_origin() {
     .collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     /model = "mock/m1"  (PROJECT/opencode.json:1:10)
-    deadlines.load_ms = 4321  (PROJECT/outrigger.toml:2:11)
+    models.idle_ms = 4321  (PROJECT/outrigger.toml:2:11)
     deadlines.slow_ms = 99000  (environment OUTRIGGER_DEADLINES_SLOW_MS)
     deadlines.fast_ms = 500  (default)
     "#);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
@@ -19,7 +20,7 @@ fn critical(hook: &str) -> String {
 fn told(guard: &str, settings: &str) -> (World, String) {
     let world = World::new([bash("echo ran >> ran.txt"), done()]);
     world.plugin("guard", guard);
-    world.settings(settings);
+    granting(&world, settings);
     let run = world.run(&["hi"]);
     let result = world.mock.last().texts("tool");
     let first = result.first().cloned().unwrap_or_default();
@@ -83,7 +84,7 @@ fn an_open_breaker_refuses() {
         "guard",
         "export const G = async () => ({ 'tool.execute.before': () => new Promise(() => {}) })",
     );
-    world.settings(&critical("tool.execute.before"));
+    granting(&world, &critical("tool.execute.before"));
     world.run(&["hi"]).ok();
     let results = world.mock.last().texts("tool");
     assert_eq!(results.len(), 4, "{results:?}");
@@ -112,7 +113,7 @@ fn a_request_that_was_not_looked_at_is_not_sent() {
         "guard",
         "export const G = async () => ({ 'chat.params': () => { throw new Error('no idea') } })",
     );
-    world.settings(&critical("chat.params"));
+    granting(&world, &critical("chat.params"));
     let run = world.run(&["hi"]);
     assert_ne!(run.code, 0);
     assert!(run.stderr.contains("no idea"), "{}", run.stderr);
@@ -128,7 +129,7 @@ fn a_refused_request_is_not_sent_as_the_titles() {
         "guard",
         "export const G = async () => ({ 'llm.before_request': () => { throw new Error('not this prompt') } })",
     );
-    world.settings(&critical("llm.before_request"));
+    granting(&world, &critical("llm.before_request"));
     let run = world.run(&["hi"]);
     assert_ne!(run.code, 0);
     assert!(run.stderr.contains("not this prompt"), "{}", run.stderr);
@@ -144,7 +145,7 @@ fn a_permission_that_could_not_be_looked_at_is_not_given() {
         "guard",
         "export const G = async () => ({ 'permission.ask': () => { throw new Error('no idea') } })",
     );
-    world.settings(&critical("permission.ask"));
+    granting(&world, &critical("permission.ask"));
     // `--auto` would allow it.
     world.run(&["--auto", "hi"]).ok();
     assert!(!world.path("ran.txt").exists());
@@ -160,7 +161,10 @@ fn names_without_effect_are_listed() {
         "guard",
         "export const G = async () => ({ 'tool.execute.before': () => {} })",
     );
-    world.settings("[plugins.guard]\nfail_closed = [\"tool.execute.befor\", \"config\"]\n");
+    granting(
+        &world,
+        "[plugins.guard]\nfail_closed = [\"tool.execute.befor\", \"config\"]\n",
+    );
     let list = world.cli(&["plugin", "list"]).ok().stdout;
     for says in [
         "fail_closed names tool.execute.befor, which is no hook",

@@ -122,7 +122,10 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
         "slow",
         "export const P = async () => ({ 'chat.message': () => new Promise(() => {}) })",
     );
-    world.settings("[plugins.slow]\ntimeout_ms = 300\n[flags]\nplugin_seq_hooks = false\n");
+    granting(
+        &world,
+        "[plugins.slow]\ntimeout_ms = 300\n[flags]\nplugin_seq_hooks = false\n",
+    );
     world.run(&["hi"]).ok();
     let mut command = world.command(&["doctor"]);
     command.env("OUTRIGGER_FLAGS_PLUGIN_CIRCUIT_BREAKER", "off");
@@ -141,7 +144,7 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
     };
     let flags = part("flag ");
     for line in [
-        "note flag         plugin_seq_hooks off (PROJECT/outrigger.toml:N:N)",
+        "note flag         plugin_seq_hooks off (HOME/.config/outrigger/outrigger.toml:N:N)",
         "ok   flag         plugin_timeout_self_heal on (default)",
         "note flag         plugin_circuit_breaker off (environment OUTRIGGER_FLAGS_PLUGIN_CIRCUIT_BREAKER)",
     ] {
@@ -242,7 +245,7 @@ fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
         "good",
         "export const G = async () => ({ 'chat.headers': async () => {} })",
     );
-    world.settings("[deadlines]\nnormal_ms = 3000\n");
+    granting(&world, "[deadlines]\nnormal_ms = 3000\n");
     world.run(&["hi"]).ok();
     let said = world.cli(&["doctor"]).ok().stdout;
     let of = |name: &str| {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
@@ -99,7 +100,7 @@ export const C = async () => ({
 fn a_hook_that_never_answers_costs_one_call() {
     let world =
         beside("export const C = async () => ({ 'chat.message': () => new Promise(() => {}) })");
-    world.settings("[deadlines]\nnormal_ms = 300\n");
+    granting(&world, "[deadlines]\nnormal_ms = 300\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 300 ms
     WARN plugin culprit: it gets a process of its own
@@ -112,7 +113,7 @@ fn a_hook_that_never_answers_costs_one_call() {
 fn a_hook_that_spins() {
     let world =
         beside("export const C = async () => ({ 'chat.message': async () => { for (;;) {} } })");
-    world.settings("[deadlines]\nnormal_ms = 300\n");
+    granting(&world, "[deadlines]\nnormal_ms = 300\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 300 ms
     WARN plugin culprit: it gets a process of its own

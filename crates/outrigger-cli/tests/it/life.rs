@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::support::*;
 
 /// Its tool waits for a file; both it and its hook say which version they are.
@@ -210,7 +211,10 @@ export const P = async ({ directory, serverUrl }) => ({
 fn a_process_that_does_not_answer_a_health_check_is_started_again() {
     let world = World::new([done(), done()]);
     world.plugin("p", &version(1));
-    world.settings("[limits]\nplugin_health_seconds = 1\n[deadlines]\nnormal_ms = 300\n");
+    granting(
+        &world,
+        "[limits]\nplugin_health_seconds = 1\n[deadlines]\nnormal_ms = 300\n",
+    );
     let server = serving(&world);
     let talk = talk(&server);
     talk.say("one");

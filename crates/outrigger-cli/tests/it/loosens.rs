@@ -170,3 +170,106 @@ fn a_plugin_takes_no_agent_away_that_has_rules() {
         assert_eq!(world.parts("tool")[0]["tool"], "bash", "{name}");
     }
 }
+
+/// A guard of the user's that takes a moment, as they do, and refuses by throwing; it is no `fail_closed` one.
+const GUARD: &str = r"
+import fs from 'node:fs/promises'
+export const G = async () => ({ 'tool.execute.before': async () => {
+  await fs.readFile('/etc/hostname')
+  await new Promise((done) => setTimeout(done, 50))
+  throw new Error('not that')
+} })";
+
+#[test]
+fn no_setting_of_a_project_keeps_the_users_own_guard_from_running() {
+    let of_guard = |table: &str, line: &str| format!("[plugins.{table}]\n{line}\n");
+    let paths = ["outrigger.toml", ".outrigger/outrigger.toml"];
+    let hooks = json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": "sleep 0.05; exit 2" }] }] } });
+    for trusted in [true, false] {
+        for (place, settings) in [
+            (paths[0], "[deadlines]\nnormal_ms = 1\nfast_ms = 1\n".to_owned()),
+            (paths[1], "[deadlines]\nload_ms = 1\n".to_owned()),
+            (paths[0], of_guard("guard", "timeout_ms = 1")),
+            (paths[0], of_guard("\"GUARD\"", "timeout_ms = 1")),
+            (paths[0], of_guard("\"claude:user\"", "timeout_ms = 1")),
+            (paths[0], "[limits]\nplugin_memory_mb = 64\nplugin_processes = 1\nplugin_open_files = 64\n".to_owned()),
+            (paths[0], "[flags]\nplugin_circuit_breaker = true\nplugin_seq_hooks = false\n[js]\nruntime = \"node\"\n".to_owned()),
+        ] {
+            for by_hook in [true, false] {
+                let world = users(json!({}));
+                let own = match by_hook {
+                    true => world.home().join(".claude/settings.json"),
+                    false => world.home().join(".config/opencode/plugin/guard.js"),
+                };
+                fs::create_dir_all(own.parent().unwrap()).unwrap();
+                let text = if by_hook { hooks.to_string() } else { GUARD.to_owned() };
+                fs::write(&own, text).unwrap();
+                world.file(place, &settings.replace("GUARD", &own.display().to_string()));
+                if trusted {
+                    world.cli(&["trust"]).ok();
+                }
+                assert!(!has_run(&world), "{settings} {by_hook} {trusted}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_project_does_not_replace_the_list_of_the_users_plugins_of_claude_code() {
+    for project in [
+        "[claude]\nplugins = []\n",
+        "[claude]\nplugins = [\"./none\"]\n",
+    ] {
+        let world = users(json!({}));
+        let plugin = world.home().join("cp");
+        let hooks = json!({ "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [{ "type": "command", "command": "exit 2" }] }] } });
+        fs::create_dir_all(plugin.join("hooks")).unwrap();
+        fs::write(plugin.join("hooks/hooks.json"), hooks.to_string()).unwrap();
+        granting(&world, &format!("[claude]\nplugins = [{plugin:?}]\n"));
+        world.cli(&["plugin", "allow-hooks"]).ok();
+        assert!(!has_run(&world), "it guards");
+        world.file("outrigger.toml", project);
+        assert!(!has_run(&world), "{project}");
+    }
+}
+
+#[test]
+fn an_untrusted_project_switches_the_user_into_no_other_agent() {
+    let wide = |mode: &str| json!({ "agent": { "wide": { "mode": mode, "description": "d", "permission": { "bash": "allow" } } }, "permission": { "bash": "ask" } });
+    let command = json!({ "command": { "c": { "template": "hi", "agent": "wide" } } });
+    let off = json!({ "agent": { "build": { "disable": true }, "plan": { "mode": "subagent" } } });
+    let primary = json!({ "agent": { "wide": { "mode": "primary" } }, "default_agent": "wide" });
+    for (mode, project, args) in [
+        (
+            "primary",
+            json!({ "default_agent": "wide" }),
+            &["do it"][..],
+        ),
+        ("primary", command, &["--command", "c"][..]),
+        ("primary", off, &["do it"][..]),
+        ("subagent", primary, &["do it"][..]),
+    ] {
+        let world = users(wide(mode));
+        world.file("opencode.json", &project.to_string());
+        let ran = world.run(args);
+        assert!(!world.path("ran.txt").exists(), "{project}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("this folder is not trusted"),
+            "{project}: {}",
+            ran.stderr
+        );
+    }
+    // A command file says it, too.
+    let world = users(wide("primary"));
+    world.file(".opencode/command/c.md", "---\nagent: wide\n---\nhi\n");
+    world.run(&["--command", "c"]);
+    assert!(!world.path("ran.txt").exists());
+    // One that the user trusts may.
+    let world = users(wide("primary"));
+    world.file(
+        "opencode.json",
+        &json!({ "default_agent": "wide" }).to_string(),
+    );
+    world.cli(&["trust"]).ok();
+    assert!(has_run(&world));
+}

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::granted::granting;
 use crate::support::*;
 
 const GOOD: &str = "export const P = async () => ({ 'chat.params': async () => {} })";
@@ -26,7 +27,7 @@ fn a_plugin_that_fails_is_an_error_by_flag_setting_and_variable() {
     assert_eq!(by_flag.stdout, "");
     let by_variable = world.run_with(&[("OUTRIGGER_STRICT_PLUGINS", "on")], &["hi"]);
     assert!(by_variable.exited(3).stderr.contains("[plugin.strict]"));
-    world.settings("strict_plugins = true\n");
+    granting(&world, "strict_plugins = true\n");
     let by_setting = world.run(&["--format", "json", "hi"]).exited(3);
     assert_eq!(
         by_setting.lines()[0]["error"]["data"]["code"],
@@ -34,14 +35,17 @@ fn a_plugin_that_fails_is_an_error_by_flag_setting_and_variable() {
     );
     assert!(world.mock.requests().is_empty());
     // What is left out on purpose is no failure, and with the culprit out the rest runs.
-    world.settings("strict_plugins = true\n[plugins.throws]\ndisabled = true\n");
+    granting(
+        &world,
+        "strict_plugins = true\n[plugins.throws]\ndisabled = true\n",
+    );
     world.run(&["hi"]).ok();
 }
 
 #[test]
 fn commands_that_say_what_is_wrong_still_do() {
     let world = world();
-    world.settings("strict_plugins = true\n");
+    granting(&world, "strict_plugins = true\n");
     let listed = world.cli(&["plugin", "list"]).ok().stdout;
     assert!(listed.contains("[plugin.server]"), "{listed}");
     let listed = world.cli(&["plugin", "list", "--strict-plugins"]).exited(3);
@@ -66,7 +70,10 @@ fn a_server_ends_before_it_says_where_it_listens() {
         "{}",
         done.stderr
     );
-    world.settings("strict_plugins = true\n[plugins.throws]\ndisabled = true\n");
+    granting(
+        &world,
+        "strict_plugins = true\n[plugins.throws]\ndisabled = true\n",
+    );
     let server = world.serve(&["--no-auth"]);
     let session = server.post("/session", &json!({})).json(200);
     assert!(session["id"].is_string());

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
+use crate::granted::granting;
 use crate::support::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -108,7 +109,7 @@ export const Recursive = async ({ directory, serverUrl }) => {
   } }
 }",
     );
-    world.settings("[deadlines]\nnormal_ms = 1500\n");
+    granting(&world, "[deadlines]\nnormal_ms = 1500\n");
     let run = world.run(&["hi"]).ok();
     assert_eq!(run.stdout, "All done.\n");
     let calls = world.lines("calls.txt").len();

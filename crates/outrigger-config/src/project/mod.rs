@@ -105,7 +105,6 @@ const HARMLESS: &[&str] = &[
     "$schema",
     "autoupdate",
     "compaction",
-    "default_agent",
     "disabled_providers",
     "enabled_providers",
     "keybinds",
@@ -119,6 +118,18 @@ const HARMLESS: &[&str] = &[
     "username",
     "watcher",
 ];
+/// Agents that come with the program. Where one of them is no longer there to be chosen, another one answers.
+const BUILT_IN_AGENTS: [&str; 7] = [
+    "build",
+    "compaction",
+    "explore",
+    "general",
+    "plan",
+    "summary",
+    "title",
+];
+/// What says of an agent whether it answers.
+const CHOICE: [&str; 3] = ["disable", "hidden", "mode"];
 /// The same of an agent.
 const HARMLESS_OF_AGENTS: &[&str] = &[
     "color",
@@ -137,7 +148,6 @@ const HARMLESS_OF_AGENTS: &[&str] = &[
 ];
 /// The same of a command.
 const HARMLESS_OF_COMMANDS: &[&str] = &[
-    "agent",
     "description",
     "model",
     "name",
@@ -176,8 +186,8 @@ impl Sieve<'_> {
                 })
             }
             ("command", Value::Object(commands)) => {
-                sieve.members(commands, "/command", |sieve, _, command| {
-                    !sieve.is_harmless_command(command)
+                sieve.members(commands, "/command", |sieve, name, command| {
+                    !sieve.is_harmless_command(command) || sieve.command_agent(name, command)
                 })
             }
             // One by one: a list that is taken away as a whole hides what changed in it.
@@ -266,12 +276,25 @@ impl Sieve<'_> {
         let Value::Object(fields) = agent else {
             return true;
         };
+        let name = at.rsplit('/').next().unwrap_or_default();
+        let is_built_in = BUILT_IN_AGENTS.contains(&name);
         self.members(fields, at, |sieve, key, value| match (key, value) {
+            (key, _) if is_built_in && CHOICE.contains(&key) => true,
             ("permission", value) => sieve.rules(value, &format!("{at}/permission")),
             ("tools", Value::Object(tools)) => sieve.tools(tools, &format!("{at}/tools")),
             // As agents in files of their own have it that say nothing of the kind.
             ("options", Value::Object(options)) if options.is_empty() => false,
             (key, value) => !HARMLESS_OF_AGENTS.contains(&key) || sieve.leads_out(value),
+        })
+    }
+
+    /// Takes out which agent a command is for: it switches the user into that one. The command stays.
+    fn command_agent(&mut self, name: &str, command: &mut Value) -> bool {
+        let Value::Object(fields) = command else {
+            return false;
+        };
+        self.members(fields, &format!("/command/{name}"), |_, key, _| {
+            key == "agent"
         })
     }
 
@@ -284,7 +307,7 @@ impl Sieve<'_> {
         template.is_none_or(|text| !text.contains("!`"))
             && fields
                 .keys()
-                .all(|key| HARMLESS_OF_COMMANDS.contains(&key.as_str()))
+                .all(|key| key == "agent" || HARMLESS_OF_COMMANDS.contains(&key.as_str()))
             && !fields.values().any(|value| self.leads_out(value))
     }
 
@@ -444,6 +467,20 @@ mod tests {
                 json!({"command": {"a": {"template": "say"}, "b": {"template": "!`id`"}, "c": {"template": "x", "shell": 1}}}),
                 json!({"command": {"a": {"template": "say"}}}),
                 vec!["/command/b", "/command/c"],
+            ),
+            (
+                json!({"default_agent": "wide", "command": {"c": {"template": "x", "agent": "wide"}}}),
+                json!({"command": {"c": {"template": "x"}}}),
+                vec!["/default_agent", "/command/c/agent"],
+            ),
+            (
+                json!({"agent": {"build": {"mode": "subagent", "disable": true, "prompt": "p"}, "own": {"mode": "subagent"}}, "mode": {"plan": {"hidden": true}}}),
+                json!({"agent": {"build": {"prompt": "p"}, "own": {"mode": "subagent"}}, "mode": {"plan": {}}}),
+                vec![
+                    "/agent/build/mode",
+                    "/agent/build/disable",
+                    "/mode/plan/hidden",
+                ],
             ),
             (
                 json!({"instructions": ["a.md", "docs/*.md", "../a.md", "/etc/x.md", "~/a.md", "https://x/a.md", ".env", "link.md"]}),

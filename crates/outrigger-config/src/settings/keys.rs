@@ -8,6 +8,22 @@ use super::{
     Sandbox, Settings, TrustChanges, TrustProjects,
 };
 
+/// What a project's own file may do about a setting, whether or not a person trusts the project. None that it may change makes a
+/// plugin or hook of the user's run shorter, less, later or not at all (issue 18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfProject {
+    /// Nothing: it decides what code of others may do, so a project could loosen its own sandbox.
+    Loosens,
+    /// Nothing: it is about what is the user's, plugins and hooks among it.
+    OfUser,
+    /// It counts for what the project brings, and for nothing else.
+    Brought,
+    /// It counts, and makes something stricter only.
+    Adds,
+    /// It counts: it is about the work in this project.
+    Counts,
+}
+
 /// One setting.
 #[derive(Debug)]
 pub struct Key<T: 'static> {
@@ -17,8 +33,8 @@ pub struct Key<T: 'static> {
     pub kind: Kind,
     /// What it is for, in one line.
     pub about: &'static str,
-    /// Whether it decides what code of others may do, so that a project's own file setting it is worth telling.
-    pub trust: bool,
+    /// What a project's own file may do about it.
+    pub of_project: OfProject,
     pub(crate) apply: fn(&mut T, &Leaf),
 }
 
@@ -26,22 +42,19 @@ pub struct Key<T: 'static> {
 const MILLIS: Kind = Kind::Whole(1, 86_400_000);
 const COUNT: Kind = Kind::Whole(1, i64::MAX);
 
+/// A setting with the word that says what a project's file may do about it ([`OfProject`]): there is none without.
 macro_rules! key {
-    ($name:literal, $kind:expr, $about:literal, $apply:expr) => {
+    (trust $($rest:tt)*) => { key!(@ OfProject::Loosens, $($rest)*) };
+    (user $($rest:tt)*) => { key!(@ OfProject::OfUser, $($rest)*) };
+    (counts $($rest:tt)*) => { key!(@ OfProject::Counts, $($rest)*) };
+    (brought $($rest:tt)*) => { key!(@ OfProject::Brought, $($rest)*) };
+    (adds $($rest:tt)*) => { key!(@ OfProject::Adds, $($rest)*) };
+    (@ $of_project:expr, $name:literal, $kind:expr, $about:literal, $apply:expr $(,)?) => {
         Key {
             name: $name,
             kind: $kind,
             about: $about,
-            trust: false,
-            apply: $apply,
-        }
-    };
-    (trust $name:literal, $kind:expr, $about:literal, $apply:expr) => {
-        Key {
-            name: $name,
-            kind: $kind,
-            about: $about,
-            trust: true,
+            of_project: $of_project,
             apply: $apply,
         }
     };
@@ -57,7 +70,7 @@ pub const KEYS: &[Key<Settings>] = &[
         };
     }),
     key!(
-        "strict_plugins",
+        user "strict_plugins",
         Kind::Bool,
         "a plugin that does not load ends the start",
         |s, v| s.strict_plugins = v.bool()
@@ -100,7 +113,7 @@ pub const KEYS: &[Key<Settings>] = &[
     }),
     key!(trust "telegram.api", Kind::Text, "address of Telegram's Bot API", |s, v| s.telegram.api = v.text().to_owned()),
     key!(
-        "js.runtime",
+        user "js.runtime",
         Kind::Word(&["auto", "bun", "node"]),
         "which JavaScript runtime runs plugins",
         |s, v| {
@@ -124,46 +137,46 @@ pub const KEYS: &[Key<Settings>] = &[
         };
     }),
     key!(
-        "deadlines.fast_ms",
+        user "deadlines.fast_ms",
         MILLIS,
         "deadline of policy hooks",
         |s, v| s.deadlines.fast_ms = v.count()
     ),
     key!(
-        "deadlines.normal_ms",
+        user "deadlines.normal_ms",
         MILLIS,
         "deadline of plugin hooks",
         |s, v| s.deadlines.normal_ms = v.count()
     ),
     key!(
-        "deadlines.load_ms",
+        user "deadlines.load_ms",
         MILLIS,
         "deadline of loading a plugin",
         |s, v| s.deadlines.load_ms = v.count()
     ),
     key!(
-        "deadlines.slow_ms",
+        user "deadlines.slow_ms",
         MILLIS,
         "deadline of authentication",
         |s, v| s.deadlines.slow_ms = v.count()
     ),
     key!(
-        "models.first_byte_ms",
+        counts "models.first_byte_ms",
         MILLIS,
         "wait for a model's first byte",
         |s, v| s.models.first_byte_ms = v.count()
     ),
     key!(
-        "models.idle_ms",
+        counts "models.idle_ms",
         MILLIS,
         "longest pause within an answer",
         |s, v| s.models.idle_ms = v.count()
     ),
-    key!("models.total_ms", MILLIS, "longest whole answer", |s, v| {
+    key!(counts "models.total_ms", MILLIS, "longest whole answer", |s, v| {
         s.models.total_ms = v.count()
     }),
     key!(
-        "models.max_retries",
+        counts "models.max_retries",
         Kind::Whole(0, 100),
         "how often a failed request is sent again",
         |s, v| {
@@ -171,19 +184,19 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
-        "tools.output_bytes",
+        counts "tools.output_bytes",
         COUNT,
         "bytes of tool output for the model",
         |s, v| s.tools.output_bytes = v.count()
     ),
     key!(
-        "tools.output_lines",
+        counts "tools.output_lines",
         COUNT,
         "lines of tool output for the model",
         |s, v| s.tools.output_lines = v.count()
     ),
     key!(
-        "tools.bash_timeout_ms",
+        counts "tools.bash_timeout_ms",
         MILLIS,
         "time limit of shell commands",
         |s, v| s.tools.bash_timeout_ms = v.count()
@@ -209,29 +222,29 @@ pub const KEYS: &[Key<Settings>] = &[
         s.tools.ports = v.list().iter().filter_map(|port| port.parse().ok()).collect();
     }),
     key!(
-        "tools.skill_server_idle_ms",
+        counts "tools.skill_server_idle_ms",
         MILLIS,
         "how long the MCP servers of skills may be idle",
         |s, v| s.tools.skill_server_idle_ms = v.count()
     ),
-    key!("agent.max_steps", COUNT, "most steps of a turn", |s, v| s
+    key!(counts "agent.max_steps", COUNT, "most steps of a turn", |s, v| s
         .agent
         .max_steps =
         Some(v.count())),
     key!(
-        "agent.max_continuations",
+        user "agent.max_continuations",
         COUNT,
         "how often in a row hooks may keep a turn from ending",
         |s, v| s.agent.max_continuations = Some(v.count())
     ),
     key!(
-        "log.plugin_stderr_level",
+        user "log.plugin_stderr_level",
         Kind::Word(&["error", "warn", "info", "debug", "trace", "off"]),
         "level of what plugins write to stderr",
         |s, v| s.log.plugin_stderr_level = v.text().into()
     ),
     key!(
-        "log.plugin_stderr_lines_per_second",
+        user "log.plugin_stderr_lines_per_second",
         COUNT,
         "most lines a second of one plugin's stderr",
         |s, v| {
@@ -239,43 +252,43 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
-        "limits.plugin_memory_mb",
+        user "limits.plugin_memory_mb",
         Kind::Whole(64, 1 << 20),
         "most memory of a plugin process, in MiB",
         |s, v| s.limits.plugin_memory_mb = v.count()
     ),
     key!(
-        "limits.plugin_processes",
+        user "limits.plugin_processes",
         COUNT,
         "most processes of a plugin process",
         |s, v| s.limits.plugin_processes = v.count()
     ),
     key!(
-        "limits.plugin_open_files",
+        user "limits.plugin_open_files",
         Kind::Whole(64, 1 << 20),
         "most open files of a plugin process",
         |s, v| s.limits.plugin_open_files = v.count()
     ),
     key!(
-        "limits.plugin_health_seconds",
+        user "limits.plugin_health_seconds",
         Kind::Whole(0, 86_400),
         "how often a plugin process is asked whether it answers",
         |s, v| s.limits.plugin_health_seconds = v.count()
     ),
     key!(
-        "limits.plugin_inline_bytes",
+        user "limits.plugin_inline_bytes",
         Kind::Whole(0, 1 << 26),
         "largest payload of a hook that is not sent by file",
         |s, v| s.limits.plugin_inline_bytes = v.count()
     ),
     key!(
-        "claude.mcp",
+        counts "claude.mcp",
         Kind::Bool,
         "read the project's .mcp.json",
         |s, v| s.claude.mcp = v.bool()
     ),
     key!(
-        "claude.commands",
+        counts "claude.commands",
         Kind::Bool,
         "read .claude/commands",
         |s, v| s.claude.commands = v.bool()
@@ -296,13 +309,13 @@ pub const KEYS: &[Key<Settings>] = &[
     }),
     // Not a question of trust: a person allows what is read there.
     key!(
-        "claude.plugins",
+        user "claude.plugins",
         Kind::Folders,
         "folders of Claude Code plugins whose hooks/hooks.json is read",
         |s, v| s.claude.plugins = v.list().iter().map(Into::into).collect()
     ),
     key!(
-        "flags.plugin_seq_hooks",
+        user "flags.plugin_seq_hooks",
         Kind::Bool,
         "call hooks one after another, those that only observe too",
         |s, v| {
@@ -310,7 +323,7 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
-        "flags.plugin_timeout_self_heal",
+        user "flags.plugin_timeout_self_heal",
         Kind::Bool,
         "restart a plugin process after a timeout",
         |s, v| {
@@ -318,7 +331,7 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
-        "flags.plugin_circuit_breaker",
+        user "flags.plugin_circuit_breaker",
         Kind::Bool,
         "skip hooks that keep timing out",
         |s, v| {
@@ -326,7 +339,7 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
-        "flags.plugin_large_payload_file_ipc",
+        user "flags.plugin_large_payload_file_ipc",
         Kind::Bool,
         "hand large payloads to plugins by file",
         |s, v| {
@@ -334,7 +347,7 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
-        "flags.plugin_message_mirror",
+        user "flags.plugin_message_mirror",
         Kind::Bool,
         "let plugin processes keep the messages of sessions",
         |s, v| {
@@ -346,7 +359,7 @@ pub const KEYS: &[Key<Settings>] = &[
 /// The settings of `[plugins.<id>]`.
 pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!(
-        "isolation",
+        brought "isolation",
         Kind::Word(&["auto", "shared", "own"]),
         "a process of its own",
         |p, v| {
@@ -358,7 +371,7 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
         }
     ),
     key!(
-        "priority",
+        brought "priority",
         Kind::Whole(-1_000_000, 1_000_000),
         "higher runs earlier",
         |p, v| {
@@ -366,7 +379,7 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
         }
     ),
     key!(
-        "chat_message",
+        brought "chat_message",
         Kind::Word(&["user", "assistant"]),
         "which message `chat.message` is about",
         |p, v| {
@@ -377,7 +390,7 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
             };
         }
     ),
-    key!("timeout_ms", MILLIS, "deadline of its hooks", |p, v| p
+    key!(brought "timeout_ms", MILLIS, "deadline of its hooks", |p, v| p
         .timeout_ms =
         Some(v.count())),
     key!(trust "unix_sockets", Kind::Bool, "it may make UNIX sockets", |p, v| p.unix_sockets = v.bool()),
@@ -387,7 +400,7 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!(trust "prompt", Kind::Bool, "it may start turns that call tools", |p, v| p.prompt = v.bool()),
     // Names add up: a project's file cannot take a guard's word from it.
     key!(
-        "fail_closed",
+        adds "fail_closed",
         Kind::Names,
         "hooks of it whose failure refuses",
         |p, v| {
@@ -396,7 +409,7 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
             p.fail_closed.extend(new);
         }
     ),
-    key!("disabled", Kind::Bool, "do not load it", |p, v| p
+    key!(brought "disabled", Kind::Bool, "do not load it", |p, v| p
         .disabled =
         v.bool()),
     key!(trust "enabled", Kind::Bool, "run it, or do not, whatever its manifest or the profile says", |p, v| {

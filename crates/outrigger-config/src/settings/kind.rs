@@ -63,6 +63,19 @@ impl Kind {
         }
     }
 
+    /// A value of this kind, as TOML has it.
+    #[cfg(test)]
+    pub(crate) fn sample(self) -> String {
+        match self {
+            Self::Bool => "true".into(),
+            Self::Whole(least, _) => least.max(1).to_string(),
+            Self::Word(words) => format!("\"{}\"", words[0]),
+            Self::Program | Self::Text => "\"x\"".into(),
+            Self::Variables | Self::Names | Self::Folders => "[\"X\"]".into(),
+            Self::Ports | Self::Numbers => "[80]".into(),
+        }
+    }
+
     /// The value if it is of this kind.
     pub(crate) fn accept(self, leaf: Leaf) -> Option<Leaf> {
         let fits = match (self, &leaf) {

@@ -9,7 +9,6 @@ pub mod hands;
 mod js;
 pub mod keys;
 mod kind;
-mod narrow;
 mod plugin;
 mod read;
 mod toml_file;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::Settings;
 use super::hands::{self, Hands};
-use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
+use super::keys::{self, KEYS, Kind, Leaf, OfProject, PLUGIN_KEYS};
 use super::toml_file::{self, Found};
-use super::{Settings, narrow};
 use crate::{ConfigError, ConfigProblem, LoadOptions, Origin, paths};
 
 mod environment;
@@ -75,12 +75,12 @@ impl SettingsLoaded {
             let for_plugin = found.plugin.as_ref();
             let plugin_key =
                 for_plugin.and_then(|(_, name)| PLUGIN_KEYS.iter().find(|key| key.name == name));
-            let trust = key.is_some_and(|key| key.trust) || plugin_key.is_some_and(|key| key.trust);
-            let widens = key.is_some_and(|key| narrow::widens(&self.settings, key, &found.leaf));
-            let refused = match (trust, widens) {
-                (true, _) => Some("cannot loosen its own box"),
-                (_, true) => Some("only makes deadlines and limits narrower"),
-                _ => None,
+            let sorted = key.map(|key| key.of_project);
+            let sorted = sorted.or(plugin_key.map(|key| key.of_project));
+            let refused = match sorted {
+                Some(OfProject::Loosens) => Some("cannot loosen its own box"),
+                Some(OfProject::OfUser) => Some("says nothing about what is the user's"),
+                Some(OfProject::Brought | OfProject::Adds | OfProject::Counts) | None => None,
             };
             if let Some(refused) = refused.filter(|_| of_project) {
                 self.problems.push(ConfigProblem {
@@ -134,9 +134,11 @@ impl SettingsLoaded {
                 });
                 continue;
             }
-            let before = self.settings.plugin(name);
-            let without = &mut self.settings.without_project;
-            without.entry(name.clone()).or_insert(before);
+            if !adds {
+                let before = self.settings.plugin(name);
+                let without = &mut self.settings.without_project;
+                without.entry(name.clone()).or_insert(before);
+            }
             self.apply(&found, by_env.unwrap_or(origin));
         }
         for (name, _) in self.settings.list() {
@@ -394,7 +396,7 @@ mod tests {
         let settings = &loaded.settings;
         assert_eq!(
             (settings.sandbox, settings.js.runtime),
-            (Sandbox::On, JsRuntime::Node)
+            (Sandbox::On, JsRuntime::Bun)
         );
         assert_eq!(settings.plugin("other-one").isolation, Isolation::Own);
         assert_eq!(
@@ -416,19 +418,20 @@ mod tests {
             .collect();
         seen.extend(loaded.problems.iter().map(|problem| place.text(problem)));
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        js.runtime = "node"  # /work/outrigger.toml:2:11
+        js.runtime = "bun"  # /home/.config/outrigger/outrigger.toml:2:11
         js.bun = "/opt/bun"  # environment OUTRIGGER_BUN
         plugins."@a/b".priority = -5  # environment OUTRIGGER_PLUGINS__A_B_PRIORITY
         plugins."@a/b".disabled_in_project = true  # /work/outrigger.toml:6:12
         plugins.other-one.isolation = "own"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION
         plugins.other-one.chat_message = "assistant"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE
         plugins.other-one.fail_closed = ["tool.execute.before","chat.params"]  # environment OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED
-        deadlines.slow_ms = 29999  # /work/sub/.outrigger/outrigger.toml:5:11
         tools.output_lines = 20  # environment OUTRIGGER_TOOLS_OUTPUT_LINES
         agent.max_steps = 3  # /work/sub/.outrigger/outrigger.toml:3:13
         flags.plugin_seq_hooks = false  # environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS
         /work/outrigger.toml: js.node: ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment
-        /work/sub/.outrigger/outrigger.toml: deadlines.load_ms: ignored: a project only makes deadlines and limits narrower; set it in the user's outrigger.toml or the environment
+        /work/outrigger.toml: js.runtime: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
+        /work/sub/.outrigger/outrigger.toml: deadlines.load_ms: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
+        /work/sub/.outrigger/outrigger.toml: deadlines.slow_ms: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
         /work/sub/.outrigger/outrigger.toml: sandbox: ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment
         OUTRIGGER_JS_RUNTME: no setting has this variable; did you mean OUTRIGGER_JS_RUNTIME?
         "#);
@@ -463,6 +466,67 @@ mod tests {
         assert_eq!(
             (acme.env, acme.ports),
             (vec!["X_KEY".to_owned(), "Y_KEY".to_owned()], vec![1, 2])
+        );
+    }
+
+    /// What a project's file sets although the user has the setting.
+    #[test]
+    fn a_project_sets_nothing_that_is_about_plugins_and_hooks_of_the_user() {
+        let counted: Vec<&str> = KEYS
+            .iter()
+            .filter(|key| {
+                let value = key.kind.sample();
+                let (table, name) = key.name.split_once('.').unwrap_or(("", key.name));
+                let header = match table {
+                    "" => String::new(),
+                    table => format!("[{table}]\n"),
+                };
+                let toml = format!("{header}{name} = {value}\n");
+                let files = [("work/outrigger.toml", toml.as_str())];
+                let with = Place::new(&files, &[]).load().unwrap();
+                let told = with
+                    .problems
+                    .iter()
+                    .any(|it| it.pointer.as_deref() == Some(key.name));
+                let is_default = with.origins[key.name] == Origin::Default;
+                assert_eq!(told, is_default, "{}: it counts, or it is told", key.name);
+                !is_default
+            })
+            .map(|key| key.name)
+            .collect();
+        assert_eq!(
+            counted,
+            [
+                "models.first_byte_ms",
+                "models.idle_ms",
+                "models.total_ms",
+                "models.max_retries",
+                "tools.output_bytes",
+                "tools.output_lines",
+                "tools.bash_timeout_ms",
+                "tools.skill_server_idle_ms",
+                "agent.max_steps",
+                "claude.mcp",
+                "claude.commands",
+            ],
+            "none of these makes a plugin or hook of the user's run less"
+        );
+        let of_plugins: Vec<&str> = PLUGIN_KEYS
+            .iter()
+            .filter(|key| !matches!(key.of_project, OfProject::Loosens | OfProject::OfUser))
+            .map(|key| key.name)
+            .collect();
+        assert_eq!(
+            of_plugins,
+            [
+                "isolation",
+                "priority",
+                "chat_message",
+                "timeout_ms",
+                "fail_closed",
+                "disabled"
+            ],
+            "for what the project brings"
         );
     }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_config::settings::TrustProjects;
 use outrigger_config::{
-    Asked, LoadOptions, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, ProjectConfig,
-    TRUST_PROJECT,
+    Asked, LoadOptions, Loaded, OpenCodeConfig, PluginScope, PluginSource, PluginSpec, PolicyFile,
+    ProjectConfig, TRUST_PROJECT,
 };
 use outrigger_plugin_status::Progress;
 use outrigger_plugin_trust::LetCount;
@@ -170,10 +170,22 @@ pub async fn settle(
         match config.is_trusted {
             true => rules.hold_denies(&mut config.config),
             // What is harmless by itself may still take the place of a rule.
-            false => rules.hold(&mut config.config),
+            false => {
+                rules.hold(&mut config.config);
+                hold_choice(users, &mut config.config);
+            }
         }
     }
     Ok(config)
+}
+
+/// Which of the user's own agents answer is the user's choice: of an untrusted project nothing about that counts.
+fn hold_choice(users: &OpenCodeConfig, config: &mut OpenCodeConfig) {
+    for agent in &mut config.agent {
+        if let Some(own) = users.agent.iter().find(|it| it.name == agent.name) {
+            (agent.mode, agent.hidden, agent.disable) = (own.mode, own.hidden, own.disable);
+        }
+    }
 }
 
 fn keep(folders: &Folders, directory: &Path, asks: &[Asked]) -> Result<(), TrustError> {

@@ -250,22 +250,34 @@ impl Deadlines {
 impl PluginSettings {
     /// The rules for a plugin, by its id, else by its package, else by its spec.
     #[must_use]
-    pub fn rules(&self, id: &str, spec: &str) -> PluginRules {
+    pub fn rules(&self, id: &str, spec: &str, scope: PluginScope) -> PluginRules {
         let package = package_name(spec);
         let names = [id, package.as_str(), spec];
-        self.rules_of(&names).unwrap_or_default()
+        self.rules_of(&names, scope).unwrap_or_default()
     }
 
     /// The rules that stand under the first of several names of a plugin that has some. Whichever of them says that it is a
-    /// guard, it is one, and what a project says about it by another does not count.
-    pub fn rules_of(&self, names: &[&str]) -> Option<PluginRules> {
+    /// guard, it is one, and what a project says about it by another does not count; nor does it about a plugin that the project does
+    /// not bring. What a project adds to the hooks whose failure refuses counts for each.
+    pub fn rules_of(&self, names: &[&str], scope: PluginScope) -> Option<PluginRules> {
         let is_guard = names.iter().any(|name| self.guards.contains(*name));
-        let of_user = |name: &&str| match self.without_project.get(*name).filter(|_| is_guard) {
+        let is_kept = is_guard || scope != PluginScope::Local;
+        let of_user = |name: &&str| match self.without_project.get(*name).filter(|_| is_kept) {
             Some(without) => without.as_ref(),
             None => self.plugins.get(*name),
         };
-        let mut rules = names.iter().find_map(of_user)?.clone();
-        for other in names.iter().filter_map(of_user) {
+        let rules = names.iter().find_map(of_user);
+        let of_any = |name: &&str| self.plugins.get(*name);
+        let mut rules = match rules {
+            Some(rules) => rules.clone(),
+            None => {
+                let mut others = names.iter().filter_map(of_any);
+                let adds = others.any(|it| !it.fail_closed.is_empty() || !it.required.is_empty());
+                adds.then(PluginRules::default)?
+            }
+        };
+        let all = names.iter().filter_map(of_user);
+        for other in all.chain(names.iter().filter_map(of_any)) {
             for (list, more) in [
                 (&mut rules.fail_closed, &other.fail_closed),
                 (&mut rules.required, &other.required),
@@ -281,12 +293,19 @@ impl PluginSettings {
         Some(rules)
     }
 
-    /// What is reported where a project has settings for a guard under another of its names.
-    pub fn refused_of_project(&self, names: &[&str]) -> Option<String> {
-        let guard = names.iter().find(|name| self.guards.contains(**name))?;
+    /// What is reported where a project has settings for a guard under another of its names, or for a plugin that is not the project's.
+    pub fn refused_of_project(&self, names: &[&str], scope: PluginScope) -> Option<String> {
         let other = names
             .iter()
             .find(|name| self.without_project.contains_key(**name))?;
+        let guard = names.iter().find(|name| self.guards.contains(**name));
+        let Some(guard) = guard else {
+            return (scope != PluginScope::Local).then(|| {
+                format!(
+                    "[plugins.\"{other}\"] of the project is ignored: it is about what the project brings, and this plugin is yours"
+                )
+            });
+        };
         Some(format!(
             "[plugins.\"{other}\"] of the project is ignored: that plugin is the guard {guard} of the user or of the machine, and a project changes nothing about it"
         ))
@@ -480,12 +499,15 @@ mod tests {
             PluginSettings::from(&Settings::default()),
             PluginSettings::default()
         );
-        let rules = ours.rules("guard#2", "guard@^1");
+        let rules = ours.rules("guard#2", "guard@^1", PluginScope::Local);
         assert_eq!(
             (rules.isolation, rules.priority, rules.hook_deadline),
             (Isolation::Own, 9, Some(Duration::from_millis(200)))
         );
-        assert_eq!(ours.rules("other", "./guard.ts"), PluginRules::default());
+        assert_eq!(
+            ours.rules("other", "./guard.ts", PluginScope::Local),
+            PluginRules::default()
+        );
     }
 
     #[test]
@@ -527,7 +549,7 @@ mod tests {
                 .without_project
                 .insert(changed.into(), Plugin::default());
             let ours = PluginSettings::from(&settings);
-            let rules = ours.rules("guard", spec);
+            let rules = ours.rules("guard", spec, PluginScope::Local);
             assert_eq!(
                 rules.hook_deadline,
                 Some(deadline),
@@ -539,9 +561,52 @@ mod tests {
                 (kept, kept)
             );
             let package = outrigger_config::package_name(spec);
-            let refused = ours.refused_of_project(&["guard", &package, spec]);
+            let refused = ours.refused_of_project(&["guard", &package, spec], PluginScope::Local);
             assert_eq!(refused.is_some(), kept, "{refused:?}");
         }
+    }
+
+    #[test]
+    fn a_project_changes_nothing_about_a_plugin_that_it_does_not_bring() {
+        let mut settings = Settings::default();
+        use outrigger_config::settings::Plugin;
+        let user = Plugin {
+            priority: 1,
+            ..Plugin::default()
+        };
+        let changed = Plugin {
+            priority: 2,
+            timeout_ms: Some(1),
+            isolation: Isolation::Shared,
+            chat_message: outrigger_config::settings::ChatMessage::Assistant,
+            ..Plugin::default()
+        };
+        for name in ["mine", "./mine.ts"] {
+            settings.plugins.insert(name.into(), changed.clone());
+        }
+        settings.without_project.insert("mine".into(), user.clone());
+        settings
+            .without_project
+            .insert("./mine.ts".into(), Plugin::default());
+        let ours = PluginSettings::from(&settings);
+        for (scope, want) in [(PluginScope::Global, &user), (PluginScope::Local, &changed)] {
+            let rules = ours.rules("mine", "./mine.ts", scope);
+            assert_eq!(rules, PluginRules::from(want), "{scope:?}");
+            let refused = ours.refused_of_project(&["mine", "./mine.ts"], scope);
+            assert_eq!(
+                refused.is_some(),
+                scope == PluginScope::Global,
+                "{refused:?}"
+            );
+        }
+        // It may be stricter about any.
+        settings
+            .plugins
+            .entry("mine".into())
+            .or_default()
+            .fail_closed = vec!["chat.params".into()];
+        let rules = PluginSettings::from(&settings).rules("mine", "mine", PluginScope::Global);
+        assert_eq!((rules.priority, rules.fail_closed.len()), (1, 1));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! npm package of the name, as the registry has it, and to the file of the path that is named; not to what merely goes by
 //! the same id.
 
-use outrigger_config::package_name;
+use outrigger_config::{PluginScope, package_name};
 use outrigger_kernel::hooks::{HookPoint, Rights};
 use outrigger_plugin_package::Source;
 
@@ -19,12 +19,13 @@ impl PluginSettings {
         id: &str,
         spec: &str,
         source: Option<&Source>,
+        scope: PluginScope,
     ) -> (PluginRules, Option<String>) {
         let names = names_of(id, spec, source);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let key = grant_key(source);
         let others = usize::from(file_of(source).is_some());
-        let by_name = self.rules_of(names.get(others..).unwrap_or_default());
+        let by_name = self.rules_of(names.get(others..).unwrap_or_default(), scope);
         let by_name = by_name.unwrap_or_default();
         let granted = key.and_then(|key| self.plugins.get(key)).cloned();
         let granted = granted.unwrap_or_default();
@@ -39,11 +40,11 @@ impl PluginSettings {
                 "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
-        let problems = [withheld, self.refused_of_project(&names)];
+        let problems = [withheld, self.refused_of_project(&names, scope)];
         let problems = problems.into_iter().flatten();
         let problems = problems.reduce(|one, other| format!("{one}; {other}"));
         // What guards by one of its names guards, whatever else is written about its path.
-        let mut rules = self.rules_of(&names).unwrap_or_default();
+        let mut rules = self.rules_of(&names, scope).unwrap_or_default();
         rules.hosts_withheld = granted.hosts.is_none() && by_name.hosts.is_some();
         rules.take_grants(granted);
         (rules, problems)
@@ -239,7 +240,7 @@ mod tests {
             } else {
                 "acme"
             };
-            let (rules, withheld) = settings.rules_for(id, spec, Some(&source));
+            let (rules, withheld) = settings.rules_for(id, spec, Some(&source), PluginScope::Local);
             assert_eq!(
                 (
                     !rules.env.is_empty(),
@@ -254,9 +255,14 @@ mod tests {
             // Nothing else about a plugin is a secret.
             assert_eq!(rules.priority, 2, "{spec}");
         }
-        let (_, withheld) = settings.rules_for("acme", "x", Some(&file("/project/acme.ts")));
+        let (_, withheld) = settings.rules_for(
+            "acme",
+            "x",
+            Some(&file("/project/acme.ts")),
+            PluginScope::Local,
+        );
         insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
-        let (_, other) = settings.rules_for("other", "other", Some(&npm("1")));
+        let (_, other) = settings.rules_for("other", "other", Some(&npm("1")), PluginScope::Local);
         assert_eq!(other, None);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
-use outrigger_config::PluginSpec;
+use outrigger_config::{PluginScope, PluginSpec};
 use outrigger_kernel::admission::Reason;
 use outrigger_plugin_package::{Cache, PackageError, ResolvedPlugin, Source, resolve};
 use outrigger_plugin_status::Stage;
@@ -88,10 +88,11 @@ impl Admission<'_> {
         let (options, registry) = (self.options, self.registry);
         let declared = options.plugins.get(index);
         let source = declared.and_then(|it| Source::parse(&it.spec, &it.declared_in).ok());
+        let scope = declared.map_or(PluginScope::Global, |it| it.scope);
         let (mut rules, withheld) =
             options
                 .settings
-                .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+                .rules_for(&resolved.id, &resolved.spec, source.as_ref(), scope);
         let shown = granted(options, &resolved, &mut rules, withheld);
         let host = |resolved: &ResolvedPlugin, verified: Option<&Verified>| {
             declared.map(|declared| Host {
@@ -144,10 +145,12 @@ pub(crate) async fn again(
     let cache = Cache::new(&options.cache, None, options.spawner.clone());
     let resolved = resolve(declared, &cache, |_| {}).await?;
     let source = Source::parse(&declared.spec, &declared.declared_in).ok();
-    let (mut rules, withheld) =
-        options
-            .settings
-            .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+    let (mut rules, withheld) = options.settings.rules_for(
+        &resolved.id,
+        &resolved.spec,
+        source.as_ref(),
+        declared.scope,
+    );
     if rules.is_off(declared) {
         return Err(PluginError::Disabled {
             spec: resolved.spec,
@@ -261,9 +264,12 @@ async fn looked(
     resolved: ResolvedPlugin,
 ) -> Result<(ResolvedPlugin, Option<Candidate>), PluginError> {
     let source = Source::parse(&declared.spec, &declared.declared_in).ok();
-    let (rules, _) = options
-        .settings
-        .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+    let (rules, _) = options.settings.rules_for(
+        &resolved.id,
+        &resolved.spec,
+        source.as_ref(),
+        declared.scope,
+    );
     if rules.is_off(declared) {
         return Ok((resolved, None));
     }
@@ -396,7 +402,7 @@ pub(crate) fn rules_of(
     let rules = registry.with(index, |plugin| {
         options
             .settings
-            .rules_for(&plugin.id, &plugin.spec, source.as_ref())
+            .rules_for(&plugin.id, &plugin.spec, source.as_ref(), declared.scope)
             .0
     });
     rules.unwrap_or_default()

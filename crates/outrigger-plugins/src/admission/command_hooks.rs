@@ -37,7 +37,7 @@ pub(crate) fn bind(
         let (handler, wrong) = Handler::new(&file.hooks, directory);
         let spec = file.hooks.file.display().to_string();
         let id = registry.with(index, |plugin| plugin.id.clone());
-        let rules = settings.rules(&id.unwrap_or_default(), &spec);
+        let rules = settings.rules(&id.unwrap_or_default(), &spec, file.declared().scope);
         registry.set_rules(index, rules.clone());
         if !file.allowed {
             registry.fail(index, &PluginError::HooksNotAllowed { spec });

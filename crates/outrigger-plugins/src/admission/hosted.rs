@@ -74,7 +74,7 @@ pub(crate) fn fresh(
     (manifest, own): (&Manifest, &SubpluginDecl),
 ) -> Result<Fresh, PluginError> {
     let id = subset::named(&host.resolved.id, &own.id);
-    let settings = options.settings.rules(&id, &id);
+    let settings = options.settings.rules(&id, &id, host.declared.scope);
     if settings.is_off(host.declared) {
         return Err(PluginError::Disabled { spec: id });
     }

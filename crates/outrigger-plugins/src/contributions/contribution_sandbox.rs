@@ -68,6 +68,26 @@ impl Plugins {
         let id = self.0.registry.with(index, |plugin| plugin.id.clone());
         id.map(PluginId)
     }
+
+    /// The plugins whose `config` hooks changed any of these keys of the configuration, in load order.
+    #[must_use]
+    pub fn configured_keys(&self, keys: &[&str]) -> Vec<PluginId> {
+        let touches = |change: &Change| match change.path.first() {
+            Some(Key::Name(name)) => keys.contains(&name.as_str()),
+            // The configuration as a whole.
+            _ => true,
+        };
+        let registry = &self.0.registry;
+        let all = 0..registry.list().len();
+        let touched = all.filter_map(|index| {
+            registry.with(index, |plugin| {
+                let mut configured = plugin.configured.iter();
+                let changed = configured.any(|it| it.changes.iter().any(touches));
+                changed.then(|| PluginId(plugin.id.clone()))
+            })
+        });
+        touched.flatten().collect()
+    }
 }
 
 impl PluginHost {

@@ -69,7 +69,7 @@ pub(super) fn required(options: &LoadOptions, registry: &Registry) {
                 scope: PluginScope::Global,
             };
             let index = registry.push(Plugin::found(id.clone(), &declared));
-            registry.set_rules(index, options.settings.rules(id, id));
+            registry.set_rules(index, options.settings.rules(id, id, PluginScope::Global));
             let error = PluginError::Required {
                 id: id.clone(),
                 file: file.path.clone(),

@@ -14,7 +14,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use outrigger_config::settings::PluginProfile;
-use outrigger_config::{ConfigProblem, Loaded, PluginSpec, PolicyFile, SkipReason, SkippedPlugin};
+use outrigger_config::{
+    ConfigProblem, Loaded, PluginScope, PluginSpec, PolicyFile, SkipReason, SkippedPlugin,
+};
 use outrigger_kernel::admission::{
     self, BUNDLED, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
 };
@@ -238,7 +240,8 @@ fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
         let spec = plugin.map_or("", |it| it.spec.as_str());
         let names = names_of(&it.candidate.id, spec, source.as_ref());
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        settings.refused_of_project(&names)
+        let scope = plugin.map_or(PluginScope::Global, |it| it.scope);
+        settings.refused_of_project(&names, scope)
     });
     named
         .map(ToString::to_string)

@@ -1,10 +1,11 @@
-//! Rules that a plugin gives to a session: none that lifts what the user's configuration denies or asks about (issue 5,
-//! item 6).
+//! Rules that a plugin gives to a session: none that lifts what the user's configuration, or the defaults of the program and its
+//! agents, deny or ask about (issues 5 and 18).
 
 use outrigger_agent::Agent;
+use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_protocol::rpc::SdkRequest;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 
@@ -14,8 +15,9 @@ const RULES: usize = 256;
 const BYTES: usize = 16 * 1024;
 
 /// 403 for a request whose body would lift a deny or an ask: by `permission` of a session, or by `tools` of a prompt, which is a rule
-/// for each tool; and for more rules than can be looked at.
-pub(crate) fn refuse_wider(agent: &Agent, request: &SdkRequest) -> Result<(), ApiError> {
+/// for each tool; and for more rules than can be looked at. A tool that a prompt switches on against a default of an agent is taken out
+/// of the prompt instead: plugins name all tools there, most of which are on.
+pub(crate) fn refuse_wider(agent: &Agent, request: &mut SdkRequest) -> Result<(), ApiError> {
     // Nothing but a session takes rules.
     if !request.path.contains("session") {
         return Ok(());
@@ -27,10 +29,35 @@ pub(crate) fn refuse_wider(agent: &Agent, request: &SdkRequest) -> Result<(), Ap
             "a plugin gives a session at most {RULES} rules of {BYTES} bytes together: give fewer or shorter ones"
         )));
     }
-    match agent.would_lift(&rules) {
-        Some(why) => Err(ApiError::forbidden(why)),
-        None => Ok(()),
+    if let Some(why) = agent.would_lift(&rules) {
+        return Err(ApiError::forbidden(why));
     }
+    let plugin = request.plugin.clone().map(PluginId);
+    let session = session_of(&request.path);
+    let lifts = |rules: &[Rule]| agent.would_lift_default(plugin.as_ref(), session.as_ref(), rules);
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(body) else {
+        return Ok(());
+    };
+    if let Some(why) = lifts(&given(&fields)) {
+        return Err(ApiError::forbidden(why));
+    }
+    let Some(Value::Object(tools)) = fields.get_mut("tools") else {
+        return Ok(());
+    };
+    let named = tools.len();
+    tools.retain(|tool, on| *on != Value::Bool(true) || lifts(&[switched_on(tool)]).is_none());
+    if tools.len() < named {
+        request.body = Some(Value::Object(fields).to_string());
+    }
+    Ok(())
+}
+
+/// The session that a request is about, where there is one already.
+fn session_of(path: &str) -> Option<SessionId> {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut parts = path.split('/').skip_while(|part| *part != "session");
+    let id = parts.nth(1).filter(|id| !id.is_empty())?;
+    Some(SessionId(id.to_owned()))
 }
 
 fn can_be_looked_at(rules: &[Rule]) -> bool {
@@ -44,22 +71,28 @@ fn rules(body: &str) -> Vec<Rule> {
     let Ok(Value::Object(fields)) = serde_json::from_str(body) else {
         return Vec::new();
     };
-    let given = fields.get("permission").and_then(Value::as_array);
-    let given = given
-        .into_iter()
-        .flatten()
-        .filter_map(|rule| serde_json::from_value(rule.clone()).ok());
     let tools = fields.get("tools").and_then(Value::as_object);
     let on = tools
         .into_iter()
         .flatten()
         .filter(|(_, on)| **on == Value::Bool(true));
-    let on = on.map(|(tool, _)| Rule {
-        permission: tool.clone(),
+    let on = on.map(|(tool, _)| switched_on(tool));
+    given(&fields).into_iter().chain(on).collect()
+}
+
+fn given(fields: &Map<String, Value>) -> Vec<Rule> {
+    let given = fields.get("permission").and_then(Value::as_array);
+    let given = given.into_iter().flatten();
+    let given = given.filter_map(|rule| serde_json::from_value(rule.clone()).ok());
+    given.collect()
+}
+
+fn switched_on(tool: &str) -> Rule {
+    Rule {
+        permission: tool.to_owned(),
         pattern: "*".to_owned(),
         action: Action::Allow,
-    });
-    given.chain(on).collect()
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +111,20 @@ mod tests {
             ("no JSON", 0),
         ] {
             assert_eq!(rules(body).len(), count, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_session_of_a_request() {
+        for (path, want) in [
+            ("/session/ses_1?directory=/p", Some("ses_1")),
+            ("/session/ses_1/message", Some("ses_1")),
+            ("/session", None),
+            ("/session?x=/y", None),
+            ("/session/", None),
+        ] {
+            let got = session_of(path);
+            assert_eq!(got.as_ref().map(|id| id.0.as_str()), want, "{path}");
         }
     }
 

@@ -171,10 +171,10 @@ struct InProcess {
 }
 
 impl SdkService for InProcess {
-    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer> {
+    fn call(&self, mut request: SdkRequest) -> BoxFuture<'static, SdkAnswer> {
         let door = self.clone();
         let own = refuse_foreign(&self.agent, &self.scope, &request)
-            .and_then(|()| refuse_wider(&self.agent, &request))
+            .and_then(|()| refuse_wider(&self.agent, &mut request))
             .and_then(|()| self.agent.folder().map(drop).map_err(ApiError::from));
         Box::pin(async move {
             if let Err(refused) = own {

@@ -12,6 +12,7 @@ use outrigger_permissions::command_sandbox;
 use outrigger_permissions::pinned_rules::UserRules;
 use outrigger_permissions::sandbox_policy::Withheld;
 use outrigger_plugins::{Notice, Plugins};
+use outrigger_protocol::id::PluginId;
 use outrigger_sandbox::Anchor;
 use outrigger_workspace::snapshot::{Snapshots, WithheldFn};
 use outrigger_workspace::terminals::Ptys;
@@ -19,7 +20,7 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::bootstrap::Bootstrap;
-use super::catalog::{Tools, all_agents, all_commands};
+use super::catalog::{Tools, all_commands};
 use crate::boot::background::Background;
 use crate::boot::notices;
 use crate::bus::Bus;
@@ -44,6 +45,7 @@ pub(super) struct Parts {
     pub(super) skills: Vec<Skill>,
     pub(super) tools: Tools,
     pub(super) user_rules: UserRules,
+    pub(super) ungranted: Vec<(PluginId, String)>,
 }
 
 impl Bootstrap {
@@ -55,7 +57,7 @@ impl Bootstrap {
         let inner = Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             access: self.access(),
-            agents: all_agents(&self.config, &artifacts, &parts.skills),
+            agents: self.agents(&artifacts, &parts),
             anchor: Anchor::hold(&self.place.directory).ok().map(Arc::new),
             answering: self.boot.answering,
             background: Background::default(),

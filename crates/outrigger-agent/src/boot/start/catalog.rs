@@ -7,13 +7,16 @@ use std::time::Duration;
 use outrigger_config::Loaded;
 use outrigger_config::skills::Skill;
 use outrigger_permissions::agents::{self, AgentInfo};
+use outrigger_permissions::pinned_rules::LiftedRule;
 use outrigger_plugins::Plugins;
 use outrigger_prompt::command::CommandInfo;
 use outrigger_prompt::template::BUNDLED;
+use outrigger_protocol::id::PluginId;
 use outrigger_tools::ToolRuntime;
 use outrigger_tools::builtin;
 use outrigger_workspace::Folders;
 
+use super::assemble::Parts;
 use super::bootstrap::Bootstrap;
 use crate::error::AgentError;
 use crate::tools::lsp;
@@ -56,17 +59,39 @@ impl Bootstrap {
         builtin::register_all(&runtime, &options).map_err(|e| AgentError::Tools(e.to_string()))?;
         Ok(Tools { runtime, options })
     }
+
+    /// The agents of the configuration. Where plugins without the grant for it gave them rules, these are no wider than what holds
+    /// without plugins.
+    pub(super) fn agents(&self, artifacts: &Path, parts: &Parts) -> BTreeMap<String, AgentInfo> {
+        let config = &self.config.config;
+        let mut folders: Vec<&Path> = vec![artifacts];
+        folders.extend(self.config.config_dirs.iter().map(PathBuf::as_path));
+        folders.extend(parts.skills.iter().map(|skill| skill.dir.as_path()));
+        let mut all = agents::all(&config.agent, &config.permission, &folders);
+        if !parts.ungranted.is_empty() {
+            let default = agents::default_name(&all, config.default_agent.as_deref());
+            let rules = &parts.user_rules;
+            let lifted = rules.limit(&mut all, default.as_deref(), &folders);
+            warn_of_lifted(&lifted, &parts.ungranted);
+        }
+        all
+    }
 }
 
-pub(super) fn all_agents(
-    config: &Loaded,
-    artifacts: &Path,
-    skills: &[Skill],
-) -> BTreeMap<String, AgentInfo> {
-    let mut allowed: Vec<&Path> = vec![artifacts];
-    allowed.extend(config.config_dirs.iter().map(PathBuf::as_path));
-    allowed.extend(skills.iter().map(|skill| skill.dir.as_path()));
-    agents::all(&config.config.agent, &config.config.permission, &allowed)
+/// One line for each plugin that may have given rules which were left out.
+fn warn_of_lifted(lifted: &[LiftedRule], plugins: &[(PluginId, String)]) {
+    let Some(first) = lifted.first() else {
+        return;
+    };
+    let (agent, kept) = (&first.agent, &first.kept);
+    let kept = format!("`{}` of {}", kept.permission, kept.pattern);
+    for (plugin, name) in plugins {
+        tracing::warn!(
+            "[config] the plugin {} gives agents rules that would lift what holds without it ({kept} for {agent}): these are left out \
+             (`approve = true` under [plugins.\"{name}\"] in your own outrigger.toml lets them count)",
+            plugin.0
+        );
+    }
 }
 
 pub(super) fn all_commands(

@@ -6,7 +6,7 @@ use outrigger_contributions::providers::speakers;
 use outrigger_contributions::sandbox_contributions;
 use outrigger_mcp::McpServers;
 use outrigger_permissions::pinned_rules::UserRules;
-use outrigger_plugins::Plugins;
+use outrigger_plugins::{Grant, Plugins};
 use outrigger_protocol::Object;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::PluginId;
@@ -14,6 +14,9 @@ use serde_json::Value;
 
 use super::bootstrap::Bootstrap;
 use crate::plugin_api::plugin_admission;
+
+/// The keys by which the configuration says what agents may do, and which of them answers.
+const RULES: [&str; 5] = ["agent", "default_agent", "mode", "permission", "tools"];
 
 /// What is known of the configuration beside what is in force.
 pub(super) struct Configured {
@@ -25,6 +28,8 @@ pub(super) struct Configured {
     pub(super) user_providers: Object,
     /// Providers that a plugin answers for.
     pub(super) speakers: Vec<(String, PluginId)>,
+    /// Plugins that gave rules without the grant for wider ones, with the names of their tables.
+    pub(super) ungranted: Vec<(PluginId, String)>,
 }
 
 impl Bootstrap {
@@ -42,10 +47,16 @@ impl Bootstrap {
             );
         }
         let speakers = speakers(plugins, &given, &value);
+        let givers = plugins.configured_keys(&RULES).into_iter();
+        let ungranted = givers.filter_map(|plugin| {
+            let name = plugins.grant_missing(&plugin, Grant::Approve)?;
+            Some((plugin, name))
+        });
         if value != self.config.value {
             self.apply(value, &user_rules);
         }
         Configured {
+            ungranted: ungranted.collect(),
             records,
             user_rules,
             user_providers,

@@ -1,5 +1,7 @@
 //! Work that a call hands to a subagent in a session of its own.
 
+use outrigger_permissions::pinned_rules;
+
 use super::*;
 
 impl CallHost {
@@ -20,7 +22,11 @@ impl CallHost {
         })?;
         let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
         let session = match &request.task_id {
-            Some(id) => self.own_child(id)?,
+            Some(id) => {
+                let session = self.own_child(id)?;
+                let within = self.within_caller(&agent, session, &info).await;
+                within.map_err(failed)?
+            }
             None => {
                 let child = self.child(&info, &request.description);
                 agent.create_session(child).await.map_err(failed)?
@@ -93,34 +99,35 @@ impl CallHost {
             })
     }
 
-    /// What holds in a subagent's session: whatever its parent is denied, and no planning or delegating unless its own
+    /// A task that is gone on with has no more than whoever goes on with it, which may be another agent than the one that began it.
+    async fn within_caller(
+        &self,
+        agent: &Agent,
+        session: Session,
+        child: &AgentInfo,
+    ) -> Result<Session, crate::AgentError> {
+        let own = session.permission.as_deref().unwrap_or_default();
+        let more = self.caller_limits(&[&child.permission[..], own].concat());
+        if more.is_empty() {
+            return Ok(session);
+        }
+        let change =
+            |session: &mut Session| session.permission.get_or_insert_default().extend(more);
+        agent.update_session(&session.id, change).await
+    }
+
+    /// What holds in a subagent's session: whatever its parent is denied or asked about, and no planning or delegating unless its own
     /// rules say so.
     fn child_rules(&self, child: &AgentInfo) -> Vec<Rule> {
-        let own = self
-            .inner
-            .store
-            .session(&self.session_id)
-            .ok()
-            .flatten()
-            .and_then(|s| s.permission)
-            .unwrap_or_default();
+        let own = self.session_rules();
         let mut rules: Vec<Rule> = own
             .into_iter()
             .filter(|r| r.action == Action::Deny || r.permission == "external_directory")
             .collect();
-        if self
-            .agent
-            .permission
-            .iter()
-            .any(|r| r.permission == "edit" && r.action == Action::Deny)
-        {
-            rules.extend(
-                self.agent
-                    .permission
-                    .iter()
-                    .filter(|r| r.permission == "edit")
-                    .cloned(),
-            );
+        let of_edit = self.agent.permission.iter();
+        let of_edit = of_edit.filter(|rule| rule.permission == "edit");
+        if of_edit.clone().any(|rule| rule.action == Action::Deny) {
+            rules.extend(of_edit.cloned());
         }
         let says = |name: &str| child.permission.iter().any(|rule| rule.permission == name);
         let quiet = ["todowrite", "task"].into_iter().filter(|name| !says(name));
@@ -129,6 +136,30 @@ impl CallHost {
             pattern: "*".into(),
             action: Action::Deny,
         }));
+        // What the caller may change is no reason for the subagent to change more than its own rules say.
+        let of_child = child.permission.iter();
+        let of_child = of_child.filter(|rule| rule.permission != "external_directory");
+        let of_child: Vec<Rule> = of_child.cloned().collect();
+        let all = |rules: &[Rule]| [&child.permission, rules].concat();
+        rules.extend(pinned_rules::narrowing(&of_child, &all(&rules)));
+        rules.extend(self.caller_limits(&all(&rules)));
         rules
+    }
+
+    /// What of the rules of a subagent permits more than the caller's do, as rules behind them: nobody gets by a subagent what they may
+    /// not do themselves (issue 18). A command of the user's names its subagent as the user wants it.
+    fn caller_limits(&self, child: &[Rule]) -> Vec<Rule> {
+        let by_plugin = !self.causes().plugins_that(Deed::Contributed).is_empty();
+        if self.users && !by_plugin {
+            return Vec::new();
+        }
+        let caller = [&self.agent.permission[..], &self.session_rules()].concat();
+        pinned_rules::subagent_limits(&caller, child)
+    }
+
+    fn session_rules(&self) -> Vec<Rule> {
+        let session = self.inner.store.session(&self.session_id);
+        let session = session.ok().flatten();
+        session.and_then(|it| it.permission).unwrap_or_default()
     }
 }

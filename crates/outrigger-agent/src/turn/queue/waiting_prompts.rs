@@ -46,7 +46,8 @@ impl Agent {
             cancelled,
         );
         driver.run(Input::Begin(Box::new(begin))).await?;
-        self.switch_tools(&mut session, prompt.input.tools.as_ref())
+        let input = &prompt.input;
+        self.switch_tools(&mut session, input.tools.as_ref(), &input.provenance)
             .await?;
         prompt.input.message_id = Some(message);
         Ok(prompt)

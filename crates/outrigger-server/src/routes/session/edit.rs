@@ -63,8 +63,10 @@ struct Times {
 async fn update(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    By(by): By,
     Json(body): Json<Update>,
 ) -> Answer<Session> {
+    let given = body.permission.clone().unwrap_or_default();
     let changed = agent.update_session(&id, |session| {
         if let Some(title) = body.title {
             session.title = title;
@@ -80,7 +82,11 @@ async fn update(
             session.time.archived = Some(archived as u64);
         }
     });
-    Ok(Json(changed.await?))
+    let changed = changed.await?;
+    if by.plugin_id().is_some() && !given.is_empty() {
+        agent.given_by_plugin(&id, &given);
+    }
+    Ok(Json(changed))
 }
 
 #[derive(Default, Deserialize)]

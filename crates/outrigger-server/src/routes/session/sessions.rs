@@ -18,7 +18,7 @@ use outrigger_protocol::turn::TurnOutcome;
 use outrigger_store::SessionFilter;
 use serde::Deserialize;
 
-use crate::access::author::Author;
+use crate::access::author::{Author, By};
 use crate::access::marks::FromPlugin;
 use crate::access::scope::{Scope, in_scope};
 use crate::error::ApiError;
@@ -104,7 +104,11 @@ struct Create {
     workspace: Option<String>,
 }
 
-async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answer<Session> {
+async fn create(
+    State(agent): State<Agent>,
+    By(by): By,
+    body: Option<Json<Create>>,
+) -> Answer<Session> {
     let Create {
         parent_id,
         title,
@@ -122,19 +126,22 @@ async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answe
     if let Some(parent) = &parent_id {
         agent.session(parent)?;
     }
-    Ok(Json(
-        agent
-            .create_session(NewSession {
-                parent: parent_id,
-                title,
-                permission,
-                agent: with_agent,
-                model,
-                metadata,
-                workspace,
-            })
-            .await?,
-    ))
+    let given = permission.clone().unwrap_or_default();
+    let session = agent
+        .create_session(NewSession {
+            parent: parent_id,
+            title,
+            permission,
+            agent: with_agent,
+            model,
+            metadata,
+            workspace,
+        })
+        .await?;
+    if by.plugin_id().is_some() {
+        agent.given_by_plugin(&session.id, &given);
+    }
+    Ok(Json(session))
 }
 
 /// What the sessions do that do something; those that are idle are left out, as in OpenCode.

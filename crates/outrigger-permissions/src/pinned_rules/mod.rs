@@ -4,10 +4,16 @@
 //! changes the configuration in its `config` hook, and gives rules to sessions over its client. What the user's files deny
 //! and ask about is therefore repeated after the rules of plugins, and a wider rule for a session is refused.
 
+mod agent_limits;
+mod intersection;
+
 use outrigger_config::{AgentEntry, OpenCodeConfig as Config};
-use outrigger_kernel::permission::paths::plain;
-use outrigger_kernel::permission::{evaluate, matches};
+use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::permission::{Action, Rule};
+
+pub use agent_limits::{LiftedRule, is_within, subagent_limits, would_lift};
+pub use intersection::narrowing;
+use intersection::{is_wider, overlap};
 
 /// The rules of the user's files, as they were before plugins had a say.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +103,6 @@ impl UserRules {
         all.filter(|rule| own.contains(rule)).cloned().collect()
     }
 
-    /// The user's deny or ask that rules would lift, and the rule that would.
     /// The first of `rules` that would lift one of the user's, with the one that it would lift.
     pub fn lifted<'r>(&'r self, rules: &'r [Rule]) -> Option<(&'r Rule, &'r Rule)> {
         let of_agents = self.agents.iter().flat_map(|agent| &agent.permission);
@@ -116,16 +121,6 @@ impl UserRules {
 fn default_of(config: &Config) -> Option<String> {
     let agents = crate::agents::all(&config.agent, &[], &[]);
     crate::agents::default_name(&agents, config.default_agent.as_deref())
-}
-
-/// Whether the first permits more than the second.
-fn is_wider(one: Action, other: Action) -> bool {
-    let rank = |action| match action {
-        Action::Deny => 0,
-        Action::Ask => 1,
-        Action::Allow => 2,
-    };
-    rank(one) > rank(other)
 }
 
 /// Repeats the denies of `user` after `rules`, and with `asks` what the user asks about, with the exceptions that the user
@@ -158,93 +153,11 @@ fn hold(user: &[Rule], rules: &mut Vec<Rule>, asks: bool) {
     rules.extend(narrower);
 }
 
-/// Whether there could be something that both speak of.
-fn overlap(one: &Rule, other: &Rule) -> bool {
-    if !meet(&one.permission, &other.permission) {
-        return false;
-    }
-    match is_about_paths(&one.permission) && is_about_paths(&other.permission) {
-        true => meet_as_paths(&one.pattern, &other.pattern),
-        false => meet(&one.pattern, &other.pattern),
-    }
-}
-
-/// Whether a path could be meant by a rule that is kept and by another, however each is written: by the whole path, a folder above,
-/// or in other letters.
-fn meet_as_paths(kept: &str, other: &str) -> bool {
-    let (kept, other) = (kept.to_lowercase(), other.to_lowercase());
-    let (kept, other) = (plain(&kept), plain(&other));
-    // One of them is relative to a folder that is not known here.
-    let anywhere = |pattern: &str, beside: &str| match beside.starts_with('/') {
-        true if !pattern.starts_with('/') => format!("*/{pattern}"),
-        _ => pattern.to_owned(),
-    };
-    let forms = |pattern: &str, beside: &str| {
-        let at_root = pattern.strip_prefix("**/").unwrap_or(pattern);
-        [anywhere(pattern, beside), anywhere(at_root, beside)]
-    };
-    let kept_forms = forms(&kept, &other);
-    let below = kept_forms.iter().map(|it| format!("{it}/*"));
-    let mut mine = below.chain(kept_forms.iter().cloned());
-    let others = forms(&other, &kept);
-    mine.any(|one| others.iter().any(|other| meet(&one, other)))
-}
-
-/// Whether a permission is about paths, for which one file has many names.
-fn is_about_paths(permission: &str) -> bool {
-    let mut about = ["read", "edit", "external_directory"].into_iter();
-    about.any(|it| matches(permission, it))
-}
-
-/// Whether some text fits both patterns.
-fn meet(one: &str, other: &str) -> bool {
-    // A pattern of a command also fits the command without arguments.
-    let bare = |pattern: &str, with: &str| {
-        let head = pattern.strip_suffix(" *");
-        head.is_some_and(|head| both(head.as_bytes(), with.as_bytes()))
-    };
-    matches(one, other)
-        || matches(other, one)
-        || both(one.as_bytes(), other.as_bytes())
-        || bare(one, other)
-        || bare(other, one)
-}
-
-/// Row by row: whether the beginnings of two patterns can be the same text.
-fn both(one: &[u8], other: &[u8]) -> bool {
-    let mut row = vec![false; other.len() + 1];
-    for i in 0..=one.len() {
-        let mut next = vec![false; other.len() + 1];
-        for j in 0..=other.len() {
-            let a = i.checked_sub(1).and_then(|i| one.get(i));
-            let b = j.checked_sub(1).and_then(|j| other.get(j));
-            let at = |row: &[bool], j: Option<usize>| {
-                j.and_then(|j| row.get(j)).copied().unwrap_or_default()
-            };
-            let (above, left) = (at(&row, Some(j)), at(&next, j.checked_sub(1)));
-            let corner = at(&row, j.checked_sub(1));
-            let fits = match (a, b) {
-                (None, None) => true,
-                // A star ends here, or takes what the other pattern has next.
-                (Some(b'*'), _) if above || left => true,
-                (_, Some(b'*')) if above || left => true,
-                (Some(a), Some(b)) => corner && (a == b || *a == b'?' || *b == b'?'),
-                _ => false,
-            };
-            if let Some(cell) = next.get_mut(j) {
-                *cell = fits;
-            }
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rules(text: &str) -> Vec<Rule> {
+    pub(super) fn rules(text: &str) -> Vec<Rule> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         lines
             .map(|line| {
@@ -394,26 +307,31 @@ mod tests {
         }
     }
 
-    /// Whatever rules a plugin makes, what the user denies is denied, and what the user asks about is not allowed.
-    #[test]
-    fn no_rules_lift_a_deny_or_an_ask() {
-        // A small linear congruence: the same lists in every run.
+    /// Lists of rules, the same in every run.
+    pub(super) fn draws() -> impl FnMut() -> Vec<Rule> {
+        // A small linear congruence.
         let mut seed = 7_u64;
-        let mut draw = |most: usize| {
+        let mut draw = move |most: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             usize::try_from(seed >> 33).unwrap() % most
         };
         let patterns = ["*", "a", "b", "a*", "*b", "a?", "?b", "ab", "a*b"];
-        for _ in 0..20_000 {
-            let mut made = || -> Vec<Rule> {
-                let count = draw(4);
-                let mut rule = || Rule {
-                    permission: ["*", "a", "a*"][draw(3)].into(),
-                    pattern: patterns[draw(patterns.len())].into(),
-                    action: [Action::Allow, Action::Ask, Action::Deny][draw(3)],
-                };
-                (0..count).map(|_| rule()).collect()
+        move || {
+            let count = draw(4);
+            let mut rule = || Rule {
+                permission: ["*", "a", "a*"][draw(3)].into(),
+                pattern: patterns[draw(patterns.len())].into(),
+                action: [Action::Allow, Action::Ask, Action::Deny][draw(3)],
             };
+            (0..count).map(|_| rule()).collect()
+        }
+    }
+
+    /// Whatever rules a plugin makes, what the user denies is denied, and what the user asks about is not allowed.
+    #[test]
+    fn no_rules_lift_a_deny_or_an_ask() {
+        let mut made = draws();
+        for _ in 0..20_000 {
             let (user, plugin) = (made(), made());
             let mut rules = plugin.clone();
             hold(&user, &mut rules, true);

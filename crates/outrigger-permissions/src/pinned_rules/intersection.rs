@@ -1,0 +1,314 @@
+//! Rules within other rules. A list of rules counts by the last one that matches, so what two lists permit both is a third one:
+//! the second list, and behind it what of the first is narrower.
+
+use outrigger_kernel::permission::matches;
+use outrigger_kernel::permission::paths::plain;
+use outrigger_protocol::permission::{Action, Rule};
+
+/// Whether the first permits more than the second.
+pub(super) fn is_wider(one: Action, other: Action) -> bool {
+    let rank = |action| match action {
+        Action::Deny => 0,
+        Action::Ask => 1,
+        Action::Allow => 2,
+    };
+    rank(one) > rank(other)
+}
+
+/// The rules that, put behind `rules`, leave of what these permit what `held` permits, too. None, where they are within it
+/// already. Where a pattern cannot be written for exactly what two rules have in common, the narrower one counts for more.
+pub fn narrowing(held: &[Rule], rules: &[Rule]) -> Vec<Rule> {
+    let mut added: Vec<Rule> = Vec::new();
+    let lifting: Vec<&Rule> = rules
+        .iter()
+        .filter(|it| lifts(held, it).is_some())
+        .collect();
+    for kept in restrictions(held) {
+        let (fallback, inside) = inside(&kept, rules);
+        let is_lifted = is_wider(fallback, kept.action)
+            || inside
+                .iter()
+                .any(|rule| is_wider(rule.action, kept.action) && lifting.contains(rule));
+        if !is_lifted && !added.iter().any(|it| overlap(it, &kept)) {
+            continue;
+        }
+        let first = match is_wider(fallback, kept.action) {
+            true => kept.action,
+            false => fallback,
+        };
+        added.push(with(&kept, first));
+        added.extend(inside.into_iter().filter_map(|rule| within(&kept, rule)));
+    }
+    added
+}
+
+/// The first of `rules` that permits something that `held` does not, behind the rule that it would lift.
+pub(super) fn lifted<'a>(held: &'a [Rule], rules: &'a [Rule]) -> Option<(&'a Rule, &'a Rule)> {
+    rules
+        .iter()
+        .find_map(|rule| Some((lifts(held, rule)?, rule)))
+}
+
+/// The rule of a list that another one would lift.
+fn lifts<'a>(held: &'a [Rule], rule: &Rule) -> Option<&'a Rule> {
+    for kept in held.iter().rev() {
+        if is_wider(rule.action, kept.action) {
+            if overlap(kept, rule) {
+                return Some(kept);
+            }
+        } else if covers(kept, rule) {
+            return None;
+        }
+    }
+    None
+}
+
+/// What a list denies and asks about, with the exceptions that it makes of them, in its order.
+pub(super) fn restrictions(rules: &[Rule]) -> Vec<Rule> {
+    let mut kept: Vec<Rule> = Vec::new();
+    for rule in rules {
+        if rule.action != Action::Allow || kept.iter().any(|it| overlap(it, rule)) {
+            kept.retain(|it| !covers(rule, it));
+            kept.push(rule.clone());
+        }
+    }
+    // An exception of which nothing is left that it is one of.
+    let mut out: Vec<Rule> = Vec::new();
+    for rule in kept {
+        if rule.action != Action::Allow || out.iter().any(|it| overlap(it, &rule)) {
+            out.push(rule);
+        }
+    }
+    out
+}
+
+/// What a list says where a rule matches: of all of it, and then of parts of it.
+fn inside<'r>(kept: &Rule, rules: &'r [Rule]) -> (Action, Vec<&'r Rule>) {
+    let whole = rules.iter().rposition(|rule| covers(rule, kept));
+    let fallback = whole.and_then(|at| rules.get(at));
+    let behind = rules.get(whole.map_or(0, |at| at + 1)..);
+    let behind = behind.unwrap_or_default().iter();
+    let behind = behind.filter(|rule| overlap(kept, rule)).collect();
+    // Where no rule matches the user is asked.
+    (fallback.map_or(Action::Ask, |rule| rule.action), behind)
+}
+
+/// A rule for what both match, which permits no more than either.
+fn within(kept: &Rule, rule: &Rule) -> Option<Rule> {
+    let least = match is_wider(rule.action, kept.action) {
+        true => kept.action,
+        false => rule.action,
+    };
+    let permission = match (
+        about(&kept.permission, &rule.permission),
+        about(&rule.permission, &kept.permission),
+    ) {
+        (true, _) => Some(&rule.permission),
+        (_, true) => Some(&kept.permission),
+        _ => None,
+    };
+    let pattern = match (
+        about(&kept.pattern, &rule.pattern),
+        about(&rule.pattern, &kept.pattern),
+    ) {
+        (true, _) => Some(&rule.pattern),
+        (_, true) => Some(&kept.pattern),
+        _ => None,
+    };
+    match (permission, pattern) {
+        (Some(permission), Some(pattern)) => Some(Rule {
+            permission: permission.clone(),
+            pattern: pattern.clone(),
+            action: least,
+        }),
+        // More than both match: nothing but a deny is no way around something else.
+        _ => is_wider(kept.action, rule.action).then(|| with(rule, Action::Deny)),
+    }
+}
+
+fn with(rule: &Rule, action: Action) -> Rule {
+    Rule {
+        action,
+        ..rule.clone()
+    }
+}
+
+/// Whether everything that the second matches is matched by the first.
+fn covers(one: &Rule, other: &Rule) -> bool {
+    about(&one.permission, &other.permission) && about(&one.pattern, &other.pattern)
+}
+
+/// The same of patterns. A `?` stands for a character and not for a pattern of the other.
+fn about(one: &str, other: &str) -> bool {
+    one == other || (!one.contains('?') && matches(one, other))
+}
+
+/// Whether there could be something that both speak of.
+pub(super) fn overlap(one: &Rule, other: &Rule) -> bool {
+    if !meet(&one.permission, &other.permission) {
+        return false;
+    }
+    match is_about_paths(&one.permission) && is_about_paths(&other.permission) {
+        true => meet_as_paths(&one.pattern, &other.pattern),
+        false => meet(&one.pattern, &other.pattern),
+    }
+}
+
+/// Whether a path could be meant by a rule that is kept and by another, however each is written: by the whole path, a folder above,
+/// or in other letters.
+fn meet_as_paths(kept: &str, other: &str) -> bool {
+    let (kept, other) = (kept.to_lowercase(), other.to_lowercase());
+    let (kept, other) = (plain(&kept), plain(&other));
+    // One of them is relative to a folder that is not known here.
+    let anywhere = |pattern: &str, beside: &str| match beside.starts_with('/') {
+        true if !pattern.starts_with('/') => format!("*/{pattern}"),
+        _ => pattern.to_owned(),
+    };
+    let forms = |pattern: &str, beside: &str| {
+        let at_root = pattern.strip_prefix("**/").unwrap_or(pattern);
+        [anywhere(pattern, beside), anywhere(at_root, beside)]
+    };
+    let kept_forms = forms(&kept, &other);
+    let below = kept_forms.iter().map(|it| format!("{it}/*"));
+    let mut mine = below.chain(kept_forms.iter().cloned());
+    let others = forms(&other, &kept);
+    mine.any(|one| others.iter().any(|other| meet(&one, other)))
+}
+
+/// Whether a permission is about paths, for which one file has many names.
+fn is_about_paths(permission: &str) -> bool {
+    let mut about = ["read", "edit", "external_directory"].into_iter();
+    about.any(|it| matches(permission, it))
+}
+
+/// Whether some text fits both patterns.
+fn meet(one: &str, other: &str) -> bool {
+    // A pattern of a command also fits the command without arguments.
+    let bare = |pattern: &str, with: &str| {
+        let head = pattern.strip_suffix(" *");
+        head.is_some_and(|head| both(head.as_bytes(), with.as_bytes()))
+    };
+    matches(one, other)
+        || matches(other, one)
+        || both(one.as_bytes(), other.as_bytes())
+        || bare(one, other)
+        || bare(other, one)
+}
+
+/// Row by row: whether the beginnings of two patterns can be the same text.
+fn both(one: &[u8], other: &[u8]) -> bool {
+    let mut row = vec![false; other.len() + 1];
+    for i in 0..=one.len() {
+        let mut next = vec![false; other.len() + 1];
+        for j in 0..=other.len() {
+            let a = i.checked_sub(1).and_then(|i| one.get(i));
+            let b = j.checked_sub(1).and_then(|j| other.get(j));
+            let at = |row: &[bool], j: Option<usize>| {
+                j.and_then(|j| row.get(j)).copied().unwrap_or_default()
+            };
+            let (above, left) = (at(&row, Some(j)), at(&next, j.checked_sub(1)));
+            let corner = at(&row, j.checked_sub(1));
+            let fits = match (a, b) {
+                (None, None) => true,
+                // A star ends here, or takes what the other pattern has next.
+                (Some(b'*'), _) if above || left => true,
+                (_, Some(b'*')) if above || left => true,
+                (Some(a), Some(b)) => corner && (a == b || *a == b'?' || *b == b'?'),
+                _ => false,
+            };
+            if let Some(cell) = next.get_mut(j) {
+                *cell = fits;
+            }
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use outrigger_kernel::permission::evaluate;
+
+    use super::super::tests::{draws, rules};
+    use super::*;
+
+    #[test]
+    fn what_two_lists_permit_both() {
+        let defaults =
+            "allow * *\n ask out *\n allow out /tmp/*\n deny question *\n ask read *.env";
+        for (held, given, want) in [
+            (defaults, defaults, ""),
+            (
+                defaults,
+                "allow * *\n deny out *\n deny question *\n deny read *",
+                "",
+            ),
+            (
+                "allow * *\n deny question *\n allow question *",
+                "allow * *",
+                "",
+            ),
+            (defaults, "deny * *\n allow grep *", ""),
+            ("allow * *\n deny bash *", "allow * *", "deny bash *"),
+            (
+                "allow * *\n ask bash *",
+                "allow * *\n deny bash rm*",
+                "ask bash *\n deny bash rm*",
+            ),
+            (
+                "allow * *\n ask out *\n allow out /tmp/*",
+                "allow * *\n deny out /tmp/x",
+                "ask out *\n deny out /tmp/x\n allow out /tmp/*\n deny out /tmp/x",
+            ),
+            (
+                "deny * *\n allow task *",
+                "allow * *\n deny task *",
+                "deny * *\n deny task *\n deny task *",
+            ),
+            // The user is asked where a list says nothing.
+            ("deny bash *", "allow read *", "deny bash *"),
+        ] {
+            assert_eq!(
+                narrowing(&rules(held), &rules(given)),
+                rules(want),
+                "{held:?} {given:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_narrowed_list_permits_no_more_than_either() {
+        let mut made = draws();
+        for _ in 0..20_000 {
+            let (held, given) = (made(), made());
+            let mut both = given.clone();
+            both.extend(narrowing(&held, &given));
+            for text in ["", "a", "b", "ab", "bb", "aab"] {
+                let [held_to, before, after] =
+                    [&held, &given, &both].map(|list| evaluate("a", text, &[list]));
+                let says_nothing = !held
+                    .iter()
+                    .any(|rule| matches(&rule.permission, "a") && matches(&rule.pattern, text));
+                assert!(
+                    !is_wider(after, before),
+                    "{text}: {held:?} {given:?} {both:?}"
+                );
+                assert!(
+                    says_nothing || !is_wider(after, held_to),
+                    "{text}: {held:?} {given:?} {both:?}"
+                );
+                let lifts = lifted(&held, &given).is_some();
+                assert!(
+                    lifts
+                        || says_nothing
+                        || !is_wider(before, held_to)
+                        || !given
+                            .iter()
+                            .any(|rule| matches(&rule.permission, "a")
+                                && matches(&rule.pattern, text)),
+                    "{text}: {held:?} {given:?}"
+                );
+            }
+        }
+    }
+}
