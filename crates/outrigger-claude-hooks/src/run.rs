@@ -314,6 +314,9 @@ impl Commands {
         if let Some(root) = &one.handler.root {
             spec = spec.var("CLAUDE_PLUGIN_ROOT", root);
         }
+        if imports_from_here(&one.hook.line()) {
+            spec = spec.var("PYTHONSAFEPATH", "1");
+        }
         let Some(policy) = policy.cloned() else {
             return spec.allow_new_privs();
         };
@@ -322,6 +325,13 @@ impl Commands {
             None => policy,
         })
     }
+}
+
+/// Whether a command runs Python with the working folder in front of its own modules: a `json.py` of the project would answer for the
+/// hook.
+fn imports_from_here(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    words.any(|word| word.contains("python")) && words.any(|word| matches!(word, "-c" | "-m"))
 }
 
 /// A command's process, and what its end is read by.
@@ -351,5 +361,24 @@ impl Process {
         let ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let answer = woken.unwrap_or_else(|| read(self.event, &self.command, &output, ms));
         (answer, how)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_with_modules_of_the_working_folder() {
+        for (command, from_here) in [
+            ("python3 -c 'import json'", true),
+            ("/usr/bin/python3.12 -I -m guard", true),
+            ("env X=1 python -B -c 1", true),
+            ("python3 ~/hooks/guard.py", false),
+            ("bash -c 'exit 2'", false),
+            ("ls python -x", false),
+        ] {
+            assert_eq!(imports_from_here(command), from_here, "{command}");
+        }
     }
 }

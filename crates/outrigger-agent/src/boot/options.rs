@@ -1,6 +1,8 @@
 //! What an agent is started with, and what the agents of one process share.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -161,13 +163,25 @@ impl Boot {
     }
 }
 
-/// Opens the store in its folder.
+/// Opens the store in its folder, which is this user's alone whatever the umask: it holds copies of files of the project, and what is
+/// trusted.
 fn open_store(folders: &Folders) -> Result<(Store, OpenReport), AgentError> {
-    std::fs::create_dir_all(&folders.data).map_err(|e| AgentError::Folder {
-        path: folders.data.display().to_string(),
-        reason: e.to_string(),
-    })?;
+    std::fs::create_dir_all(&folders.data)
+        .and_then(|()| private(&folders.data))
+        .map_err(|e| AgentError::Folder {
+            path: folders.data.display().to_string(),
+            reason: e.to_string(),
+        })?;
     Ok(Store::open(&folders.store())?)
+}
+
+/// Takes what others may do with a folder from them.
+fn private(folder: &Path) -> std::io::Result<()> {
+    let mode = folder.metadata()?.permissions().mode();
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => std::fs::set_permissions(folder, Permissions::from_mode(mode & 0o700)),
+    }
 }
 
 /// The spawner of this process. What dead hosts left running is ended first (their ledgers say what that is).

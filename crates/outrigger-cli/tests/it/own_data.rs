@@ -140,3 +140,16 @@ fn helpers_of_the_model_see_no_more_than_its_commands() {
         );
     }
 }
+
+/// It holds copies of the project's files, and what is trusted.
+#[test]
+fn the_data_folder_is_its_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new([done()]);
+    let data = world.store().parent().unwrap().to_owned();
+    fs::create_dir_all(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
+    world.cli(&["session", "list"]).ok();
+    let mode = fs::metadata(&data).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}

@@ -5,6 +5,7 @@ mod lists;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use outrigger_sandbox::path_masks::Covers;
 use outrigger_workspace::Folders;
 
 pub use lists::{CACHES, SECRETS, STARTUP};
@@ -36,6 +37,29 @@ impl HomeFiles {
             caches,
         }
     }
+}
+
+/// Keeps the home folder's secrets and start-up files from plugins whose project holds them: where somebody works in the home folder
+/// itself, or has its settings under version control. Elsewhere plugins reach no home folder. Reads the disk.
+pub fn keep_from_plugins(
+    covers: &mut Covers,
+    folders: &Folders,
+    shown: &[String],
+    project: [&Path; 2],
+) {
+    let home = folders.home.as_path();
+    let holds = |root: &&Path| root.parent().is_some() && home.starts_with(root);
+    if !project.iter().any(holds) {
+        return;
+    }
+    let files = HomeFiles::of(folders, shown);
+    let is_kept = |path: &PathBuf| path.exists() && !project[0].starts_with(path);
+    covers
+        .hide
+        .extend(files.secrets.into_iter().filter(is_kept));
+    covers
+        .read_only
+        .extend(files.startup.into_iter().filter(is_kept));
 }
 
 /// What runs at the next login and the like, whether it is there or not.
@@ -127,6 +151,29 @@ mod tests {
             config: root.join("xdg"),
             data: root.join("home/.local/share/outrigger"),
             cache: root.join("home/.cache/outrigger"),
+        }
+    }
+
+    #[test]
+    fn plugins_of_the_home_folder_have_neither_its_secrets_nor_its_startup_files() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for folder in ["home/.ssh", "home/notes"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        std::fs::write(at("home/.bashrc"), "").unwrap();
+        let folders = folders(root.path());
+        for (directory, worktree, kept) in [
+            ("home", "home", true),
+            ("home/notes", "home", true),
+            ("", "", true),
+            ("home/notes", "home/notes", false),
+        ] {
+            let mut covers = Covers::default();
+            keep_from_plugins(&mut covers, &folders, &[], [&at(directory), &at(worktree)]);
+            assert_eq!(covers.hide.contains(&at("home/.ssh")), kept, "{directory}");
+            let startup = covers.read_only.contains(&at("home/.bashrc"));
+            assert_eq!(startup, kept, "{directory}");
         }
     }
 

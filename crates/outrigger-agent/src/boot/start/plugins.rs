@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outrigger_config::settings::Install;
 use outrigger_permissions::access::Access;
 use outrigger_permissions::deny_policy::DenyPolicy;
-use outrigger_permissions::{folder_trust, sandbox_policy};
+use outrigger_permissions::{folder_trust, home_files, sandbox_policy};
 use outrigger_plugins::{LoadOptions, Notice, NoticeFn, PluginSettings, Plugins};
 use outrigger_workspace::Place;
 use serde_json::json;
@@ -56,8 +56,13 @@ impl Bootstrap {
                 let rules = config.config.permission.clone();
                 let folders = boot.folders.clone();
                 let forbidden = DenyPolicy::of(config, &self.place);
+                let (place, shown) = (self.place.clone(), config.settings.tools.secrets.clone());
                 Arc::new(move || {
-                    sandbox_policy::kept(&access.rules(&[&rules]), &folders, &forbidden)
+                    let mut found =
+                        sandbox_policy::kept(&access.rules(&[&rules]), &folders, &forbidden)?;
+                    let project = [place.directory.as_path(), place.worktree.as_path()];
+                    home_files::keep_from_plugins(&mut found, &folders, &shown, project);
+                    Ok(found)
                 })
             },
             spawner: self.spawner.clone(),
