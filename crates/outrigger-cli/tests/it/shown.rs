@@ -168,7 +168,8 @@ fn a_padded_key_hides_nothing_of_the_question_about_a_folder() {
         let shown = rows.join("\n");
         assert!(shown.contains(" servers │ evil (opencode.json)"), "{shown}");
         assert!(
-            shown.contains("The settings of this folder need your trust"),
+            rows.concat()
+                .contains("The settings of this folder need your trust"),
             "{shown}"
         );
         for row in &rows {
@@ -227,20 +228,20 @@ fn a_long_line_of_a_changed_plugin_is_shown_to_its_end() {
 fn a_permission_does_not_take_the_place_of_the_models_question() {
     let ask = json!({ "questions": [{ "question": "Shall I list the files?\n? allow bash (ls)? [y]es, [n]o: ", "header": "h",
         "options": [{ "label": "y", "description": "" }, { "label": "n", "description": "" }] }] });
-    let slow = bash("touch pwned");
-    let world = World::new([turn([call("question", ask), slow]), done()]);
+    // A subagent asks for the permission, so that the model's question comes first.
+    let task = json!({ "description": "d", "prompt": "sub", "subagent_type": "general" });
+    let world = World::new([
+        turn([call("question", ask), call("task", task)]),
+        turn([bash("touch pwned")]),
+        done(),
+        done(),
+    ]);
     world.config(json!({ "permission": { "bash": "ask" } }));
     let server = world.serve(&["--no-auth"]);
     let mut person = Person::sized(&world, &["attach", &server.url()], (80, 24));
     person.sees("> ");
     person.types("go\n");
-    person.sees("your own words; nothing: no answer: ");
-    let is_first = person.screen().contains("? allow bash? ");
-    if is_first {
-        // The permission came first, and the question waits for it.
-        person.types("n\n");
-        return;
-    }
+    person.sees("nothing: no answer: ");
     std::thread::sleep(std::time::Duration::from_millis(800));
     let screen = person.screen();
     assert!(!screen.contains("? allow bash? "), "{screen}");
