@@ -35,7 +35,7 @@ fn tools_are_listed_once_for_a_turn_of_many_steps() {
     let say = || turn([call("once_say", json!({}))]);
     let mine = || turn([call("mine", json!({}))]);
     let world = World::new([say(), mine(), say(), mine(), say(), done()]);
-    let log = world.root().join("asked.txt");
+    let log = world.path("asked.txt");
     let server = world.file("server.mjs", SERVER);
     world.config(json!({ "mcp": { "once": {
         "type": "local", "command": ["node", server, log],

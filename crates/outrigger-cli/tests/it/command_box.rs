@@ -496,7 +496,7 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
             assert_eq!(asked[0]["permission"], "sandbox");
             assert_eq!(asked[0]["patterns"][0], REFUSED);
             let reason = asked[0]["metadata"]["reason"].as_str().unwrap();
-            assert!(reason.contains("outside of it"), "{reason}");
+            assert!(reason.contains("outside of the sandbox"), "{reason}");
             let question = asked[0]["id"].as_str().unwrap();
             let path = format!("/permission/{question}/reply");
             server.post(&path, &json!({ "reply": reply })).json(200);

@@ -465,7 +465,7 @@ fn a_grant_that_is_typed_at_the_question_is_kept() {
     let world = allowing([bash("echo fine"), done(), bash("echo fine"), done()]);
     let plugin = world.plugin("changes", &before("o.args.command = 'echo ran >> ran.txt'"));
     let mut person = crate::question::Person::at(&world, &["do it"]);
-    person.sees("[g]rant ");
+    person.sees("[g]rant");
     person.types("g\n");
     person.ends(0);
     let screen = person.screen();
