@@ -48,10 +48,10 @@ def rules(project):
 LANGUAGE_SERVER = HERE.parent.parent / "crates/outrigger-lsp/tests/it/server.py"
 
 
-def configuration(url, folder):
+def configuration(url):
     """The opencode.json that both programs read."""
     # One of each that no program has by itself; those that are built in are listed with them, once they are switched on.
-    server = {"command": ["python3", str(LANGUAGE_SERVER), "push", str(folder / "language.log")], "extensions": [".own"]}
+    server = {"command": ["python3", str(LANGUAGE_SERVER), "push", "/dev/null"], "extensions": [".own"]}
     formatter = {"command": ["true", "$FILE"], "extensions": [".own"]}
     models = {name: {"name": name.upper(), "tool_call": True, "limit": {"context": 100000, "output": 4000}} for name in ("m1", "m2")}
     return {
@@ -100,7 +100,7 @@ def make_project(folder, url, more=None):
     (project / "changed.txt").write_text("before\n")
     (project / "dot.png").write_bytes(DOT)
     (project / "mcp.mjs").write_text(MCP_SERVER)
-    (project / "opencode.json").write_text(json.dumps({**configuration(url, folder), **(more or {})}, indent=1))
+    (project / "opencode.json").write_text(json.dumps({**configuration(url), **(more or {})}, indent=1))
     git_init(project)
     (project / "changed.txt").write_text("after\n")
     return project
