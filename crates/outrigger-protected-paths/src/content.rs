@@ -10,6 +10,8 @@ use outrigger_files::sync::lock;
 
 /// Bytes of a file that comes back as it was.
 const MAX_KEPT: u64 = 256 * 1024;
+/// Names in a message.
+const MAX_NAMED: usize = 5;
 
 /// What a file holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +39,16 @@ impl Content {
             Err(_) => Self::Other(meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()),
         }
     }
+}
+
+/// The first of these paths, and how many more there are.
+pub(crate) fn listed(mut paths: Vec<String>) -> String {
+    let more = paths.len().saturating_sub(MAX_NAMED);
+    paths.truncate(MAX_NAMED);
+    if more > 0 {
+        paths.push(format!("{more} more"));
+    }
+    paths.join(", ")
 }
 
 /// What was there, by path.

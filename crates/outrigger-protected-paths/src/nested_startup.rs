@@ -11,14 +11,12 @@ use std::sync::Arc;
 use outrigger_protocol::startup::{GIT, STARTUP, startup_file};
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
-use crate::content::{Before, Content, Running};
+use crate::content::{Before, Content, Running, listed};
 
 /// Files in one folder that makes something run later, such as `.husky`.
 const MAX_FILES: usize = 200;
 /// Folders in it.
 const MAX_FOLDERS: usize = 20;
-/// Names in a message.
-const MAX_NAMED: usize = 5;
 
 /// Of the commands of this process that run: what was there of each project when the first of them began, by path from the root.
 static RUNNING: Running = Running::new();
@@ -116,16 +114,11 @@ impl NestedStartup {
             }
             undone.push(path.display().to_string());
         }
-        let more = undone.len().saturating_sub(MAX_NAMED);
-        undone.truncate(MAX_NAMED);
-        if more > 0 {
-            undone.push(format!("{more} more"));
-        }
         (!undone.is_empty()).then(|| {
             format!(
                 "Commands must not make or change files that make something run later: {} (renamed to NAME{SUFFIX}-*; what was there is back). The user \
                  can, by letting the command run outside of the sandbox when asked.",
-                undone.join(", ")
+                listed(undone)
             )
         })
     }

@@ -9,14 +9,12 @@ use std::sync::Arc;
 use outrigger_sandbox::Policy;
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
-use crate::content::{Before, Content, Running};
+use crate::content::{Before, Content, Running, listed};
 
 /// Files in one folder, with all below.
 const MAX_FILES: usize = 2000;
 /// What holds very many files, none of which is read by itself.
 const LARGE: [&str; 2] = ["node_modules", ".git"];
-/// Names in a message.
-const MAX_NAMED: usize = 5;
 
 /// Of the commands of this process that run.
 static RUNNING: Running = Running::new();
@@ -102,16 +100,11 @@ impl Restored {
             }
             undone.push(path.display().to_string());
         }
-        let more = undone.len().saturating_sub(MAX_NAMED);
-        undone.truncate(MAX_NAMED);
-        if more > 0 {
-            undone.push(format!("{more} more"));
-        }
         (!undone.is_empty()).then(|| {
             format!(
                 "Commands must not change {}: what was there is back, and what the command made of it is renamed to NAME{SUFFIX}-*. The user can, \
                  by letting the command run outside of the sandbox when asked.",
-                undone.join(", ")
+                listed(undone)
             )
         })
     }
