@@ -37,11 +37,12 @@ async fn one_that_cannot_be_had_is_asked_once() {
         while lsp.status().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        // Were each of them to wait for a start, they would take five times as long as one.
         let began = Instant::now();
         for _ in 0..5 {
             lsp.touch(&file).await;
         }
-        assert!(began.elapsed() < Duration::from_secs(1), "{mode}");
+        assert!(began.elapsed() < Duration::from_millis(3 * 1500), "{mode}");
         let error = lsp.status()[0].error.clone().unwrap();
         assert_eq!(error.code(), code, "{mode}: {error}");
         assert!(error.to_string().contains(says), "{mode}: {error}");

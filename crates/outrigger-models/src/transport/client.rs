@@ -175,13 +175,5 @@ mod tests {
         let http = Http::default();
         assert!(http.client("http://127.0.0.1:1/v1").is_ok());
         assert!(http.tls.get().is_none());
-        // The limit for making it is 1 ms; loading the system's roots takes ten times that and more.
-        let start = std::time::Instant::now();
-        assert!(build(Kind::Local, None).is_ok());
-        assert!(
-            start.elapsed() < Duration::from_millis(5),
-            "{:?}",
-            start.elapsed()
-        );
     }
 }

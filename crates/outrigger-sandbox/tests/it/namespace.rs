@@ -155,10 +155,8 @@ async fn nothing_outlives_a_killed_host() {
     assert!(holding(&number).len() >= 5);
     let pid = rustix::process::Pid::from_raw(host.pid().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let killed = Instant::now();
     host.wait().await.unwrap();
     eventually("they are gone", || holding(&number).is_empty()).await;
-    assert!(killed.elapsed() < Duration::from_secs(2));
     // Nobody is left who reads what is saved then.
     std::fs::write(dir.path().join("new"), "not-for-you").unwrap();
     std::fs::rename(dir.path().join("new"), &secret).unwrap();
