@@ -17,8 +17,9 @@ pub(crate) fn init(global: &Global) {
     };
     // What keeps a plugin from running is shown where it is loaded (`progress`).
     let registry = if level == "warn" { "error" } else { level };
+    // A target covers all that begin with it: `outrigger` every crate of this program.
     let fallback = format!(
-        "warn,outrigger_plugin_registry::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_mcp={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level},plugin::perf={level},plugin::seq={level}"
+        "warn,outrigger={level},outrigger_plugin_registry::registry={registry},plugin::perf={level},plugin::seq={level}"
     );
     let filter =
         EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));

@@ -9,10 +9,11 @@ mod unseen;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
+use outrigger_files::sync::lock;
 use outrigger_protocol::login::AuthChunk;
 use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkCredit, host,
@@ -90,10 +91,6 @@ pub(crate) struct Pending {
     id: u64,
     method: &'static str,
     answer: oneshot::Receiver<Result<Value, RpcError>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Peer {

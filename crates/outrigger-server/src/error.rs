@@ -15,6 +15,9 @@ pub(crate) struct Fault {
     pub(crate) hint: Option<String>,
 }
 
+/// What a handler answers with: a body as JSON, or an error.
+pub(crate) type JsonResult<T> = Result<Json<T>, ApiError>;
+
 /// What a handler fails with.
 #[derive(Debug)]
 pub(crate) struct ApiError {

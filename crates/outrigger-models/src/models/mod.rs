@@ -6,8 +6,9 @@ mod resolve;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{Cost, ModelInfo, ProviderInfo, Usage};
 use serde_json::Value;
@@ -303,10 +304,6 @@ impl Models {
     pub fn provider_for_hooks(&self, id: &str, redact: bool) -> Option<Arc<ProviderInfo>> {
         Some(self.provider(id).ok()??.view(redact))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a request cost, in US dollars. Cache reads and writes are part of `usage.input` and have prices of their own.

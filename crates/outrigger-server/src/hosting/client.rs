@@ -18,10 +18,8 @@ use serde_json::{Value, json};
 
 use crate::access::author::Author;
 use crate::access::marks::{FromPlugin, LocalUser};
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::request::MAX_BYTES;
-
-type Answer<T> = Result<Json<T>, ApiError>;
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
@@ -101,7 +99,7 @@ fn no_agent(agent: &Agent, name: String) -> AgentError {
 }
 
 /// The session of this folder that was used last, whichever project the folder belonged to then.
-async fn latest(State(agent): State<Agent>) -> Answer<Option<Session>> {
+async fn latest(State(agent): State<Agent>) -> JsonResult<Option<Session>> {
     let filter = SessionFilter {
         directory: Some(agent.place().directory.to_string_lossy().into_owned()),
         roots_only: true,
@@ -117,7 +115,7 @@ async fn interrupted(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     from_plugin: Option<Extension<FromPlugin>>,
-) -> Answer<Value> {
+) -> JsonResult<Value> {
     if from_plugin.is_some() {
         return Err(ApiError::forbidden("a plugin goes on with no turn"));
     }
@@ -139,7 +137,7 @@ async fn events(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     Query(query): Query<After>,
-) -> Answer<StoredEvents> {
+) -> JsonResult<StoredEvents> {
     let head = agent.store().head()?.seq;
     let records = match query.after {
         Some(after) => agent.store().records(&RecordQuery {
@@ -172,7 +170,7 @@ async fn grant(
     State(agent): State<Agent>,
     Path(id): Path<PermissionId>,
     user: Option<Extension<LocalUser>>,
-) -> Answer<Value> {
+) -> JsonResult<Value> {
     if user.is_none() {
         return Err(ApiError::forbidden(
             "only the person at the program changes what plugins may do: `outrigger plugin grant`",
@@ -189,7 +187,7 @@ async fn turn(
     Path(id): Path<SessionId>,
     Author(author): Author,
     request: Request,
-) -> Answer<TurnOutcome> {
+) -> JsonResult<TurnOutcome> {
     let is_local = request.extensions().get::<LocalUser>().is_some();
     // What the person's own program read has its limits already.
     let limit = if is_local { usize::MAX } else { MAX_BYTES };

@@ -6,17 +6,18 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use axum::Router;
 use axum::extract::Request;
 use outrigger_agent::{Agent, AgentError, Boot, Folders, Shared};
+use outrigger_files::sync::lock;
 use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
 use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
 use crate::access::scope::Within;
-use crate::hosting::in_process::serve_plugins_of;
+use crate::hosting::sdk_service::serve_plugins_of;
 use crate::request::directory_of;
 
 /// How many events a client may fall behind before its stream is ended.
@@ -73,10 +74,6 @@ struct Inner {
     closing: watch::Sender<bool>,
     /// Plugins that are to be suspended when a folder's next agent starts: its last one was only renewed.
     suspended: Mutex<HashMap<PathBuf, Vec<String>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {

@@ -3,5 +3,6 @@
 pub(crate) mod client;
 pub(crate) mod dispatch;
 pub(crate) mod hub;
-pub(crate) mod in_process;
+pub(crate) mod local_client;
 pub(crate) mod renew;
+pub(crate) mod sdk_service;

@@ -4,9 +4,10 @@
 //! offered only where the listening socket is one that a process which lives has written down here as its own. (Nobody looks into
 //! the process for it: it lets nobody, whose user is not root.) The files are for the user alone, and out of reach for plugins.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::start_time;
@@ -37,18 +38,12 @@ pub fn announce(data: &Path, port: u16) -> io::Result<Announced> {
         .create(&folder)?;
     let pid = std::process::id();
     let path = folder.join(port.to_string());
-    let fresh = folder.join(format!("{port}.{pid}"));
-    let _ = fs::remove_file(&fresh);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&fresh)?;
-    write!(file, "{pid} {}", start_time(pid).unwrap_or_default())?;
-    for socket in listening(port).filter(|inode| is_own(*inode)) {
-        write!(file, " {socket}")?;
+    let sockets = listening(port).filter(|inode| is_own(*inode));
+    let mut text = format!("{pid} {}", start_time(pid).unwrap_or_default());
+    for socket in sockets {
+        let _ = write!(text, " {socket}");
     }
-    fs::rename(&fresh, &path)?;
+    outrigger_files::replace(&path, text.as_bytes(), outrigger_files::Readers::Owner)?;
     Ok(Announced(path))
 }
 

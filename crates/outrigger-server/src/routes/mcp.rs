@@ -52,7 +52,7 @@ impl IntoResponse for McpFailure {
     }
 }
 
-type Answer<T> = Result<Json<T>, McpFailure>;
+type McpResult<T> = Result<Json<T>, McpFailure>;
 
 /// One server's state. One that still starts counts as switched off, for which OpenCode has no other word either.
 fn wire(status: &McpStatus) -> Value {
@@ -86,12 +86,12 @@ struct Add {
     config: Value,
 }
 
-async fn add(State(agent): State<Agent>, Json(body): Json<Add>) -> Answer<Value> {
+async fn add(State(agent): State<Agent>, Json(body): Json<Add>) -> McpResult<Value> {
     agent.mcp_add(&body.name, &body.config).await?;
     Ok(Json(all(&agent)))
 }
 
-async fn start_auth(State(agent): State<Agent>, Path(name): Path<String>) -> Answer<Value> {
+async fn start_auth(State(agent): State<Agent>, Path(name): Path<String>) -> McpResult<Value> {
     let begun = agent.mcp_start_auth(&name).await?;
     Ok(Json(json!({
         "authorizationUrl": begun.authorization_url,
@@ -108,16 +108,16 @@ async fn finish_auth(
     State(agent): State<Agent>,
     Path(name): Path<String>,
     Json(body): Json<Code>,
-) -> Answer<Value> {
+) -> McpResult<Value> {
     ended(agent.mcp_finish_auth(&name, &body.code).await)
 }
 
-async fn authenticate(State(agent): State<Agent>, Path(name): Path<String>) -> Answer<Value> {
+async fn authenticate(State(agent): State<Agent>, Path(name): Path<String>) -> McpResult<Value> {
     ended(agent.mcp_authenticate(&name, |_| {}).await)
 }
 
 /// A login that fails is a state of the server, not of the request (OpenCode's form).
-fn ended(status: Result<McpStatus, AgentError>) -> Answer<Value> {
+fn ended(status: Result<McpStatus, AgentError>) -> McpResult<Value> {
     match status {
         Ok(status) => Ok(Json(wire(&status))),
         Err(AgentError::Mcp(error @ McpError::Login { .. })) => Ok(Json(
@@ -127,17 +127,17 @@ fn ended(status: Result<McpStatus, AgentError>) -> Answer<Value> {
     }
 }
 
-async fn remove_auth(State(agent): State<Agent>, Path(name): Path<String>) -> Answer<Value> {
+async fn remove_auth(State(agent): State<Agent>, Path(name): Path<String>) -> McpResult<Value> {
     agent.mcp_remove_auth(&name)?;
     Ok(Json(json!({"success": true})))
 }
 
-async fn connect(State(agent): State<Agent>, Path(name): Path<String>) -> Answer<bool> {
+async fn connect(State(agent): State<Agent>, Path(name): Path<String>) -> McpResult<bool> {
     agent.mcp_switch(&name, true).await?;
     Ok(Json(true))
 }
 
-async fn disconnect(State(agent): State<Agent>, Path(name): Path<String>) -> Answer<bool> {
+async fn disconnect(State(agent): State<Agent>, Path(name): Path<String>) -> McpResult<bool> {
     agent.mcp_switch(&name, false).await?;
     Ok(Json(true))
 }

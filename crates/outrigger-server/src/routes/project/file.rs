@@ -20,9 +20,7 @@ use outrigger_tools::search::{self, Ignored, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::ApiError;
-
-type Answer<T> = Result<Json<T>, ApiError>;
+use crate::error::{ApiError, JsonResult};
 
 /// Lines and names that are answered, as OpenCode has it.
 const MOST_LINES: usize = 10;
@@ -82,7 +80,7 @@ impl Searched {
     }
 }
 
-async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Answer<Value> {
+async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> JsonResult<Value> {
     blocking(move || {
         let searched = Searched::of(&agent)?;
         let root = searched.root();
@@ -121,7 +119,10 @@ enum NodeKind {
     Directory,
 }
 
-async fn find_file(State(agent): State<Agent>, Query(names): Query<Names>) -> Answer<Vec<String>> {
+async fn find_file(
+    State(agent): State<Agent>,
+    Query(names): Query<Names>,
+) -> JsonResult<Vec<String>> {
     let limit = names.limit.unwrap_or(NAMES);
     if !(1..=MOST_NAMES).contains(&limit) {
         return Err(ApiError::bad_request(format!(
@@ -175,7 +176,7 @@ fn unreadable(what: &Path, error: &std::io::Error) -> ApiError {
     }
 }
 
-async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Vec<Value>> {
+async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult<Vec<Value>> {
     blocking(move || {
         let (shown, real) = locate(&agent, &at.path)?;
         let place = agent.place();
@@ -225,7 +226,7 @@ fn relative(from: &Path, to: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-async fn content(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Value> {
+async fn content(State(agent): State<Agent>, Query(at): Query<At>) -> JsonResult<Value> {
     blocking(move || {
         let (shown, real) = locate(&agent, &at.path)?;
         let meta = match std::fs::metadata(&real) {

@@ -11,9 +11,7 @@ use outrigger_protocol::session::Project;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::ApiError;
-
-type Answer<T> = Result<Json<T>, ApiError>;
+use crate::error::{ApiError, JsonResult};
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
@@ -33,17 +31,17 @@ pub(crate) fn routes() -> Router<Agent> {
         )
 }
 
-async fn list(State(agent): State<Agent>) -> Answer<Vec<Project>> {
+async fn list(State(agent): State<Agent>) -> JsonResult<Vec<Project>> {
     Ok(Json(agent.projects()?))
 }
 
-async fn current(State(agent): State<Agent>) -> Answer<Project> {
+async fn current(State(agent): State<Agent>) -> JsonResult<Project> {
     Ok(Json(agent.current_project()?))
 }
 
 /// Makes the folder a repository. The agent goes on as it was started; what it calls its project changes with the next
 /// start, since the project's identifier is the first commit, which is still to come.
-async fn init(State(agent): State<Agent>) -> Answer<Project> {
+async fn init(State(agent): State<Agent>) -> JsonResult<Project> {
     let known = agent.current_project()?;
     if agent.place().git {
         return Ok(Json(known));
@@ -86,7 +84,7 @@ async fn update(
     })
 }
 
-async fn directories(State(agent): State<Agent>, Path(id): Path<String>) -> Answer<Value> {
+async fn directories(State(agent): State<Agent>, Path(id): Path<String>) -> JsonResult<Value> {
     let folders = agent.project_directories(&id)?;
     Ok(Json(
         folders

@@ -17,9 +17,7 @@ use serde_json::Value;
 
 use crate::access::author::{Author, By};
 use crate::access::scope::outside_the_box;
-use crate::error::ApiError;
-
-type Answer<T> = Result<Json<T>, ApiError>;
+use crate::error::{ApiError, JsonResult};
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
@@ -65,7 +63,7 @@ async fn update(
     Path(id): Path<SessionId>,
     By(by): By,
     Json(body): Json<Update>,
-) -> Answer<Session> {
+) -> JsonResult<Session> {
     let given = body.permission.clone().unwrap_or_default();
     let changed = agent.update_session(&id, |session| {
         if let Some(title) = body.title {
@@ -108,7 +106,7 @@ async fn fork(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     body: Bytes,
-) -> Answer<Session> {
+) -> JsonResult<Session> {
     let body: Fork = optional(&body)?;
     Ok(Json(
         agent.fork_session_at(&id, body.message_id.as_ref()).await?,
@@ -130,7 +128,7 @@ async fn init(
     Path(id): Path<SessionId>,
     Author(author): Author,
     Json(body): Json<Init>,
-) -> Answer<bool> {
+) -> JsonResult<bool> {
     agent.session(&id)?;
     let prompt = PromptInput {
         message_id: Some(body.message_id),
@@ -163,7 +161,7 @@ async fn shell(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     Json(body): Json<Shell>,
-) -> Answer<MessageWithParts> {
+) -> JsonResult<MessageWithParts> {
     let input = ShellInput {
         command: body.command,
         agent: body.agent,
@@ -175,7 +173,7 @@ async fn shell(
 }
 
 /// Nothing leaves this machine; the answer is the one that OpenCode gives where sharing is disabled.
-async fn share(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
+async fn share(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResult<Session> {
     agent.session(&id)?;
     Err(ApiError::tagged(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -186,7 +184,7 @@ async fn share(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<
 }
 
 /// What was never shared needs no more to be so.
-async fn unshare(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
+async fn unshare(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResult<Session> {
     Ok(Json(agent.session(&id)?))
 }
 
@@ -201,7 +199,7 @@ async fn diff(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     Query(of): Query<DiffOf>,
-) -> Answer<Vec<Value>> {
+) -> JsonResult<Vec<Value>> {
     let Some(message) = of.message_id else {
         return Ok(Json(Vec::new()));
     };
@@ -233,7 +231,7 @@ async fn revert(
     Path(id): Path<SessionId>,
     By(by): By,
     Json(body): Json<Revert>,
-) -> Answer<Session> {
+) -> JsonResult<Session> {
     let part = body.part_id.as_ref();
     let done = agent.revert(&id, &body.message_id, part, body.force, &by);
     Ok(Json(done.await?))
@@ -250,7 +248,7 @@ async fn unrevert(
     Path(id): Path<SessionId>,
     By(by): By,
     body: Bytes,
-) -> Answer<Session> {
+) -> JsonResult<Session> {
     let body: Unrevert = optional(&body)?;
     Ok(Json(agent.unrevert(&id, body.force, &by).await?))
 }
@@ -259,7 +257,7 @@ async fn remove_message(
     State(agent): State<Agent>,
     Path((id, message)): Path<(SessionId, MessageId)>,
     By(by): By,
-) -> Answer<bool> {
+) -> JsonResult<bool> {
     agent.remove_message(&id, &message, &by).await?;
     Ok(Json(true))
 }
@@ -268,7 +266,7 @@ async fn remove_part(
     State(agent): State<Agent>,
     Path((id, message, part)): Path<(SessionId, MessageId, PartId)>,
     By(by): By,
-) -> Answer<bool> {
+) -> JsonResult<bool> {
     agent.remove_part(&id, &message, &part, &by).await?;
     Ok(Json(true))
 }
@@ -278,7 +276,7 @@ async fn update_part(
     Path((id, message, part)): Path<(SessionId, MessageId, PartId)>,
     By(by): By,
     Json(body): Json<Part>,
-) -> Answer<Part> {
+) -> JsonResult<Part> {
     agent.session(&id)?;
     for (sent, named) in [
         (body.session_id.as_str(), id.as_str()),

@@ -21,9 +21,7 @@ use serde::Deserialize;
 use crate::access::author::{Author, By};
 use crate::access::marks::FromPlugin;
 use crate::access::scope::{Scope, in_scope};
-use crate::error::ApiError;
-
-type Answer<T> = Result<Json<T>, ApiError>;
+use crate::error::{ApiError, JsonResult};
 
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
@@ -67,7 +65,7 @@ async fn list(
     State(agent): State<Agent>,
     scope: Option<Extension<Scope>>,
     Query(wanted): Query<Wanted>,
-) -> Answer<Vec<Session>> {
+) -> JsonResult<Vec<Session>> {
     let path = wanted.path;
     let own_folder = wanted.directory.is_some() && wanted.scope.is_none() && path.is_none();
     let filter = SessionFilter {
@@ -108,7 +106,7 @@ async fn create(
     State(agent): State<Agent>,
     By(by): By,
     body: Option<Json<Create>>,
-) -> Answer<Session> {
+) -> JsonResult<Session> {
     let Create {
         parent_id,
         title,
@@ -149,21 +147,24 @@ async fn status(State(agent): State<Agent>) -> Json<BTreeMap<SessionId, SessionS
     Json(agent.statuses())
 }
 
-async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
+async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResult<Session> {
     Ok(Json(agent.session(&id)?))
 }
 
-async fn delete(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<bool> {
+async fn delete(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResult<bool> {
     agent.delete_session(&id).await?;
     Ok(Json(true))
 }
 
-async fn children(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Vec<Session>> {
+async fn children(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+) -> JsonResult<Vec<Session>> {
     agent.session(&id)?;
     Ok(Json(agent.store().children(&id)?))
 }
 
-async fn todo(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Vec<Todo>> {
+async fn todo(State(agent): State<Agent>, Path(id): Path<SessionId>) -> JsonResult<Vec<Todo>> {
     agent.session(&id)?;
     Ok(Json(agent.store().todos(&id)?))
 }
@@ -171,7 +172,7 @@ async fn todo(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<V
 async fn message(
     State(agent): State<Agent>,
     Path((id, message)): Path<(SessionId, MessageId)>,
-) -> Answer<MessageWithParts> {
+) -> JsonResult<MessageWithParts> {
     let found = agent.store().message(&id, &message)?;
     found.map(Json).ok_or_else(|| {
         ApiError::missing(format!("there is no message `{message}` in session `{id}`"))
@@ -185,7 +186,7 @@ async fn prompt(
     from_plugin: Option<Extension<FromPlugin>>,
     Author(author): Author,
     Json(mut prompt): Json<PromptInput>,
-) -> Answer<MessageWithParts> {
+) -> JsonResult<MessageWithParts> {
     prompt.provenance = author;
     let request = TurnRequest::prompt(&id, prompt).from_origin(origin(from_plugin));
     let outcome = agent.run(request).await?;
@@ -199,7 +200,11 @@ fn origin(from_plugin: Option<Extension<FromPlugin>>) -> Origin {
     }
 }
 
-fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<MessageWithParts> {
+fn last_message(
+    agent: &Agent,
+    id: &SessionId,
+    outcome: TurnOutcome,
+) -> JsonResult<MessageWithParts> {
     let mut all = agent.store().messages(id)?;
     let wanted = match &outcome {
         TurnOutcome::Done {
@@ -274,7 +279,7 @@ async fn command(
     from_plugin: Option<Extension<FromPlugin>>,
     Author(author): Author,
     Json(body): Json<CommandBody>,
-) -> Answer<MessageWithParts> {
+) -> JsonResult<MessageWithParts> {
     let (name, arguments) = (body.command, body.arguments);
     if let Some(part) = body
         .parts
