@@ -41,7 +41,7 @@ fn unfold(command: Command, depth: usize, all: &mut Vec<Command>) {
     for inner in inner {
         match inner {
             Inner::Line(line) => collect(&line, depth + 1, all),
-            Inner::Words(words) => unfold(wrapped(words), depth + 1, all),
+            Inner::Words(words) | Inner::Anywhere(words) => unfold(wrapped(words), depth + 1, all),
         }
     }
     if let Some(line) = evaluated {
@@ -299,15 +299,19 @@ impl<'a> Reader<'a> {
             });
             return Some(());
         }
+        // The longer ones are those of zsh, as is `>!`.
         let operator = [
-            "&>>", "<<<", "<<-", "&>", "<<", ">>", "<&", ">&", ">|", "<>", "<", ">",
+            "&>>|", "&>>", "<<<", "<<-", ">>&|", ">>&", ">>|", "&>|", ">&|", "&>", "<<", ">>",
+            "<&", ">&", ">|", "<>", "<", ">",
         ]
         .into_iter()
         .find(|op| self.starts(op))?;
         self.at += operator.len();
-        while matches!(self.peek(), Some(b' ' | b'\t')) {
-            self.at += 1;
+        if operator.contains('>') && self.starts("!") {
+            let file = self.forced();
+            open.simple.files.extend(file);
         }
+        self.skip_blanks();
         let target = self.word()?;
         if target.raw.is_empty() {
             return None;
@@ -328,6 +332,26 @@ impl<'a> Reader<'a> {
             }
         }
         Some(())
+    }
+
+    // `>!file` and `>! file` of zsh, which other shells read as the file `!file` or `!`: both count.
+    fn forced(&mut self) -> Option<File> {
+        let at = self.at;
+        self.at += 1;
+        self.skip_blanks();
+        let name = self.word();
+        self.at = at;
+        let name = name.filter(|name| !name.raw.is_empty())?;
+        Some(File {
+            name,
+            written: true,
+        })
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
     }
 
     // The bodies of here-documents that begin at this line. Substitutions in them are commands too.

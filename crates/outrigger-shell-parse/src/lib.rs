@@ -8,6 +8,7 @@
 
 mod builtins;
 mod doubt;
+mod folders;
 mod lenient;
 mod spelling;
 mod strict;
@@ -42,6 +43,9 @@ pub struct Command {
     pub inert: bool,
     /// It starts other commands, which follow it in the list.
     pub wraps: bool,
+    /// The folders in which it may run, relative to the one that the line begins in (which is the empty text), absolute, or below
+    /// `~`. `None` where that is not known.
+    pub folders: Option<Vec<String>>,
 }
 
 /// A file that the shell opens for a command.
@@ -103,7 +107,7 @@ impl Command {
 /// Reads a command line.
 #[must_use]
 pub fn read(line: &str) -> Line {
-    match strict::read(line, 0) {
+    match strict::read(line, 0, folders::Walk::begin()) {
         Ok(commands) => Line {
             commands,
             doubt: None,

@@ -1,5 +1,6 @@
 //! The reader whose answer counts: a small language that bash, dash, ksh and zsh read alike. Whatever is outside of it is a doubt.
 
+use crate::folders::Walk;
 use crate::variables::{self, Effect};
 use crate::{Command, Doubt, File, Word, builtins, word, wrappers};
 
@@ -46,7 +47,8 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-pub(crate) fn read(source: &str, depth: usize) -> Result<Vec<Command>, Doubt> {
+/// Reads a line that begins where the walk is.
+pub(crate) fn read(source: &str, depth: usize, walk: Walk) -> Result<Vec<Command>, Doubt> {
     if depth > DEEPEST {
         return Err(Doubt::Depth);
     }
@@ -63,6 +65,8 @@ pub(crate) fn read(source: &str, depth: usize) -> Result<Vec<Command>, Doubt> {
         found: Vec::new(),
         draft: Draft::default(),
         body: None,
+        walk,
+        loops: false,
     };
     reader.line()?;
     Ok(reader.found)
@@ -79,6 +83,8 @@ struct Draft {
     assigned: Vec<Effect>,
     /// Nothing may follow: `a &> b c` is `a & > b c` to dash.
     sealed: bool,
+    /// `! command`: what follows after `&&` runs where it failed.
+    negated: bool,
 }
 
 /// A here-document whose text begins with the next line.
@@ -95,6 +101,9 @@ struct Reader<'a> {
     found: Vec<Command>,
     draft: Draft,
     body: Option<Body>,
+    walk: Walk,
+    /// It has a loop: its first commands run again, where the last ones led.
+    loops: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -113,6 +122,7 @@ impl<'a> Reader<'a> {
                 '\\' if self.starts("\\\n") && self.body.is_none() => self.at += 2,
                 '\n' => {
                     self.close()?;
+                    self.walk.part();
                     self.at += 1;
                     self.here_document()?;
                 }
@@ -126,6 +136,9 @@ impl<'a> Reader<'a> {
                 '&' if self.starts("&>") => self.redirect()?,
                 ';' | '|' | '&' => {
                     self.close()?;
+                    if !self.starts("&&") {
+                        self.walk.part();
+                    }
                     let double = ["||", "&&", "|&"].iter().any(|it| self.starts(it));
                     self.at += if double { 2 } else { 1 };
                 }
@@ -135,9 +148,22 @@ impl<'a> Reader<'a> {
             }
         }
         self.close()?;
+        if self.loops {
+            self.forget_folders();
+        }
         match self.body {
             None => Ok(()),
             Some(_) => Err(Doubt::Unfinished),
+        }
+    }
+
+    /// Where the line leads anywhere, nothing of it is known to run in one folder.
+    fn forget_folders(&mut self) {
+        let here = Walk::begin().here();
+        if self.found.iter().any(|command| command.folders != here) || self.walk.has_moved() {
+            for command in &mut self.found {
+                command.folders = None;
+            }
         }
     }
 
@@ -159,6 +185,7 @@ impl<'a> Reader<'a> {
         // `! command`: only its exit code is another.
         let fresh = self.draft.start.is_none();
         if fresh && ["! ", "!\t"].iter().any(|it| self.starts(it)) {
+            self.draft.negated = true;
             self.at += 1;
             return Ok(());
         }
@@ -217,6 +244,7 @@ impl<'a> Reader<'a> {
             return false;
         };
         self.at += word.len();
+        self.loops |= matches!(*word, "while" | "until");
         // Only redirections and operators follow.
         self.draft.sealed = closer.is_some();
         true
@@ -309,21 +337,28 @@ impl<'a> Reader<'a> {
         let mut command = draft.command;
         let text = self.source.get(start..draft.end.max(start));
         command.text = text.unwrap_or_default().trim().to_owned();
-        self.add(command, &draft.assigned, self.depth)
-    }
-
-    fn add(&mut self, command: Command, assigned: &[Effect], depth: usize) -> Result<(), Doubt> {
-        let more = judged(command, assigned, depth)?;
+        let more = judged(command, &draft.assigned, self.depth, &mut self.walk)?;
+        self.walk
+            .after(more.first().map_or(&[], |it| &it.words), true);
+        if draft.negated {
+            self.walk.part();
+        }
         self.found.extend(more);
         Ok(())
     }
 }
 
 /// The command, and those that it starts.
-fn judged(mut command: Command, assigned: &[Effect], depth: usize) -> Result<Vec<Command>, Doubt> {
+fn judged(
+    mut command: Command,
+    assigned: &[Effect],
+    depth: usize,
+    walk: &mut Walk,
+) -> Result<Vec<Command>, Doubt> {
     if depth > DEEPEST {
         return Err(Doubt::Depth);
     }
+    command.folders = walk.here();
     if command.words.is_empty() {
         command.inert = !assigned.contains(&Effect::Passed) && !command.writes();
         return Ok(vec![command]);
@@ -339,8 +374,15 @@ fn judged(mut command: Command, assigned: &[Effect], depth: usize) -> Result<Vec
     let mut all = vec![command];
     for inner in inner {
         all.extend(match inner {
-            wrappers::Inner::Line(line) => read(&line, depth + 1)?,
-            wrappers::Inner::Words(words) => judged(wrapped(words), &[], depth + 1)?,
+            wrappers::Inner::Line(line) => read(&line, depth + 1, walk.nested())?,
+            wrappers::Inner::Words(words) => {
+                // `time cd x` may be the shell's own, and `nice cd x` is not.
+                walk.after(&words, false);
+                judged(wrapped(words), &[], depth + 1, walk)?
+            }
+            wrappers::Inner::Anywhere(words) => {
+                judged(wrapped(words), &[], depth + 1, &mut Walk::unknown())?
+            }
         });
     }
     Ok(all)

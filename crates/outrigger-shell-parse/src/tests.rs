@@ -325,6 +325,84 @@ fn what_needs_no_approval() {
     }
 }
 
+#[test]
+fn folders_that_a_command_may_run_in() {
+    for (source, want) in [
+        ("x", Some(&[""][..])),
+        ("cd a && x", Some(&["a"])),
+        ("cd a && cd b/.. && x", Some(&["a/b/.."])),
+        ("cd /a && x", Some(&["/a"])),
+        ("cd ~/a && x", Some(&["~/a"])),
+        ("cd \"$HOME/a\" && x", Some(&["~/a"])),
+        ("cd -- 'a b' && time nice x", Some(&["a b"])),
+        ("cd a && sh -c 'cd b && x'", Some(&["a/b"])),
+        // It may have failed, been skipped, or run in a shell of its own.
+        ("cd a; x", Some(&["", "a"])),
+        ("cd a\nx", Some(&["", "a"])),
+        ("cd a || x", Some(&["", "a"])),
+        ("cd a | x", Some(&["", "a"])),
+        ("cd a & x", Some(&["", "a"])),
+        ("! cd a && x", Some(&["", "a"])),
+        ("time cd a && x", Some(&["", "a"])),
+        ("if cd a; then x; fi", Some(&["", "a"])),
+        ("cd a && b; cd c && x", Some(&["c", "a/c"])),
+        ("pushd a && popd && x", Some(&["", "a"])),
+        ("sh -c 'cd a'; x", Some(&[""])),
+        // Nobody knows.
+        ("cd - && x", None),
+        ("cd && x", None),
+        ("cd '~' && x", None),
+        ("cd -P a && x", None),
+        ("pushd && x", None),
+        ("find . -execdir x ';'", None),
+        ("while x; do cd a; done; x", None),
+    ] {
+        let line = read(source);
+        assert_eq!(line.doubt, None, "{source}");
+        let mut last = line.commands.into_iter();
+        let last = last.rfind(|it| it.program() == Some("x")).unwrap();
+        let folders: Option<Vec<&str>> = last
+            .folders
+            .as_ref()
+            .map(|it| it.iter().map(String::as_str).collect());
+        assert_eq!(folders.as_deref(), want, "{source}");
+    }
+}
+
+/// The lenient reader finds what any shell may open.
+#[test]
+fn files_that_are_written() {
+    for (source, want) in [
+        ("echo a >| f", &["f"][..]),
+        ("echo a &> f", &["f"]),
+        ("echo a &>> f", &["f"]),
+        ("echo a >& f", &["f"]),
+        ("cat <> f", &["f"]),
+        ("exec 3> f", &["f"]),
+        ("exec {fd}> f", &["f"]),
+        ("echo a >! f", &["f", "!"]),
+        ("echo a >!f", &["f", "!f"]),
+        ("echo a >&| f", &["f"]),
+        ("echo a >>| f", &["f"]),
+        ("cat <<E > f\n$(x)\nE", &["f"]),
+        ("for i in 1; do echo a; done > f", &["f"]),
+        ("(echo a > f)", &["f"]),
+        ("{ echo a; } > f", &["f"]),
+        ("f() { echo a > f; }; f", &["f"]),
+        ("echo $(echo a > f)", &["f"]),
+        ("cat >(cat > f)", &["f"]),
+        ("sh -c 'echo $(x) > f'", &["f"]),
+        ("echo $(x) > $y", &["?"]),
+        ("echo a 2>&1", &[]),
+    ] {
+        let line = read(source);
+        let commands = line.commands.iter();
+        let files = commands.flat_map(|it| &it.files).filter(|it| it.written);
+        let files: Vec<&str> = files.map(|it| it.name.known().unwrap_or("?")).collect();
+        assert_eq!(files, want, "{source}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn no_input_panics(source in "[a-zA $(){}`'\"\\\\;&|<>\n\t#=~!*é-]{0,60}") {

@@ -9,6 +9,8 @@ use crate::{Doubt, UNKNOWN, Word};
 pub(crate) enum Inner {
     /// A program and its arguments.
     Words(Vec<Word>),
+    /// The same, in a folder that nobody knows before it runs.
+    Anywhere(Vec<Word>),
     /// A line for a shell.
     Line(String),
 }
@@ -467,9 +469,11 @@ fn find(arguments: &[Word]) -> Option<Vec<Inner>> {
         if word.known().is_none() && (may_be_option || may_be_many) {
             return None;
         }
-        if !matches!(word.value.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir") {
-            continue;
-        }
+        let is_there = match word.value.as_str() {
+            "-exec" | "-ok" => false,
+            "-execdir" | "-okdir" => true,
+            _ => continue,
+        };
         let mut inner: Vec<Word> = Vec::new();
         loop {
             let next = words.next()?;
@@ -484,7 +488,10 @@ fn find(arguments: &[Word]) -> Option<Vec<Inner>> {
             inner.push(next.clone());
         }
         fill(&mut inner, Some("{}"));
-        found.push(Inner::Words(inner));
+        found.push(match is_there {
+            true => Inner::Anywhere(inner),
+            false => Inner::Words(inner),
+        });
     }
     Some(found)
 }

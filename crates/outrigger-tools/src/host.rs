@@ -40,6 +40,8 @@ pub struct PermissionAsk {
     pub unclear: Option<String>,
     /// For display.
     pub metadata: Value,
+    /// It is about files that a command changes, which is asked about by itself. Its sandbox keeps those that make something run later.
+    pub by_command: bool,
 }
 
 /// What a command may do outside of its sandbox, where a person lets it run there: what rules deny is kept from it all the same.

@@ -144,7 +144,7 @@ impl Inner {
                 ask.permission
             )));
         }
-        let later = self.runs_later(asker, &ask.permission, &patterns).await;
+        let later = self.runs_later(asker, &ask, &patterns).await;
         let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
         let by_rule = outrigger_permissions::agents::asked_by_the_user(evaluate, &layers);
         let question = Question {

@@ -67,19 +67,28 @@ impl Agent {
         let owner = owner.filter(|_| self.inner.sandboxes.of(&label).is_some());
         let ungranted = ungranted.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
         let requires_approval = ungranted.map(ApprovalReason::Ungranted);
-        // Such as `cd` alone, which needs no approval.
-        if ask.patterns.is_empty() && requires_approval.is_none() {
-            return Ok(());
-        }
-        let asker = Asker {
+        let rules: &[&[Rule]] = &[&line.agent.permission, own];
+        let asker = |requires_approval| Asker {
             session_id: line.session_id,
             tool: None,
-            rules: &[&line.agent.permission, own],
-            requires_approval: requires_approval.as_ref(),
+            rules,
+            requires_approval,
             causes: line.causes,
         };
-        let decided = self.inner.decide(&asker, ask).await;
-        decided.map(drop).map_err(Refusal::text)
+        // Such as `cd` alone, which needs no approval.
+        if !ask.patterns.is_empty() || requires_approval.is_some() {
+            let asker = asker(requires_approval.as_ref());
+            let decided = self.inner.decide(&asker, ask).await;
+            decided.map_err(Refusal::text)?;
+        }
+        let place = &self.inner.place;
+        if let Some(written) =
+            outrigger_tools::ask_for_written(line.line, &place.directory, &place.worktree)
+        {
+            let decided = self.inner.decide(&asker(None), written).await;
+            decided.map_err(Refusal::text)?;
+        }
+        Ok(())
     }
 
     /// Puts a line into the sandbox of commands, or into that of the plugin that contributed it.

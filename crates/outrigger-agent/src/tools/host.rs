@@ -237,6 +237,10 @@ impl CallHost {
     /// What a hook requires it does once, and not where a folder is in question; what a plugin did without a grant holds
     /// for every question of the call.
     fn approval_for(&self, ask: &PermissionAsk) -> Option<ApprovalReason> {
+        // Its command has been asked about.
+        if ask.by_command {
+            return None;
+        }
         if let Some(ApprovalReason::Ungranted(lacking)) = &*lock(&self.requires_approval) {
             return Some(ApprovalReason::Ungranted(lacking.clone()));
         }

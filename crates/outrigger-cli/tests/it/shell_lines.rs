@@ -110,17 +110,67 @@ fn what_hides_a_command_needs_approval() {
     assert_eq!(made(&all, json!("allow")), all);
 }
 
+/// A program of a relative path is the one in the folder of the session, and a redirection writes what `edit` allows.
+#[test]
+fn another_program_of_the_same_name_and_a_file_behind_a_redirection() {
+    let run = |command: &str, workdir: &str| {
+        let input = json!({ "command": command, "workdir": workdir, "description": "x" });
+        call("bash", input)
+    };
+    let world = World::new([
+        turn([
+            run("./t.sh", "."),
+            run("cd sub && ./t.sh", "."),
+            run("./t.sh", "sub"),
+            run("cd sub; ./t.sh", "."),
+            run("echo a > denied", "."),
+            run("cd sub && echo a >> denied", "."),
+            run("echo $(echo a > denied)", "."),
+            run("echo a > allowed", "."),
+        ]),
+        done(),
+    ]);
+    world.file("t.sh", "#!/bin/sh\necho ran >> own\n");
+    world.file("sub/t.sh", "#!/bin/sh\ntouch elsewhere ../elsewhere\n");
+    for script in ["t.sh", "sub/t.sh"] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(world.path(script), mode).unwrap();
+    }
+    let rules = json!({ "*": "ask", "./t.sh": "allow", "echo *": "allow" });
+    let edit = json!({ "*": "deny", "allowed": "allow" });
+    world.config(json!({ "permission": { "bash": rules, "edit": edit } }));
+    world.run(&["do it"]);
+    assert_eq!(world.lines("own"), ["ran"]);
+    let made = ["elsewhere", "sub/elsewhere", "denied", "sub/denied"];
+    let made: Vec<&str> = made
+        .into_iter()
+        .filter(|it| world.path(it).exists())
+        .collect();
+    assert_eq!(made, Vec::<&str>::new());
+    assert!(world.path("allowed").exists());
+    let told = world
+        .parts("tool")
+        .iter()
+        .map(|it| it["state"].to_string())
+        .collect::<String>();
+    assert_eq!(told.matches("a rule that denies edit").count(), 2, "{told}");
+}
+
 #[test]
 fn lines_of_templates_are_read_too() {
     let world = World::new([done()]);
-    world.config(json!({ "permission": { "bash": { "*": "ask", "echo *": "allow" } } }));
+    world.config(
+        json!({ "permission": { "bash": { "*": "ask", "echo *": "allow" }, "edit": "ask" } }),
+    );
     world.file(
         ".opencode/command/state.md",
-        "!`echo one` !`echo two; touch made-0` !`echo $(touch made-1)`\n",
+        "!`echo one` !`echo two; touch made-0` !`echo $(touch made-1)` !`echo a > made-2`\n",
     );
     world.run(&["--command", "state"]).ok();
     let text = world.mock.last().texts("user").remove(0);
     assert!(text.starts_with("one\n (not run: "), "{text}");
-    assert_eq!(text.matches("(not run: ").count(), 2, "{text}");
-    assert!(!world.path("made-0").exists() && !world.path("made-1").exists());
+    assert_eq!(text.matches("(not run: ").count(), 3, "{text}");
+    for file in ["made-0", "made-1", "made-2"] {
+        assert!(!world.path(file).exists(), "{file}");
+    }
 }

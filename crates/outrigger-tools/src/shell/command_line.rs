@@ -2,20 +2,24 @@
 
 use std::path::Path;
 
-use outrigger_shell_parse::{Command, Line};
+use outrigger_shell_parse::{Command, Line, Word};
 use serde_json::json;
 
+use self::place::{Named, Place};
 use crate::host::PermissionAsk;
 
+pub(crate) mod place;
 mod prefix;
+pub(crate) mod redirections;
 
 // Commands that only change the shell's folder: asked for by the folder alone (OpenCode's rule).
 const FOLDERS: &[&str] = &["cd", "chdir", "popd", "pushd"];
+const UNKNOWN_FOLDER: &str = "a program or script of a relative path in a folder that is not clear";
 
 /// The question for the permission `bash` that a command line asks; its patterns are empty where none has to be allowed.
 #[must_use]
 pub fn ask_for_line(line: &str) -> PermissionAsk {
-    ask_for(line, &outrigger_shell_parse::read(line))
+    ask_for(line, &outrigger_shell_parse::read(line), &Place::unknown())
 }
 
 /// Whether a line runs, or may run, a command that the pattern means.
@@ -31,9 +35,10 @@ pub fn line_may_run(line: &str, means: impl Fn(&str) -> bool) -> bool {
 
 impl PermissionAsk {
     /// The question for a shell whose lines are not understood.
-    pub(crate) fn of_unknown_shell(mut self, line: &str, shell: &Path) -> Self {
-        self.patterns = vec![line.to_owned()];
-        self.always = literal(line).into_iter().collect();
+    pub(crate) fn of_unknown_shell(mut self, line: &str, place: &Place<'_>, shell: &Path) -> Self {
+        let line = place.whole(line);
+        self.always = literal(&line).into_iter().collect();
+        self.patterns = vec![line];
         self.unclear = Some(format!("the syntax of {}", shell.display()));
         self
     }
@@ -62,30 +67,75 @@ impl PermissionAsk {
     }
 }
 
-pub(crate) fn ask_for(line: &str, read: &Line) -> PermissionAsk {
+/// The same of a line that was read, in a place that is known.
+pub(crate) fn ask_for(line: &str, read: &Line, place: &Place<'_>) -> PermissionAsk {
     let mut ask = PermissionAsk {
         permission: "bash".to_owned(),
         metadata: json!({"command": line}),
         ..PermissionAsk::default()
     };
+    let mut unclear = read.doubt.as_ref().map(ToString::to_string);
     for command in &read.commands {
         for spelling in command.spellings() {
             push(&mut ask.spellings, spelling);
         }
-        if read.doubt.is_none() && needs_approval(command) {
-            push(&mut ask.patterns, command.text.clone());
-            if let Some(always) = always(command) {
+        if read.doubt.is_some() || !needs_approval(command) {
+            continue;
+        }
+        let named = match place.named(command) {
+            Named::AsWritten => vec![command.clone()],
+            Named::Elsewhere(at, names) => {
+                let renamed = names.into_iter().map(|name| renamed(command, at, name));
+                renamed.collect()
+            }
+            Named::Unknown => {
+                unclear = Some(UNKNOWN_FOLDER.to_owned());
+                break;
+            }
+        };
+        for command in named {
+            if let Some(always) = always(&command) {
                 push(&mut ask.always, always);
             }
+            push(&mut ask.patterns, command.text);
         }
     }
-    if let Some(doubt) = &read.doubt {
+    if let Some(doubt) = unclear {
         // Allowed as a whole or not at all, and in its own words only.
-        ask.patterns.push(line.to_owned());
-        ask.always.extend(literal(line));
-        ask.unclear = Some(doubt.to_string());
+        let line = place.whole(line);
+        ask.always = literal(&line).into_iter().collect();
+        ask.patterns = vec![line];
+        ask.unclear = Some(doubt);
     }
     ask
+}
+
+/// A command with another name of the program or script that it runs.
+fn renamed(command: &Command, at: usize, name: String) -> Command {
+    let mut command = command.clone();
+    let Some(word) = command.words.get_mut(at) else {
+        return command;
+    };
+    let is_whole = |found: &usize| {
+        let before = command
+            .text
+            .get(..*found)
+            .and_then(|it| it.chars().next_back());
+        before.is_none_or(char::is_whitespace)
+    };
+    let mut found = command
+        .text
+        .match_indices(&word.raw)
+        .map(|(found, _)| found);
+    let found = found.find(is_whole);
+    match found {
+        Some(found) => command
+            .text
+            .replace_range(found..found + word.raw.len(), &name),
+        None => command.text = format!("{name} {}", command.text),
+    }
+    word.raw = name;
+    command
 }
 
 fn needs_approval(command: &Command) -> bool {
@@ -110,6 +160,21 @@ fn always(command: &Command) -> Option<String> {
 /// A text that is a pattern for itself alone.
 fn literal(text: &str) -> Option<String> {
     (!text.contains(['*', '?'])).then(|| text.to_owned())
+}
+
+/// A word that is a known path, with `~` at its beginning put in.
+pub(crate) fn known(word: &Word) -> Option<String> {
+    word.known().map(expanded)
+}
+
+/// A path with `~` at its beginning put in. A quoted tilde is a name; asking once too often does no harm.
+fn expanded(path: &str) -> String {
+    let home = || std::env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
+    match path.strip_prefix('~') {
+        Some("") => home(),
+        Some(rest) if rest.starts_with('/') => format!("{}{rest}", home()),
+        _ => path.to_owned(),
+    }
 }
 
 fn push(list: &mut Vec<String>, text: String) {

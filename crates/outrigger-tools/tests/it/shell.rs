@@ -259,9 +259,88 @@ async fn what_is_asked_for_commands() {
             json!({"command": "ls; ls"}),
             vec![r#"bash ["ls"] ["ls *"]"#],
         ),
+        // A program of a relative path is the one in the folder of the session, or is asked about by where it lies.
+        (
+            json!({"command": "./t.sh -a; sh t.sh; env sub/x"}),
+            vec![
+                r#"bash ["./t.sh -a","sh t.sh","env sub/x","sub/x"] ["./t.sh *","sh *","env sub/x","sub/x *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "cd sub && ./t.sh -a && python t.py && sh -c ./u"}),
+            vec![
+                r#"bash ["./sub/t.sh -a","python sub/t.py","sh -c ./u","./sub/u"] ["./sub/t.sh *","python *","sh -c ./u","./sub/u *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "A=./t.sh \"./t.sh\" > out", "workdir": "sub"}),
+            vec![r#"bash ["A=./t.sh ./sub/t.sh > out"] ["./sub/t.sh *"]"#],
+        ),
+        (
+            json!({"command": "cd .. && ./t.sh", "workdir": "sub"}),
+            vec![r#"bash ["./t.sh"] ["./t.sh *"]"#],
+        ),
+        (
+            json!({"command": "cd sub; ./t.sh"}),
+            vec![r#"bash ["./t.sh","./sub/t.sh"] ["./t.sh *","./sub/t.sh *"]"#],
+        ),
+        (
+            json!({"command": "cd - && ./t.sh"}),
+            vec![r#"bash ["cd - && ./t.sh"] ["cd - && ./t.sh"]"#],
+        ),
+        (
+            json!({"command": "./t.sh $(id)", "workdir": "sub"}),
+            vec![r#"bash ["cd sub && ./t.sh $(id)"] ["cd sub && ./t.sh $(id)"]"#],
+        ),
     ] {
         *room.host.refuse.lock().unwrap() = Some("bash");
         room.execute("bash", input.clone()).await;
         assert_eq!(room.asked(), want, "{input}");
+    }
+}
+
+/// Its shell opens the file that a redirection writes: the rules about changes are asked, too.
+#[tokio::test]
+async fn what_is_asked_for_redirections() {
+    let room = Room::new();
+    room.file("sub/x", "");
+    for (input, want) in [
+        (json!({"command": "echo a > f"}), Some(r#"["f"]"#)),
+        (
+            json!({"command": "echo a >> sub/f; cat < f > ./f"}),
+            Some(r#"["sub/f","f"]"#),
+        ),
+        (
+            json!({"command": "cd sub && echo a >| f"}),
+            Some(r#"["sub/f"]"#),
+        ),
+        (
+            json!({"command": "echo a > f", "workdir": "sub"}),
+            Some(r#"["sub/f"]"#),
+        ),
+        (
+            json!({"command": "cd sub; ls &> f"}),
+            Some(r#"["f","sub/f"]"#),
+        ),
+        (json!({"command": "sh -c 'echo a > f'"}), Some(r#"["f"]"#)),
+        (json!({"command": "echo $(id) > f"}), Some(r#"["f"]"#)),
+        (json!({"command": "x=f; echo a > $x"}), Some(r#"["*"]"#)),
+        (
+            json!({"command": "true > /dev/../PROJECT/f"}),
+            Some(r#"["f"]"#),
+        ),
+        (json!({"command": "ls > /dev/null 2>&1; cat < sub/x"}), None),
+        (json!({"command": "ls > /tmp/f-of-nobody"}), None),
+    ] {
+        let input = input.to_string();
+        let project = room.project().display().to_string();
+        let input = input.replace("/PROJECT", &project);
+        *room.host.refuse.lock().unwrap() = Some("edit");
+        room.execute("bash", serde_json::from_str(&input).unwrap())
+            .await;
+        let asked = room.asked();
+        let edit = asked.iter().find(|it| it.starts_with("edit"));
+        let want = want.map(|patterns| format!(r#"edit {patterns} ["*"]"#));
+        assert_eq!(edit, want.as_ref(), "{input}: {asked:?}");
     }
 }

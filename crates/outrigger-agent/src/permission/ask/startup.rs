@@ -2,6 +2,7 @@
 
 use outrigger_permissions::access::startup::RunsLater;
 use outrigger_permissions::approval::ApprovalReason;
+use outrigger_tools::PermissionAsk;
 use outrigger_workspace::sync::lock;
 use serde_json::json;
 
@@ -14,10 +15,10 @@ impl Inner {
     pub(super) async fn runs_later(
         &self,
         asker: &Asker<'_>,
-        permission: &str,
+        ask: &PermissionAsk,
         patterns: &[String],
     ) -> Option<ApprovalReason> {
-        if permission != "edit" {
+        if ask.permission != "edit" || ask.by_command {
             return None;
         }
         let written = self.user_rules.written(asker.rules);

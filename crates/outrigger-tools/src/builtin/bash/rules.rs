@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use outrigger_shell_parse::{Command, Word};
+use outrigger_shell_parse::Command;
 use serde_json::{Value, json};
 
 use super::{locate, text, which};
 use crate::error::ToolError;
 use crate::files::Located;
 use crate::host::{PermissionAsk, ToolContext};
-use crate::shell::command_line;
+use crate::shell::command_line::place::Place;
+use crate::shell::command_line::redirections::ask_for_redirections;
+use crate::shell::command_line::{self, known};
 
 // Commands whose arguments are paths. OpenCode's list, and a few more that write.
 const FILES: &[&str] = &[
@@ -57,11 +59,15 @@ pub(super) fn asks(
             ..PermissionAsk::default()
         });
     }
-    let mut ask = command_line::ask_for(command, &line);
+    let place = Place {
+        session: &ctx.directory,
+        begins: &cwd.shown,
+    };
+    let mut ask = command_line::ask_for(command, &line, &place);
     // Others, such as fish, read quotes in another way.
     let name = shell.file_name().and_then(|name| name.to_str());
     if !name.is_some_and(|name| super::SHELLS.contains(&name)) {
-        ask = ask.of_unknown_shell(command, shell);
+        ask = ask.of_unknown_shell(command, &place, shell);
     }
     let programs = programs(&line.commands, &cwd.shown, ctx);
     if !programs.is_empty() {
@@ -70,6 +76,7 @@ pub(super) fn asks(
     if !ask.patterns.is_empty() {
         asks.push(ask);
     }
+    asks.extend(ask_for_redirections(command, &line, &cwd.shown, ctx)?);
     Ok(asks)
 }
 
@@ -133,7 +140,7 @@ fn outside(
     let files = simple.files.iter().map(|file| &file.name);
     let is_mode = |path: &str| name == Some("chmod") && path.starts_with('+');
     for path in arguments.iter().chain(files).filter_map(known) {
-        if path.starts_with('-') || path.starts_with("/dev/") || is_mode(&path) {
+        if path.starts_with('-') || is_mode(&path) {
             continue;
         }
         let at = match locate(ctx, &cwd.join(&path).to_string_lossy()) {
@@ -141,7 +148,7 @@ fn outside(
             Err(error @ ToolError::Forbidden { .. }) => return Err(error),
             Err(_) => continue,
         };
-        if at.inside || at.is_lent(ctx) && !simple.writes() {
+        if at.shown.starts_with("/dev") || at.inside || at.is_lent(ctx) && !simple.writes() {
             continue;
         }
         let folder = if at.real.is_dir() {
@@ -154,16 +161,4 @@ fn outside(
         }
     }
     Ok(())
-}
-
-// A word that is a known path, with `~` at its beginning put in.
-fn known(word: &Word) -> Option<String> {
-    let value = word.known()?.to_owned();
-    let home = || std::env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
-    match value.strip_prefix('~') {
-        // A quoted tilde is a name; asking once too often does no harm.
-        Some("") => Some(home()),
-        Some(rest) if rest.starts_with('/') => Some(format!("{}{rest}", home())),
-        _ => Some(value),
-    }
 }

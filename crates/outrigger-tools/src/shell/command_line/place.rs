@@ -1,0 +1,147 @@
+//! Programs that a command names by a relative path: a rule means the file in the folder of the session by one, so what runs elsewhere
+//! is asked about by where it lies.
+
+use std::path::{Component, Path, PathBuf};
+
+use outrigger_shell_parse::{Command, Word};
+
+use super::expanded;
+
+/// Programs that run the file which their first argument names.
+const INTERPRETERS: &[&str] = &[
+    "bun", "deno", "lua", "node", "nodejs", "perl", "php", "python", "python2", "python3", "ruby",
+    "Rscript", "ts-node", "tsx",
+];
+const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"];
+
+/// Where a line begins, and which folder relative names of rules mean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The folder of the session.
+    pub(crate) session: &'a Path,
+    /// Where the line begins.
+    pub(crate) begins: &'a Path,
+}
+
+/// What a command is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// As it is written.
+    AsWritten,
+    /// With these words of the program or script in place of this one, since it runs in other folders.
+    Elsewhere(usize, Vec<String>),
+    /// It is not known in which folder it runs a program or script that a relative path names.
+    Unknown,
+}
+
+impl Place<'_> {
+    /// Where nothing but the line is known: it begins in the folder of the session.
+    pub(crate) fn unknown() -> Self {
+        let here = Path::new("");
+        Self {
+            session: here,
+            begins: here,
+        }
+    }
+
+    /// How the program or script of a command is named.
+    pub(super) fn named(&self, command: &Command) -> Named {
+        let Some((at, name)) = relative_program(command) else {
+            return Named::AsWritten;
+        };
+        let Some(folders) = &command.folders else {
+            return Named::Unknown;
+        };
+        let is_there =
+            |folder: &String| lexical(&self.begins.join(expanded(folder))) == lexical(self.session);
+        match folders.iter().all(is_there) {
+            true => Named::AsWritten,
+            false => {
+                let seen = folders.iter().map(|folder| self.seen(folder, name));
+                Named::Elsewhere(at, seen.collect())
+            }
+        }
+    }
+
+    /// A line of which nobody knows what it runs: it means the folder that it runs in, too.
+    pub(super) fn whole(&self, line: &str) -> String {
+        match lexical(self.begins) == lexical(self.session) {
+            true => line.to_owned(),
+            false => format!(
+                "cd {} && {line}",
+                quoted(&self.seen_from_session(self.begins))
+            ),
+        }
+    }
+
+    /// A relative name, as it would be written in the folder of the session.
+    fn seen(&self, folder: &str, name: &str) -> String {
+        let folder = self.begins.join(expanded(folder));
+        let path = self.seen_from_session(&folder.join(name));
+        let dotted = name.starts_with('.') && !path.starts_with(['/', '.', '~']);
+        quoted(&match dotted {
+            true => format!("./{path}"),
+            false => path,
+        })
+    }
+
+    fn seen_from_session(&self, path: &Path) -> String {
+        let path = lexical(path);
+        let rest = path.strip_prefix(lexical(self.session));
+        let shown = rest.unwrap_or(&path).display().to_string();
+        match shown.is_empty() {
+            true => ".".to_owned(),
+            false => shown,
+        }
+    }
+}
+
+/// The word that names a file to be run by a relative path.
+fn relative_program(command: &Command) -> Option<(usize, &str)> {
+    let program = command.program()?;
+    if program.contains('/') {
+        return is_relative(program).then_some((0, program));
+    }
+    let is_shell = SHELLS.contains(&program);
+    if !is_shell && !INTERPRETERS.contains(&program) {
+        return None;
+    }
+    let is_line = |word: &Word| is_shell && word.value.starts_with('-') && word.value.contains('c');
+    if command.words.iter().any(is_line) {
+        return None;
+    }
+    let mut arguments = command.words.iter().enumerate().skip(1);
+    let (at, script) = arguments.find(|(_, word)| !word.value.starts_with(['-', '+']))?;
+    let script = script.known()?;
+    let is_file = is_shell || script.contains(['/', '.']);
+    (is_file && is_relative(script)).then_some((at, script))
+}
+
+fn is_relative(name: &str) -> bool {
+    !name.starts_with(['/', '~'])
+}
+
+/// Without `.` and, as shells take them after `cd`, without `..`.
+fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(out.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+~@,:".contains(c);
+    match path.chars().all(plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,124 @@
+//! Files that a command writes by redirection: its shell opens them, so rules about changes of files hold for them.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_shell_parse::{Command, Line};
+use serde_json::json;
+
+use super::{expanded, known, push};
+use crate::error::ToolError;
+use crate::files::{locate, relative};
+use crate::host::{PermissionAsk, ToolContext};
+
+/// A file that is written.
+struct Written {
+    path: PathBuf,
+    /// What rules are held against.
+    patterns: Vec<String>,
+}
+
+/// What an absolute path means; nothing where there is nothing to write to.
+type Find<'a> = &'a dyn Fn(&Path) -> Result<Option<Written>, ToolError>;
+
+/// The question for the files that a line writes by redirection, where it begins in the folder of the session; none where none is written.
+#[must_use]
+pub fn ask_for_written(line: &str, directory: &Path, worktree: &Path) -> Option<PermissionAsk> {
+    let find = |path: &Path| {
+        let path = outrigger_sandbox::paths::resolve(directory, path);
+        let is_inside = [directory, worktree].iter().any(|it| path.starts_with(it));
+        let patterns = vec![relative(worktree, &path)];
+        Ok((is_inside || !is_free(&path)).then_some(Written { path, patterns }))
+    };
+    let read = outrigger_shell_parse::read(line);
+    ask(line, &read, directory, &find).ok().flatten()
+}
+
+/// The same of a command of the `bash` tool.
+pub(crate) fn ask_for_redirections(
+    text: &str,
+    line: &Line,
+    begins: &Path,
+    ctx: &ToolContext,
+) -> Result<Option<PermissionAsk>, ToolError> {
+    let find = |path: &Path| match locate(ctx, &path.to_string_lossy()) {
+        Ok(at) if !at.inside && is_free(&at.shown) && is_free(&at.real) => Ok(None),
+        Ok(at) => Ok(Some(Written {
+            patterns: at.patterns(ctx),
+            path: at.shown,
+        })),
+        Err(error @ ToolError::Forbidden { .. }) => Err(error),
+        Err(_) => Ok(None),
+    };
+    ask(text, line, begins, &find)
+}
+
+fn ask(
+    text: &str,
+    line: &Line,
+    begins: &Path,
+    find: Find<'_>,
+) -> Result<Option<PermissionAsk>, ToolError> {
+    let mut patterns: Vec<String> = Vec::new();
+    let mut first: Option<PathBuf> = None;
+    for command in &line.commands {
+        let written = command.files.iter().filter(|file| file.written);
+        for name in written.map(|file| known(&file.name)) {
+            // One that only the shell knows is asked about as any file is.
+            let is_lost = line.doubt.is_none() && command.folders.is_none();
+            if name.is_none() || is_lost {
+                push(&mut patterns, "*".to_owned());
+            }
+            let paths = name.map(|name| paths(command, &name, begins));
+            for path in paths.into_iter().flatten() {
+                let Some(at) = find(&path)? else {
+                    continue;
+                };
+                first.get_or_insert(at.path);
+                for pattern in at.patterns {
+                    push(&mut patterns, pattern);
+                }
+            }
+        }
+    }
+    Ok((!patterns.is_empty()).then(|| PermissionAsk {
+        permission: "edit".to_owned(),
+        patterns,
+        always: vec!["*".to_owned()],
+        metadata: json!({"command": text, "filepath": first}),
+        by_command: true,
+        ..PermissionAsk::default()
+    }))
+}
+
+/// Where a file may lie: in each of the folders that the command may run in.
+fn paths(command: &Command, name: &str, begins: &Path) -> Vec<PathBuf> {
+    let here = [String::new()];
+    let folders = command.folders.as_deref().unwrap_or(&here).iter();
+    let join = |folder: &String| {
+        let folder = begins.join(expanded(folder));
+        // `..` of a folder that is a link is that of the folder which it leads to.
+        let is_up = Path::new(name)
+            .components()
+            .any(|it| it.as_os_str() == "..");
+        match is_up {
+            true => folder.canonicalize().unwrap_or(folder).join(name),
+            false => folder.join(name),
+        }
+    };
+    folders.map(join).collect()
+}
+
+/// Devices, and what lies in a temporary folder: rules about folders outside hold for it, and none about changes.
+fn is_free(path: &Path) -> bool {
+    let mut folders = [
+        std::env::temp_dir(),
+        "/tmp".into(),
+        "/var/tmp".into(),
+        "/dev".into(),
+    ]
+    .into_iter();
+    folders.any(|folder| {
+        let real = folder.canonicalize();
+        path.starts_with(&folder) || real.is_ok_and(|real| path.starts_with(real))
+    })
+}
