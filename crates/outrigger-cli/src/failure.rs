@@ -118,15 +118,20 @@ impl From<outrigger_store::StoreError> for Failure {
     }
 }
 
-/// Prints a failure: what failed, its code, and what to do. A program that reads `--format json` gets it as a line, too.
+/// Prints a failure: what failed, its code, and what to do. A program that reads JSON gets it as a line, too.
 pub(crate) fn fail(failure: &Failure, format: Format) -> ExitCode {
-    if format == Format::Json {
+    if format.has_events() {
         let mut data = json!({ "message": failure.message, "code": failure.code });
         if let (Some(data), Some(hint)) = (data.as_object_mut(), &failure.hint) {
             data.insert("hint".into(), json!(hint));
         }
         let body = json!({ "error": { "name": "UnknownError", "data": data } });
         out(&json_line("error", failure.session.as_ref(), body));
+    }
+    if format.has_result() {
+        let result = json!({ "type": "result", "subtype": "error_during_execution", "is_error": true,
+            "result": failure.message, "code": failure.code, "session_id": failure.session });
+        out(&format!("{result}\n"));
     }
     terminal::err(&failure.text());
     ExitCode::from(failure.exit)

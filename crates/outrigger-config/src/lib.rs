@@ -32,7 +32,9 @@ pub use load::links::Links;
 pub use load::loaded::Loaded;
 pub use load::options::LoadOptions;
 pub use load::{load, load_global};
-pub use opencode::edit::{check_changes, edited, global_file, project_file};
+pub use opencode::edit::{
+    check_changes, edited, global_file, project_file, with_item, without, without_items,
+};
 pub use opencode::merge::merge;
 pub use opencode::permission;
 pub use opencode::plugin_list::{

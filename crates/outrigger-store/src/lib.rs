@@ -19,6 +19,7 @@ mod read;
 mod salvage;
 mod schema;
 mod store;
+mod usage;
 mod writer;
 
 pub use audit::{AuditFault, AuditQuery, AuditReport, Redactor, Retention, StoredAudit};
@@ -29,3 +30,4 @@ pub use outrigger_protocol::text::hex;
 pub use read::{PluginUse, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo};
 pub use salvage::{SalvageReport, salvage};
 pub use store::Store;
+pub use usage::ModelUsage;

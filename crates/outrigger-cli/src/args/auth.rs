@@ -5,25 +5,25 @@ use clap::{Args, Subcommand};
 /// `outrigger auth`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Store a key, or log in with what a plugin offers
+    /// Log in to a provider, or store its key
     Login {
-        /// Provider, by id or name; without it there is a list to choose from
+        /// Provider, by ID or name (default: choose from a list)
         #[arg(short, long, value_name = "ID")]
         provider: Option<String>,
-        /// Way to log in, by its label
+        /// Login method, by its label
         #[arg(short, long, value_name = "LABEL")]
         method: Option<String>,
     },
-    /// List credentials with the place that each comes from
+    /// List credentials and where each comes from
     #[command(visible_alias = "ls")]
     List {
-        /// As JSON, without the secrets
+        /// Print JSON, without the secrets
         #[arg(long)]
         json: bool,
     },
-    /// Forget a credential
+    /// Remove a credential
     Logout {
-        /// Provider, by id or name; without it there is a list to choose from
+        /// Provider, by ID or name (default: choose from a list)
         provider: Option<String>,
     },
 }
@@ -31,9 +31,9 @@ pub(crate) enum AuthCommand {
 /// `outrigger models`.
 #[derive(Args, Debug)]
 pub(crate) struct ModelsArgs {
-    /// Of this provider only
+    /// Only this provider
     pub(crate) provider: Option<String>,
-    /// With limits, prices and the rest, as JSON
+    /// Print limits, prices and capabilities as JSON
     #[arg(long)]
     pub(crate) verbose: bool,
 }

@@ -5,12 +5,12 @@ use clap::Subcommand;
 /// `outrigger config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show every value with the place that it came from
+    /// Show every value and where it comes from
     Show {
-        /// The merged document as JSON instead
+        /// Print the merged document as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Let settings of the project count that changed while Outrigger ran
+    /// Accept project settings that changed while Outrigger ran
     Allow,
 }

@@ -5,36 +5,42 @@ use clap::{Args, Subcommand};
 /// `outrigger mcp`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Start the MCP servers and say how each is
+    /// Start the MCP servers and show their state
     #[command(visible_alias = "ls")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write a server into the project's opencode.json
+    /// Add a server to the opencode.json of the project
     Add(McpAdd),
-    /// Log in at a remote server; without a name, say where one is logged in
-    Auth {
-        /// Which
-        name: Option<String>,
-    },
-    /// Forget the login at a server
-    Logout {
-        /// Which
+    /// Remove a server from the opencode.json that has it
+    #[command(visible_alias = "rm")]
+    Remove {
+        /// Server
         name: String,
     },
-    /// Let servers of the project's .mcp.json and of skills be started; without a name, say which there are
-    Allow {
-        /// Which
+    /// Log in to a remote server; without a name, show the logins
+    Auth {
+        /// Server
         name: Option<String>,
-        /// Take it back
+    },
+    /// Log out of a server
+    Logout {
+        /// Server
+        name: String,
+    },
+    /// Allow a server of .mcp.json or of a skill; without a name, list them
+    Allow {
+        /// Server
+        name: Option<String>,
+        /// Revoke it
         #[arg(long, requires = "name")]
         revoke: bool,
     },
-    /// Say all that is known of a server, and where one would log in
+    /// Show everything known about a server
     Debug {
-        /// Which
+        /// Server
         name: String,
     },
 }
@@ -42,24 +48,24 @@ pub(crate) enum McpCommand {
 /// `outrigger mcp add`.
 #[derive(Args, Debug)]
 pub(crate) struct McpAdd {
-    /// Its name
+    /// Name of the server
     pub(crate) name: String,
     /// Address of a remote server
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Header for a remote server; can be given more than once
+    /// Header for a remote server; can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) header: Vec<String>,
-    /// Variable for a local server; can be given more than once
+    /// Environment variable for a local server; can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
-    /// Into the user's opencode.json instead
+    /// Add it to your own opencode.json instead
     #[arg(long)]
     pub(crate) global: bool,
-    /// Replace a server of that name
+    /// Replace an existing server
     #[arg(long)]
     pub(crate) force: bool,
-    /// Command of a local server, behind `--`
+    /// Command of a local server, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }

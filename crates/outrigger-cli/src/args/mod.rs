@@ -25,7 +25,7 @@ pub(crate) use self::plugin::{
 };
 pub(crate) use self::run::{DemoArgs, Format, RunArgs};
 pub(crate) use self::server::{AttachArgs, BridgeArgs, ServeArgs, ServerArgs};
-pub(crate) use self::session::SessionCommand;
+pub(crate) use self::session::{SessionCommand, StatsArgs};
 pub(crate) use self::tool::ToolCommand;
 
 /// A coding agent that runs OpenCode's plugins beside itself.
@@ -38,25 +38,48 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// The command line with `outrigger -p PROMPT`, as users of Claude Code type it, written out as `outrigger run PROMPT`.
+pub(crate) fn command_line(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let mut takes_value = false;
+    let first = arguments.iter_mut().skip(1).find(|word| {
+        let is_value = std::mem::take(&mut takes_value);
+        takes_value = *word == "--dir" || *word == "--log-level";
+        let is_global = word.to_str().is_some_and(|word| {
+            matches!(
+                word,
+                "--print-logs" | "--pure" | "--strict-plugins" | "--trust"
+            ) || word.starts_with("--dir=")
+                || word.starts_with("--log-level=")
+        });
+        !is_value && !takes_value && !is_global
+    });
+    if let Some(print) = first.filter(|word| *word == "-p" || *word == "--print") {
+        *print = "run".into();
+    }
+    arguments
+}
+
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Print the log on standard error
+    /// Print the log to standard error
     #[arg(long, global = true)]
     pub(crate) print_logs: bool,
-    /// How much to log
+    /// Log level
     #[arg(long, global = true, value_enum, value_name = "LEVEL")]
     pub(crate) log_level: Option<LogLevel>,
-    /// Load no external plugins
+    /// Run without external plugins
     #[arg(long, global = true)]
     pub(crate) pure: bool,
-    /// End with an error when a plugin does not load
+    /// Fail if a plugin does not load
     #[arg(long, global = true)]
     pub(crate) strict_plugins: bool,
-    /// Let the settings of the folder count, for this run
+    /// Trust the settings of this folder for this run
     #[arg(long, global = true)]
     pub(crate) trust: bool,
-    /// Work in this folder instead of the current one
+    /// Run as if started in this folder
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -79,24 +102,25 @@ pub(crate) enum LogLevel {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a prompt and print the answer
+    #[command(visible_alias = "exec")]
     Run(RunArgs),
-    /// See a whole turn with plugins: no key, no network, no npm
+    /// Show a whole turn with plugins, without a key, network or npm
     Demo(DemoArgs),
-    /// Answer clients over HTTP
+    /// Start the HTTP server
     Serve(ServeArgs),
-    /// Execute for a remote controller: read, write, edit and commands, over a WebSocket
+    /// Run tools for a remote controller, over a WebSocket
     Bridge(BridgeArgs),
-    /// Talk with a running server
+    /// Connect to a running server
     Attach(AttachArgs),
-    /// Look at and manage sessions
+    /// List, show, export and delete sessions
     #[command(subcommand)]
     Session(SessionCommand),
-    /// See what tools there are, and what each declares
+    /// List the tools and show what each declares
     #[command(subcommand)]
     Tool(ToolCommand),
-    /// Run a command in the sandbox of the `bash` tool
+    /// Run a command in the sandbox
     Sandbox {
-        /// The command and its arguments
+        /// Command and its arguments
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -105,36 +129,38 @@ pub(crate) enum Command {
         )]
         command: Vec<OsString>,
     },
-    /// Log in to providers, and see where keys come from
+    /// Manage credentials of model providers
     #[command(subcommand, visible_alias = "providers")]
     Auth(AuthCommand),
-    /// List the models that can be used
+    /// List models
     Models(ModelsArgs),
-    /// Look at and set up plugins
+    /// Show tokens and cost, by day and by model
+    Stats(StatsArgs),
+    /// Install, inspect and control plugins
     #[command(subcommand)]
     Plugin(PluginCommand),
-    /// Look at, add and log in at MCP servers
+    /// Manage MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
-    /// Look at the configuration
+    /// Show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// See who did what, authorised by whom, and check that the record of it is whole
+    /// Show and verify the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Let the settings of a folder count as they are now
+    /// Trust the settings of a folder
     Trust {
-        /// The folder; without it the current one
+        /// Folder (default: the current one)
         path: Option<PathBuf>,
-        /// Forget that it was trusted
+        /// Revoke the trust
         #[arg(long)]
         revoke: bool,
     },
-    /// Check what is here and what is missing
+    /// Check the installation and the machine
     Doctor,
-    /// Print a completion script for a shell
+    /// Generate a completion script for a shell
     Completions {
-        /// Which shell
+        /// Shell
         #[arg(value_enum)]
         shell: Shell,
     },
@@ -148,5 +174,21 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn print_is_run_where_a_command_would_stand() {
+        for (typed, meant) in [
+            ("o -p hi", "o run hi"),
+            ("o --print hi -c", "o run hi -c"),
+            ("o --dir -p --pure -p hi", "o --dir -p --pure run hi"),
+            ("o --log-level=DEBUG -p hi", "o --log-level=DEBUG run hi"),
+            ("o run --attach u -p secret", "o run --attach u -p secret"),
+            ("o", "o"),
+        ] {
+            let words = command_line(typed.split(' ').map(OsString::from));
+            let words: Vec<&str> = words.iter().filter_map(|it| it.to_str()).collect();
+            assert_eq!(words.join(" "), meant);
+        }
     }
 }

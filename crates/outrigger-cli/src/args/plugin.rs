@@ -9,107 +9,122 @@ use super::server::ServerArgs;
 pub(crate) enum PluginCommand {
     /// Show which plugin uses which hook, tool, event and client method
     Matrix {
-        /// As comma-separated values
+        /// Print CSV
         #[arg(long, conflicts_with = "json")]
         csv: bool,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Only what the plugins declare and name, not what they did here
+        /// Only what plugins declare, not what they did
         #[arg(long)]
         declared: bool,
     },
-    /// Load the plugins and say how far each came, and why not further
+    /// Load the plugins and show the state of each
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show the hook points, those of plugins too, what handlers may do there, and which plugins have one
+    /// List the hook points, what handlers may do there, and who handles them
     Points {
-        /// As JSON, with the schemas
+        /// Print JSON, with the schemas
         #[arg(long)]
         json: bool,
-        /// As TypeScript types of what plugins declare, of one plugin where it is named
+        /// Print TypeScript types of what plugins declare
         #[arg(long, value_name = "PLUGIN", num_args = 0..=1, conflicts_with = "json")]
         types: Option<Option<String>>,
     },
-    /// Show every plugin that there is, bundled ones too, which of them should run, and what decided about the others
+    /// List all plugins, and why each runs or does not
     Snapshot(SnapshotArgs),
-    /// Let a plugin run, in your own outrigger.toml; a bundled one too
+    /// Add a plugin to the opencode.json of the project, and load it
+    #[command(visible_alias = "add")]
+    Install {
+        /// npm package, such as NAME or NAME@1.2, or path of a file or folder
+        spec: String,
+        /// Add it to your own opencode.json instead
+        #[arg(short = 'g', long)]
+        global: bool,
+    },
+    /// Remove a plugin from the opencode.json that lists it
+    #[command(visible_alias = "rm")]
+    Remove {
+        /// npm package, with or without a version, or path, as it is listed
+        spec: String,
+    },
+    /// Enable a plugin in your own outrigger.toml
     Enable {
-        /// Which, by the id that `snapshot` shows
+        /// Plugin, by the ID that `snapshot` shows
         id: String,
     },
-    /// Let a plugin not run, in your own outrigger.toml; a bundled one too
+    /// Disable a plugin in your own outrigger.toml
     Disable {
-        /// Which, by the id that `snapshot` shows
+        /// Plugin, by the ID that `snapshot` shows
         id: String,
     },
-    /// Let a plugin act in your place (approve, rewrite, model, prompt), in your own outrigger.toml; without a grant, show what it has
+    /// Grant a plugin a right in your own outrigger.toml; without one, show its grants
     Grant(GrantArgs),
-    /// Install what plugins need from npm (the SDK), ahead of their first use
+    /// Install the SDK that plugins need from npm
     Setup,
-    /// Show what the hooks of each plugin cost: calls, p50, p95, p99
+    /// Show the cost of hooks: calls, p50, p95, p99
     Perf {
-        /// Only in this session; else in all that is recorded
+        /// Only this session
         #[arg(short = 's', long, value_name = "ID")]
         session: Option<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show every call of a plugin's hook in a session, in order, with what it changed
+    /// Show every hook call of a session, with what it changed
     Trace {
-        /// Which; the latest one of this folder if none is given
+        /// Session, or the start of its ID (default: the last one)
         id: Option<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show what a plugin says of itself, what it asks for, what it is given, and what it was trusted as
+    /// Show the manifest, requests, grants and trust of a plugin
     Show {
-        /// Which
+        /// Plugin
         name: String,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show what changed in plugins since they were trusted, and trust it
+    /// Review and trust changes of plugins
     Review(ReviewArgs),
-    /// Show which plugins are signed, and by which key of the machine's policy
+    /// Verify the signatures of plugins
     Verify {
-        /// Which; all if none is given
+        /// Plugin (default: all)
         name: Option<String>,
-        /// Print the text that a signature of it signs, and nothing else
+        /// Print only the text to sign
         #[arg(long, requires = "name", conflicts_with = "json")]
         digest: bool,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Find the plugin that breaks a command, by running it with some of them left out
+    /// Find the plugin that breaks a command
     Bisect(BisectArgs),
-    /// Allow the command hooks of the project's .claude/settings.json files as they are, after showing them
+    /// Allow the command hooks of the project, after showing them
     AllowHooks {
-        /// Only show them, and whether they are allowed
+        /// Only list them
         #[arg(long, conflicts_with = "revoke")]
         list: bool,
-        /// Take it back
+        /// Revoke it
         #[arg(long)]
         revoke: bool,
     },
-    /// Take a plugin of a running server out of the run, until it is resumed; its process stays
+    /// Suspend a plugin of a running server
     Suspend(LifeArgs),
-    /// Bring a suspended plugin of a running server back
+    /// Resume a suspended plugin of a running server
     Resume(LifeArgs),
-    /// Load a plugin of a running server anew: the next generation takes over when it answers, else the old one runs on
+    /// Reload a plugin of a running server; the old one runs on if the new one fails
     Reload(LifeArgs),
-    /// Watch what the plugins of a running server use, until interrupted
+    /// Watch the resource use of plugins of a running server
     Top {
-        /// Address of the server
+        /// URL of the server
         url: String,
-        /// Print once and end
+        /// Print once and exit
         #[arg(long)]
         once: bool,
         #[command(flatten)]
@@ -120,12 +135,12 @@ pub(crate) enum PluginCommand {
 /// `outrigger plugin grant`.
 #[derive(Debug, Args)]
 pub(crate) struct GrantArgs {
-    /// Which plugin, by the id that `snapshot` shows, its npm package or its file
+    /// Plugin, by ID, npm package or file
     pub(crate) name: String,
-    /// What it may: approve (answer permission questions), rewrite (change tool calls), model (be the model that calls tools), prompt (start turns)
+    /// approve (answer permission questions), rewrite (change tool calls), model (be a model that calls tools) or prompt (start turns)
     #[arg(value_name = "GRANT")]
     pub(crate) grants: Vec<String>,
-    /// Take it back
+    /// Revoke it
     #[arg(long, requires = "grants")]
     pub(crate) revoke: bool,
 }
@@ -133,9 +148,9 @@ pub(crate) struct GrantArgs {
 /// `outrigger plugin suspend`, `resume` and `reload`.
 #[derive(Debug, Args)]
 pub(crate) struct LifeArgs {
-    /// Which
+    /// Plugin
     pub(crate) id: String,
-    /// Address of the server
+    /// URL of the server
     #[arg(long, default_value = "http://127.0.0.1:4096")]
     pub(crate) url: String,
     #[command(flatten)]
@@ -145,10 +160,10 @@ pub(crate) struct LifeArgs {
 /// `outrigger plugin snapshot`.
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
-    /// Everything about the candidates of one id
+    /// Explain the decision about one ID
     #[arg(long, value_name = "ID", conflicts_with = "json")]
     pub(crate) explain: Option<String>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -156,18 +171,18 @@ pub(crate) struct SnapshotArgs {
 /// `outrigger plugin review`.
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
-    /// Which; all if none is given
+    /// Plugin (default: all)
     pub(crate) name: Option<String>,
-    /// Show changes to their end
+    /// Show changes in full
     #[arg(long)]
     pub(crate) all: bool,
-    /// Trust them as they are now
+    /// Trust them as they are
     #[arg(long)]
     pub(crate) accept: bool,
-    /// Trust them, and write them into the project's outrigger.lock, which refuses anything else from then on
+    /// Trust them and pin them in the outrigger.lock of the project
     #[arg(long)]
     pub(crate) pin: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -175,13 +190,13 @@ pub(crate) struct ReviewArgs {
 /// `outrigger plugin bisect`.
 #[derive(Args, Debug)]
 pub(crate) struct BisectArgs {
-    /// Seconds that the command may take; one that takes longer counts as bad
+    /// Timeout of the command, in seconds; a timeout counts as bad
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
-    /// Show the end of what each run prints, not only of the first
+    /// Show the output of every run, not only of the first
     #[arg(long)]
     pub(crate) show: bool,
-    /// The command, behind `--`; exit code 0: good, 125: it cannot tell, else bad
+    /// Command, after `--`; exit code 0 is good, 125 undecided, others bad
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub(crate) command: Vec<String>,
 }

@@ -9,55 +9,74 @@ use super::server::ServerArgs;
 /// `outrigger run`.
 #[derive(Args, Debug, Default)]
 pub(crate) struct RunArgs {
-    /// What to say; more comes from standard input when that is not a terminal
+    /// Prompt; standard input is added when it is not a terminal
     pub(crate) message: Vec<String>,
     /// Run this slash command, with the message as its arguments
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
-    /// Go on with the last session of this folder
+    /// Continue the last session of this folder
     #[arg(short = 'c', long = "continue")]
     pub(crate) resume: bool,
-    /// Go on with this session
+    /// Continue this session
     #[arg(short = 's', long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Work in a copy of the session (with -c or -s)
+    /// Fork the session first (with -c or -s)
     #[arg(long)]
     pub(crate) fork: bool,
-    /// Model, as provider/model
+    /// Model to use, as provider/model
     #[arg(short = 'm', long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
-    /// Agent
+    /// Agent to use
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Named set of model options
+    /// Named set of model options to use
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
-    /// File or folder to go with the message; can be given more than once
+    /// File or folder to attach; can be repeated
     #[arg(short = 'f', long = "file", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
-    /// Title of the session; empty: the message
+    /// Title of the session; without a value, the start of the prompt
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "TITLE")]
     pub(crate) title: Option<String>,
-    /// Show what the model thinks
+    /// Show the reasoning of the model
     #[arg(long)]
     pub(crate) thinking: bool,
-    /// Allow what no rule denies, without asking
+    /// Approve everything that no rule denies
     #[arg(long)]
     pub(crate) auto: bool,
-    /// Show start and result of a tool apart instead of as one
+    /// Print the start and the result of a tool call separately
     #[arg(long)]
     pub(crate) no_merge: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Default)]
-    pub(crate) format: Format,
-    /// Run it on this server instead of here
+    format: Format,
+    /// Output format, as Claude Code names it
+    #[arg(long, value_enum, conflicts_with_all = ["format", "json"], value_name = "FORMAT")]
+    output_format: Option<OutputFormat>,
+    /// Same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Run on this server instead of in this process
     #[arg(long, value_name = "URL")]
     pub(crate) attach: Option<String>,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }
 
-/// Forms of output.
+impl RunArgs {
+    /// The format, by whichever option it was chosen.
+    pub(crate) fn format(&self) -> Format {
+        match self.output_format {
+            Some(OutputFormat::Text) => Format::Default,
+            Some(OutputFormat::Json) => Format::Result,
+            Some(OutputFormat::StreamJson) => Format::Stream,
+            None if self.json => Format::Json,
+            None => self.format,
+        }
+    }
+}
+
+/// Formats of output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// The answer on standard output, the rest on standard error
@@ -65,12 +84,41 @@ pub(crate) enum Format {
     Default,
     /// One JSON event per line on standard output
     Json,
+    /// One JSON object about the result on standard output.
+    #[value(skip)]
+    Result,
+    /// [`Self::Json`], then [`Self::Result`].
+    #[value(skip)]
+    Stream,
+}
+
+impl Format {
+    /// Whether events are printed as lines of JSON.
+    pub(crate) fn has_events(self) -> bool {
+        matches!(self, Self::Json | Self::Stream)
+    }
+
+    /// Whether a result object ends the output.
+    pub(crate) fn has_result(self) -> bool {
+        matches!(self, Self::Result | Self::Stream)
+    }
+}
+
+/// The formats of `claude --output-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// The answer on standard output, the rest on standard error
+    Text,
+    /// One JSON object with the answer, its tokens and its cost
+    Json,
+    /// One JSON event per line, then the object
+    StreamJson,
 }
 
 /// `outrigger demo`.
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
-    /// Keep the demo's project here instead of in a temporary folder
+    /// Keep the project of the demo in this folder
     #[arg(long, value_name = "PATH")]
     pub(crate) keep: Option<PathBuf>,
 }

@@ -7,19 +7,19 @@ use clap::Args;
 /// `outrigger serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Port; without it that of the configuration, else 4096 if that is free, else any
+    /// Port (default: `server.port`, else 4096 if free, else any)
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
-    /// Name or address to listen on; without it that of the configuration, else 127.0.0.1
+    /// Host name or address to listen on (default: `server.hostname`, else 127.0.0.1)
     #[arg(long, value_name = "NAME")]
     pub(crate) hostname: Option<String>,
-    /// Ask nobody for a password (on this machine only)
+    /// Require no password (loopback only)
     #[arg(long)]
     pub(crate) no_auth: bool,
-    /// Further origin of pages that may ask; can be given more than once
+    /// Additional origin to allow; can be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) cors: Vec<String>,
-    /// Further name by which clients reach this server; can be given more than once
+    /// Additional host name to accept; can be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
 }
@@ -27,10 +27,10 @@ pub(crate) struct ServeArgs {
 /// How to log in to a server.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ServerArgs {
-    /// Password of the server; else that of OPENCODE_SERVER_PASSWORD, else the one kept on this machine
+    /// Password of the server (default: OPENCODE_SERVER_PASSWORD, else the one stored on this machine)
     #[arg(short = 'p', long, value_name = "PASSWORD")]
     pub(crate) password: Option<String>,
-    /// User of the server; else that of OPENCODE_SERVER_USERNAME, else `opencode`
+    /// User of the server (default: OPENCODE_SERVER_USERNAME, else `opencode`)
     #[arg(short = 'u', long, value_name = "NAME")]
     pub(crate) username: Option<String>,
 }
@@ -38,21 +38,21 @@ pub(crate) struct ServerArgs {
 /// `outrigger attach`.
 #[derive(Args, Debug)]
 pub(crate) struct AttachArgs {
-    /// Address of the server
+    /// URL of the server
     pub(crate) url: String,
-    /// Go on with the last session of the folder
+    /// Continue the last session of the folder
     #[arg(short = 'c', long = "continue")]
     pub(crate) resume: bool,
-    /// Go on with this session
+    /// Continue this session
     #[arg(short = 's', long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Work in a copy of the session (with -c or -s)
+    /// Fork the session first (with -c or -s)
     #[arg(long)]
     pub(crate) fork: bool,
-    /// Show what the model thinks
+    /// Show the reasoning of the model
     #[arg(long)]
     pub(crate) thinking: bool,
-    /// Allow what no rule denies, without asking
+    /// Approve everything that no rule denies
     #[arg(long)]
     pub(crate) auto: bool,
     #[command(flatten)]
@@ -62,28 +62,28 @@ pub(crate) struct AttachArgs {
 /// `outrigger bridge`.
 #[derive(Args, Debug)]
 pub(crate) struct BridgeArgs {
-    /// Port on 127.0.0.1; any that is free without it
+    /// Port on 127.0.0.1 (0: any free port)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) port: u16,
-    /// Origin of pages that may connect, as https://app.example; can be given more than once
+    /// Origin that may connect, such as https://app.example; can be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) origin: Vec<String>,
-    /// Let programs connect that send no Origin (our own agent is one; a browser always sends it)
+    /// Accept programs that send no Origin (a browser always sends it)
     #[arg(long)]
     pub(crate) no_origin: bool,
-    /// Command line that is executed, as "git log **"; can be given more than once, without any none is
+    /// Command line to allow, such as "git log **"; can be repeated
     #[arg(long, value_name = "RULE", conflicts_with = "shell")]
     pub(crate) command: Vec<String>,
-    /// Execute any command line, by a shell, in the sandbox
+    /// Allow any command line, run by a shell in the sandbox
     #[arg(long)]
     pub(crate) shell: bool,
-    /// Folder that listed commands read as well; can be given more than once
+    /// Additional folder that allowed commands may read; can be repeated
     #[arg(long, value_name = "DIR", conflicts_with = "shell")]
     pub(crate) read: Vec<PathBuf>,
-    /// Most calls at once
+    /// Maximum number of concurrent calls
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) concurrent: u16,
-    /// Longest call, in seconds
+    /// Timeout of a call, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) deadline: u64,
 }

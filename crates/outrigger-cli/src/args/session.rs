@@ -2,46 +2,60 @@
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 /// `outrigger session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// List the sessions of this project
     List {
-        /// Of every project
+        /// Include all projects
         #[arg(long)]
         all: bool,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show a session's conversation, tools merged with their results
+    /// Show the conversation of a session
     Show {
-        /// Which; without it the last one
+        /// Session, or the start of its ID (default: the last one)
         id: Option<String>,
     },
     /// Delete a session and its child sessions
     Delete {
-        /// Which
+        /// Session, or the start of its ID
         id: String,
     },
     /// Print a session as JSON
     Export {
-        /// Which; without it the last one
+        /// Session, or the start of its ID (default: the last one)
         id: Option<String>,
     },
-    /// Replay a session's turns through the kernel and check the log's hash chain
+    /// Replay turns and verify the hash chain of the log
     Verify {
-        /// Which; without it every session of this folder
+        /// Session, or the start of its ID (default: all of this folder)
         id: Option<String>,
-        /// Every session of the store
+        /// All sessions of the store
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
-    /// Read what can be read from a damaged store into a new one
+    /// Recover a damaged store into a new one
     Salvage {
-        /// The new file
+        /// New file
         into: PathBuf,
     },
+}
+
+/// `outrigger stats`.
+#[derive(Args, Debug)]
+pub(crate) struct StatsArgs {
+    /// Only the last N days
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) days: Option<u16>,
+    /// Only sessions of this folder
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

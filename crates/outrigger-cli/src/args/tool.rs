@@ -5,18 +5,18 @@ use clap::Subcommand;
 /// `outrigger tool`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolCommand {
-    /// List the tools: version, contract, sandbox, source, capabilities that they need
+    /// List the tools with version, contract, sandbox, source and required capabilities
     #[command(visible_alias = "ls")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show all that a tool declares
+    /// Show everything a tool declares
     Show {
-        /// Which
+        /// Tool
         name: String,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

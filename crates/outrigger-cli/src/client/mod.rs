@@ -7,5 +7,6 @@ mod model_question;
 mod permission_display;
 mod permission_question;
 pub(crate) mod remote;
+pub(crate) mod result;
 pub(crate) mod session;
 pub(crate) mod view;

@@ -41,15 +41,53 @@ pub(crate) async fn find(
     }
 }
 
-/// The session of this identifier.
+/// The session of this ID, or of the only ID that starts so.
 ///
 /// # Errors
-/// There is none.
+/// There is none, or several.
 pub(crate) async fn by_id(connection: &Connection, id: &str) -> Result<Session, Failure> {
     if id.is_empty() {
         return Err(AgentError::NoSession(id.to_owned()).into());
     }
-    connection.get(&format!("/session/{}", encoded(id))).await
+    let exact = connection.get(&format!("/session/{}", encoded(id))).await;
+    match exact {
+        Err(failure) if failure.is_refusal() || failure.is("agent.no_session") => {
+            let all = format!("/session?limit={MAX_SEARCHED}");
+            with_prefix(connection.get(&all).await?, id)
+        }
+        exact => exact,
+    }
+}
+
+/// Sessions among which one is looked for by the start of its ID.
+const MAX_SEARCHED: usize = 100_000;
+/// Sessions that are named where the start of an ID fits several.
+const MAX_NAMED: usize = 5;
+
+/// The only session whose ID starts so, with or without `ses_`.
+///
+/// # Errors
+/// None starts so, or several do.
+pub(crate) fn with_prefix(sessions: Vec<Session>, prefix: &str) -> Result<Session, Failure> {
+    let bare = prefix.strip_prefix("ses_").unwrap_or(prefix);
+    let fits = |session: &Session| {
+        let id = session.id.as_str();
+        !bare.is_empty() && id.strip_prefix("ses_").unwrap_or(id).starts_with(bare)
+    };
+    let mut found: Vec<Session> = sessions.into_iter().filter(fits).collect();
+    match found.len() {
+        0 => Err(AgentError::NoSession(prefix.to_owned()).into()),
+        1 => Ok(found.remove(0)),
+        count => {
+            let ids = found.iter().take(MAX_NAMED).map(|it| it.id.as_str());
+            let ids = ids.collect::<Vec<_>>().join(", ");
+            let more = if count > MAX_NAMED { ", ..." } else { "" };
+            Err(Failure::usage(
+                format!("`{prefix}` is the start of {count} session IDs"),
+                Some(format!("name more of it: {ids}{more}")),
+            ))
+        }
+    }
 }
 
 /// The session of the folder that was used last.

@@ -12,6 +12,7 @@ use outrigger_protocol::turn::TurnOutcome;
 use serde_json::{Value, json};
 
 use crate::args::Format;
+use crate::client::result::TurnResult;
 use crate::terminal::transcript::{is_tool, tool_text};
 use crate::terminal::{Paint, err, json_line, name, out};
 
@@ -59,6 +60,7 @@ pub(crate) struct View {
     summaries: HashMap<MessageId, String>,
     /// The cursor stands after a question.
     mid_line: bool,
+    result: TurnResult,
 }
 
 impl View {
@@ -82,6 +84,7 @@ impl View {
             own_compaction: false,
             summaries: HashMap::new(),
             mid_line: false,
+            result: TurnResult::default(),
         }
     }
 
@@ -113,14 +116,20 @@ impl View {
         if !event.event.is_transient() && !self.seen.insert(event.id.clone()) {
             return;
         }
-        if let Event::PartUpdated { part, .. } = &event.event
-            && is_answer(part)
-        {
-            self.answer = Some(part.message_id.clone());
+        if let Event::PartUpdated { part, .. } = &event.event {
+            self.result.add(part);
+            if is_answer(part) {
+                self.answer = Some(part.message_id.clone());
+            }
         }
         match self.show.format {
-            Format::Json => self.json(&event.event),
+            Format::Json | Format::Stream => self.json(&event.event),
             Format::Default => self.text(&event.event),
+            Format::Result => {
+                if let Event::SessionError { error, .. } = &event.event {
+                    self.error(error);
+                }
+            }
         }
     }
 
@@ -144,6 +153,7 @@ impl View {
         }
         match outcome {
             TurnOutcome::Failed { error } if !self.failed => self.error(error),
+            TurnOutcome::Done { .. } if self.show.format.has_result() => {}
             TurnOutcome::Done {
                 message_id: Some(id),
             } if !self.failed && self.answer.as_ref() != Some(id) => {
@@ -151,6 +161,10 @@ impl View {
                 self.err(&format!("{mark} the model gave no answer\n"));
             }
             _ => {}
+        }
+        if self.show.format.has_result() {
+            let line = self.result.line(&self.session, outcome);
+            self.out(&line);
         }
     }
 
@@ -194,9 +208,10 @@ impl View {
 
     fn error(&mut self, error: &outrigger_protocol::message::NamedError) {
         self.failed = true;
+        self.result.fail(error);
         match self.show.format {
-            Format::Json => self.json_line("error", json!({ "error": error })),
-            Format::Default => {
+            Format::Json | Format::Stream => self.json_line("error", json!({ "error": error })),
+            Format::Default | Format::Result => {
                 let mark = self.paint.bad("Error:");
                 self.err(&format!("{mark} {}\n", error.message()));
             }

@@ -1,7 +1,5 @@
 //! `outrigger mcp`.
 
-use std::path::PathBuf;
-
 use outrigger_agent::{
     Agent, AgentError, AllowedServers, AuthState, Boot, McpError, McpPlacement, McpState,
     McpStatus, Place, servers_of_skills,
@@ -10,16 +8,18 @@ use outrigger_config::claude::ClaudeServer;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, McpAdd, McpCommand};
+use crate::commands::settings_file::SettingsFile;
 use crate::exit;
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{err, out};
 
 /// Runs the command.
 pub(crate) async fn mcp(global: &Global, command: McpCommand) -> Result<u8, Failure> {
     match command {
         McpCommand::List { json } => list(global, json).await,
-        McpCommand::Add(add) => write(global, &add),
+        McpCommand::Add(args) => add(global, &args),
+        McpCommand::Remove { name } => remove(global, &name),
         McpCommand::Auth { name } => auth(global, name).await,
         McpCommand::Logout { name } => logout(global, &name),
         McpCommand::Allow { name, revoke } => allow(global, name.as_deref(), revoke).await,
@@ -253,60 +253,63 @@ async fn debug(global: &Global, name: &str) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Writes a server into an `opencode.json`.
-fn write(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
+/// Adds a server to an `opencode.json`.
+fn add(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
-    let path = if add.global {
-        boot.folders.config.join("opencode/opencode.json")
-    } else {
-        Place::find(&boot.directory).worktree.join("opencode.json")
-    };
+    let mut file = SettingsFile::load(&boot, add.global)?;
     let entry = made(add)?;
-    let wrong = |reason: String| {
-        Failure::new(
+    if !add.force && file.has(&["mcp", &add.name])? {
+        return Err(Failure::new(
             "mcp.add",
-            format!("{}: {reason}", path.display()),
-            Some(format!("write `mcp.{}` into it by hand", add.name)),
-        )
-    };
-    // A commented one is left to people: writing it anew would lose the comments.
-    if path.with_extension("jsonc").exists() {
-        return Err(wrong("there is an opencode.jsonc beside it".to_owned()));
+            format!("{}: there is a server `{}` already", file.name(), add.name),
+            Some("--force replaces it".to_owned()),
+        ));
     }
-    let mut whole: Value = match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
-        Ok(text) => serde_json::from_str(&text)
-            .map_err(|error| wrong(format!("it has comments or is not valid JSON ({error})")))?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
-        Err(error) => return Err(wrong(error.to_string())),
-    };
-    let servers = whole
-        .as_object_mut()
-        .map(|fields| fields.entry("mcp").or_insert_with(|| json!({})))
-        .and_then(Value::as_object_mut);
-    let Some(servers) = servers else {
-        return Err(wrong("it or its `mcp` is no object".to_owned()));
-    };
-    if servers.contains_key(&add.name) && !add.force {
-        return Err(wrong(format!(
-            "there is a server `{}` already; --force replaces it",
-            add.name
-        )));
+    file.remove(&["mcp", &add.name])?;
+    file.merge(&json!({ "mcp": { &add.name: entry } }))?;
+    file.write()?;
+    out(&format!("added {} to {}\n", add.name, file.name()));
+    for name in add
+        .header
+        .iter()
+        .chain(&add.env)
+        .filter_map(|it| secret(it))
+    {
+        err(&format!(
+            "! {} has the value of {name}; write {{env:NAME}} in its place to keep a secret out of the file\n",
+            file.name()
+        ));
     }
-    servers.insert(add.name.clone(), entry.clone());
-    store(&path, &whole).map_err(|error| wrong(error.to_string()))?;
-    out(&format!("{} is in {}\n", add.name, path.display()));
     Ok(0)
 }
 
-fn store(path: &PathBuf, whole: &Value) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+/// The name in NAME=VALUE, where the value seems to be a secret itself and not a reference to one.
+fn secret(pair: &str) -> Option<&str> {
+    let (name, value) = pair.split_once('=')?;
+    let secret = ["auth", "key", "token", "secret", "password"];
+    let lower = name.to_ascii_lowercase();
+    (secret.iter().any(|it| lower.contains(it))
+        && !value.contains("{env:")
+        && !value.contains("{file:"))
+    .then_some(name)
+}
+
+/// Removes a server from the project's `opencode.json`, or from the user's where the project's has none of that name.
+fn remove(global: &Global, name: &str) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    for of_user in [false, true] {
+        let mut file = SettingsFile::load(&boot, of_user)?;
+        if file.remove(&["mcp", name])? {
+            file.write()?;
+            out(&format!("removed {name} from {}\n", file.name()));
+            return Ok(0);
+        }
     }
-    let text = serde_json::to_string_pretty(whole)?;
-    // In one piece: a configuration that was cut off would keep both programs from starting.
-    let written = path.with_extension("json.new");
-    std::fs::write(&written, format!("{text}\n"))?;
-    std::fs::rename(&written, path)
+    Err(Failure::new(
+        "mcp.unknown",
+        format!("no opencode.json here has a server `{name}`"),
+        Some("`outrigger mcp list` shows the servers".to_owned()),
+    ))
 }
 
 /// The entry that the options describe.

@@ -15,6 +15,8 @@ mod run;
 mod sandbox;
 mod serve;
 mod session;
+mod settings_file;
+mod stats;
 mod tool;
 
 use crate::args::{Cli, Command};
@@ -33,6 +35,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Session(command) => session::session(&global, command).await,
         Command::Auth(command) => auth::auth(&global, command).await,
         Command::Models(args) => models::models(&global, args).await,
+        Command::Stats(args) => stats::stats(&global, &args),
         Command::Tool(command) => tool::tool(&global, command).await,
         Command::Sandbox { command } => sandbox::sandbox(global, &command).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,

@@ -48,6 +48,7 @@ mod folder_trust;
 mod forbidden;
 mod granted;
 mod guard_absent;
+mod habits;
 mod held;
 mod helpers_boxed;
 mod hook_block;

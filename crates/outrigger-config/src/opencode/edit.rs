@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
 use crate::load::layers;
@@ -60,19 +60,99 @@ pub fn edited(text: &str, file: &str, changes: &Value) -> Result<String, ConfigE
         let pretty = serde_json::to_string_pretty(&changes).unwrap_or_default();
         return Ok(pretty + "\n");
     }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let root = CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| {
-        ConfigError::Syntax {
-            file: file.into(),
-            line: u32::try_from(error.line_display()).unwrap_or(0),
-            column: u32::try_from(error.column_display()).unwrap_or(0),
-            language: "JSON",
-            message: error.kind().to_string(),
-            hint: "the file has to be mended before it can be changed".into(),
-        }
-    })?;
+    let root = root(text, file)?;
     merge(&root.object_value_or_set(), changes);
     Ok(root.to_string())
+}
+
+/// The text of a configuration file without the member at `path`; `None` where it has none.
+///
+/// # Errors
+/// As [`edited`].
+pub fn without(text: &str, file: &str, path: &[&str]) -> Result<Option<String>, ConfigError> {
+    let root = root(text, file)?;
+    let Some((last, parents)) = path.split_last() else {
+        return Ok(None);
+    };
+    let mut object = root.object_value();
+    for name in parents {
+        object = object.and_then(|it| it.object_value(name));
+    }
+    Ok(object.and_then(|it| it.get(last)).map(|member| {
+        member.remove();
+        root.to_string()
+    }))
+}
+
+/// The text of a configuration file with an item added to the list `key`, unless it is there.
+///
+/// # Errors
+/// As [`edited`]; a `key` that is no list.
+pub fn with_item(
+    text: &str,
+    file: &str,
+    key: &str,
+    item: &Value,
+) -> Result<Option<String>, ConfigError> {
+    if text.trim().is_empty() {
+        return edited(text, file, &serde_json::json!({ key: [item] })).map(Some);
+    }
+    let root = root(text, file)?;
+    let list = root.object_value_or_set().array_value_or_create(key);
+    let list = list.ok_or_else(|| not_a_list(file, key))?;
+    let is_there = |node: &CstNode| node.to_serde_value().as_ref() == Some(item);
+    if list.elements().iter().any(is_there) {
+        return Ok(None);
+    }
+    list.append(input(item.clone()));
+    Ok(Some(root.to_string()))
+}
+
+/// The text of a configuration file without the items of the list `key` that `fits` takes; `None` where there is none.
+///
+/// # Errors
+/// As [`edited`].
+pub fn without_items(
+    text: &str,
+    file: &str,
+    key: &str,
+    fits: impl Fn(&Value) -> bool,
+) -> Result<Option<String>, ConfigError> {
+    let root = root(text, file)?;
+    let list = root.object_value().and_then(|it| it.array_value(key));
+    let items = list.map(|list| list.elements()).unwrap_or_default();
+    let found = items
+        .into_iter()
+        .filter(|it| it.to_serde_value().as_ref().is_some_and(&fits));
+    let mut removed = false;
+    for item in found {
+        item.remove();
+        removed = true;
+    }
+    Ok(removed.then(|| root.to_string()))
+}
+
+fn not_a_list(file: &str, key: &str) -> ConfigError {
+    ConfigError::Syntax {
+        file: file.into(),
+        line: 1,
+        column: 1,
+        language: "JSON",
+        message: format!("`{key}` is not a list"),
+        hint: format!("make `{key}` a list"),
+    }
+}
+
+fn root(text: &str, file: &str) -> Result<CstRootNode, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| ConfigError::Syntax {
+        file: file.into(),
+        line: u32::try_from(error.line_display()).unwrap_or(0),
+        column: u32::try_from(error.column_display()).unwrap_or(0),
+        language: "JSON",
+        message: error.kind().to_string(),
+        hint: "the file has to be mended before it can be changed".into(),
+    })
 }
 
 fn merge(into: &CstObject, changes: Map<String, Value>) {
@@ -139,6 +219,54 @@ mod tests {
         assert!(check_changes(&json!({ "username": 5 })).is_err());
         assert!(check_changes(&json!([])).is_err());
         assert!(check_changes(&json!({ "anything": 5 })).is_ok());
+    }
+
+    #[test]
+    fn members_and_items_come_and_go_and_the_rest_stays() {
+        let text = "{\n  // servers\n  \"mcp\": {\n    \"a\": { \"url\": \"u\" }, // one\n    \"b\": {}\n  },\n  \"plugin\": [\n    \"x@1\", // kept\n    [\"y\", {}]\n  ]\n}\n";
+        insta::assert_snapshot!(without(text, "f", &["mcp", "b"]).unwrap().unwrap(), @r#"
+        {
+          // servers
+          "mcp": {
+            "a": { "url": "u" } // one
+          },
+          "plugin": [
+            "x@1", // kept
+            ["y", {}]
+          ]
+        }
+        "#);
+        assert_eq!(without(text, "f", &["mcp", "c"]).unwrap(), None);
+        assert_eq!(without(text, "f", &["none", "c"]).unwrap(), None);
+        let more = with_item(text, "f", "plugin", &json!("z"))
+            .unwrap()
+            .unwrap();
+        insta::assert_snapshot!(more, @r#"
+        {
+          // servers
+          "mcp": {
+            "a": { "url": "u" }, // one
+            "b": {}
+          },
+          "plugin": [
+            "x@1", // kept
+            ["y", {}],
+            "z"
+          ]
+        }
+        "#);
+        assert_eq!(with_item(&more, "f", "plugin", &json!("z")).unwrap(), None);
+        let less = without_items(&more, "f", "plugin", |it| it == "z").unwrap();
+        assert_eq!(less.as_deref(), Some(text));
+        assert_eq!(
+            without_items(text, "f", "plugin", |it| it == "z").unwrap(),
+            None
+        );
+        assert_eq!(
+            with_item("", "f", "plugin", &json!("z")).unwrap().unwrap(),
+            "{\n  \"plugin\": [\n    \"z\"\n  ]\n}\n"
+        );
+        assert!(with_item("{\"plugin\": 5}", "f", "plugin", &json!("z")).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod allow_hooks;
 mod bisect;
 mod grant;
+mod install;
 pub(crate) mod listing;
 pub(crate) mod perf;
 mod points;
@@ -53,6 +54,11 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
         }
         PluginCommand::Show { name, json } => review::show(global, &name, json).await,
         PluginCommand::Snapshot(args) => snapshot::run(global, &args),
+        PluginCommand::Install {
+            spec,
+            global: of_user,
+        } => install::install(global, &spec, of_user).await,
+        PluginCommand::Remove { spec } => install::remove(global, &spec),
         PluginCommand::Enable { id } => switch::run(global, &id, true),
         PluginCommand::Disable { id } => switch::run(global, &id, false),
         PluginCommand::Grant(args) => grant::run(global, &args),

@@ -46,14 +46,17 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     };
     let value = if on { "true" } else { "false" };
     text = set(&text, &["plugins", key, "enabled"], value)?;
-    if on
-        && config
-            .settings
-            .plugins
-            .get(key)
-            .is_some_and(|it| it.disabled)
-    {
-        text = set(&text, &["plugins", key, "disabled"], "false")?;
+    // A plugin can have a table by its ID and one by its place. Both are to say the same.
+    for (table, rules) in &config.settings.plugins {
+        if !named.iter().any(|it| it.id == *table || it.place == *table) {
+            continue;
+        }
+        if table != key && rules.enabled == Some(!on) {
+            text = set(&text, &["plugins", table, "enabled"], value)?;
+        }
+        if on && rules.disabled {
+            text = set(&text, &["plugins", table, "disabled"], "false")?;
+        }
     }
     let asks = named
         .iter()

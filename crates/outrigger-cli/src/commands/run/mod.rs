@@ -129,7 +129,7 @@ impl Run<'_> {
             follower,
             args: self.args,
             show: Show {
-                format: self.args.format,
+                format: self.args.format(),
                 thinking: self.args.thinking,
                 apart: self.args.no_merge,
                 quiet: false,

@@ -5,6 +5,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::session::Session;
 use outrigger_store::{SessionFilter, Store};
 
+use crate::client::session::with_prefix;
 use crate::failure::Failure;
 
 /// The store, if there is one.
@@ -35,18 +36,18 @@ pub(super) fn of_place(
     })?)
 }
 
-/// The session of that id, else the latest one of the folder.
+/// The session of that ID or of an ID that starts so, else the latest one of the folder.
 pub(crate) fn find(store: &Store, place: &Place, id: Option<String>) -> Result<Session, Failure> {
-    let found = match &id {
-        Some(id) => store.session(&SessionId(id.clone()))?,
-        None => of_place(store, place, Some(1))?.into_iter().next(),
+    let Some(id) = id else {
+        let latest = of_place(store, place, Some(1))?.into_iter().next();
+        return latest.ok_or_else(|| {
+            let folder = place.directory.display();
+            let message = format!("there is no session in {folder} yet");
+            Failure::new("agent.no_session", message, None)
+        });
     };
-    found.ok_or_else(|| match id {
-        Some(id) => outrigger_agent::AgentError::NoSession(id).into(),
-        None => Failure::new(
-            "agent.no_session",
-            format!("there is no session in {} yet", place.directory.display()),
-            None,
-        ),
-    })
+    match store.session(&SessionId(id.clone()))? {
+        Some(session) => Ok(session),
+        None => with_prefix(store.sessions(&SessionFilter::default())?, &id),
+    }
 }

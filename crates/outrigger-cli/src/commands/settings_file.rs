@@ -1,0 +1,107 @@
+//! An `opencode.json` that a command changes. Comments, order and layout of what it does not change stay.
+
+use std::io;
+use std::path::PathBuf;
+
+use outrigger_agent::{Boot, Place};
+use outrigger_config::{edited, global_file, project_file, with_item, without, without_items};
+use outrigger_files::Readers;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// The file and its text, changed but not yet written.
+pub(super) struct SettingsFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl SettingsFile {
+    /// That of the project, or the user's own. One that is not there is empty.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(super) fn load(boot: &Boot, of_user: bool) -> Result<Self, Failure> {
+        let path = match of_user {
+            true => global_file(&boot.folders.config.join("opencode")),
+            false => project_file(&Place::find(&boot.directory).worktree),
+        };
+        let text = match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(failed(&path.display().to_string(), &error.to_string())),
+        };
+        Ok(Self { path, text })
+    }
+
+    /// Its path, for people.
+    pub(super) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Whether it has a member.
+    pub(super) fn has(&self, path: &[&str]) -> Result<bool, Failure> {
+        Ok(!self.text.trim().is_empty()
+            && self
+                .change(without(&self.text, &self.name(), path))?
+                .is_some())
+    }
+
+    /// Merges `changes` into it.
+    pub(super) fn merge(&mut self, changes: &Value) -> Result<(), Failure> {
+        self.text = self.change(edited(&self.text, &self.name(), changes))?;
+        Ok(())
+    }
+
+    /// Removes a member; false where there is none.
+    pub(super) fn remove(&mut self, path: &[&str]) -> Result<bool, Failure> {
+        if self.text.trim().is_empty() {
+            return Ok(false);
+        }
+        let changed = self.change(without(&self.text, &self.name(), path))?;
+        Ok(self.take(changed))
+    }
+
+    /// Adds an item to a list; false where it is in it.
+    pub(super) fn add_item(&mut self, key: &str, item: &Value) -> Result<bool, Failure> {
+        let changed = self.change(with_item(&self.text, &self.name(), key, item))?;
+        Ok(self.take(changed))
+    }
+
+    /// Removes the items of a list that `fits` takes; false where there is none.
+    pub(super) fn remove_items(
+        &mut self,
+        key: &str,
+        fits: impl Fn(&Value) -> bool,
+    ) -> Result<bool, Failure> {
+        if self.text.trim().is_empty() {
+            return Ok(false);
+        }
+        let changed = self.change(without_items(&self.text, &self.name(), key, fits))?;
+        Ok(self.take(changed))
+    }
+
+    /// Writes it in one piece.
+    pub(super) fn write(&self) -> Result<(), Failure> {
+        outrigger_files::replace(&self.path, self.text.as_bytes(), Readers::AsBefore)
+            .map_err(|error| failed(&self.name(), &error.to_string()))
+    }
+
+    fn take(&mut self, changed: Option<String>) -> bool {
+        match changed {
+            Some(text) => {
+                self.text = text;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn change<T>(&self, changed: Result<T, outrigger_config::ConfigError>) -> Result<T, Failure> {
+        changed.map_err(|error| Failure::new(error.code(), error.to_string(), error.hint()))
+    }
+}
+
+fn failed(file: &str, why: &str) -> Failure {
+    Failure::new("config.write", format!("{file}: {why}"), None)
+}
