@@ -34,6 +34,6 @@ pub use error::McpError;
 pub use launch::{Launch, LaunchRefusal, LaunchRequest, Launcher, Placement};
 pub use logins::AuthStart;
 pub use name::{sanitize, tool_name};
-pub use oauth::{AuthState, Callback, OAuthConfig, TokenStore};
+pub use oauth::{AuthState, OAuthConfig, TokenStore};
 pub use server::{ServerTool, State, Status};
 pub use servers::{McpServers, Options};

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::config::Transport;
 use crate::error::McpError;
-use crate::oauth::{AuthState, Bearer, Callback, begin, failed};
+use crate::oauth::{AuthState, Bearer, Callback, Login, begin, failed};
 use crate::server::{Server, Status};
 use crate::servers::McpServers;
 use crate::transport::remote::Remote;
@@ -29,14 +29,22 @@ impl McpServers {
     /// # Errors
     /// [`McpError::Unknown`], [`McpError::NoOAuth`], and what is in the way of a login.
     pub async fn start_auth(&self, name: &str) -> Result<AuthStart, McpError> {
+        let login = self.begin_login(name).await?;
+        Ok(AuthStart {
+            authorization_url: login
+                .as_ref()
+                .map_or_else(String::new, |it| it.authorization_url.clone()),
+            state: login.map_or_else(String::new, |it| it.state.clone()),
+        })
+    }
+
+    /// The login that was begun; `None` where the server wants none.
+    async fn begin_login(&self, name: &str) -> Result<Option<Arc<Login>>, McpError> {
         let server = self.find(name)?;
         let bearer = bearer(&server)?;
         let response = probe(&server).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
-            return Ok(AuthStart {
-                authorization_url: String::new(),
-                state: String::new(),
-            });
+            return Ok(None);
         }
         let challenge = response
             .headers()
@@ -44,17 +52,19 @@ impl McpServers {
             .and_then(|value| value.to_str().ok());
         let login = Arc::new(begin(&bearer, challenge).await?);
         *server.login.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&login));
-        Ok(AuthStart {
-            authorization_url: login.authorization_url.clone(),
-            state: login.state.clone(),
-        })
+        Ok(Some(login))
     }
 
-    /// Ends the login that was begun with its code, and connects.
+    /// Ends the login that was begun with its code, and connects. `iss`: who answered (RFC 9207), where the answer says so.
     ///
     /// # Errors
     /// [`McpError::Unknown`], [`McpError::NoOAuth`], [`McpError::Login`].
-    pub async fn finish_auth(&self, name: &str, code: &str) -> Result<Status, McpError> {
+    pub async fn finish_auth(
+        &self,
+        name: &str,
+        code: &str,
+        iss: Option<&str>,
+    ) -> Result<Status, McpError> {
         let server = self.find(name)?;
         let bearer = bearer(&server)?;
         let login = server
@@ -63,6 +73,10 @@ impl McpServers {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let login = login.ok_or_else(|| failed(name, "none was begun"))?;
+        if iss.is_some() {
+            let checked = login.expected().check(iss);
+            checked.map_err(|reason| failed(name, reason))?;
+        }
         login.finish(&bearer, code).await?;
         server.switch(true).await;
         Ok(server.status())
@@ -78,16 +92,15 @@ impl McpServers {
         name: &str,
         open: impl AsyncFnOnce(&str),
     ) -> Result<Status, McpError> {
-        let begun = self.start_auth(name).await?;
-        if begun.authorization_url.is_empty() {
+        let Some(login) = self.begin_login(name).await? else {
             return self.switch(name, true).await;
-        }
+        };
         let redirect = bearer(&self.find(name)?)?.config.redirect();
         let wrong = |reason| failed(name, reason);
         let callback = Callback::listen(&redirect).await.map_err(wrong)?;
-        open(&begun.authorization_url).await;
-        let code = callback.code(&begun.state).await.map_err(wrong)?;
-        self.finish_auth(name, &code).await
+        open(&login.authorization_url).await;
+        let code = callback.code(&login.expected()).await.map_err(wrong)?;
+        self.finish_auth(name, &code, None).await
     }
 
     /// Forgets the login of a server; a login under way comes to nothing.

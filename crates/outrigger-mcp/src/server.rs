@@ -4,6 +4,7 @@
 mod connect;
 mod status;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +47,8 @@ pub(crate) struct Surroundings {
     pub(crate) call: Arc<AtomicU64>,
     /// What is kept of logins.
     pub(crate) tokens: TokenStore,
+    /// Who the authorization servers of servers are, where the user says so.
+    pub(crate) issuers: Arc<BTreeMap<String, String>>,
 }
 
 /// A server.
@@ -129,7 +132,9 @@ impl Server {
             ..
         }) = &config
         {
-            match Bearer::new(name, url, oauth.clone(), around.tokens.clone(), way.clone()) {
+            let mut oauth = oauth.clone();
+            oauth.issuer = around.issuers.get(name).cloned();
+            match Bearer::new(name, url, oauth, around.tokens.clone(), way.clone()) {
                 Ok(made) => bearer = Some(Arc::new(made)),
                 Err(error) => config = Err(error),
             }

@@ -1,5 +1,6 @@
 //! All configured servers.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +37,8 @@ pub struct Options {
     pub call_timeout: Option<Duration>,
     /// What is kept of logins.
     pub tokens: TokenStore,
+    /// Who the authorization server of each server is, where the user says so.
+    pub issuers: BTreeMap<String, String>,
 }
 
 /// The servers of a session. Dropping it kills their processes.
@@ -70,6 +73,7 @@ impl McpServers {
                 env: options.env,
                 call: Arc::new(AtomicU64::new(millis(options.call_timeout))),
                 tokens: options.tokens,
+                issuers: Arc::new(options.issuers),
             },
             inside: Mutex::default(),
             changes: watch::Sender::new(0),

@@ -39,6 +39,9 @@ pub struct McpServer {
     /// project's what `tools.sandbox` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Profile>,
+    /// Who the authorization server of a remote one is, where that says another name than the one by which it is found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
 }
 
 /// `[connectors.NAME]`: an executor elsewhere.
@@ -197,6 +200,7 @@ mod tests {
             allowed_write_roots = ["out"]
             [mcp.s]
             sandbox = "full"
+            issuer = "https://auth.test"
         "#;
         let read = Hands::read(text, "f").unwrap();
         assert_eq!(read.routes.len(), 2);
@@ -209,6 +213,7 @@ mod tests {
         );
         let limits = &read.tool_limits["write"];
         assert_eq!(read.mcp["s"].sandbox, Some(Profile::Full));
+        assert_eq!(read.mcp["s"].issuer.as_deref(), Some("https://auth.test"));
         assert_eq!(limits.allowed_write_roots.as_deref().unwrap(), ["out"]);
     }
 

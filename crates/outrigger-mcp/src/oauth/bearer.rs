@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use reqwest::Url;
 
-use super::discover::{Challenge, discover};
+use super::discover::{Challenge, discover, is_same_issuer};
 use super::store::{ClientInfo, Entry, TokenStore};
 use super::{OAuthConfig, exchange, failed, now};
 use crate::error::McpError;
@@ -88,7 +88,7 @@ impl Bearer {
                 Err(error) => tracing::debug!("[mcp:{}] {error}", self.server),
             }
         }
-        let endpoints = discover(&self.url, &challenge, &self.way).await;
+        let endpoints = discover(self, &challenge).await;
         Err(match endpoints {
             Ok(endpoints) if endpoints.register.is_none() && self.client().is_none() => {
                 McpError::NeedsClientRegistration {
@@ -115,9 +115,15 @@ impl Bearer {
         let (Some(refresh), Some(client)) = (tokens.refresh_token, self.client()) else {
             return Err(wrong("the token cannot be renewed".to_owned()));
         };
-        let endpoints = discover(&self.url, challenge, &self.way)
-            .await
-            .map_err(wrong)?;
+        let endpoints = discover(self, challenge).await.map_err(wrong)?;
+        // What one authorization server gave is not shown to another that the server names later.
+        let issuer = tokens.issuer.as_deref();
+        if issuer.is_some_and(|issuer| !is_same_issuer(issuer, &endpoints.issuer)) {
+            return Err(wrong(format!(
+                "its authorization server is another one than at the login: {}",
+                endpoints.issuer
+            )));
+        }
         let fields = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.as_str()),
@@ -152,6 +158,7 @@ impl Bearer {
                 client_secret: self.config.client_secret.clone(),
                 client_id_issued_at: None,
                 client_secret_expires_at: None,
+                issuer: None,
             });
         }
         let client = self.entry().client_info?;

@@ -7,6 +7,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
+use super::discover::is_same_issuer;
+use super::exchange::short;
 use super::{CALLBACK_PATH, CALLBACK_PORT};
 
 /// How long a person may take (the reference's).
@@ -15,9 +17,40 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const REQUEST: Duration = Duration::from_secs(5);
 const MOST_BYTES: usize = 16 * 1024;
 
+/// What the browser has to come back with.
+pub(crate) struct Expected {
+    /// Of the login that was begun.
+    pub(crate) state: String,
+    /// Who answers (RFC 9207).
+    pub(crate) issuer: String,
+    /// It always says so.
+    pub(crate) names_issuer: bool,
+}
+
+impl Expected {
+    /// Checks who answered, by the parameter `iss`. The code of another server's login is not for the token endpoint of this one.
+    ///
+    /// # Errors
+    /// It was another one, in words.
+    pub(crate) fn check(&self, iss: Option<&str>) -> Result<(), String> {
+        let issuer = &self.issuer;
+        match iss {
+            Some(iss) if is_same_issuer(iss, issuer) => Ok(()),
+            Some(iss) => Err(format!(
+                "the answer came from {}, and not from {issuer}",
+                short(iss)
+            )),
+            None if self.names_issuer => Err(format!(
+                "the answer does not say who it came from, which {issuer} always does"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Listens for the browser.
 #[derive(Debug)]
-pub struct Callback {
+pub(crate) struct Callback {
     listener: TcpListener,
     path: String,
 }
@@ -33,7 +66,7 @@ impl Callback {
     ///
     /// # Errors
     /// The port is taken, in words.
-    pub async fn listen(redirect: &str) -> Result<Self, String> {
+    pub(crate) async fn listen(redirect: &str) -> Result<Self, String> {
         let url = Url::parse(redirect).map_err(|_| format!("`{redirect}` is no address"))?;
         let port = url.port_or_known_default().unwrap_or(CALLBACK_PORT);
         let listener = TcpListener::bind(("127.0.0.1", port))
@@ -49,11 +82,11 @@ impl Callback {
         })
     }
 
-    /// Waits for the code that comes with this state.
+    /// Waits for the code of a login.
     ///
     /// # Errors
-    /// What the authorization server said, or that nobody came.
-    pub async fn code(self, state: &str) -> Result<String, String> {
+    /// What the authorization server said, that it was another one, or that nobody came.
+    pub(crate) async fn code(self, expected: &Expected) -> Result<String, String> {
         let wait = async {
             loop {
                 let Ok((mut stream, _)) = self.listener.accept().await else {
@@ -63,7 +96,7 @@ impl Callback {
                 let Ok(Some(target)) = timeout(REQUEST, target(&mut stream)).await else {
                     continue;
                 };
-                let verdict = self.judge(&target, state);
+                let verdict = self.judge(&target, expected);
                 let (status, text) = match &verdict {
                     Verdict::Code(_) => (
                         200,
@@ -91,7 +124,7 @@ impl Callback {
         })
     }
 
-    fn judge(&self, target: &str, state: &str) -> Verdict {
+    fn judge(&self, target: &str, expected: &Expected) -> Verdict {
         let Ok(url) = Url::parse("http://127.0.0.1").and_then(|base| base.join(target)) else {
             return Verdict::Foreign(400, "Not an address.");
         };
@@ -103,8 +136,11 @@ impl Callback {
             pairs.find_map(|(name, value)| (name == key).then(|| value.into_owned()))
         };
         // Anybody can send a browser here; only the login that we began knows the state.
-        if value("state").as_deref() != Some(state) {
+        if value("state").as_deref() != Some(expected.state.as_str()) {
             return Verdict::Foreign(400, "This is not the login that was begun.");
+        }
+        if let Err(reason) = expected.check(value("iss").as_deref()) {
+            return Verdict::Refused(reason);
         }
         if let Some(error) = value("error") {
             return Verdict::Refused(value("error_description").unwrap_or(error));
@@ -173,10 +209,33 @@ mod tests {
         (Callback { listener, path }, port)
     }
 
+    fn expected(names_issuer: bool) -> Expected {
+        Expected {
+            state: "s".to_owned(),
+            issuer: "https://auth.test".to_owned(),
+            names_issuer,
+        }
+    }
+
+    #[test]
+    fn another_server_does_not_answer() {
+        for (iss, names_issuer, is_taken) in [
+            (Some("https://auth.test"), true, true),
+            (Some("https://auth.test/"), false, true),
+            (None, false, true),
+            (None, true, false),
+            (Some("https://bank.test"), false, false),
+            (Some(""), false, false),
+        ] {
+            let checked = expected(names_issuer).check(iss);
+            assert_eq!(checked.is_ok(), is_taken, "{iss:?}: {checked:?}");
+        }
+    }
+
     #[tokio::test]
     async fn only_the_login_that_was_begun_gets_through() {
         let (callback, port) = listening().await;
-        let code = tokio::spawn(async move { callback.code("s").await });
+        let code = tokio::spawn(async move { callback.code(&expected(false)).await });
         for (target, status) in [
             ("/favicon.ico", "HTTP/1.1 404 Error"),
             ("/mcp/oauth/callback?code=x", "HTTP/1.1 400 Error"),
@@ -197,7 +256,7 @@ mod tests {
         let (callback, port) = listening().await;
         let taken = Callback::listen(&format!("http://127.0.0.1:{port}/x")).await;
         assert!(taken.unwrap_err().contains(&format!("port {port}")));
-        let code = tokio::spawn(async move { callback.code("s").await });
+        let code = tokio::spawn(async move { callback.code(&expected(false)).await });
         get(
             port,
             "/mcp/oauth/callback?state=s&error=access_denied&error_description=not%20you",

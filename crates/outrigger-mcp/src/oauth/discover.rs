@@ -6,12 +6,15 @@ use std::time::Duration;
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
+use super::bearer::Bearer;
 use crate::transport::remote::{Way, client, reason};
 
 const WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a metadata document or an answer.
 const MOST_BYTES: usize = 256 * 1024;
 const REDIRECTS: usize = 3;
+/// Where a server has its resource metadata, at its root (RFC 9728).
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// What a 401 says in `WWW-Authenticate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +45,10 @@ impl Challenge {
 /// Where to log in.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
+    /// Who the authorization server is.
+    pub(crate) issuer: String,
+    /// It says who it is in its answers to the browser (RFC 9207).
+    pub(crate) names_issuer: bool,
     pub(crate) authorize: Url,
     pub(crate) token: Url,
     /// `None`: clients have to be registered by hand.
@@ -60,11 +67,8 @@ pub(crate) struct Endpoints {
 ///
 /// # Errors
 /// What is wrong, as a sentence's end.
-pub(crate) async fn discover(
-    url: &Url,
-    challenge: &Challenge,
-    way: &Way,
-) -> Result<Endpoints, String> {
+pub(crate) async fn discover(bearer: &Bearer, challenge: &Challenge) -> Result<Endpoints, String> {
+    let (url, way) = (&bearer.url, &bearer.way);
     let resource = resource_metadata(url, challenge, way).await?;
     let issuer = match resource
         .as_ref()
@@ -74,6 +78,8 @@ pub(crate) async fn discover(
         None => root(url),
     };
     let meta = issuer_metadata(&issuer, way).await?;
+    let named = meta.as_ref().and_then(|meta| meta["issuer"].as_str());
+    let issuer = checked_issuer(&issuer, named, bearer.config.issuer.as_deref())?;
     let text = |key: &str| meta.as_ref().and_then(|meta| meta[key].as_str());
     let endpoint = |key: &str, path: &str| match text(key) {
         Some(named) => acceptable(named),
@@ -94,6 +100,10 @@ pub(crate) async fn discover(
         .filter(|scopes| !scopes.is_empty())
         .map(|scopes| scopes.join(" "));
     Ok(Endpoints {
+        issuer,
+        names_issuer: meta
+            .as_ref()
+            .is_some_and(|meta| meta["authorization_response_iss_parameter_supported"] == true),
         authorize: endpoint("authorization_endpoint", "/authorize")?,
         token: endpoint("token_endpoint", "/token")?,
         register: match text("registration_endpoint") {
@@ -123,7 +133,7 @@ async fn resource_metadata(
     } else {
         let path = url.path().trim_end_matches('/');
         for path in [path, ""] {
-            let place = format!("/.well-known/oauth-protected-resource{path}");
+            let place = format!("{RESOURCE_METADATA}{path}");
             places.extend(url.join(&place));
         }
         places.dedup();
@@ -132,17 +142,62 @@ async fn resource_metadata(
         let Some(meta) = json(&place, way).await? else {
             continue;
         };
-        // Metadata of another server would send the token to somebody else.
-        let named = meta["resource"].as_str().map(Url::parse);
-        if let Some(named) = named {
-            let named = named.map_err(|_| "`resource` of its metadata is no address".to_owned())?;
-            if named.origin() != url.origin() || !within(named.path(), url.path()) {
-                return Err(format!("its metadata are those of another server: {named}"));
-            }
-        }
+        check_resource(&meta, &place, url)?;
         return Ok(Some(meta));
     }
     Ok(None)
+}
+
+/// Metadata of another resource would send the token to somebody else. RFC 9728 has them name the address of the server itself. Many
+/// servers name their root; that is taken from the place where only who has the root can put it.
+fn check_resource(meta: &Value, place: &Url, url: &Url) -> Result<(), String> {
+    let named = meta["resource"].as_str();
+    let named = named.ok_or_else(|| "its metadata name no `resource`".to_owned())?;
+    let named = Url::parse(named);
+    let named = named.map_err(|_| "`resource` of its metadata is no address".to_owned())?;
+    if named.origin() != url.origin() || !within(named.path(), url.path()) {
+        return Err(format!("its metadata are those of another server: {named}"));
+    }
+    let is_itself = within(url.path(), named.path());
+    let is_of_root = place.origin() == url.origin() && within(RESOURCE_METADATA, place.path());
+    match is_itself || is_of_root {
+        true => Ok(()),
+        false => Err(format!(
+            "its metadata are those of {named}, and lie at {place}"
+        )),
+    }
+}
+
+/// Who the authorization server is, where it says so: metadata of another one (RFC 8414, 3.3) would have the code of its login sent to
+/// this one. Servers whose issuer has another path of the same origin are many; `accepted` is what the user says it is.
+fn checked_issuer(
+    expected: &Url,
+    named: Option<&str>,
+    accepted: Option<&str>,
+) -> Result<String, String> {
+    let Some(named) = named else {
+        return Ok(accepted.unwrap_or(expected.as_str()).to_owned());
+    };
+    let is_right = match accepted {
+        Some(accepted) => is_same_issuer(named, accepted),
+        None => Url::parse(named).is_ok_and(|named| {
+            let (outer, inner) = (named.path(), expected.path());
+            named.origin() == expected.origin() && (within(outer, inner) || within(inner, outer))
+        }),
+    };
+    match is_right {
+        true => Ok(named.to_owned()),
+        false => Err(format!(
+            "its authorization server {} says that it is another one: {named} (if both are the same service, \
+             `issuer = \"{named}\"` under [mcp.NAME] in your own outrigger.toml accepts it)",
+            accepted.unwrap_or(expected.as_str())
+        )),
+    }
+}
+
+/// Whether two names of authorization servers are the same; a `/` at the end is left out by many.
+pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
+    a.trim_end_matches('/') == b.trim_end_matches('/')
 }
 
 /// Whether `/a/b` is at or below `/a`.
@@ -287,6 +342,87 @@ mod tests {
             (some("https://a"), some("x"))
         );
         assert_eq!(read("Basic realm=\"x\""), (None, None));
+    }
+
+    #[test]
+    fn metadata_are_those_of_the_server_that_was_asked() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        for (named, place, is_taken) in [
+            ("https://a.test/t1/mcp", "https://cdn.test/meta.json", true),
+            (
+                "https://a.test/t1/mcp/",
+                "https://a.test/t1/meta.json",
+                true,
+            ),
+            (
+                "https://a.test",
+                "https://a.test/.well-known/oauth-protected-resource",
+                true,
+            ),
+            (
+                "https://a.test/t1",
+                "https://a.test/.well-known/oauth-protected-resource/t1/mcp",
+                true,
+            ),
+            // Of the whole host, by one of those who have a folder there.
+            ("https://a.test", "https://a.test/t1/meta.json", false),
+            (
+                "https://a.test",
+                "https://evil.test/.well-known/oauth-protected-resource",
+                false,
+            ),
+            (
+                "https://a.test/t2/mcp",
+                "https://a.test/.well-known/oauth-protected-resource",
+                false,
+            ),
+            (
+                "https://b.test/t1/mcp",
+                "https://a.test/.well-known/oauth-protected-resource",
+                false,
+            ),
+            (
+                "nothing",
+                "https://a.test/.well-known/oauth-protected-resource",
+                false,
+            ),
+        ] {
+            let meta = serde_json::json!({ "resource": named });
+            let checked = check_resource(&meta, &url(place), &url("https://a.test/t1/mcp"));
+            assert_eq!(checked.is_ok(), is_taken, "{named} at {place}: {checked:?}");
+        }
+        let none = check_resource(
+            &Value::Null,
+            &url("https://a.test/"),
+            &url("https://a.test/"),
+        );
+        assert!(none.is_err());
+    }
+
+    #[test]
+    fn an_authorization_server_says_its_own_name() {
+        let tenant = Url::parse("https://auth.test/tenant").unwrap();
+        for (named, accepted, is_taken) in [
+            (Some("https://auth.test/tenant"), None, true),
+            (Some("https://auth.test/tenant/"), None, true),
+            (Some("https://auth.test"), None, true),
+            (None, None, true),
+            (Some("https://auth.test/other"), None, false),
+            (Some("https://bank.test"), None, false),
+            (Some("http://auth.test/tenant"), None, false),
+            (Some("https://auth.test:444/tenant"), None, false),
+            (Some("https://auth.test.evil.test/tenant"), None, false),
+            (Some("text"), None, false),
+            (Some("https://bank.test/"), Some("https://bank.test"), true),
+            (
+                Some("https://auth.test/tenant"),
+                Some("https://bank.test"),
+                false,
+            ),
+        ] {
+            let checked = checked_issuer(&tenant, named, accepted);
+            assert_eq!(checked.is_ok(), is_taken, "{named:?}: {checked:?}");
+        }
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub(crate) async fn register(
         client_secret_expires_at: answer["client_secret_expires_at"]
             .as_f64()
             .filter(|at| *at > 0.0),
+        issuer: None,
     })
 }
 
@@ -115,6 +116,7 @@ pub(crate) async fn tokens(
         refresh_token: answer["refresh_token"].as_str().map(str::to_owned),
         expires_at: answer["expires_in"].as_f64().map(|seconds| now() + seconds),
         scope: answer["scope"].as_str().map(str::to_owned),
+        issuer: Some(endpoints.issuer.clone()),
     })
 }
 
@@ -127,7 +129,8 @@ fn said(status: reqwest::StatusCode, answer: &Value) -> String {
     }
 }
 
-fn short(text: &str) -> String {
+/// The beginning of a text of a stranger, on one line.
+pub(crate) fn short(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 

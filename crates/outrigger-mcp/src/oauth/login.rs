@@ -6,7 +6,8 @@ use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 
 use super::bearer::Bearer;
-use super::discover::{Challenge, Endpoints, discover};
+use super::callback::Expected;
+use super::discover::{Challenge, Endpoints, discover, is_same_issuer};
 use super::store::ClientInfo;
 use super::{exchange, failed};
 use crate::error::McpError;
@@ -30,26 +31,33 @@ pub(crate) struct Login {
 pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Login, McpError> {
     let server = &bearer.server;
     let challenge = challenge.map(Challenge::read).unwrap_or_default();
-    let endpoints = discover(&bearer.url, &challenge, &bearer.way)
+    let endpoints = discover(bearer, &challenge)
         .await
         .map_err(|reason| failed(server, reason))?;
     let redirect = bearer.config.redirect();
-    let client =
-        match bearer.client() {
-            Some(client) => client,
-            None => {
-                let endpoint = endpoints.register.as_ref().ok_or_else(|| {
-                    McpError::NeedsClientRegistration {
+    // A client that is registered elsewhere is none here.
+    let is_here = |client: &ClientInfo| {
+        let issuer = client.issuer.as_deref();
+        issuer.is_none_or(|issuer| is_same_issuer(issuer, &endpoints.issuer))
+    };
+    let client = match bearer.client().filter(is_here) {
+        Some(client) => client,
+        None => {
+            let endpoint =
+                endpoints
+                    .register
+                    .as_ref()
+                    .ok_or_else(|| McpError::NeedsClientRegistration {
                         server: server.clone(),
-                    }
-                })?;
-                let client = exchange::register(endpoint, &bearer.config, &redirect, &bearer.way)
-                    .await
-                    .map_err(|reason| failed(server, reason))?;
-                bearer.keep(|entry| entry.client_info = Some(client.clone()))?;
-                client
-            }
-        };
+                    })?;
+            let mut client = exchange::register(endpoint, &bearer.config, &redirect, &bearer.way)
+                .await
+                .map_err(|reason| failed(server, reason))?;
+            client.issuer = Some(endpoints.issuer.clone());
+            bearer.keep(|entry| entry.client_info = Some(client.clone()))?;
+            client
+        }
+    };
     let (verifier, state) = (random(server)?, random(server)?);
     let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
     let scope = bearer.config.scope.clone().or(endpoints.scope.clone());
@@ -84,6 +92,15 @@ pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Lo
 }
 
 impl Login {
+    /// What the browser has to come back with.
+    pub(crate) fn expected(&self) -> Expected {
+        Expected {
+            state: self.state.clone(),
+            issuer: self.endpoints.issuer.clone(),
+            names_issuer: self.endpoints.names_issuer,
+        }
+    }
+
     /// Gets the tokens for a code, and keeps them.
     ///
     /// # Errors

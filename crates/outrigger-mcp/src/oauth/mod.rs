@@ -9,7 +9,7 @@ mod login;
 mod store;
 
 pub(crate) use bearer::Bearer;
-pub use callback::Callback;
+pub(crate) use callback::Callback;
 pub(crate) use login::{Login, begin};
 pub use store::{AuthState, TokenStore};
 
@@ -35,6 +35,9 @@ pub struct OAuthConfig {
     pub callback_port: Option<u16>,
     /// Whole address that the browser comes back to.
     pub redirect_uri: Option<String>,
+    /// Who its authorization server is, where its metadata say another name than that by which it is found. Of the user's
+    /// `[mcp.NAME]`, not of the entry.
+    pub issuer: Option<String>,
 }
 
 impl OAuthConfig {
@@ -68,6 +71,7 @@ impl OAuthConfig {
             scope: text("scope"),
             callback_port,
             redirect_uri: text("redirectUri"),
+            issuer: None,
         }))
     }
 

@@ -52,6 +52,9 @@ pub(crate) struct Tokens {
     pub(crate) expires_at: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scope: Option<String>,
+    /// Who gave them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) issuer: Option<String>,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -81,6 +84,9 @@ pub(crate) struct ClientInfo {
     pub(crate) client_id_issued_at: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_secret_expires_at: Option<f64>,
+    /// Where it is registered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) issuer: Option<String>,
 }
 
 impl std::fmt::Debug for ClientInfo {
@@ -183,6 +189,7 @@ mod tests {
             refresh_token: None,
             expires_at,
             scope: None,
+            issuer: None,
         }
     }
 

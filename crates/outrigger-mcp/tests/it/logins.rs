@@ -138,25 +138,63 @@ async fn what_is_in_the_way_of_a_login_is_named() {
         ("denied", json!({})),
         ("plain", json!({})),
         ("foreign", json!({})),
+        ("mixed", json!({})),
+        ("answers", json!({})),
+        ("names", json!({})),
         ("off", json!(false)),
     ] {
         let locked = Locked::new(&[mode], oauth).await;
         let servers = locked.start().await;
-        list.push(locked.log_in(&servers).await.unwrap_err().to_string());
+        let error = locked.log_in(&servers).await.unwrap_err().to_string();
+        list.push(error.replace(&locked.base, "BASE"));
+        // A code is never sent on.
+        assert!(!locked.seen().await.contains("token"), "{mode}");
         if mode == "off" {
             assert_eq!(servers.auth_state("m"), None);
         }
         for (name, code) in [("other", "mcp.unknown"), ("m", "")] {
-            let error = servers.finish_auth(name, "x").await.unwrap_err();
+            let error = servers.finish_auth(name, "x", None).await.unwrap_err();
             assert!(error.code().starts_with(code), "{error}");
         }
     }
-    insta::assert_snapshot!(list.join("\n"), @r"
+    insta::assert_snapshot!(list.join("\n"), @r#"
     MCP server m: the login failed: access_denied
     MCP server m: the login failed: its authorization server does not support PKCE with S256
     MCP server m: the login failed: its metadata are those of another server: https://example.com/mcp
+    MCP server m: the login failed: its authorization server BASE/login says that it is another one: https://bank.test (if both are the same service, `issuer = "https://bank.test"` under [mcp.NAME] in your own outrigger.toml accepts it)
+    MCP server m: the login failed: the answer came from https://bank.test, and not from BASE/login
+    MCP server m: the login failed: the answer does not say who it came from, which BASE/login always does
     MCP server m does not support OAuth
-    ");
+    "#);
+}
+
+/// The same where a client brings the code, and what the user says of an authorization server.
+#[tokio::test]
+async fn an_authorization_server_is_the_one_that_was_asked() {
+    let locked = Locked::new(&["mixed"], json!({})).await;
+    let mut options = options(locked.dir.path());
+    options.issuers = [("m".to_owned(), "https://bank.test".to_owned())].into();
+    let servers = McpServers::start(&entries(json!({"m": locked.entry})), options);
+    servers.ready().await;
+    servers.start_auth("m").await.unwrap();
+    let error = servers
+        .finish_auth("m", "x", Some("https://evil.test"))
+        .await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("came from https://evil.test"), "{error}");
+    assert!(!locked.seen().await.contains("token"));
+    assert_eq!(locked.log_in(&servers).await, Ok(State::Connected));
+    // Another one that the server names later is not shown the refresh token.
+    let locked = Locked::new(&[], json!({})).await;
+    let servers = locked.start().await;
+    locked.log_in(&servers).await.unwrap();
+    get(&format!("{}/move", locked.base)).await;
+    get(&format!("{}/expire", locked.base)).await;
+    let error = call(&servers).await.unwrap_err();
+    assert!(matches!(error, McpError::NeedsAuth { .. }), "{error}");
+    assert!(!locked.seen().await.contains("refresh_token"));
+    assert_eq!(locked.log_in(&servers).await, Ok(State::Connected));
+    assert_eq!(locked.seen().await.matches("register").count(), 2);
 }
 
 #[tokio::test]

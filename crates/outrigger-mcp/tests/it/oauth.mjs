@@ -6,6 +6,7 @@ const modes = new Set(process.argv.slice(2))
 const seen = []
 const codes = new Map()
 let serial = 0
+let moved = false
 let token = null
 let refresh = null
 
@@ -24,11 +25,12 @@ function handle(request, response, body, base) {
   const url = new URL(request.url, base)
   const at = url.pathname
   if (at === '/seen') return json(response, 200, seen)
+  if (at === '/move') { moved = true; return json(response, 200, {}) }
   if (at === '/expire') { token = 'gone'; if (url.searchParams.has('refresh')) refresh = 'gone'; return json(response, 200, {}) }
-  if (at === '/.well-known/oauth-protected-resource/mcp') return json(response, 200, { resource: modes.has('foreign') ? 'https://example.com/mcp' : `${base}/mcp`, authorization_servers: [`${base}/login`], scopes_supported: ['notes'] })
-  if (at === '/.well-known/oauth-authorization-server/login') {
+  if (at === '/.well-known/oauth-protected-resource/mcp') return json(response, 200, { resource: modes.has('foreign') ? 'https://example.com/mcp' : `${base}/mcp`, authorization_servers: [`${base}/${moved ? 'elsewhere' : 'login'}`], scopes_supported: ['notes'] })
+  if (at === '/.well-known/oauth-authorization-server/login' || at === '/.well-known/oauth-authorization-server/elsewhere') {
     return json(response, 200, {
-      issuer: `${base}/login`, authorization_endpoint: `${base}/authorize`, token_endpoint: `${base}/token`,
+      issuer: modes.has('mixed') ? 'https://bank.test' : base + at.slice(at.lastIndexOf('/')), authorization_response_iss_parameter_supported: modes.has('names'), authorization_endpoint: `${base}/authorize`, token_endpoint: `${base}/token`,
       ...(modes.has('closed') ? {} : { registration_endpoint: `${base}/register` }),
       code_challenge_methods_supported: modes.has('plain') ? ['plain'] : ['S256'],
     })
@@ -42,6 +44,7 @@ function handle(request, response, body, base) {
     seen.push(['authorize', query.get('client_id'), query.get('scope'), query.get('resource') === `${base}/mcp`])
     const back = new URL(query.get('redirect_uri'))
     back.searchParams.set('state', query.get('state'))
+    if (modes.has('answers')) back.searchParams.set('iss', 'https://bank.test')
     if (modes.has('denied')) back.searchParams.set('error', 'access_denied')
     else {
       const code = `code-${++serial}`

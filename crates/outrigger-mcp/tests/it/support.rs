@@ -1,5 +1,6 @@
 //! A folder, servers in it, and ways to look at them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ pub(crate) fn options(dir: &Path) -> Options {
         call_timeout: None,
         launcher: None,
         tokens: outrigger_mcp::TokenStore::new(dir.join("mcp-auth.json")),
+        issuers: BTreeMap::new(),
     }
 }
 

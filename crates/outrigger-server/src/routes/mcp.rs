@@ -102,6 +102,8 @@ async fn start_auth(State(agent): State<Agent>, Path(name): Path<String>) -> Mcp
 #[derive(Deserialize)]
 struct Code {
     code: String,
+    /// Who answered the browser (RFC 9207); clients of OpenCode do not say.
+    iss: Option<String>,
 }
 
 async fn finish_auth(
@@ -109,7 +111,8 @@ async fn finish_auth(
     Path(name): Path<String>,
     Json(body): Json<Code>,
 ) -> McpResult<Value> {
-    ended(agent.mcp_finish_auth(&name, &body.code).await)
+    let iss = body.iss.as_deref();
+    ended(agent.mcp_finish_auth(&name, &body.code, iss).await)
 }
 
 async fn authenticate(State(agent): State<Agent>, Path(name): Path<String>) -> McpResult<Value> {

@@ -35,12 +35,17 @@ impl Agent {
         Ok(start)
     }
 
-    /// Ends a login with its code, and connects.
+    /// Ends a login with its code, and connects. `iss`: who answered, where the answer says so.
     ///
     /// # Errors
     /// [`AgentError::Mcp`].
-    pub async fn mcp_finish_auth(&self, name: &str, code: &str) -> Result<Status, AgentError> {
-        let status = self.inner.mcp.finish_auth(name, code).await?;
+    pub async fn mcp_finish_auth(
+        &self,
+        name: &str,
+        code: &str,
+        iss: Option<&str>,
+    ) -> Result<Status, AgentError> {
+        let status = self.inner.mcp.finish_auth(name, code, iss).await?;
         self.inner.waiting_logins.end(LoginAt::McpServer, name);
         Ok(status)
     }

@@ -117,7 +117,16 @@ fn options(
         call_timeout: call_timeout(config),
         launcher: None,
         tokens: tokens(folders),
+        issuers: issuers(config),
     }
+}
+
+/// Who the authorization servers are, by `[mcp.NAME]`.
+fn issuers(config: &Loaded) -> BTreeMap<String, String> {
+    let servers = config.settings.hands.mcp.iter();
+    servers
+        .filter_map(|(name, server)| Some((name.clone(), server.issuer.clone()?)))
+        .collect()
 }
 
 /// `experimental.mcp_timeout`, in force for servers that set none.
