@@ -35,29 +35,7 @@ pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Lo
         .await
         .map_err(|reason| failed(server, reason))?;
     let redirect = bearer.config.redirect();
-    // A client that is registered elsewhere is none here.
-    let is_here = |client: &ClientInfo| {
-        let issuer = client.issuer.as_deref();
-        issuer.is_none_or(|issuer| is_same_issuer(issuer, &endpoints.issuer))
-    };
-    let client = match bearer.client().filter(is_here) {
-        Some(client) => client,
-        None => {
-            let endpoint =
-                endpoints
-                    .register
-                    .as_ref()
-                    .ok_or_else(|| McpError::NeedsClientRegistration {
-                        server: server.clone(),
-                    })?;
-            let mut client = exchange::register(endpoint, &bearer.config, &redirect, &bearer.way)
-                .await
-                .map_err(|reason| failed(server, reason))?;
-            client.issuer = Some(endpoints.issuer.clone());
-            bearer.keep(|entry| entry.client_info = Some(client.clone()))?;
-            client
-        }
-    };
+    let client = client_at(bearer, &endpoints, &redirect).await?;
     let (verifier, state) = (random(server)?, random(server)?);
     let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
     let scope = bearer.config.scope.clone().or(endpoints.scope.clone());
@@ -89,6 +67,32 @@ pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Lo
         endpoints,
         client,
     })
+}
+
+/// The client that we are at an authorization server. One that is registered elsewhere is none here.
+async fn client_at(
+    bearer: &Bearer,
+    endpoints: &Endpoints,
+    redirect: &str,
+) -> Result<ClientInfo, McpError> {
+    let is_here = |client: &ClientInfo| {
+        let issuer = client.issuer.as_deref();
+        issuer.is_none_or(|issuer| is_same_issuer(issuer, &endpoints.issuer))
+    };
+    if let Some(client) = bearer.client().filter(is_here) {
+        return Ok(client);
+    }
+    let server = &bearer.server;
+    let unregistered = || McpError::NeedsClientRegistration {
+        server: server.clone(),
+    };
+    let endpoint = endpoints.register.as_ref().ok_or_else(unregistered)?;
+    let mut client = exchange::register(endpoint, &bearer.config, redirect, &bearer.way)
+        .await
+        .map_err(|reason| failed(server, reason))?;
+    client.issuer = Some(endpoints.issuer.clone());
+    bearer.keep(|entry| entry.client_info = Some(client.clone()))?;
+    Ok(client)
 }
 
 impl Login {
