@@ -1,7 +1,7 @@
 //! `cargo xtask generate`: files that are made from the code, so that they cannot say anything else.
 //!
 //! `docs/hooks.md` is the table of hook points (C1: every hook of the reference is a view of one of ours).
-//! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`.
+//! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`, `docs/opencode.schema.json` for those of `opencode.json`.
 //! The pages in `docs/bypass` are the tables of `docs/bypass/attempts.toml`.
 
 use std::fmt::Write as _;
@@ -21,6 +21,10 @@ fn files<'t>(
         (
             "docs/plugin-manifest.schema.json".to_owned(),
             crate::schema::manifest(),
+        ),
+        (
+            "docs/opencode.schema.json".to_owned(),
+            crate::schema::opencode(),
         ),
     ];
     let text = read(attempts::FILE).ok_or_else(|| format!("{} is missing", attempts::FILE))?;

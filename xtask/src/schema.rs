@@ -1,9 +1,23 @@
-//! JSON Schema of a plugin's manifest, from the table of its keys.
+//! JSON Schemas for editors: of a plugin's manifest and of opencode.json, from the tables of their keys.
 
+use outrigger_config::OPENCODE_JSON;
 use outrigger_protocol::manifest::{FIELDS, FieldKind, MANIFEST_FILE, ManifestField};
+use outrigger_schema::json::Writer;
 use serde_json::{Map, Value, json};
 
-/// The schema's text.
+/// Of opencode.json. Keys that it does not name may hold anything.
+pub(crate) fn opencode() -> String {
+    text(Writer::default().value(&OPENCODE_JSON), "opencode.json")
+}
+
+fn text(mut schema: Value, title: &str) -> String {
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!(title);
+    let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    format!("{text}\n")
+}
+
+/// Of a manifest.
 pub(crate) fn manifest() -> String {
     let mut schema = table();
     for field in FIELDS {
@@ -12,10 +26,7 @@ pub(crate) fn manifest() -> String {
     for (alias, name) in [("capabilities", "provides"), ("hookPolicy", "hook_policy")] {
         schema["properties"][alias] = schema["properties"][name].clone();
     }
-    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    schema["title"] = json!(MANIFEST_FILE);
-    let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    format!("{text}\n")
+    text(schema, MANIFEST_FILE)
 }
 
 fn table() -> Value {

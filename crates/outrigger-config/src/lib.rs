@@ -32,6 +32,7 @@ pub use load::links::Links;
 pub use load::loaded::Loaded;
 pub use load::options::LoadOptions;
 pub use load::{load, load_global};
+pub use opencode::check::keys::CONFIG as OPENCODE_JSON;
 pub use opencode::edit::{
     check_changes, edited, global_file, project_file, with_item, without, without_items,
 };

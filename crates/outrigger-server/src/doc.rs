@@ -1,83 +1,34 @@
 //! `GET /doc`: an OpenAPI document of the routes, made from one table of them (`doc.txt`), one of what they take and answer
-//! (`doc/bodies.txt`) and one of the forms that these name (`doc/forms.txt`). The tests hold every answer of ours that they
+//! (`doc/bodies.rs`) and one of the forms that these name (`doc/forms.rs`). The tests hold every answer of ours that they
 //! see against it.
 //!
 //! Names and forms are those of OpenCode's API of the same version.
 
-mod form;
-
-use std::collections::BTreeMap;
+mod bodies;
+mod forms;
 
 use axum::Json;
+use outrigger_schema::json::Writer;
+use outrigger_schema::{Field, Schema};
 use serde_json::{Map, Value, json};
+
+use self::bodies::Body;
 
 /// Method, path, name (that of the published client's method) and what it is for, sorted by path.
 const TABLE: &str = include_str!("doc.txt");
 
-/// Name of a form and the form, lines that begin with white space going on with the one before.
-const FORMS: &str = include_str!("doc/forms.txt");
-
-/// Name of a route, after `?` the parameters of its query or in parentheses its body, and what it answers: a form, `stream` with the form of its events, `text`, or
-/// `nothing`.
-const BODIES: &str = include_str!("doc/bodies.txt");
-
-/// The entries of a table with long lines.
-fn entries(table: &'static str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for line in table.lines() {
-        match found.last_mut() {
-            Some(last) if line.starts_with(' ') => {
-                last.push(' ');
-                last.push_str(line.trim());
-            }
-            _ => found.push(line.to_owned()),
-        }
-    }
-    found
-}
-
-struct Body {
-    query: Option<Value>,
-    takes: Option<Value>,
-    /// Kind of content and its form.
-    answers: Option<(&'static str, Value)>,
-}
-
-/// What the routes take and answer, by their names.
-fn bodies() -> BTreeMap<String, Body> {
-    let read = |entry: &String| {
-        let (head, answer) = entry.split_once(" -> ")?;
-        let (name, query) = match head.split_once(" ?") {
-            Some((name, query)) => (name, Some(form::schema(query)?)),
-            None => (head, None),
-        };
-        let (name, takes) = match name.split_once(" (") {
-            Some((name, takes)) => (name, Some(form::schema(takes.strip_suffix(')')?)?)),
-            None => (name, None),
-        };
-        let answers = match answer.strip_prefix("stream ") {
-            Some(event) => Some(("text/event-stream", form::schema(event)?)),
-            None if answer == "nothing" => None,
-            None if answer == "text" => Some(("text/plain", json!({ "type": "string" }))),
-            None => Some(("application/json", form::schema(answer)?)),
-        };
-        let body = Body {
-            query,
-            takes,
-            answers,
-        };
-        Some((name.to_owned(), body))
-    };
-    entries(BODIES).iter().filter_map(read).collect()
-}
+const FORMS: Writer = Writer {
+    closed: false,
+    named: Some("#/components/schemas/"),
+};
 
 /// The forms that have names.
 fn forms() -> Map<String, Value> {
-    let read = |entry: &String| {
-        let (name, form) = entry.split_once(" = ")?;
-        Some((name.to_owned(), form::schema(form)?))
+    let form = |(name, schema): &(&str, &Schema)| match schema {
+        Schema::Named(_, inner) => ((*name).to_owned(), FORMS.value(inner)),
+        other => ((*name).to_owned(), FORMS.value(other)),
     };
-    entries(FORMS).iter().filter_map(read).collect()
+    forms::ALL.iter().map(form).collect()
 }
 
 struct Route {
@@ -106,14 +57,12 @@ pub(crate) async fn document() -> Json<Value> {
 /// The OpenAPI document that `GET /doc` answers.
 #[must_use]
 pub fn openapi() -> Value {
-    let (mut paths, bodies) = (Map::new(), bodies());
+    let mut paths = Map::new();
     for route in routes() {
         let entry = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(methods) = entry.as_object_mut() {
-            methods.insert(
-                route.method.clone(),
-                operation(&route, bodies.get(route.name)),
-            );
+            let body = bodies::ALL.iter().find(|body| body.name == route.name);
+            methods.insert(route.method.clone(), operation(&route, body));
         }
     }
     json!({
@@ -138,11 +87,14 @@ fn operation(route: &Route, body: Option<&Body>) -> Value {
             "description": "Folder whose agent is asked; that of the server when left out",
         }));
     }
-    let query = body.and_then(|body| body.query.as_ref());
-    let fields = query.and_then(|query| query["properties"].as_object());
-    for (name, schema) in fields.into_iter().flatten() {
-        let needed = query.and_then(|query| query["required"].as_array());
-        let required = needed.is_some_and(|names| names.iter().any(|needed| needed == name));
+    for Field {
+        name,
+        schema,
+        required,
+        ..
+    } in body.map_or(&[][..], query)
+    {
+        let schema = FORMS.value(schema);
         parameters
             .push(json!({ "name": name, "in": "query", "required": required, "schema": schema }));
     }
@@ -160,11 +112,12 @@ fn operation(route: &Route, body: Option<&Body>) -> Value {
         body.and_then(|body| body.answers.as_ref()),
         answer.as_object_mut(),
     ) {
-        let schema = json!({ "schema": schema });
+        let schema = json!({ "schema": FORMS.value(schema) });
         fields.insert("content".to_owned(), json!({ *kind: schema }));
     }
     if let Some(fields) = operation.as_object_mut() {
         if let Some(schema) = body.and_then(|body| body.takes.as_ref()) {
+            let schema = FORMS.value(schema);
             // One without a field that has to be there may be left out.
             let required = schema.get("required").is_some() || schema.get("properties").is_none();
             let content = json!({ "application/json": { "schema": schema } });
@@ -175,6 +128,13 @@ fn operation(route: &Route, body: Option<&Body>) -> Value {
         fields.insert("responses".to_owned(), responses);
     }
     operation
+}
+
+fn query(body: &Body) -> &'static [Field] {
+    match body.query {
+        Some(Schema::Object(fields)) => fields,
+        _ => &[],
+    }
 }
 
 /// Names in braces.
@@ -271,10 +231,11 @@ mod tests {
 
     #[tokio::test]
     async fn every_form_is_there_and_used() {
-        assert_eq!(entries(FORMS).len(), forms().len());
-        assert_eq!(entries(BODIES).len(), bodies().len());
-        let routed: BTreeSet<_> = routes().map(|route| route.name.to_owned()).collect();
-        assert_eq!(bodies().into_keys().collect::<BTreeSet<_>>(), routed);
+        assert_eq!(forms::ALL.len(), forms().len());
+        let routed: BTreeSet<_> = routes().map(|route| route.name).collect();
+        let described: Vec<_> = bodies::ALL.iter().map(|body| body.name).collect();
+        assert_eq!(described.len(), routed.len());
+        assert_eq!(described.into_iter().collect::<BTreeSet<_>>(), routed);
         let Json(document) = document().await;
         let mut used = BTreeSet::new();
         references(&document, &mut used);
@@ -300,7 +261,6 @@ mod tests {
                 }
             }
         }
-        assert!(FORMS.is_ascii() && BODIES.is_ascii());
     }
 
     #[tokio::test]

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use outrigger_protocol::Object;
 use outrigger_protocol::permission::Rule;
+use outrigger_schema::whole;
 use serde_json::{Map, Value};
 
 use crate::opencode::check;
-use crate::opencode::check::whole;
 use crate::opencode::normalize;
 use crate::opencode::permission;
 use crate::origin::{Positions, child, remove};

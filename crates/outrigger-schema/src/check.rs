@@ -1,0 +1,194 @@
+//! Values that do not fit.
+
+use serde_json::Value;
+
+use crate::{Field, Schema};
+
+/// A value that is not what it should be.
+#[derive(Debug)]
+pub struct Mismatch<'v> {
+    /// Where it is: a JSON pointer.
+    pub pointer: String,
+    /// What belongs there.
+    pub expected: String,
+    /// What is there.
+    pub found: &'v Value,
+    /// The member that is missing, where one is.
+    pub missing: Option<&'static str>,
+}
+
+impl Schema {
+    /// Everything in a value that does not fit, in the value's order. Members that no schema names may hold anything.
+    #[must_use]
+    pub fn check<'v>(&self, value: &'v Value) -> Vec<Mismatch<'v>> {
+        let mut wrong = Vec::new();
+        self.walk(value, "", &mut wrong);
+        wrong
+    }
+
+    fn walk<'v>(&self, value: &'v Value, pointer: &str, wrong: &mut Vec<Mismatch<'v>>) {
+        match (self.plain(), value) {
+            (Self::Map(member), Value::Object(map)) => {
+                for (key, value) in map {
+                    member.walk(value, &child(pointer, key), wrong);
+                }
+            }
+            (Self::Object(fields), Value::Object(map)) => {
+                wrong.extend(missing(fields, map, value, pointer));
+                for (key, value) in map {
+                    if let Some(field) = fields.iter().find(|field| field.name == key) {
+                        field.schema.walk(value, &child(pointer, key), wrong);
+                    }
+                }
+            }
+            (Self::List(item), Value::Array(items)) => {
+                for (index, value) in items.iter().enumerate() {
+                    item.walk(value, &format!("{pointer}/{index}"), wrong);
+                }
+            }
+            (Self::Pair(first, second), Value::Array(items)) if items.len() == 2 => {
+                for (index, (item, value)) in [first, second].into_iter().zip(items).enumerate() {
+                    item.walk(value, &format!("{pointer}/{index}"), wrong);
+                }
+            }
+            (Self::AnyOf(all), _) => match all.iter().find(|one| one.has_shape_of(value)) {
+                // A word of the wrong spelling is best told with everything that would do.
+                Some(one) if value.is_object() || value.is_array() => {
+                    one.walk(value, pointer, wrong);
+                }
+                Some(one) if one.fits(value) => {}
+                _ => wrong.push(self.mismatch(value, pointer)),
+            },
+            _ if self.fits(value) => {}
+            _ => wrong.push(self.mismatch(value, pointer)),
+        }
+    }
+
+    fn mismatch<'v>(&self, found: &'v Value, pointer: &str) -> Mismatch<'v> {
+        Mismatch {
+            pointer: pointer.to_owned(),
+            expected: self.expected(),
+            found,
+            missing: None,
+        }
+    }
+
+    /// Whether the JSON type is right, so that going inside gives the better message.
+    fn has_shape_of(&self, value: &Value) -> bool {
+        match self.plain() {
+            Self::Map(_) | Self::Object(_) => value.is_object(),
+            Self::List(_) => value.is_array(),
+            Self::Pair(..) => value.as_array().is_some_and(|items| items.len() == 2),
+            plain => plain.fits(value),
+        }
+    }
+
+    /// Whether a value that has no members fits.
+    fn fits(&self, value: &Value) -> bool {
+        match self.plain() {
+            Self::Any => true,
+            Self::Null => value.is_null(),
+            Self::Boolean => value.is_boolean(),
+            Self::Exactly(which) => value.as_bool() == Some(*which),
+            Self::String => value.is_string(),
+            Self::Text(format) => value.as_str().is_some_and(|text| format.fits(text)),
+            Self::Word(words) => value.as_str().is_some_and(|text| words.contains(&text)),
+            Self::Number => value.is_number(),
+            Self::Integer { min, max } => {
+                integer(value).is_some_and(|number| (*min..=*max).contains(&number))
+            }
+            _ => false,
+        }
+    }
+}
+
+fn missing<'v>(
+    fields: &'static [Field],
+    map: &serde_json::Map<String, Value>,
+    found: &'v Value,
+    pointer: &str,
+) -> Vec<Mismatch<'v>> {
+    let missing = fields
+        .iter()
+        .filter(|field| field.required && !map.contains_key(field.name));
+    missing
+        .map(|field| Mismatch {
+            pointer: pointer.to_owned(),
+            expected: format!("an object with `{}`", field.name),
+            found,
+            missing: Some(field.name),
+        })
+        .collect()
+}
+
+/// The pointer of a member.
+fn child(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// A whole number from 0, also when it is written as `4.0`, which JavaScript does not tell apart.
+#[must_use]
+pub fn whole(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value
+            .as_f64()
+            .filter(|n| n.fract() == 0.0 && (0.0..9.0e15).contains(n))?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "in range and whole, checked above"
+        )]
+        Some(number as u64)
+    })
+}
+
+fn integer(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| i64::try_from(whole(value)?).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{COUNT, Format, POSITIVE, schema};
+    use serde_json::json;
+
+    static NAME: Schema = Schema::Text(Format::Name);
+    static TREE: Schema = schema!({name: NAME, "odd-key"?: [string, {any}], children?: [TREE], limit?: POSITIVE | false});
+
+    #[test]
+    fn each_mistake_has_its_place() {
+        let value = json!({
+            "name": "a", "odd-key": ["x", 1], "more": 1,
+            "children": [{"name": "5"}, {"limit": true}, {"name": "b", "limit": 2.0}, {"name": "c", "limit": 0}],
+        });
+        let seen: Vec<String> = TREE
+            .check(&value)
+            .iter()
+            .map(|it| format!("{} {} {:?}", it.pointer, it.expected, it.missing))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                "/odd-key/1 an object None",
+                "/children/0/name a name None",
+                "/children/1 an object with `name` Some(\"name\")",
+                "/children/1/limit a whole number from 1 or false None",
+                "/children/3/limit a whole number from 1 or false None",
+            ]
+        );
+    }
+
+    #[test]
+    fn whole_numbers_of_any_spelling() {
+        for (value, fits) in [
+            (json!(4), true),
+            (json!(4.0), true),
+            (json!(4.5), false),
+            (json!(-4), false),
+            (json!("4"), false),
+        ] {
+            assert_eq!(COUNT.check(&value).is_empty(), fits, "{value}");
+        }
+        assert!(schema!(integer).check(&json!(-4)).is_empty());
+    }
+}
