@@ -71,9 +71,9 @@ struct Sheet {
 
 impl Sheet {
     async fn asks(&self, line: &Line) -> bool {
-        terminal::hold_log(true);
+        terminal::hold(true);
         let answer = self.answer(line).await;
-        terminal::hold_log(false);
+        terminal::hold(false);
         answer
     }
 

@@ -12,7 +12,7 @@
 //! assert!(world.mock.requests().is_empty());
 //! ```
 //!
-//! A turn of the script is an object: `{text?, reasoning?, tools?: [{name, args | raw, id?}]}`, or `{status, error,
+//! A turn of the script is an object: `{text?, reasoning?, tools?: [{name, args | raw, id?}], then?: text}`, or `{status, error,
 //! retry_after?}`. `cut: n` ends the connection after n frames, `stall: n` sends nothing more after n frames until the
 //! client leaves; `usage: [n, m]` says how many tokens went in and out.
 //!
@@ -383,13 +383,13 @@ fn frames(turn: &Value, request: &Request) -> Vec<String> {
     if let Some(thought) = turn["reasoning"].as_str() {
         frames.push(delta(json!({ "reasoning_content": thought }), None));
     }
-    let characters: Vec<char> = turn["text"].as_str().unwrap_or_default().chars().collect();
-    for piece in characters.chunks(8) {
-        frames.push(delta(
-            json!({ "content": piece.iter().collect::<String>() }),
-            None,
-        ));
-    }
+    let said = |text: &Value| -> Vec<String> {
+        let characters: Vec<char> = text.as_str().unwrap_or_default().chars().collect();
+        let pieces = characters.chunks(8).map(|piece| piece.iter().collect());
+        let pieces = pieces.map(|piece: String| delta(json!({ "content": piece }), None));
+        pieces.collect()
+    };
+    frames.extend(said(&turn["text"]));
     let tools = turn["tools"].as_array().cloned().unwrap_or_default();
     for (index, tool) in tools.iter().enumerate() {
         let id = tool["id"]
@@ -404,6 +404,7 @@ fn frames(turn: &Value, request: &Request) -> Vec<String> {
             None,
         ));
     }
+    frames.extend(said(&turn["then"]));
     frames.push(delta(
         json!({}),
         Some(if tools.is_empty() {

@@ -9,6 +9,7 @@ use outrigger_protocol::permission::{PermissionRequest, Reply};
 use outrigger_protocol::question::QuestionRequest;
 use outrigger_protocol::turn::{TurnBody, TurnOutcome};
 use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::connection::Connection;
 use super::events::{Events, StreamItem};
@@ -65,6 +66,8 @@ pub(crate) struct Follower<'a> {
     events: Events,
     asker: Asker,
     answers: Answers,
+    /// The terminal has another size.
+    resizes: Option<Signal>,
 }
 
 /// A turn on the screen.
@@ -96,6 +99,7 @@ impl<'a> Follower<'a> {
             line,
             signals,
             answers,
+            resizes: signal(SignalKind::window_change()).ok(),
         })
     }
 
@@ -108,11 +112,15 @@ impl<'a> Follower<'a> {
 
     /// The next that the agent publishes or that is typed.
     pub(crate) async fn next(&mut self) -> Next {
-        terminal::hold_log(self.asks());
-        tokio::select! {
-            biased;
-            item = self.events.next() => Next::Agent(item),
-            typed = self.questions.typed() => Next::Typed(typed),
+        loop {
+            let asks = self.asks();
+            terminal::hold(asks);
+            tokio::select! {
+                biased;
+                item = self.events.next() => return Next::Agent(item),
+                typed = self.questions.typed() => return Next::Typed(typed),
+                () = resized(&mut self.resizes), if asks => self.again(),
+            }
         }
     }
 
@@ -148,7 +156,7 @@ impl<'a> Follower<'a> {
         self.questions.clear(self.line);
         self.inquiries.clear();
         self.questions.hold(false);
-        terminal::hold_log(false);
+        terminal::hold(false);
         // A server that refuses a turn says no more of it.
         if self.connection.is_local() || matches!(outcome, Some(Ok(_))) {
             self.last_events(&mut screen).await;
@@ -309,7 +317,7 @@ impl<'a> Follower<'a> {
         }
         self.questions.hold(true);
         self.line.wait_for(None);
-        terminal::hold_log(true);
+        terminal::hold(true);
         self.line.say(&inquiry.text());
         self.questions.want();
     }
@@ -392,6 +400,15 @@ impl<'a> Follower<'a> {
             self.questions.catch_up(&self.asker, self.line).await;
         }
     }
+}
+
+async fn resized(resizes: &mut Option<Signal>) {
+    if let Some(resizes) = resizes
+        && resizes.recv().await.is_some()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 fn is_idle(event: &BusEvent, id: &SessionId) -> bool {

