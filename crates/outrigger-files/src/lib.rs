@@ -7,7 +7,7 @@
 mod replace;
 pub mod sync;
 
-pub use replace::{Lock, Readers, lock, replace};
+pub use replace::{Lock, Readers, lock, refuse_link, replace, replace_unlinked};
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -26,6 +26,11 @@ pub enum FileError {
     /// A pipe, a socket, a device, a link that leads nowhere for ever.
     #[error("it is {0}, not a regular file; replace it with one, or remove it")]
     NotRegular(&'static str),
+    /// A link, where somebody else says what it leads to.
+    #[error(
+        "it is a symbolic link, which leads where the project says; change the file that it leads to, or put a regular file in its place"
+    )]
+    Link,
     /// More than its kind may have.
     #[error("it is larger than {} MiB; make it smaller, or remove it", .limit >> 20)]
     TooLarge {
@@ -40,6 +45,7 @@ impl FileError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotRegular(_) => "file.not_regular",
+            Self::Link => "file.link",
             Self::TooLarge { .. } => "file.too_large",
         }
     }
@@ -54,7 +60,7 @@ impl FileError {
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
         let kind = match error {
-            FileError::NotRegular(_) => io::ErrorKind::InvalidInput,
+            FileError::NotRegular(_) | FileError::Link => io::ErrorKind::InvalidInput,
             FileError::TooLarge { .. } => io::ErrorKind::FileTooLarge,
         };
         Self::new(kind, error)

@@ -6,6 +6,8 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::FileError;
+
 /// Who may read a file that is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
@@ -24,11 +26,34 @@ pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
         Readers::Owner => path.to_path_buf(),
         Readers::AsBefore => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
     };
+    put(&target, bytes, readers)
+}
+
+/// The same for a file in a folder that is not the user's alone, such as a project: who may read it stays as it was, and a link in its
+/// place is refused. One that comes there meanwhile is replaced, not followed.
+///
+/// # Errors
+/// [`FileError::Link`] in an [`io::Error`]; what the system says. The old file is still there then.
+pub fn replace_unlinked(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    refuse_link(path)?;
+    put(path, bytes, Readers::AsBefore)
+}
+
+/// # Errors
+/// [`FileError::Link`] in an [`io::Error`], where there is a link.
+pub fn refuse_link(path: &Path) -> io::Result<()> {
+    match path.is_symlink() {
+        true => Err(FileError::Link.into()),
+        false => Ok(()),
+    }
+}
+
+fn put(target: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     if let Some(folder) = target.parent() {
         fs::create_dir_all(folder)?;
     }
-    let draft = draft(&target);
-    let written = write(&draft, &target, bytes, readers);
+    let draft = draft(target);
+    let written = write(&draft, target, bytes, readers);
     written.inspect_err(|_| {
         let _ = fs::remove_file(&draft);
     })
@@ -46,7 +71,8 @@ fn write(draft: &Path, target: &Path, bytes: &[u8], readers: Readers) -> io::Res
         .mode(mode)
         .open(draft)?;
     if readers == Readers::AsBefore
-        && let Ok(old) = fs::metadata(target)
+        && let Ok(old) = fs::symlink_metadata(target)
+        && old.is_file()
     {
         file.set_permissions(Permissions::from_mode(old.permissions().mode()))?;
     }
@@ -90,6 +116,22 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, symlink};
 
     use super::*;
+
+    #[test]
+    fn a_link_in_a_project_is_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("theirs"), "old").unwrap();
+        for (name, to) in [("link", "theirs"), ("dangling", "new")] {
+            symlink(to, at(name)).unwrap();
+            let error = replace_unlinked(&at(name), b"x").unwrap_err();
+            assert_eq!(FileError::of(&error), Some(&FileError::Link), "{name}");
+        }
+        assert_eq!(fs::read_to_string(at("theirs")).unwrap(), "old");
+        assert!(!at("new").exists());
+        replace_unlinked(&at("theirs"), b"new").unwrap();
+        assert_eq!(fs::read_to_string(at("theirs")).unwrap(), "new");
+    }
 
     #[test]
     fn a_file_is_replaced_whole_with_the_readers_it_should_have() {

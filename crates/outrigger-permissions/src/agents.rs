@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use outrigger_config::{AgentEntry, AgentMode};
+use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::permission::{Action, Rule};
@@ -165,15 +166,26 @@ pub fn asked_by_the_user(evaluate: impl FnOnce(&[&[Rule]]) -> Action, layers: &[
     evaluate(&own) == Action::Ask
 }
 
+/// What the defaults know of places.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Places<'a> {
+    /// May be read and written outside of the project.
+    pub allowed_folders: &'a [&'a Path],
+    /// Patterns of files in the project that are asked about before they are read: secrets of the home folder, where that is the project.
+    pub secrets: &'a [String],
+}
+
 /// All agents by name. `entries` is `agent` of the merged configuration, `global` its `permission`.
 #[must_use]
 pub fn all(
     entries: &[AgentEntry],
     global: &[Rule],
-    allowed_folders: &[&Path],
+    places: Places<'_>,
 ) -> BTreeMap<String, AgentInfo> {
+    let secrets = places.secrets.iter();
     let template = Template {
-        base: defaults(allowed_folders),
+        base: defaults(places.allowed_folders),
+        secrets: secrets.map(|it| rule("read", it, Action::Ask)).collect(),
         global,
     };
     let bundled = template.bundled().into_iter();
@@ -198,6 +210,7 @@ pub fn all(
 /// What every agent starts from.
 struct Template<'a> {
     base: Vec<Rule>,
+    secrets: Vec<Rule>,
     global: &'a [Rule],
 }
 
@@ -209,12 +222,15 @@ impl Template<'_> {
         description: Option<&str>,
         own: Vec<Rule>,
     ) -> AgentInfo {
+        // One that reads nothing is not given a question.
+        let reads = evaluate("read", "any", &[&self.base, &own]) != Action::Deny;
+        let secrets = if reads { self.secrets.as_slice() } else { &[] };
         AgentInfo {
             name: name.into(),
             mode: mode.into(),
             description: description.map(Into::into),
             native: true,
-            permission: [&self.base, own.as_slice(), self.global].concat(),
+            permission: [&self.base, own.as_slice(), secrets, self.global].concat(),
             ..AgentInfo::default()
         }
     }
@@ -355,7 +371,7 @@ pub fn default_name(
 mod tests {
     use super::*;
     use outrigger_config::OpenCodeConfig;
-    use outrigger_kernel::permission::{evaluate, is_disabled};
+    use outrigger_kernel::permission::is_disabled;
 
     fn agents(config: Value) -> BTreeMap<String, AgentInfo> {
         let config =
@@ -363,7 +379,10 @@ mod tests {
         all(
             &config.agent,
             &[rule("bash", "*", Action::Ask)],
-            &[Path::new("/tmp/out")],
+            Places {
+                allowed_folders: &[Path::new("/tmp/out")],
+                secrets: &["/home/u/.ssh".to_owned()],
+            },
         )
     }
 

@@ -105,6 +105,7 @@ pub fn ours(folders: &Folders) -> Covers {
         read_only: read_only.collect(),
         held,
         closed: vec![folders.data.clone()],
+        ..Covers::default()
     }
 }
 

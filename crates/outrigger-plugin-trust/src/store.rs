@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_config::{PluginScope, PluginSpec};
@@ -286,14 +286,8 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), TrustError> {
 
 fn put(path: &Path, text: &[u8]) -> Result<(), TrustError> {
     let failed = |error: std::io::Error| broken(path, error);
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let fresh = path.with_extension(format!("new.{}", std::process::id()));
-    let mut file = fs::File::create(&fresh).map_err(failed)?;
-    file.write_all(text).map_err(failed)?;
-    drop(file);
-    fs::rename(&fresh, path).map_err(failed)
+    // That of a project lies where others write as well.
+    outrigger_files::replace_unlinked(path, text).map_err(failed)
 }
 
 fn broken(path: &Path, error: impl std::fmt::Display) -> TrustError {

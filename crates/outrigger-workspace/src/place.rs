@@ -1,6 +1,10 @@
 //! Which project a folder belongs to.
 
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::path_masks::Kept;
@@ -21,7 +25,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Looks upwards for a `.git` folder or file.
+    /// Looks upwards for a `.git` folder or file. One that another user of the machine made is passed over.
     #[must_use]
     pub fn find(directory: &Path) -> Self {
         let directory = directory
@@ -29,7 +33,10 @@ impl Place {
             .unwrap_or_else(|_| directory.to_path_buf());
         let root = directory
             .ancestors()
-            .find(|dir| dir.join(".git").exists())
+            .find(|dir| {
+                let git = dir.join(".git");
+                git.exists() && is_by_known_user(&git, &directory)
+            })
             .map(Path::to_path_buf);
         let git = root.is_some();
         Self {
@@ -124,9 +131,98 @@ impl Place {
     }
 }
 
+/// Whether a `.git` was made by somebody who may say what the project is: root, this user (under `sudo` the one who called it, as for
+/// git), or who owns the working folder, which is theirs anyway. In a folder that others write to as well (`/tmp`) everybody can make
+/// one. Where it was not, that is said once.
+fn is_by_known_user(git: &Path, directory: &Path) -> bool {
+    static REPORTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let sudo = std::env::var("SUDO_UID")
+        .ok()
+        .and_then(|it| it.parse().ok());
+    let known = Known {
+        user: rustix::process::geteuid().as_raw(),
+        sudo,
+        of_folder: directory.metadata().map(|it| it.uid()).ok(),
+    };
+    // A link is its maker's, and what it leads to somebody's as well.
+    let all = [git.symlink_metadata(), git.metadata()];
+    let owners = all.iter().flatten().map(Metadata::uid);
+    let Some(owner) = owners.into_iter().find(|owner| !known.has(*owner)) else {
+        return true;
+    };
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if reported.insert(git.to_owned()) {
+        tracing::warn!(
+            "[git] {} is passed over: it belongs to another user ({owner})",
+            git.display()
+        );
+    }
+    false
+}
+
+/// Users whose `.git` counts.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    user: u32,
+    /// Who called `sudo`.
+    sudo: Option<u32>,
+    of_folder: Option<u32>,
+}
+
+impl Known {
+    fn has(self, owner: u32) -> bool {
+        let is_root = self.user == 0;
+        owner == 0
+            || owner == self.user
+            || is_root && self.sudo == Some(owner)
+            || self.of_folder == Some(owner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_git_folder_of_another_user_makes_no_project() {
+        let known = |user, sudo, of_folder| Known {
+            user,
+            sudo,
+            of_folder,
+        };
+        for (known, owner, counts) in [
+            (known(1000, None, Some(1000)), 1000, true),
+            (known(1000, None, Some(1000)), 0, true),
+            (known(1000, None, Some(1000)), 1001, false),
+            (known(1000, Some(1001), Some(1000)), 1001, false),
+            (known(1000, None, Some(1001)), 1001, true),
+            (known(0, None, Some(0)), 1001, false),
+            (known(0, Some(1001), Some(0)), 1001, true),
+        ] {
+            assert_eq!(known.has(owner), counts, "{known:?} {owner}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (own, theirs) = (root.join("shared/own"), root.join("shared/.git"));
+        std::fs::create_dir_all(own.join("sub")).unwrap();
+        std::fs::create_dir_all(&theirs).unwrap();
+        assert_eq!(Place::find(&own).worktree, root.join("shared"));
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&theirs, Some(54321), None).is_err() {
+            return;
+        }
+        let place = Place::find(&own);
+        assert_ne!(place.worktree, root.join("shared"));
+        std::fs::create_dir(own.join(".git")).unwrap();
+        assert_eq!(Place::find(&own.join("sub")).worktree, own);
+        std::os::unix::fs::symlink(&theirs, own.join("sub/.git")).unwrap();
+        assert_eq!(Place::find(&own.join("sub")).worktree, own);
+        std::os::unix::fs::chown(root.join("shared"), Some(54321), None).unwrap();
+        assert_eq!(
+            Place::find(&root.join("shared")).worktree,
+            root.join("shared")
+        );
+    }
 
     #[test]
     fn the_worktree_is_the_folder_with_git_in_it() {

@@ -1,9 +1,9 @@
 //! A grant of a plugin as a line of the user's own `outrigger.toml`, with comments and layout kept.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_config::set_in_toml;
+use outrigger_files::Readers;
 use outrigger_plugins::Grant;
 use outrigger_workspace::Folders;
 
@@ -40,28 +40,13 @@ pub fn read_settings(file: &Path) -> Result<String, AgentError> {
     }
 }
 
-/// Beside it first, then in its place: a file that is half written is none. A link is followed.
+/// Writes the user's own settings: a file that is half written is none. A link is followed.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write_settings(file: &Path, text: &str) -> Result<(), AgentError> {
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let folder = file.parent().unwrap_or(&file);
-    let new = folder.join(format!(".outrigger.toml.{}", std::process::id()));
-    let put = || {
-        std::fs::create_dir_all(folder)?;
-        let mut open = std::fs::File::create(&new)?;
-        open.write_all(text.as_bytes())?;
-        open.sync_all()?;
-        if let Ok(meta) = std::fs::metadata(&file) {
-            open.set_permissions(meta.permissions())?;
-        }
-        std::fs::rename(&new, &file)
-    };
-    put().map_err(|error| {
-        let _ = std::fs::remove_file(&new);
-        failed(&file, &error)
-    })
+    outrigger_files::replace(file, text.as_bytes(), Readers::AsBefore)
+        .map_err(|error| failed(file, &error))
 }
 
 fn failed(file: &Path, error: &std::io::Error) -> AgentError {

@@ -14,24 +14,33 @@ use crate::failure::Failure;
 pub(super) struct SettingsFile {
     path: PathBuf,
     text: String,
+    of_user: bool,
 }
 
 impl SettingsFile {
     /// That of the project, or the user's own. One that is not there is empty.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file that cannot be read; a link in the place of the project's, which leads where the project says.
     pub(super) fn load(boot: &Boot, of_user: bool) -> Result<Self, Failure> {
         let path = match of_user {
             true => global_file(&boot.folders.config.join("opencode")),
             false => project_file(&Place::find(&boot.directory).worktree),
         };
+        if !of_user {
+            outrigger_files::refuse_link(&path)
+                .map_err(|error| failed(&path.display().to_string(), &error.to_string()))?;
+        }
         let text = match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(failed(&path.display().to_string(), &error.to_string())),
         };
-        Ok(Self { path, text })
+        Ok(Self {
+            path,
+            text,
+            of_user,
+        })
     }
 
     /// Its path, for people.
@@ -83,8 +92,12 @@ impl SettingsFile {
 
     /// Writes it in one piece.
     pub(super) fn write(&self) -> Result<(), Failure> {
-        outrigger_files::replace(&self.path, self.text.as_bytes(), Readers::AsBefore)
-            .map_err(|error| failed(&self.name(), &error.to_string()))
+        let text = self.text.as_bytes();
+        let written = match self.of_user {
+            true => outrigger_files::replace(&self.path, text, Readers::AsBefore),
+            false => outrigger_files::replace_unlinked(&self.path, text),
+        };
+        written.map_err(|error| failed(&self.name(), &error.to_string()))
     }
 
     fn take(&mut self, changed: Option<String>) -> bool {

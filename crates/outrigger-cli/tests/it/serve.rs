@@ -156,6 +156,20 @@ fn configuration_files_are_changed_and_read_again() {
         400
     );
 
+    // A link says where others want it to go: to a file of the user's, or a new one.
+    let (file, theirs) = (world.path("opencode.json"), world.path("../theirs.json"));
+    std::fs::rename(&file, &theirs).unwrap();
+    for to in [&theirs, &world.path("../new.json")] {
+        std::os::unix::fs::symlink(to, &file).unwrap();
+        let refused = patch("/config", json!({ "username": "eve" })).json(400);
+        let told = refused["data"]["message"].as_str().unwrap();
+        assert!(told.contains("symbolic link"), "{told}");
+        std::fs::remove_file(&file).unwrap();
+    }
+    assert!(!std::fs::read_to_string(&theirs).unwrap().contains("eve"));
+    assert!(!world.path("../new.json").exists());
+    std::fs::rename(&theirs, &file).unwrap();
+
     let file = world.home().join(".config/opencode/opencode.jsonc");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     let text = "{\n  // mine\n  \"share\": \"disabled\",\n}\n";

@@ -40,26 +40,49 @@ impl HomeFiles {
 }
 
 /// Keeps the home folder's secrets and start-up files from plugins whose project holds them: where somebody works in the home folder
-/// itself, or has its settings under version control. Elsewhere plugins reach no home folder. Reads the disk.
+/// itself, or has its settings under version control. Elsewhere plugins reach no home folder. Where such a file is not there yet, nothing
+/// new is made beside it. Reads the disk.
 pub fn keep_from_plugins(
     covers: &mut Covers,
     folders: &Folders,
     shown: &[String],
     project: [&Path; 2],
 ) {
-    let home = folders.home.as_path();
-    let holds = |root: &&Path| root.parent().is_some() && home.starts_with(root);
-    if !project.iter().any(holds) {
-        return;
-    }
     let files = HomeFiles::of(folders, shown);
-    let is_kept = |path: &PathBuf| path.exists() && !project[0].starts_with(path);
+    let secrets = files.secrets.into_iter();
     covers
         .hide
-        .extend(files.secrets.into_iter().filter(is_kept));
-    covers
-        .read_only
-        .extend(files.startup.into_iter().filter(is_kept));
+        .extend(secrets.filter(|it| is_held_by(project, it)));
+    let startup = files.startup.into_iter();
+    for path in startup.filter(|it| is_held_by(project, it)) {
+        match path.exists() {
+            true => covers.read_only.push(path),
+            false => covers.fixed.extend(
+                path.ancestors()
+                    .skip(1)
+                    .find(|it| it.is_dir())
+                    .map(Path::to_owned),
+            ),
+        }
+    }
+    covers.fixed.sort();
+    covers.fixed.dedup();
+}
+
+/// Patterns of the secrets that lie in the project, whether they are there or not.
+pub fn secrets_of_project(folders: &Folders, shown: &[String], project: [&Path; 2]) -> Vec<String> {
+    let listed = SECRETS.iter().flat_map(|entry| places(folders, entry));
+    let all: BTreeSet<PathBuf> = listed
+        .chain(by_variable(folders, SECRETS_BY_VARIABLE))
+        .filter(|it| is_held_by(project, it) && !shown.iter().any(|shown| it.starts_with(shown)))
+        .collect();
+    all.iter().map(|it| it.display().to_string()).collect()
+}
+
+/// Whether a file lies in the project, and the folder that is worked in not in it.
+fn is_held_by(project: [&Path; 2], path: &Path) -> bool {
+    let mut roots = project.iter().filter(|root| root.parent().is_some());
+    roots.any(|root| path != *root && path.starts_with(root)) && !project[0].starts_with(path)
 }
 
 /// What runs at the next login and the like, whether it is there or not.
@@ -89,7 +112,7 @@ fn is_a_cache(path: &Path, home: &Path) -> bool {
     path.parent().is_some() && !home.starts_with(path)
 }
 
-fn all(folders: &Folders, entries: &[&str], by_variable: &[(&str, &str)]) -> Vec<PathBuf> {
+fn all(folders: &Folders, entries: &[&str], variables: &'static [(&str, &str)]) -> Vec<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in entries {
         for path in places(folders, entry) {
@@ -99,15 +122,23 @@ fn all(folders: &Folders, entries: &[&str], by_variable: &[(&str, &str)]) -> Vec
             }
         }
     }
-    for (variable, below) in by_variable {
-        let named = std::env::var_os(variable).map(PathBuf::from);
-        let named = named.filter(|it| it.is_absolute() && it.starts_with(&folders.home));
-        found.extend(named.map(|it| match below.is_empty() {
-            true => it,
-            false => it.join(below),
-        }));
-    }
+    found.extend(by_variable(folders, variables));
     found.into_iter().collect()
+}
+
+/// What variables have in other places of the home folder.
+fn by_variable(
+    folders: &Folders,
+    variables: &'static [(&str, &str)],
+) -> impl Iterator<Item = PathBuf> {
+    variables.iter().filter_map(|(variable, below)| {
+        let named = std::env::var_os(variable).map(PathBuf::from)?;
+        let is_below = named.is_absolute() && named.starts_with(&folders.home);
+        is_below.then(|| match below.is_empty() {
+            true => named,
+            false => named.join(below),
+        })
+    })
 }
 
 /// Where an entry is: in the home folder, and in the XDG folder that it belongs to.
@@ -163,6 +194,7 @@ mod tests {
         }
         std::fs::write(at("home/.bashrc"), "").unwrap();
         let folders = folders(root.path());
+        std::fs::create_dir_all(at("home/.config")).unwrap();
         for (directory, worktree, kept) in [
             ("home", "home", true),
             ("home/notes", "home", true),
@@ -174,7 +206,18 @@ mod tests {
             assert_eq!(covers.hide.contains(&at("home/.ssh")), kept, "{directory}");
             let startup = covers.read_only.contains(&at("home/.bashrc"));
             assert_eq!(startup, kept, "{directory}");
+            // `.zshrc` and `.config/fish` are not there yet.
+            for folder in ["home", "home/.config"].map(at) {
+                assert_eq!(covers.fixed.contains(&folder), kept, "{directory}");
+            }
+            let asked = secrets_of_project(&folders, &[], [&at(directory), &at(worktree)]);
+            let netrc = at("home/.netrc").display().to_string();
+            assert_eq!(asked.contains(&netrc), kept, "{directory}");
         }
+        let ssh = at("home/.ssh").display().to_string();
+        let home = at("home");
+        let asked = secrets_of_project(&folders, std::slice::from_ref(&ssh), [&home, &home]);
+        assert!(!asked.contains(&ssh) && !asked.is_empty());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! of its own agents behind them. So a plugin makes an agent narrower, and never wider (issue 18).
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use outrigger_kernel::permission::paths::is_everything;
 use outrigger_kernel::permission::{evaluate, matches};
@@ -11,7 +10,7 @@ use outrigger_protocol::permission::{Action, Rule};
 use super::intersection::{lifted, narrowing};
 use super::{UserRules, is_wider};
 use crate::access::hosts;
-use crate::agents::{self, AgentInfo};
+use crate::agents::{self, AgentInfo, Places};
 
 /// What a plugin's rules would have lifted of what holds without them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,16 +23,16 @@ pub struct LiftedRule {
 
 impl UserRules {
     /// Holds agents to what they would be without plugins, and answers what these would have lifted. `default` is the agent that
-    /// answers where none is named, `folders` what is allowed outside of the project.
+    /// answers where none is named.
     pub fn limit(
         &self,
         agents: &mut BTreeMap<String, AgentInfo>,
         default: Option<&str>,
-        folders: &[&Path],
+        places: Places<'_>,
     ) -> Vec<LiftedRule> {
-        let without = agents::all(&self.agents, &self.everywhere, folders);
+        let without = agents::all(&self.agents, &self.everywhere, places);
         // One that a plugin brings may do what the usual agent may before the user says anything of that one.
-        let usual = agents::all(&[], &self.everywhere, folders).remove("build");
+        let usual = agents::all(&[], &self.everywhere, places).remove("build");
         let usual = usual.map(|it| it.permission).unwrap_or_default();
         let replaced = self.default.as_deref();
         let replaced = replaced.filter(|name| default.is_some_and(|now| now != *name));
@@ -127,6 +126,8 @@ fn may_name_local_host(rule: &Rule) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use outrigger_config::OpenCodeConfig;
     use serde_json::{Value, json};
 
@@ -141,9 +142,13 @@ mod tests {
     fn limited(user: Value, plugin: Value, agent: &str) -> (AgentInfo, Vec<LiftedRule>) {
         let (user, changed) = (config(user), config(plugin));
         let folders = [Path::new("/tmp/out")];
-        let mut all = agents::all(&changed.agent, &changed.permission, &folders);
+        let places = Places {
+            allowed_folders: &folders,
+            ..Places::default()
+        };
+        let mut all = agents::all(&changed.agent, &changed.permission, places);
         let default = agents::default_name(&all, changed.default_agent.as_deref());
-        let lifted = UserRules::of(&user).limit(&mut all, default.as_deref(), &folders);
+        let lifted = UserRules::of(&user).limit(&mut all, default.as_deref(), places);
         (all.remove(agent).unwrap(), lifted)
     }
 
@@ -348,7 +353,7 @@ mod tests {
 
     #[test]
     fn rules_for_a_session_are_found_that_lift_a_default() {
-        let all = agents::all(&[], &[], &[]);
+        let all = agents::all(&[], &[], Places::default());
         for (agent, given, want) in [
             ("build", "allow * *", true),
             ("build", "allow bash *", false),

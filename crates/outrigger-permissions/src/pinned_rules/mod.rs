@@ -119,7 +119,7 @@ impl UserRules {
 
 /// The agent that answers where none is named.
 fn default_of(config: &Config) -> Option<String> {
-    let agents = crate::agents::all(&config.agent, &[], &[]);
+    let agents = crate::agents::all(&config.agent, &[], crate::agents::Places::default());
     crate::agents::default_name(&agents, config.default_agent.as_deref())
 }
 

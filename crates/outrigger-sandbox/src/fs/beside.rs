@@ -17,42 +17,56 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// All of these.
-    pub(crate) fn whole(allowed: Vec<PathBuf>) -> Self {
-        Self {
-            allowed,
-            list: Vec::new(),
-        }
-    }
-
     /// These files and folders, less those that are kept. Links are left out: what they lead to is allowed where it lies. Blocking.
     pub(crate) fn of(roots: &[PathBuf], kept: &[PathBuf]) -> Self {
-        let kept: Vec<PathBuf> = kept.iter().flat_map(|it| it.canonicalize()).collect();
+        Self::of_fixed(roots, kept, &[])
+    }
+
+    /// The same without what is not there yet in these folders.
+    pub(crate) fn of_fixed(roots: &[PathBuf], kept: &[PathBuf], fixed: &[PathBuf]) -> Self {
+        let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            paths.iter().flat_map(|it| it.canonicalize()).collect()
+        };
+        let apart = Apart {
+            kept: real(kept),
+            fixed: real(fixed),
+        };
         let mut beside = Self::default();
         for root in roots {
             match root.canonicalize() {
-                Ok(real) if kept.iter().any(|it| it.starts_with(&real)) => {
-                    beside.add(&real, &kept);
-                }
-                Ok(real) if kept.iter().any(|it| real.starts_with(it)) => {}
+                Ok(real) if apart.divides(&real) => beside.add(&real, &apart),
+                Ok(real) if apart.kept.iter().any(|it| real.starts_with(it)) => {}
                 _ => beside.allowed.push(root.clone()),
             }
         }
         beside
     }
 
-    fn add(&mut self, path: &Path, kept: &[PathBuf]) {
-        if self.allowed.len() >= MAX_PIECES || kept.iter().any(|it| it == path) {
+    fn add(&mut self, path: &Path, apart: &Apart) {
+        if self.allowed.len() >= MAX_PIECES || apart.kept.iter().any(|it| it == path) {
             return;
         }
-        if !kept.iter().any(|it| it.starts_with(path)) {
+        if !apart.divides(path) {
             return self.allowed.push(path.to_owned());
         }
         self.list.push(path.to_owned());
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         for path in entries.map(|it| it.path()).filter(|it| !it.is_symlink()) {
-            self.add(&path, kept);
+            self.add(&path, apart);
         }
+    }
+}
+
+/// Why a folder is not allowed as a whole. Paths without links.
+struct Apart {
+    kept: Vec<PathBuf>,
+    fixed: Vec<PathBuf>,
+}
+
+impl Apart {
+    fn divides(&self, folder: &Path) -> bool {
+        let mut all = self.kept.iter().chain(&self.fixed);
+        all.any(|it| it.starts_with(folder))
     }
 }
 

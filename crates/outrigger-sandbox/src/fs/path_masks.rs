@@ -35,6 +35,8 @@ pub struct Covers {
     /// Folders of which the held folders right below them are seen and nothing else, whatever comes into them later. What
     /// they hold may be changed; nothing else is made or taken away.
     pub closed: Vec<PathBuf>,
+    /// Folders in which nothing new is made; what they hold when the process starts may be changed.
+    pub fixed: Vec<PathBuf>,
 }
 
 impl Covers {
@@ -45,6 +47,7 @@ impl Covers {
             && self.read_only.is_empty()
             && self.held.is_empty()
             && self.closed.is_empty()
+            && self.fixed.is_empty()
     }
 }
 

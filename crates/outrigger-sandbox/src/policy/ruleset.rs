@@ -30,11 +30,18 @@ impl Policy {
     /// What may be read and what may be changed: of `/`, no devices. Where nothing can be covered, less what is hidden, what closed
     /// folders do not show, and what is read-only and does not come back.
     fn reach(&self) -> Reach {
-        let readable = programs::readable(&self.read, self.execute.as_deref());
+        let mut readable = programs::readable(&self.read, self.execute.as_deref());
+        let names = match self.is_open() {
+            true => &[][..],
+            false => self.kept.covers().fixed.as_slice(),
+        };
+        // What comes into such a folder is read all the same.
+        let holds = |root: &&PathBuf| names.iter().any(|it| it.starts_with(root));
+        readable.extend(self.write.iter().filter(holds).cloned());
         if self.is_open() || view::is_possible() {
             return Reach {
                 read: Beside::of(&readable, &devices(&readable)),
-                write: Beside::whole(self.write.clone()),
+                write: Beside::of_fixed(&self.write, &[], names),
             };
         }
         let hidden = self.hidden();
@@ -48,7 +55,7 @@ impl Policy {
         let readable = [readable, fixed.clone()].concat();
         Reach {
             read: Beside::of(&readable, &[hidden.clone(), devices(&readable)].concat()),
-            write: Beside::of(&write, &[hidden, fixed].concat()),
+            write: Beside::of_fixed(&write, &[hidden, fixed].concat(), names),
         }
     }
 

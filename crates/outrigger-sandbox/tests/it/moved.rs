@@ -165,6 +165,7 @@ async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
         read_only: vec![root.join("config/ours")],
         held: vec![root.join("config"), root.join("data/theirs")],
         closed: vec![root.join("data")],
+        ..Covers::default()
     };
     let again: CoversFn = Arc::new(|| Ok(Covers::default()));
     for (script, allowed) in [
@@ -249,6 +250,71 @@ async fn what_a_policy_holds_stays_where_it_is() {
         assert_eq!(output.exit.success(), allowed, "{script}");
         assert!(root.join("deep").is_dir(), "{script}");
     }
+}
+
+/// In a fixed folder nothing new is made, under any name; what is there may be changed, and what others put there is read. That holds
+/// without views as well.
+#[tokio::test]
+async fn nothing_new_is_made_in_a_fixed_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for folder in ["home/.config/app", "home/work"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    fs::write(root.join("home/todo"), "").unwrap();
+    let found = Covers {
+        fixed: ["home", "home/.config"].map(|it| root.join(it)).to_vec(),
+        ..Covers::default()
+    };
+    for (script, allowed) in [
+        ("echo x > .bashrc", false),
+        ("mkdir .claude", false),
+        ("mkdir .config/opencode", false),
+        ("ln -s work .zshrc", false),
+        ("ln todo .profile", false),
+        ("echo x > work/rc && mv work/rc .bashrc", false),
+        ("mv work .claude", false),
+        ("mv .config old", false),
+        (
+            "echo x > todo && echo x > .config/app/new && mkdir work/deep",
+            true,
+        ),
+        ("ls -a . .config && cat todo", true),
+        ("mv work/rc work/deep/rc", true),
+    ] {
+        let mut policy = Policy::system().write(root.join("home"));
+        policy.kept = Kept::new(found.clone(), Arc::new(|| Ok(Covers::default())));
+        let output = output(sh(script).cwd(root.join("home")).policy(policy));
+        let output = output.await.unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.exit.success(), allowed, "{script}: {err}");
+        for made in [
+            ".bashrc",
+            ".claude",
+            ".zshrc",
+            ".profile",
+            ".config/opencode",
+        ] {
+            let made = root.join("home").join(made);
+            assert!(
+                made.symlink_metadata().is_err(),
+                "{script}: {}",
+                made.display()
+            );
+        }
+    }
+    // The user's own, which comes later.
+    let mut policy = Policy::system().write(root.join("home"));
+    policy.kept = Kept::new(found, Arc::new(|| Ok(Covers::default())));
+    let script = "touch work/begun; until [ -e .profile ]; do sleep 0.02; done; cat .profile; echo x > .profile";
+    let running = tokio::spawn(output(sh(script).cwd(root.join("home")).policy(policy)));
+    while !root.join("home/work/begun").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    fs::write(root.join("home/.profile"), "mine\n").unwrap();
+    let output = running.await.unwrap().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "mine\n");
+    assert_eq!(fs::read(root.join("home/.profile")).unwrap(), b"mine\n");
 }
 
 /// What the host puts into a closed folder while a process runs is not seen, under an old name or a new one.

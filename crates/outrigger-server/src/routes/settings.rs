@@ -4,8 +4,7 @@
 //! request starts them with the new one, as in OpenCode. Keys do not leave here, so the stand-ins that clients were given
 //! for them are put back before anything is written (invariant 10).
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use axum::Json;
@@ -13,6 +12,7 @@ use axum::extract::{FromRequest as _, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use outrigger_agent::Rewritten;
+use outrigger_files::{FileError, Readers};
 use serde_json::{Value, json};
 
 use crate::access::marks::FromPlugin;
@@ -37,7 +37,7 @@ pub(crate) async fn change(
     let boot = hub.boot(directory.clone());
     let asked = changes.clone();
     let written = tokio::task::spawn_blocking(move || {
-        let written = write(&file, &asked)?;
+        let written = write(&file, &asked, Owner::Project)?;
         if let Some(change) = &written {
             outrigger_agent::count_settings(&boot, &file, change);
         }
@@ -62,7 +62,7 @@ pub(crate) async fn change_global(
 ) -> Result<Json<Value>, ApiError> {
     let changes = changes(request).await?;
     let file = outrigger_config::global_file(&hub.folders().config.join("opencode"));
-    if write(&file, &changes)?.is_some() {
+    if write(&file, &changes, Owner::User)?.is_some() {
         hub.dispose_all().await;
     }
     global(State(hub)).await
@@ -84,10 +84,26 @@ async fn changes(request: Request) -> Result<Value, ApiError> {
     Ok(changes)
 }
 
+/// Whose file is changed, and so whether a link in its place is one that the user made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    User,
+    Project,
+}
+
 /// Merges changes into a file, and says what was made of it, where that changed it.
-fn write(file: &Path, changes: &Value) -> Result<Option<Rewritten>, ApiError> {
-    let failed =
-        |error: io::Error| ApiError::internal(format!("cannot change {}: {error}", file.display()));
+fn write(file: &Path, changes: &Value, owner: Owner) -> Result<Option<Rewritten>, ApiError> {
+    let failed = |error: io::Error| {
+        let text = format!("cannot change {}: {error}", file.display());
+        match FileError::of(&error) {
+            Some(FileError::Link) => ApiError::bad_request(text),
+            _ => ApiError::internal(text),
+        }
+    };
+    // Nothing of what is behind it is read either.
+    if owner == Owner::Project {
+        outrigger_files::refuse_link(file).map_err(failed)?;
+    }
     let before = match outrigger_files::read_to_string(file, outrigger_files::SETTINGS) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -99,23 +115,10 @@ fn write(file: &Path, changes: &Value) -> Result<Option<Rewritten>, ApiError> {
     if edited == text {
         return Ok(None);
     }
-    // A link stays one; a reader sees the old file or the new one.
-    let target = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
-    let folder = target.parent().unwrap_or(&target);
-    fs::create_dir_all(folder).map_err(failed)?;
-    let fresh = folder.join(format!(".opencode.{}.tmp", std::process::id()));
-    let written = (|| {
-        let mut out = fs::File::create(&fresh)?;
-        out.write_all(edited.as_bytes())?;
-        if let Ok(old) = fs::metadata(&target) {
-            out.set_permissions(old.permissions())?;
-        }
-        out.sync_all()?;
-        fs::rename(&fresh, &target)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&fresh);
-    }
+    let written = match owner {
+        Owner::User => outrigger_files::replace(file, edited.as_bytes(), Readers::AsBefore),
+        Owner::Project => outrigger_files::replace_unlinked(file, edited.as_bytes()),
+    };
     written.map_err(failed)?;
     Ok(Some(Rewritten {
         before,

@@ -14,6 +14,7 @@ mod doom;
 mod experimental;
 mod file;
 mod harness;
+mod home_project;
 mod known_keys;
 mod language;
 mod lists;

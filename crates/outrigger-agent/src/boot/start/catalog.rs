@@ -7,6 +7,7 @@ use std::time::Duration;
 use outrigger_config::Loaded;
 use outrigger_config::skills::Skill;
 use outrigger_permissions::agents::{self, AgentInfo};
+use outrigger_permissions::home_files;
 use outrigger_permissions::pinned_rules::LiftedRule;
 use outrigger_plugins::Plugins;
 use outrigger_prompt::command::CommandInfo;
@@ -67,11 +68,21 @@ impl Bootstrap {
         let mut folders: Vec<&Path> = vec![artifacts];
         folders.extend(self.config.config_dirs.iter().map(PathBuf::as_path));
         folders.extend(parts.skills.iter().map(|skill| skill.dir.as_path()));
-        let mut all = agents::all(&config.agent, &config.permission, &folders);
+        let project = [
+            self.place.directory.as_path(),
+            self.place.worktree.as_path(),
+        ];
+        let shown = &self.config.settings.tools.secrets;
+        let secrets = home_files::secrets_of_project(&self.boot.folders, shown, project);
+        let places = agents::Places {
+            allowed_folders: &folders,
+            secrets: &secrets,
+        };
+        let mut all = agents::all(&config.agent, &config.permission, places);
         if !parts.ungranted.is_empty() {
             let default = agents::default_name(&all, config.default_agent.as_deref());
             let rules = &parts.user_rules;
-            let lifted = rules.limit(&mut all, default.as_deref(), &folders);
+            let lifted = rules.limit(&mut all, default.as_deref(), places);
             warn_of_lifted(&lifted, &parts.ungranted);
         }
         all
