@@ -17,6 +17,7 @@ mod load;
 mod opencode;
 mod origin;
 mod paths;
+mod plugin_manifest;
 pub mod policy;
 mod project;
 mod redact;
@@ -43,6 +44,7 @@ pub use opencode::plugin_list::{
 };
 pub use opencode::typed::{AgentEntry, AgentMode, CommandEntry, Compaction, OpenCodeConfig};
 pub use origin::Origin;
+pub use plugin_manifest::MANIFEST as PLUGIN_MANIFEST;
 pub use policy::forbid::{self, FilePattern, Forbid, ProgramPattern};
 pub use policy::{Policy, PolicyFile};
 pub use project::named_files::{IS_RUN, files_run_by};

@@ -36,7 +36,7 @@ impl Schema {
             (Self::Object(fields), Value::Object(map)) => {
                 wrong.extend(missing(fields, map, value, pointer));
                 for (key, value) in map {
-                    if let Some(field) = fields.iter().find(|field| field.name == key) {
+                    if let Some(field) = fields.iter().find(|field| field.is_called(key)) {
                         field.schema.walk(value, &child(pointer, key), wrong);
                     }
                 }
@@ -110,7 +110,7 @@ fn missing<'v>(
 ) -> Vec<Mismatch<'v>> {
     let missing = fields
         .iter()
-        .filter(|field| field.required && !map.contains_key(field.name));
+        .filter(|field| field.required && !map.keys().any(|key| field.is_called(key)));
     missing
         .map(|field| Mismatch {
             pointer: pointer.to_owned(),
@@ -154,6 +154,20 @@ mod tests {
 
     static NAME: Schema = Schema::Text(Format::Name);
     static TREE: Schema = schema!({name: NAME, "odd-key"?: [string, {any}], children?: [TREE], limit?: POSITIVE | false});
+
+    #[test]
+    fn an_alias_is_the_member() {
+        let schema = schema!({
+            #[alias = "dependsOn"]
+            depends_on: [string],
+        });
+        let number = json!({"dependsOn": 5});
+        assert_eq!(schema.check(&number)[0].pointer, "/dependsOn");
+        for fits in [json!({"dependsOn": []}), schema.example()] {
+            assert!(schema.check(&fits).is_empty(), "{fits}");
+        }
+        assert!(TREE.check(&json!({"name": NAME.example()})).is_empty());
+    }
 
     #[test]
     fn each_mistake_has_its_place() {

@@ -59,7 +59,9 @@ impl Writer {
             if let Some(members) = value.as_object_mut().filter(|_| !about.is_empty()) {
                 members.insert("description".to_owned(), about.into());
             }
-            properties.insert(field.name.to_owned(), value);
+            for name in [field.name].iter().chain(field.aliases) {
+                properties.insert((*name).to_owned(), value.clone());
+            }
         }
         let mut object = Map::from_iter([
             ("type".to_owned(), json!("object")),

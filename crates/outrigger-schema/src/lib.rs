@@ -22,6 +22,7 @@
 //! ```
 
 mod check;
+mod example;
 pub mod json;
 mod notation;
 mod words;
@@ -119,9 +120,17 @@ pub struct Field {
     pub required: bool,
     /// What it is for: the lines of its comment.
     pub doc: &'static [&'static str],
+    /// Other names of it that are accepted.
+    pub aliases: &'static [&'static str],
 }
 
 impl Field {
+    /// Whether this is one of its names.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+
     /// What it is for, as one line.
     #[must_use]
     pub fn about(&self) -> String {

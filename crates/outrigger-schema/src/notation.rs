@@ -2,7 +2,8 @@
 
 /// Writes a [`Schema`](crate::Schema): `{a: T, b?: T}` is an object, `{T}` a map, `[T]` a list, `[T, T]` a list of two,
 /// `A | B` one of several, `"word"` that word, and `any`, `null`, `boolean`, `true`, `false`, `string`, `number` and `integer`
-/// what they say. Any other name is a constant of this type. Comments of members (`///`) are kept.
+/// what they say. Any other name is a constant of this type. Comments of members (`///`) are kept;
+/// `#[alias = "word"]` after them is another name of the member.
 #[macro_export]
 macro_rules! schema {
     (any) => { $crate::Schema::Any };
@@ -27,32 +28,33 @@ macro_rules! schema {
     // Members one after the other; what is no member is the kind of all values.
     (@braces [$($done:tt)*]) => { $crate::Schema::Object(&[$($done)*]) };
     (@braces [$($done:tt)*]
-        $(#[doc = $doc:literal])* $name:ident ? : $($one:tt)|+ $(, $($rest:tt)*)?) => {
+        $(#[doc = $doc:literal])* $(#[alias = $alias:literal])* $name:ident ? : $($one:tt)|+ $(, $($rest:tt)*)?) => {
         $crate::schema!(@braces [$($done)*
-            $crate::schema!(@field false [$($doc),*] [stringify!($name)] $($one)|+),] $($($rest)*)?)
+            $crate::schema!(@field false [$($doc),*] [$($alias),*] [stringify!($name)] $($one)|+),] $($($rest)*)?)
     };
     (@braces [$($done:tt)*]
-        $(#[doc = $doc:literal])* $name:ident : $($one:tt)|+ $(, $($rest:tt)*)?) => {
+        $(#[doc = $doc:literal])* $(#[alias = $alias:literal])* $name:ident : $($one:tt)|+ $(, $($rest:tt)*)?) => {
         $crate::schema!(@braces [$($done)*
-            $crate::schema!(@field true [$($doc),*] [stringify!($name)] $($one)|+),] $($($rest)*)?)
+            $crate::schema!(@field true [$($doc),*] [$($alias),*] [stringify!($name)] $($one)|+),] $($($rest)*)?)
     };
     (@braces [$($done:tt)*]
-        $(#[doc = $doc:literal])* $name:literal ? : $($one:tt)|+ $(, $($rest:tt)*)?) => {
+        $(#[doc = $doc:literal])* $(#[alias = $alias:literal])* $name:literal ? : $($one:tt)|+ $(, $($rest:tt)*)?) => {
         $crate::schema!(@braces [$($done)*
-            $crate::schema!(@field false [$($doc),*] [$name] $($one)|+),] $($($rest)*)?)
+            $crate::schema!(@field false [$($doc),*] [$($alias),*] [$name] $($one)|+),] $($($rest)*)?)
     };
     (@braces [$($done:tt)*]
-        $(#[doc = $doc:literal])* $name:literal : $($one:tt)|+ $(, $($rest:tt)*)?) => {
+        $(#[doc = $doc:literal])* $(#[alias = $alias:literal])* $name:literal : $($one:tt)|+ $(, $($rest:tt)*)?) => {
         $crate::schema!(@braces [$($done)*
-            $crate::schema!(@field true [$($doc),*] [$name] $($one)|+),] $($($rest)*)?)
+            $crate::schema!(@field true [$($doc),*] [$($alias),*] [$name] $($one)|+),] $($($rest)*)?)
     };
     (@braces [] $($one:tt)|+) => { $crate::Schema::Map(&$crate::schema!($($one)|+)) };
-    (@field $required:literal [$($doc:literal),*] [$name:expr] $($one:tt)|+) => {
+    (@field $required:literal [$($doc:literal),*] [$($alias:literal),*] [$name:expr] $($one:tt)|+) => {
         $crate::Field {
             name: $name,
             schema: $crate::schema!($($one)|+),
             required: $required,
             doc: &[$($doc),*],
+            aliases: &[$($alias),*],
         }
     };
 }

@@ -4,13 +4,11 @@
 //! both requirements, in one format: snake case, with the camel case of C6 accepted.
 
 mod check;
-mod fields;
 mod own;
 mod sub;
 
 use serde::{Deserialize, Serialize};
 
-pub use fields::{FIELDS, FieldKind, ManifestField};
 pub use own::{
     Allow, DeadlineClass, EventDecl, EventExample, PointDecl, PointExample, RESERVED_DOMAINS,
 };

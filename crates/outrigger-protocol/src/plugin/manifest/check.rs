@@ -159,3 +159,74 @@ fn is_route(route: &str) -> bool {
         None => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn put(object: &mut Value, key: &str, value: Value) {
+        match key.split_once('.') {
+            Some((first, rest)) => put(&mut object[first], rest, value),
+            None => object[key] = value,
+        }
+    }
+
+    #[test]
+    fn problems_by_table() {
+        for (key, value, wrong) in [
+            ("id", json!("a/b@c.d"), false),
+            ("id", json!("../a"), true),
+            ("id", json!("a b"), true),
+            ("id", json!("builtin-tools"), true),
+            ("version", json!("latest"), true),
+            ("entry", json!("dist/a.js"), false),
+            ("entry", json!("a/../../b"), true),
+            (
+                "permissions.files.read",
+                json!(["${project}/a", "b/c", "${project}"]),
+                false,
+            ),
+            (
+                "permissions.files.read",
+                json!(["/opt/acme", "~/notes"]),
+                false,
+            ),
+            ("permissions.files.read", json!(["/opt/../etc"]), true),
+            ("permissions.files.read", json!(["~"]), true),
+            ("permissions.files.read", json!(["~root/x"]), true),
+            (
+                "permissions.processes",
+                json!(["git", "/usr/bin/rg"]),
+                false,
+            ),
+            ("permissions.processes", json!(["./run"]), true),
+            ("permissions.files.read", json!(["${project}x"]), true),
+            ("permissions.files.read", json!(["${home}"]), true),
+            ("permissions.files.write", json!(["a/../../b"]), true),
+            ("permissions.env", json!(["*", "A_*", "A"]), false),
+            ("permissions.env", json!(["*A"]), true),
+            ("permissions.secrets", json!(["A_*"]), true),
+            (
+                "permissions.client",
+                json!(["GET /session/*", "* /log"]),
+                false,
+            ),
+            ("permissions.client", json!(["/session"]), true),
+            ("permissions.network.listen", json!([0]), true),
+            ("requirements.external_bins", json!(["/bin/sh"]), true),
+            ("hook_policy.max_timeout_ms", json!(0), true),
+        ] {
+            let mut manifest = json!({"id": "a", "version": "1.0", "kind": "hook"});
+            put(&mut manifest, key, value.clone());
+            let manifest: Manifest = serde_json::from_value(manifest).unwrap();
+            let problems = manifest.problems();
+            assert_eq!(
+                problems.first().map(|it| it.key),
+                wrong.then_some(key),
+                "{key} {value}"
+            );
+        }
+        assert_eq!(Manifest::inferred("a", None).problems(), []);
+    }
+}
