@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what we cost, held against the reference (or, for hooks, against a bare socket) in the same run.
+//! `cargo xtask bench`: what we cost, held against OpenCode (or, for hooks, against a bare socket) in the same run.
 
 mod build;
 

@@ -1,11 +1,11 @@
-//! `cargo xtask clients`: OpenCode's published client against our server, held against a recording of the reference.
+//! `cargo xtask clients`: OpenCode's published client against our server, held against a recording of OpenCode.
 
 use std::path::{Path, PathBuf};
 
 use crate::sh::{self, Arguments, check, command, work};
 use crate::{Result, parity, setup, usage};
 
-/// Runs of the reference that a recording is made of: it does not tell every event each time.
+/// Runs of OpenCode that a recording is made of: it does not tell every event each time.
 const RECORDING_RUNS: &str = "--runs=3";
 
 /// See tests/clients/README.md.
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     check(&mut python)
 }
 
-/// The reference's terminal interface, or its web client in a browser, does at our server what a person does; the screens go
+/// OpenCode's terminal interface, or its web client in a browser, does at our server what a person does; the screens go
 /// into docs/screens.
 fn as_a_person(script: &str, binary: &Path, bun: &str) -> Result {
     check(

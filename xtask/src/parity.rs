@@ -1,4 +1,4 @@
-//! `cargo xtask parity`: our binary against recordings of the reference (requirement A3).
+//! `cargo xtask parity`: our binary against recordings of OpenCode (requirement A3).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ const THRESHOLDS: [&str; 6] = [
     "--min-model=0.99",
     "--min-events=0.96",
     "--min-result=0.99",
-    // What issue 3 asks of the scenarios it names, which have no intended differences, less the 0.1 % that the reference differs
-    // from itself.
+    // What issue 3 asks of the scenarios it names, which have no intended differences, less the 0.1 % that OpenCode
+    // differs from itself.
     "--stated=0.994,0.99,0.99,0.95,1",
 ];
 
 #[derive(Debug, Default)]
 struct Options {
     reference: bool,
-    /// The reference is the `opencode` that is installed here.
+    /// OpenCode is the `opencode` that is installed here.
     live: bool,
     only: Option<String>,
     bin: Option<PathBuf>,
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     compare(&gold, &recording, &options)
 }
 
-/// The `opencode` on `PATH`. Another version than the one that the recordings are of is told: it may differ for good reason.
+/// The `opencode` on `PATH`. Another version than that of the recordings is reported: it may differ for good reason.
 fn installed() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)

@@ -91,7 +91,7 @@ pub(crate) fn tools() -> Result<PathBuf> {
     Ok(tools)
 }
 
-/// The reference program, in `.work/reference/node_modules`: the path of its binary.
+/// Installs OpenCode in `.work/reference/node_modules`; returns the path of its binary.
 ///
 /// # Errors
 /// npm cannot install it, or it has no binary for this machine.

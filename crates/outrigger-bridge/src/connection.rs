@@ -23,7 +23,7 @@ use crate::layers::{Call, Outcome};
 use crate::server::Shared;
 use crate::{Params, Refusal, frame};
 
-/// A brain that does not take an answer for so long is gone.
+/// A controller that accepts no answer for so long is gone.
 const SENDING: Duration = Duration::from_secs(10);
 /// Pause between signs of life that are asked for.
 const PINGS: Duration = Duration::from_secs(30);
@@ -32,10 +32,10 @@ const WAITING: usize = 256;
 
 type Running = Arc<Mutex<HashMap<String, watch::Sender<bool>>>>;
 
-/// Why a connection is closed, where the other side is told: code and reason.
+/// Why a connection is closed, where the other side is sent a reason: code and reason.
 type Close = Option<(u16, &'static str)>;
 
-/// Serves a connection to its end. What its calls started ends with it.
+/// Serves a connection until it closes. What its calls started ends with it.
 pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
     let (mut sink, mut stream) = socket.split();
     let (answers, waiting) = mpsc::channel(WAITING + shared.options.concurrent);
@@ -102,7 +102,7 @@ impl Connection {
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
             };
             if let Some(frame) = frame {
-                // Whoever takes no answers is not read either, and ends as the writing does.
+                // A controller that accepts no answers is not read from either, and is closed when writing to it fails.
                 let _ = self.answers.send(frame).await;
             }
         }
@@ -112,7 +112,7 @@ impl Connection {
     async fn take(&mut self, text: &str) -> ControlFlow<(), Option<BridgeFrame>> {
         match frame::read(text) {
             Ok(BrainFrame::Invoke(invoke)) => {
-                // Every call has room for its answer: whoever takes none begins none.
+                // Room for the answer is reserved first: a controller that accepts none begins no calls.
                 let Ok(room) = self.answers.clone().reserve_owned().await else {
                     return ControlFlow::Break(());
                 };
@@ -131,7 +131,7 @@ impl Connection {
     }
 }
 
-/// Sends answers and asks for signs of life, until the brain does not take them.
+/// Sends answers and pings, until the controller does not accept them.
 async fn write(
     sink: &mut SplitSink<WebSocket, Message>,
     hello: BridgeFrame,
@@ -158,7 +158,7 @@ async fn write(
     }
 }
 
-/// A frame over the limit cannot be read to its end, so the connection cannot go on.
+/// The rest of a frame over the limit cannot be skipped, so the connection cannot continue.
 fn too_large(error: axum::Error) -> Close {
     let error = error.into_inner();
     let error = error.downcast_ref::<tokio_tungstenite::tungstenite::Error>()?;
@@ -195,8 +195,8 @@ fn refused(shared: &Shared, number: u64, (id, refusal): (Option<String>, Refusal
     error(id, refusal)
 }
 
-/// A call that was taken up. However it ends, the layers that have seen it are told: dropped without an end, its connection
-/// is gone.
+/// A call that was accepted. However it ends, the layers that have seen it are notified; when it is dropped without an
+/// outcome, its connection is gone.
 struct Taken {
     shared: Arc<Shared>,
     running: Running,

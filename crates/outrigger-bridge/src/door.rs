@@ -51,7 +51,7 @@ struct Strangers {
 #[derive(Debug)]
 struct Stranger {
     address: IpAddr,
-    /// Whoever waits for the stranger's next bytes, or to send some.
+    /// The tasks that wait for the stranger's next bytes, or to send some.
     wakers: [Option<Waker>; 2],
 }
 
@@ -200,7 +200,7 @@ impl Visitor {
         !*lock(&self.0.is_let_in)
     }
 
-    /// A stranger still has a place. Where it is taken away, `side` of the connection is told.
+    /// Whether the stranger still has a place. When it loses it, `side` of the connection is woken.
     fn has_place(&self, side: usize, waker: &Waker) -> bool {
         let mut strangers = lock(&self.0.strangers);
         let place = strangers.all.get_mut(&self.0.number);

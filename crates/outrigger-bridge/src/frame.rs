@@ -1,4 +1,4 @@
-//! Reading frames of a brain (C9, 2): every field is known, and of its type.
+//! Reading frames of a controller (C9, 2): every field is known, and of its type.
 
 use outrigger_protocol::invoke::{BrainFrame, Cancel, Invoke};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};

@@ -15,8 +15,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// `origins`: pages that may connect, as `https://app.example`; `no_origin`: whoever sends none may too, which no page
-    /// of a browser can help to do.
+    /// `origins`: pages that may connect, as `https://app.example`; `no_origin`: clients that send none may connect,
+    /// too; a page in a browser cannot omit it.
     #[must_use]
     pub fn new(token: String, origins: Vec<String>, no_origin: bool) -> Self {
         Self {

@@ -223,7 +223,7 @@ impl Layer for Valid {
     }
 }
 
-/// How many calls run at once (C9, 3). One too many is told so and not queued.
+/// How many calls run at once (C9, 3). One too many is refused, not queued.
 struct Limited(Arc<Semaphore>, usize);
 
 impl Layer for Limited {
@@ -242,7 +242,7 @@ impl Layer for Limited {
     }
 }
 
-/// The points of the bridge, where plugins are told and not asked.
+/// The points of the bridge, which only notify plugins.
 struct NotifyHooks(SharedExecutor);
 
 impl Layer for NotifyHooks {
@@ -311,8 +311,8 @@ impl Layer for PathGuard {
 }
 
 impl PathGuard {
-    /// Who is told by a file below the bridge's folder which programs to start: git by `.git`, this program and others by their
-    /// settings and plugins. File systems that do not tell cases apart are why case does not count.
+    /// The program that would run what a file below the bridge's folder names: git by `.git`, this program and others
+    /// by their settings and plugins. Case is ignored, since some file systems ignore it.
     fn reader(&self, path: &std::path::Path) -> Option<&'static str> {
         let below = path.strip_prefix(&self.root).unwrap_or(path);
         let named = below.components().find_map(|part| {

@@ -1,9 +1,9 @@
-//! The bridge (C17): executes `invoke` frames (read, write, edit, exec) for a brain elsewhere, over a WebSocket; and
-//! [`Remote`], the connector through which our own agent asks a bridge on another machine (C11).
+//! The bridge (C17): executes `invoke` frames (read, write, edit, exec) of a remote controller, over a WebSocket; and
+//! [`Remote`], the connector through which our own agent uses a bridge on another machine (C11).
 //!
-//! A bridge decides nothing: what is done was decided by the brain, and what may be done by whoever started the bridge.
-//! What holds whatever a hook, a plugin or a brain says (C9, 1 to 5 and 8) is in [`Gate`], [`layers`], and the limits of
-//! [`Options`].
+//! A bridge decides nothing: the controller decides what is done, and the person who started the bridge what may be
+//! done. The rules that no hook, plugin or controller can change (C9, 1 to 5 and 8) are in [`Gate`], [`layers`], and
+//! the limits of [`Options`].
 //!
 //! What this crate is not for: running anything itself. [`ToolExecutor`] does, which the agent implements over the tool runtime.
 
@@ -32,7 +32,7 @@ use outrigger_protocol::tool::ToolOutput;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::CancelFlag;
 
-/// Why a call was refused or failed: a stable code, and words for the brain.
+/// Why a call was refused or failed: a stable code, and a message for the controller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -55,10 +55,10 @@ impl Refusal {
     }
 }
 
-/// Who executes, and who is told.
+/// Executes calls, and is notified of them.
 pub trait ToolExecutor: Send + Sync {
-    /// Does it. Dropped when its deadline passes, it is cancelled, or the brain goes away: whatever it started ends with
-    /// it.
+    /// Executes a call. When its deadline passes, it is cancelled or the controller disconnects, the future is dropped:
+    /// whatever it started ends with it.
     fn execute<'a>(
         &'a self,
         call: &'a Call,

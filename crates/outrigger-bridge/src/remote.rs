@@ -194,7 +194,7 @@ impl Remote {
                 () = write(sink, outgoing, cancelled, pings) => {}
                 () = read(stream, &answers, 2 * pings) => {}
             }
-            // Whoever waits reads that the connection was lost. What they hold to send to is closed by now.
+            // The callers get an error that the connection was lost. Their senders are closed by now.
             lock(&answers).clear();
         });
         Ok(Link {

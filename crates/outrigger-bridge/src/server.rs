@@ -34,7 +34,7 @@ pub struct Options {
     pub frame_bytes: usize,
     /// Longest call.
     pub deadline: Duration,
-    /// Longest pause between whole frames of a brain, pings included.
+    /// Longest pause between whole frames of a controller, pings included.
     pub idle: Duration,
     /// Most connections at once that nobody was let in on.
     pub strangers: usize,

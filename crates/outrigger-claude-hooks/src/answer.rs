@@ -42,7 +42,7 @@ pub struct Answer {
     pub(crate) replaced: Option<Value>,
     /// For the model.
     pub(crate) context: Vec<String>,
-    /// The model is to go on with `context`.
+    /// The model continues with `context`.
     pub(crate) wakes: bool,
     /// The turn is to end, and why.
     pub stop: Option<String>,
@@ -201,8 +201,8 @@ pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) ->
     }
 }
 
-/// What an `asyncRewake` command says when it ends with the code that refuses: nothing waits for it, so that the model goes on
-/// with it is all that it can do. None for another end.
+/// The output of an `asyncRewake` command that ends with the code that refuses: nothing waits for it any more, so all
+/// that it can do is make the model continue. `None` for another exit code.
 pub(crate) fn woken(command: &str, output: &Output) -> Option<Answer> {
     if output.timed_out || output.exit.code != Some(REFUSES) {
         return None;

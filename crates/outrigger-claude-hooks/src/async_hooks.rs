@@ -1,5 +1,5 @@
-//! Async commands (`"async": true`): the chain goes on without their answer. What they say is read with the next prompt or result of a tool, and
-//! what they decide comes too late to count.
+//! Async commands (`"async": true`): the chain does not wait for their answer. Their output is read with the next
+//! prompt or result of a tool, and their decisions come too late to count.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ pub(crate) struct AsyncHooks {
 struct Said {
     session: String,
     text: String,
-    /// The session goes on with it.
+    /// The session continues with it.
     wakes: bool,
 }
 
@@ -73,7 +73,7 @@ impl AsyncHooks {
         taken.into_iter().map(|said| said.text).collect()
     }
 
-    /// The same where the session goes on with some of it; nothing else.
+    /// The same where some of it makes the session continue; `None` otherwise.
     pub(crate) fn take_waking(&self, session: &str) -> Vec<String> {
         let wakes = |said: &Said| said.wakes && said.session == session;
         let any = lock(&self.texts).iter().any(wakes);

@@ -49,7 +49,7 @@ pub struct CommandHooks {
     pub files: Vec<CommandFile>,
     /// The whole environment of the commands, beside `CLAUDE_PROJECT_DIR`.
     pub environment: Vec<(OsString, OsString)>,
-    /// `permission_mode` of their input: `default`, or `bypassPermissions` where nobody is asked anything.
+    /// `permission_mode` of their input: `default`, or `bypassPermissions` where nothing needs approval.
     pub permission_mode: &'static str,
     /// What the commands' sessions are like, and in which sandbox commands run.
     pub host: Arc<dyn CommandHost>,

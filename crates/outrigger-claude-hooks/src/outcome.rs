@@ -225,8 +225,8 @@ fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Chang
         .collect()
 }
 
-/// The reason is what the turn goes on with, and so is context, which is the same said kindly. What several files say is given
-/// together, and with it what async commands say.
+/// The turn continues with the reason, and with context, which is the same in a friendlier form. Output of several
+/// files is joined, and output of async commands added.
 fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     // Nothing goes on: what waits to be read is read later.
     if answer.stop.is_some() {

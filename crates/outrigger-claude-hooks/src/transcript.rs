@@ -136,8 +136,8 @@ fn extend(path: &Path, old: Range<u64>, new: &str) -> io::Result<()> {
     }
 }
 
-/// Keeps so many bytes of a file and puts `new` after them, in another one: a command that reads the older one reads it to
-/// its end.
+/// Keeps so many bytes of a file and puts `new` after them, in another one: a command that has opened the older one can
+/// still read all of it.
 fn replace(path: &Path, kept: u64, new: &str) -> io::Result<()> {
     let fresh = path.with_extension("new");
     let mut file = File::create(&fresh)?;

@@ -1,4 +1,4 @@
-//! Replacing whole files: a reader, and whoever comes after a crash, finds the old file or the new one and no half of one.
+//! Replacing whole files: a reader, also one after a crash, finds the old file or the new one, never half of one.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};

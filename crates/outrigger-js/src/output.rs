@@ -73,7 +73,7 @@ impl Lines {
         self.state().last.iter().cloned().collect()
     }
 
-    /// Reads `stream` to its end.
+    /// Reads `stream` until it ends.
     pub(crate) async fn pump(self: Arc<Self>, mut stream: impl AsyncRead + Unpin, keep: bool) {
         let mut buffer = BytesMut::with_capacity(8192);
         let mut skipping = false;

@@ -423,7 +423,7 @@ fn major(version: &str) -> &str {
     version.split('.').next().unwrap_or_default()
 }
 
-/// Owns the child: reads and writes its channel, and when either ends sees the other to its end.
+/// Owns the child: reads and writes its channel, and when either ends, waits for the other.
 async fn supervise(
     mut child: Child,
     peer: Arc<Peer>,

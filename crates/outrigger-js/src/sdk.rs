@@ -9,8 +9,8 @@ use futures_util::stream::BoxStream;
 use outrigger_protocol::rpc::{SdkChunk, SdkResponse};
 use tokio::sync::Notify;
 
-/// A body in pieces, each of them UTF-8 text. It is asked for the next one only when the process has taken enough, and
-/// dropped when the plugin wants no more of it.
+/// A body in pieces, each of them UTF-8 text. The next one is requested only when the process has taken enough, and the
+/// stream is dropped when the plugin wants no more of it.
 pub type SdkBody = BoxStream<'static, Bytes>;
 
 /// The answer to a request of a plugin's client (A11).

@@ -49,8 +49,8 @@ pub enum Gate {
     },
 }
 
-/// What changed by the end of a call. Each is told once (A8: every trip and reset is a log line; a trial is told by its
-/// [`Gate`]).
+/// What changed by the end of a call. Each is reported once (A8: every trip and reset is a log line; a trial is
+/// reported by its [`Gate`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turned {
     /// It opened, or opened again after a trial. When the trial came to no end that says anything, `until` is past: the

@@ -1,11 +1,11 @@
 //! The guard: what no chain of hooks may change, whatever its handlers answer (C3, C9). Pure, and asked after every answer
 //! and once more when a chain is over.
 //!
-//! Of C9's rules these concern hooks of an agent without a browser: the path guard and the command policy (4, 5) are
-//! asked behind `tool.before_call`, about the arguments as the hooks left them, and what is approved then cannot be
-//! changed any more ([`Rule::Approval`]); `failed_verify` (7) stays ([`Rule::Verify`]), and so does any other failure
-//! ([`Rule::Failure`]). Those of the bridge (1 to 3, 8) are its own: its points are only told, so no hook can touch them. That of
-//! leases (6) comes with the browser.
+//! Of C9's rules these concern hooks of an agent without a browser: the path guard and the command policy (4, 5) run
+//! after `tool.before_call`, on the arguments as the hooks left them, and what is approved then cannot be changed any
+//! more ([`Rule::Approval`]); `failed_verify` (7) stays ([`Rule::Verify`]), and so does any other failure
+//! ([`Rule::Failure`]). Those of the bridge (1 to 3, 8) are its own: its points only notify, so no hook can touch them.
+//! That of leases (6) comes with the browser.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -129,9 +129,9 @@ pub const PLACES: &[Place] = &[
 /// The point at which variables are added to a command that was approved already.
 const SHELL: HookPoint = HookPoint::ExecuteBeforeShell;
 
-/// Variables that make a program load or run code before its own, or another program in its place: of the loader, of shells,
-/// of interpreters. A trailing `*` stands for any rest. `PATH` and the like stay open: plugins set up tool chains with them, as
-/// in the reference.
+/// Variables that make a program load or run code before its own, or another program in its place: of the loader, of
+/// shells, of interpreters. A trailing `*` stands for any rest. `PATH` and the like stay open: plugins set up tool
+/// chains with them, as in OpenCode.
 const CODE_LOADERS: &[&str] = &[
     "LD_*",
     "DYLD_*",
@@ -154,8 +154,8 @@ const CODE_LOADERS: &[&str] = &[
     "RUBYOPT",
 ];
 
-/// Whether other code would run by a variable of this name (C9, 5). The one list: what a hook adds to an approved command
-/// is held against it, and so is what any process in a box is handed.
+/// Whether a variable of this name makes other code run (C9, 5). This is the only list: it is applied to what a hook
+/// adds to an approved command, and to the environment of every sandboxed process.
 #[must_use]
 pub fn runs_other_code(variable: &str) -> bool {
     CODE_LOADERS

@@ -1,4 +1,4 @@
-//! Which rule counts. Rules are read as the reference reads them: all layers one after the other (defaults, configuration,
+//! Which rule counts. Rules are read as OpenCode reads them: all layers one after the other (defaults, configuration,
 //! agent, session), the last rule that matches both permission and pattern wins, and with none the user is asked.
 
 use alloc::vec::Vec;
@@ -100,7 +100,7 @@ fn is_everything(pattern: &str) -> bool {
 /// the tool denies every pattern.
 #[must_use]
 pub fn is_disabled(tool: &str, layers: &[&[Rule]]) -> bool {
-    // Several tools ask under a common name (the reference's rule).
+    // Several tools ask under a common name (OpenCode's rule).
     let permission = match tool {
         "edit" | "write" | "patch" | "multiedit" | "apply_patch" => "edit",
         "list_mcp_resources" | "list_mcp_resource_templates" | "read_mcp_resource" => "read",

@@ -1,9 +1,8 @@
 //! Doom loops: a model that makes the same calls, gets the same results, and makes them again.
 //!
-//! A call is a repetition when it would end the third round of a cycle: of one call or of several, with the same
-//! arguments and the same results each time. Success does not count against it: a call that succeeds a third time with
-//! the same result has told the model nothing either. A result that is not there yet (calls side by side) counts as
-//! the same.
+//! A call is a repetition when it would complete the third round of a cycle: of one call or of several, with the same
+//! arguments and the same results each time. Success makes no difference: a call that succeeds a third time with the
+//! same result has given the model nothing new. A result that is not there yet (parallel calls) counts as the same.
 
 use alloc::vec::Vec;
 
@@ -17,7 +16,7 @@ const LONGEST: usize = 8;
 pub struct Made {
     /// Fingerprint of tool and arguments.
     pub call: u64,
-    /// Fingerprint of the result; none as long as there is none.
+    /// Fingerprint of the result; `None` until there is one.
     pub result: Option<u64>,
 }
 

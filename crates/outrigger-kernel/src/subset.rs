@@ -67,7 +67,7 @@ pub fn named(host: &str, own: &str) -> String {
     format!("{host}>{own}")
 }
 
-/// What both allow; what the second asks for beyond that is told.
+/// What both allow; what the second wants beyond that is reported.
 #[must_use]
 pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>) -> Permissions {
     let (files, network) = (&own.files, &own.network);

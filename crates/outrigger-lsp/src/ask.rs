@@ -1,5 +1,5 @@
-//! Questions about a file: where something is defined, what is used where. Whoever asks knows LSP's methods; here is who is
-//! asked, and how long.
+//! Questions about a file, such as where something is defined or used. The caller knows LSP's methods; this module
+//! decides which servers are asked, and for how long.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::lsp::Lsp;
 use crate::uri;
 
-/// How long a server may think about one (the reference waits for ever).
+/// How long a server may think about one (OpenCode waits for ever).
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Lsp {

@@ -1,4 +1,4 @@
-//! One server that answers: its first exchange, the files that it has been told of, and waiting for what it says of them.
+//! One running server: its initialisation, the files it was sent, and waiting for its diagnostics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use crate::lsp::Limits;
 use crate::process::Process;
 use crate::{language, uri};
 
-/// How long after diagnostics a server may send better ones (the reference's figure).
+/// How long after diagnostics a server may send better ones (OpenCode's figure).
 const SETTLING: Duration = Duration::from_millis(150);
 /// A server that kept silent so often in a row is not waited for until it speaks again.
 const SILENCES: u32 = 2;
-/// Larger files are not told to servers, in bytes.
+/// Larger files are not sent to servers, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
-/// Files that one server is told of.
+/// Files that one server is sent.
 const MOST_FILES: usize = 2_000;
 /// Kinds of symbols that are listed (classes, functions, enums, interfaces, variables, constants, structs, methods).
 const KINDS: [u64; 8] = [5, 12, 6, 11, 13, 14, 23, 10];
@@ -49,7 +49,7 @@ struct Told {
 pub(crate) struct Client {
     process: Process,
     documents: Arc<Documents>,
-    /// Held while a file is told, so that versions go out in order.
+    /// Held while a file is sent, so that versions go out in order.
     told: tokio::sync::Mutex<HashMap<PathBuf, Told>>,
     by_range: bool,
     answers: bool,
@@ -114,7 +114,7 @@ impl Client {
         self.documents.all()
     }
 
-    /// Tells what is in a file now; the version that the server knows it by, or `None` when it was not told.
+    /// Sends the current content of a file; the version that the server knows it by, or `None` when it was not sent.
     pub(crate) async fn tell(&self, path: &Path) -> Option<i64> {
         let mut told = self.told.lock().await;
         let bytes = tokio::task::spawn_blocking({
@@ -162,8 +162,8 @@ impl Client {
         Some(version)
     }
 
-    /// Waits for what the server says of a version of a file that it was told at `since`: pushed, or answered where it
-    /// answers. True when it said something.
+    /// Waits for the diagnostics of a version of a file that was sent at `since`: pushed, or pulled where the server
+    /// supports it. True when there were any.
     pub(crate) async fn wait(&self, path: &Path, version: i64, since: Instant) -> bool {
         let patience = if self.silences.load(Ordering::Relaxed) >= SILENCES {
             self.limits.impatient

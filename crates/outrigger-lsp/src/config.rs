@@ -46,7 +46,7 @@ pub fn built_in() -> Vec<&'static str> {
     KNOWN.iter().map(|known| known.id).collect()
 }
 
-/// The servers of a configuration, in the reference's order: the known ones, then those that are only configured.
+/// The servers of a configuration, in OpenCode's order: the known ones, then those that are only configured.
 pub(crate) fn servers(value: Option<&Value>) -> Vec<Server> {
     let configured = match value {
         None | Some(Value::Null | Value::Bool(false)) => return Vec::new(),

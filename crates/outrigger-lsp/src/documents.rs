@@ -1,4 +1,4 @@
-//! What a server has been told of files and what it has said of them.
+//! The files that a server was sent, and its diagnostics for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) struct Documents {
     state: Mutex<State>,
     news: watch::Sender<u64>,
     /// The first diagnostics of a file are only those of its syntax: the ones that count come behind them (TypeScript's
-    /// server; the reference's rule).
+    /// server; OpenCode's rule).
     first_is_preliminary: bool,
     options: Value,
     root: PathBuf,

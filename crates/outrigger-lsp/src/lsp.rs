@@ -24,15 +24,15 @@ const RESTARTS: u32 = 3;
 /// How long things may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A server's first answer (the reference's 45 s); it comes up behind the caller's back.
+    /// A server's first answer (OpenCode's 45 s); it comes up behind the caller's back.
     pub start: Duration,
     /// How long a caller waits for a server that is being started.
     pub ready: Duration,
-    /// How long a caller waits for the diagnostics of a file (the reference's 5 s).
+    /// How long a caller waits for the diagnostics of a file (OpenCode's 5 s).
     pub document: Duration,
     /// The same, of a server that has kept silent before.
     pub impatient: Duration,
-    /// A request (the reference's 3 s).
+    /// A request (OpenCode's 3 s).
     pub answer: Duration,
 }
 
@@ -76,7 +76,7 @@ pub struct Status {
     pub root: String,
     /// `connected` or `error`.
     pub status: &'static str,
-    /// Why it is of no use, for people; no part of the reference's answer.
+    /// Why it is of no use, for people; no part of OpenCode's answer.
     #[serde(skip)]
     pub error: Option<LspError>,
 }
@@ -144,7 +144,7 @@ impl Lsp {
         !self.0.servers.is_empty()
     }
 
-    /// Counts the servers that came up; whoever shows their status listens.
+    /// Counts the servers that have started; views of their status subscribe to it.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()

@@ -20,7 +20,7 @@ pub(crate) enum Root {
 }
 
 impl Root {
-    /// The root for a file; `None` where the server is not meant. Looking upwards ends at `directory`, as in the reference;
+    /// The root for a file; `None` where the server is not meant. Looking upwards ends at `directory`, as in OpenCode;
     /// a file outside has `directory` as its root.
     pub(crate) fn of(self, file: &Path, directory: &Path, worktree: &Path) -> Option<PathBuf> {
         let nearest = |names: &[&str]| nearest(file, directory, names);

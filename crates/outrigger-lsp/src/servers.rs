@@ -1,4 +1,4 @@
-//! The servers that the reference knows, as far as they can be had without downloading: those whose program is on `PATH`.
+//! The servers that OpenCode knows, as far as they can be had without downloading: those whose program is on `PATH`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::root::Root;
 
-/// A server of the reference's list.
+/// A server of OpenCode's list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) id: &'static str,
@@ -19,19 +19,19 @@ pub(crate) struct Known {
     pub(crate) needs: Needs,
 }
 
-/// What a server needs of the project, and what it is told because of it.
+/// What a server needs of the project, and which setting passes it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     Nothing,
-    /// TypeScript in the project's `node_modules`, told as `tsserver.path`.
+    /// TypeScript in the project's `node_modules`, passed as `tsserver.path`.
     TypeScript,
-    /// The same, told as `typescript.tsdk`.
+    /// The same, passed as `typescript.tsdk`.
     TypeScriptFolder,
-    /// The project's virtual environment, if there is one, told as `pythonPath`.
+    /// The project's virtual environment, if there is one, passed as `pythonPath`.
     Python,
     /// `telemetry.enabled: false`.
     NoTelemetry,
-    /// Terraform's experimental checks, as in the reference.
+    /// Terraform's experimental checks, as in OpenCode.
     Terraform,
 }
 
@@ -60,7 +60,7 @@ macro_rules! known {
     };
 }
 
-/// The list, in the reference's names. Left out are those that exist only as a download (ESLint's, JDTLS, Kotlin's), Razor,
+/// The list, in OpenCode's names. Left out are those that exist only as a download (ESLint's, JDTLS, Kotlin's), Razor,
 /// and Oxlint, whose program has to be run to know whether it is a server.
 #[rustfmt::skip]
 pub(crate) const KNOWN: &[Known] = &[

@@ -52,8 +52,8 @@ impl McpServers {
         Some(about.resources)
     }
 
-    /// The resources of one server, or of all. A server that cannot tell them is passed over with a warning, as in the
-    /// reference.
+    /// The resources of one server, or of all. A server that cannot tell them is passed over with a warning, as in
+    /// OpenCode.
     pub async fn resources(&self, server: Option<&str>) -> Vec<Listed> {
         self.listed("resources", server, |about| about.resources)
             .await

@@ -68,7 +68,7 @@ impl std::fmt::Debug for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Reads an entry. `None` for one without a `type` that is not switched off: the reference passes over it too.
+    /// Reads an entry. `None` for one without a `type` that is not switched off: OpenCode passes over it too.
     ///
     /// # Errors
     /// [`McpError::Config`] naming the key that cannot be used.

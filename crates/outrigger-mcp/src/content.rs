@@ -52,7 +52,7 @@ pub fn read(result: &Value) -> Option<Content> {
     })
 }
 
-/// What a failed call says (the reference's form).
+/// What a failed call says (OpenCode's form).
 #[must_use]
 pub fn failure(result: &Value) -> String {
     let list = result.get("content").and_then(Value::as_array);

@@ -100,7 +100,7 @@ pub enum McpError {
         /// Server.
         server: String,
     },
-    /// A login did not come to its end.
+    /// A login did not complete.
     #[error("MCP server {server}: the login failed: {reason}")]
     Login {
         /// Server.

@@ -13,7 +13,7 @@ use crate::transport::sse::SseLink;
 use crate::transport::stdio::Stdio;
 use crate::wire;
 
-/// Pages of the list of tools, as in the reference.
+/// Pages of the list of tools, as in OpenCode.
 const MOST_PAGES: usize = 1000;
 /// Tools, resources or prompts of one server that are taken over.
 const MOST_ENTRIES: usize = 1000;
@@ -188,7 +188,7 @@ impl Link {
         }
     }
 
-    /// Told when the server's tools have changed, and when the connection has closed.
+    /// Notified when the server's tools have changed, and when the connection has closed.
     pub(crate) fn news(&self) -> Arc<Notify> {
         match self {
             Self::Stdio(link) => link.pending().news(),

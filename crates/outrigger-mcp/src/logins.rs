@@ -82,8 +82,8 @@ impl McpServers {
         Ok(server.status())
     }
 
-    /// A whole login: `open` is told where a person logs in, and the code is waited for (5 minutes at most). A server
-    /// that wants no login is only connected.
+    /// A whole login: `open` is called with the address to log in at, and the code is awaited (5 minutes at most). A
+    /// server that needs no login is only connected.
     ///
     /// # Errors
     /// As [`Self::start_auth`] and [`Self::finish_auth`], and when nobody logs in.

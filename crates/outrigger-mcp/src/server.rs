@@ -25,9 +25,9 @@ use crate::transport::remote::Way;
 
 pub use status::{State, Status};
 
-/// Longest start of a server that sets no timeout (the reference's).
+/// Longest start of a server that sets no timeout (OpenCode's).
 const START: Duration = Duration::from_secs(30);
-/// Longest call of a server that sets no timeout (that of the reference's client).
+/// Longest call of a server that sets no timeout (that of OpenCode's client).
 const CALL: Duration = Duration::from_secs(60);
 /// From the end of a start's time to its cause being known.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -318,9 +318,9 @@ fn off() -> ServerConfig {
 }
 
 impl ServerTool {
-    /// Calls it. The answer is what the server sent, with `content` filled in from `structuredContent` where it is empty
-    /// (the reference's rule); `isError` is for the caller to look at. When this is dropped before its end, the server is
-    /// told that nobody waits any more.
+    /// Calls it. The answer is what the server sent, with `content` filled in from `structuredContent` where it is
+    /// empty (OpenCode's rule); the caller checks `isError`. When the future is dropped early, the server gets a
+    /// cancellation.
     ///
     /// # Errors
     /// Those of the server; one that crashed is started again first.

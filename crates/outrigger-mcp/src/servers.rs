@@ -120,7 +120,7 @@ impl McpServers {
     /// # Errors
     /// [`McpError::Config`] for an entry without a `type`.
     pub async fn add(&self, name: &str, entry: &Value) -> Result<Status, McpError> {
-        // Whoever adds one is told what is wrong; an entry of the configuration is listed as failed instead.
+        // The caller gets an error; an entry of the configuration is listed as failed instead.
         ServerConfig::read(name, entry)?;
         let made = Server::new(name, entry, self.around.clone(), self.changes.clone());
         let server = made.ok_or_else(|| McpError::Config {

@@ -12,7 +12,7 @@ pub(crate) enum FilePlan<'a> {
         data: &'a str,
         format: &'static str,
     },
-    /// The model cannot take it; tell it so in these words, as the reference does, instead of failing the turn.
+    /// The model cannot take it; tell it so in these words, as OpenCode does, instead of failing the turn.
     Say(String),
 }
 

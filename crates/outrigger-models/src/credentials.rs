@@ -1,7 +1,7 @@
 //! The credentials of this user: a file of ours that only the user can read, and what OpenCode has stored beside it.
 //!
 //! Sources, the first that knows a provider counts: what was set in this process while the environment names the
-//! credentials, `OPENCODE_AUTH_CONTENT` (instead of all files, as in the reference), our `auth.json`, OpenCode's
+//! credentials, `OPENCODE_AUTH_CONTENT` (instead of all files, as in OpenCode), our `auth.json`, OpenCode's
 //! `auth.json`. The last is only ever read: logging out of what it holds is remembered in ours.
 
 use std::collections::BTreeMap;
@@ -122,8 +122,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Credentials in `own`, besides those of `opencode`, if that is there. `content` is `OPENCODE_AUTH_CONTENT`; text that
-    /// is no JSON object counts as none, as in the reference.
+    /// Credentials in `own`, besides those of `opencode`, if that is there. `content` is `OPENCODE_AUTH_CONTENT`; text
+    /// that is no JSON object counts as none, as in OpenCode.
     #[must_use]
     pub fn new(own: PathBuf, opencode: Option<PathBuf>, content: Option<&str>) -> Self {
         let content = content.filter(|text| !text.is_empty()).and_then(|text| {
@@ -154,7 +154,7 @@ impl Credentials {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every credential by provider. An entry that is none is left out, as in the reference; so is a file that cannot be
+    /// Every credential by provider. An entry that is none is left out, as in OpenCode; so is a file that cannot be
     /// read, with a warning.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, Stored> {
@@ -201,7 +201,7 @@ impl Credentials {
     }
 
     /// Stores a credential; `by` names the plugin whose login it is of ([`Stored::by`]). Slashes at the end of the
-    /// provider's name are left out, as in the reference (well-known logins are named by an address).
+    /// provider's name are left out, as in OpenCode (well-known logins are named by an address).
     ///
     /// # Errors
     /// [`CredentialError`]; the file is as it was then.

@@ -369,8 +369,8 @@ impl ModelError {
         }
     }
 
-    /// The error under the reference's names (`ProviderAuthError`, `APIError`, `UnknownError` …), as clients and
-    /// plugins get it in `session.error` and in an assistant message. The stable code stands in `data.code`.
+    /// The error under OpenCode's names (`ProviderAuthError`, `APIError`, `UnknownError` …), as clients and plugins get
+    /// it in `session.error` and in an assistant message. The stable code stands in `data.code`.
     #[must_use]
     pub fn to_named(&self) -> NamedError {
         let (message, code) = (self.to_string(), self.code());
@@ -449,5 +449,5 @@ impl ModelError {
     }
 }
 
-/// The reference's name for what a provider answers with an error status.
+/// OpenCode's name for what a provider answers with an error status.
 const API_ERROR: &str = "APIError";

@@ -79,8 +79,7 @@ impl Resolved {
         }
     }
 
-    /// The provider as hooks get it: with `options.apiKey` as configured, as the reference has it, or with keys
-    /// removed.
+    /// The provider as hooks get it: with `options.apiKey` as configured, as OpenCode has it, or with keys removed.
     #[must_use]
     pub fn provider_for_hooks(&self, redact: bool) -> Arc<ProviderInfo> {
         self.provider.view(redact)
@@ -222,7 +221,7 @@ impl Resolved {
         if let Some(parent) = &options.parent_session_id {
             out.set("x-parent-session-id", parent)?;
         }
-        // A plugin that sends the request itself may leave the key empty, and gets what the reference's packages send then.
+        // A plugin that sends the request itself may leave the key empty, and gets what OpenCode's packages send then.
         let empty = self.provider.options.get("apiKey").and_then(Value::as_str);
         let key = self.provider.key.as_ref().map(|k| k.secret.expose());
         let key = key.or(empty.filter(|_| self.provider.fetch.is_some()));

@@ -1,5 +1,5 @@
-//! What a request asks for when nobody says otherwise: sampling, options and variants of known models. The rules are the
-//! reference's (`ProviderTransform` in 1.18.33), for the packages that have an adapter here.
+//! What a request asks for when nobody says otherwise: sampling, options and variants of known models. The rules are
+//! OpenCode's (`ProviderTransform` in 1.18.33), for the packages that have an adapter here.
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::ModelInfo;
@@ -166,7 +166,7 @@ fn gpt_5(npm: &str, id: &str) -> Object {
     out
 }
 
-/// How hard an OpenAI model can be told to think.
+/// The reasoning efforts that an OpenAI model takes.
 fn efforts(id: &str, release: &str) -> Vec<&'static str> {
     let with = |before: &[&'static str], after: &[&'static str]| [before, &EFFORTS, after].concat();
     if id.contains("deep-research") {
@@ -364,7 +364,8 @@ mod tests {
         model
     }
 
-    // The rows of gpt-5, gpt-4o, gemini-2.5-pro and the small models are recordings of the reference; the others were read off it.
+    // The rows of gpt-5, gpt-4o, gemini-2.5-pro and the small models are recordings of OpenCode; the others were read
+    // off it.
     #[test]
     fn a_request_asks_for_what_the_reference_asks_for() {
         let none = Object::new();

@@ -1,5 +1,6 @@
-//! HTTP clients of this process: each asks the hosts that the policy of the machine leaves (`[forbid] hosts`) and no others,
-//! whoever brought the address (a model, a provider, an MCP server, a redirect, a name that leads elsewhere a moment later).
+//! HTTP clients of this process: each connects to the hosts that the policy of the machine allows (`[forbid] hosts`)
+//! and no others, wherever the address comes from (a model, a provider, an MCP server, a redirect, a name that is
+//! resolved anew).
 //!
 //! [`check`] decides about an address before it is asked; clients of [`builder`] look at what a name leads to when they connect.
 //! The policy is that of the machine, so there is one for the process.
@@ -76,7 +77,7 @@ pub fn check(url: &Url) -> Result<(), Refused> {
         .map_err(|_| Refused::Forbidden { host })
 }
 
-/// The same for an address as text. One that is none is nobody's: whoever asks it will say so.
+/// The same for an address as text. An invalid one is allowed here: the request with it fails.
 ///
 /// # Errors
 /// [`Refused::Forbidden`].

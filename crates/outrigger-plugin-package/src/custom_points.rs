@@ -14,8 +14,8 @@ use outrigger_kernel::hooks::{
 use outrigger_protocol::manifest::{Allow, DeadlineClass, EventDecl, Manifest, PointDecl};
 use serde_json::Value;
 
-/// How many different points may be declared in the life of the program. Each is kept to its end, once, however often its
-/// plugin is loaded.
+/// Limit of different points that may be declared while the program runs. Each is kept until it exits, once, however
+/// often its plugin is loaded.
 const MAX_POINTS: usize = 4096;
 
 /// A point that a plugin declared.

@@ -16,7 +16,7 @@ const MAX_FILES: usize = 100_000;
 /// Told how many bytes are there.
 pub(crate) type Growing<'a> = &'a mut (dyn FnMut(u64) + Send);
 
-/// Runs the work to its end and tells, meanwhile, whenever the folder has changed its size.
+/// Runs the work and reports, meanwhile, whenever the folder has changed its size.
 pub(crate) async fn watched<T>(
     folder: &Path,
     growing: Growing<'_>,

@@ -90,7 +90,7 @@ impl Live {
         self.gone.borrow().clone()
     }
 
-    /// Runs a call to its end, or to the moment when the process is given up; then the answer is why. Calls hold the
+    /// Runs a call until it completes, or until the process is given up; then the answer is why. Calls hold the
     /// process, and it is killed when the last one releases it: so all of them must release it at once.
     pub async fn until_gone<T>(&self, call: impl Future<Output = T>) -> Result<T, Fault> {
         let mut gone = self.gone.subscribe();

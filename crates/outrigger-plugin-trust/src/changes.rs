@@ -131,7 +131,7 @@ fn diff(old: &str, new: &str, left: &mut usize) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// A text of somebody else, without what a terminal would obey or a reader could not see.
+/// Text of another author, without what a terminal would obey or a reader could not see.
 pub(crate) fn plain(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control() && c != '\t'

@@ -32,7 +32,7 @@ pub struct FileRecord {
     pub(crate) hash: String,
     /// Bytes.
     pub(crate) size: u64,
-    /// Its owner may execute it, or it runs as somebody else.
+    /// Its owner may execute it, or it runs as another user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) exec: bool,
     /// It is the plugin's own and not something that it depends on.

@@ -45,7 +45,7 @@ pub struct TrustQuestion {
     pub plugin: String,
     /// As declared.
     pub spec: String,
-    /// What is asked for, in one line: that it is new here, or that it changed.
+    /// The question in one line: that it is new here, or that it changed.
     pub reason: String,
     /// The changes or the files, in lines, safe to print.
     pub details: String,

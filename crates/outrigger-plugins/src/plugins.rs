@@ -1,4 +1,4 @@
-//! The plugins of one project, from the configuration to their end.
+//! The plugins of one project, from reading the configuration to shutdown.
 
 mod life;
 mod modules;

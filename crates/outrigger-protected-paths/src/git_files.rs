@@ -1,5 +1,5 @@
-//! Files of a repository that make git run a program, or take its settings from elsewhere. Nothing that works for somebody else
-//! changes them, or makes them where they are not (issue 18, finding 6).
+//! Files of a repository that make git run a program, or take its settings from elsewhere. No plugin, server or command
+//! changes them, or creates them where they do not exist (issue 18, finding 6).
 
 use std::path::{Path, PathBuf};
 

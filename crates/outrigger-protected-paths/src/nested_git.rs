@@ -125,8 +125,8 @@ impl NestedGit {
         (paths(there), paths(not))
     }
 
-    /// Takes out what a process has put there that starts programs, and answers what was done, for whoever reads the result. Before
-    /// it `has_ended`, of what the index names. Blocking.
+    /// Removes what a process has put there that starts programs, and returns what was done, for the reader of the
+    /// result. Before it `has_ended`, of what the index names. Blocking.
     pub(crate) fn clear(&self, has_ended: bool) -> Vec<String> {
         let mut told = Vec::new();
         let mut all = self.linked();
@@ -144,7 +144,7 @@ impl NestedGit {
                 self.clear_one(&repository, &mut told);
             }
         }
-        // git leaves it where it may not replace its settings, and takes it for somebody else's next time.
+        // git leaves it where it may not replace its settings, and later takes it for another process's.
         let lock = self.lock();
         if has_ended && !self.locked && lock.is_file() && fs::remove_file(&lock).is_ok() {
             told.push(

@@ -63,7 +63,7 @@ impl Restored {
         }
     }
 
-    /// What was changed, made or taken away is put aside and written anew, and named. Blocking.
+    /// What was changed, created or removed is moved aside, written anew, and named. Blocking.
     fn undo(&self) -> Option<String> {
         let mut now = Before::new();
         for path in &self.fixed {

@@ -1,5 +1,5 @@
-//! Identifiers in the reference's form: a prefix, twelve hex digits made from the time and a counter, and fourteen
-//! random base-62 digits. Plugins sort by them, so messages and parts ascend with time and sessions descend.
+//! Identifiers in OpenCode's form: a prefix, twelve hex digits made from the time and a counter, and fourteen random
+//! base-62 digits. Plugins sort by them, so messages and parts ascend with time and sessions descend.
 
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +127,7 @@ impl IdMaker {
     pub fn part(&mut self, now: u64) -> PartId {
         PartId(self.make(PartId::PREFIX, now, false))
     }
-    /// A session identifier; these descend with time, as in the reference.
+    /// A session identifier; these descend with time, as in OpenCode.
     pub fn session(&mut self, now: u64) -> SessionId {
         SessionId(self.make(SessionId::PREFIX, now, true))
     }

@@ -3,10 +3,10 @@
 //! This crate is for *shapes*: sessions, messages and parts, bus events, hook payloads, tool calls, model requests,
 //! plugin RPC frames and log records. It is not for decisions (see `outrigger-kernel`) and it does no I/O.
 //!
-//! Invariant 8: what is stored or sent is a type of this crate and nowhere else, but for what is in the input and the output of a
-//! hook call, which stands with its point in `outrigger-kernel`. Shapes follow the reference
-//! (`opencode` 1.18.33) key by key, including camel case with a capital `ID`, because published plugins read them.
-//! Types that plugins may extend carry an `extra` map, so a key that the host does not know survives a round trip.
+//! Invariant 8: what is stored or sent is a type of this crate and nowhere else, but for what is in the input and the
+//! output of a hook call, which stands with its point in `outrigger-kernel`. Shapes follow OpenCode (`opencode`
+//! 1.18.33) key by key, including camel case with a capital `ID`, because published plugins read them. Types that
+//! plugins may extend carry an `extra` map, so a key that the host does not know survives a round trip.
 
 mod conversation;
 pub mod id;
@@ -22,7 +22,7 @@ mod tools;
 /// A JSON object with its keys in the order they were written.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
-/// Milliseconds since the Unix epoch, as the reference writes every time.
+/// Milliseconds since the Unix epoch, as OpenCode writes every time.
 pub type Millis = u64;
 pub use conversation::{compaction, event, message, permission, question, session};
 pub use plugin::{auth, history, hook, login, manifest, own, rpc, transfer};

@@ -44,7 +44,7 @@ pub struct ModelApi {
     pub id: String,
     /// Base URL.
     pub url: String,
-    /// The npm package that the reference would use; we map it to an adapter.
+    /// The npm package that OpenCode would use; we map it to an adapter.
     pub npm: String,
 }
 
@@ -252,7 +252,7 @@ pub struct ModelParams {
     /// Sampling among the k likeliest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<f64>,
-    /// Most tokens in the answer.
+    /// Limit of tokens in the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
     /// Provider options.
@@ -275,7 +275,7 @@ pub struct Usage {
     pub cache_write: u64,
 }
 
-/// What a model streams. Blocks are told apart by `index`; a block's start comes before its deltas and its end after.
+/// What a model streams. Blocks are identified by `index`; a block's start comes before its deltas and its end after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamEvent {

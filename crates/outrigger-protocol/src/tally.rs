@@ -1,11 +1,11 @@
-//! How often something is told. What somebody else causes (refusals above all) must not be written down without a bound:
-//! so many within a period are told, the rest is counted, and the count is told with the next one.
+//! How often something is reported. Records that others cause (refusals above all) must be bounded: so many within a
+//! period are reported, the rest is counted, and the next report has the count.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Counts what is told within a period.
+/// Counts reports within a period.
 #[derive(Clone, Debug)]
 pub struct Tally {
     most: u32,
@@ -28,7 +28,8 @@ impl Tally {
         }
     }
 
-    /// Whether this one is told: with how many before it were not, since the last that was. `None` when it is only counted.
+    /// Whether to report this one: if so, how many were only counted since the last report. `None` when it is only
+    /// counted.
     pub fn take(&mut self, now: Instant) -> Option<u64> {
         if self.is_over(now) {
             (self.since, self.told) = (Some(now), 0);
@@ -41,7 +42,7 @@ impl Tally {
         Some(std::mem::take(&mut self.untold))
     }
 
-    /// How many were not told yet; they count as told from here on.
+    /// How many were not reported yet; resets the count.
     pub fn rest(&mut self) -> u64 {
         std::mem::take(&mut self.untold)
     }
@@ -71,7 +72,7 @@ pub struct Tallies<K> {
 }
 
 impl<K: Eq + Hash + Clone> Tallies<K> {
-    /// At most `most` of one source within each `period`, and `most_keys` sources that are told apart.
+    /// At most `most` of one source within each `period`, and `most_keys` sources with a count of their own.
     #[must_use]
     pub fn new(most: u32, period: Duration, most_keys: usize) -> Self {
         let new = Tally::new(most, period);
@@ -99,7 +100,7 @@ impl<K: Eq + Hash + Clone> Tallies<K> {
         tally.or_insert_with(|| self.new.clone()).take(now)
     }
 
-    /// What was counted and not told, by source; `None` stands for those that share a count.
+    /// What was counted and not reported, by source; `None` stands for those that share a count.
     pub fn rest(&mut self) -> Vec<(Option<K>, u64)> {
         let mut rest: Vec<_> = self
             .keys

@@ -89,7 +89,7 @@ pub enum StoreError {
         /// Why not.
         message: String,
     },
-    /// Records that were handed over without waiting for an answer could not be written. Told by the next flush.
+    /// Records that were handed over without waiting for an answer could not be written. Returned by the next flush.
     #[error("{count} records handed over earlier were not written: {cause}")]
     LazyLost {
         /// How many.

@@ -1,8 +1,8 @@
 //! SQLite: one append-only, hash-chained log and the projections read from it.
 //!
-//! The log is the truth (invariant 6: intent is written before an effect, the outcome after it, and what a client was
-//! told is in the store). Sessions, messages, parts, todo lists and turns are projections of it, brought up to date in
-//! the same transaction; [`Store::rebuild`] makes them anew and reaches the same rows byte by byte.
+//! The log is the truth (invariant 6: intent is written before an effect, the outcome after it, and what was published
+//! is in the store). Sessions, messages, parts, todo lists and turns are projections of it, updated in the same
+//! transaction; [`Store::rebuild`] makes them anew and reaches the same rows byte by byte.
 //!
 //! [`Store`] is the entry point. Writes go through one thread that folds what is queued into one transaction; readers
 //! have connections of their own. Several processes may have one file open. "Written" means: survives `kill -9` of this

@@ -45,7 +45,7 @@ pub struct OpenReport {
     pub unclean: bool,
     /// The whole file was checked (`PRAGMA quick_check`) and found sound.
     pub checked: bool,
-    /// Format that the file had before it was brought to the newest.
+    /// Format that the file had before it was migrated.
     pub migrated_from: Option<u32>,
 }
 

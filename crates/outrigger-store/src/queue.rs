@@ -1,8 +1,8 @@
 //! What waits for the writer.
 //!
-//! A record that nobody waits for wakes the writer only when it sleeps without a deadline: the others of the next 50 ms find
-//! it on its way. Waking a thread costs more than writing a row, so whoever waits for a few small records writes them
-//! itself ([`Queue::take_few`]).
+//! A record that nobody waits for wakes the writer only when it sleeps without a deadline: those of the next 50 ms are
+//! written by the same batch. Waking a thread costs more than writing a row, so a caller that waits for a few small
+//! records writes them itself ([`Queue::take_few`]).
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,12 +15,12 @@ use crate::audit::{Entry, Retention};
 use crate::chain::Row;
 use crate::error::StoreError;
 
-/// Most writes in one transaction.
+/// Writes in one transaction.
 const MOST_WRITES: usize = 512;
-/// Most text in one transaction, in bytes, not counting the write that goes over it.
+/// Text in one transaction, in bytes, not counting the write that exceeds it.
 const MOST_BYTES: usize = 8 << 20;
-/// Most records that whoever waits for one of them writes itself, and most text of them in bytes: what takes about as long as
-/// waking the writer would.
+/// Records, and bytes of text, that a waiting caller writes itself: these take about as long as waking the writer
+/// would.
 const FEW: (usize, usize) = (16, 64 << 10);
 /// Longest time that a record without an answer waits for company.
 const LAZY_DELAY: Duration = Duration::from_millis(50);
@@ -161,7 +161,7 @@ impl Job {
     }
 }
 
-/// Jobs in order, from any thread to whoever holds the connection.
+/// Jobs in order, from any thread to the holder of the connection.
 #[derive(Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -206,7 +206,7 @@ impl State {
 }
 
 impl Queue {
-    /// Adds a job; false when the queue is closed. `quietly`: whoever adds it sees to it that it is taken.
+    /// Adds a job; false when the queue is closed. `quietly`: the caller takes it from the queue itself.
     pub(crate) fn send(&self, job: Job, quietly: bool) -> bool {
         let mut state = self.lock();
         if state.closed {
@@ -245,8 +245,8 @@ impl Queue {
         drop(left);
     }
 
-    /// Waits until there is something to be done now; false when the queue is closed and empty. What is there is taken by
-    /// whoever holds the connection, so that nothing overtakes what came before it.
+    /// Waits until there is something to be done now; false when the queue is closed and empty. The holder of the
+    /// connection takes what is there, so that nothing overtakes earlier jobs.
     pub(crate) fn wait(&self) -> bool {
         let mut state = self.lock();
         loop {

@@ -246,7 +246,7 @@ impl Store {
         self.inner.readers.read(|r| r.children(id))
     }
 
-    /// Messages of a session by identifier, each with its parts by identifier: as the reference orders them.
+    /// Messages of a session by identifier, each with its parts by identifier: as OpenCode orders them.
     ///
     /// # Errors
     /// As [`Store::session`].
@@ -426,7 +426,7 @@ impl Store {
             .collect()
     }
 
-    /// What takes secrets out of the audit; whoever learns of one tells it.
+    /// Removes secrets from the audit; add every secret that becomes known.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.inner.redactor

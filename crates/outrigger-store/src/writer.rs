@@ -1,8 +1,9 @@
 //! The writer: one connection, and a thread that folds what is queued into one transaction.
 //!
-//! Whoever waits for a few small records while nobody else writes commits them on its own thread: waking the writer and
-//! being woken by it cost more than the commit. It waits for nobody: neither for the connection, nor for another process
-//! that writes to the file, nor (but for what the log's length makes SQLite do on its own) for the disk.
+//! A caller that waits for a few small records while nobody else writes commits them on its own thread: waking the
+//! writer and being woken by it cost more than the commit. It waits for nothing: neither for the connection, nor for
+//! another process that writes to the file, nor (except for what the log's length makes SQLite do on its own) for the
+//! disk.
 
 use std::any::Any;
 use std::fs::File;
@@ -241,8 +242,8 @@ impl Core {
         }
     }
 
-    /// Seals the audit, and removes what is over its retention. Nobody waits for either, so what fails is told in the log;
-    /// it is done again with the next record.
+    /// Seals the audit, and removes what is over its retention. Nobody waits for either, so failures go to the log; it
+    /// is tried again with the next record.
     fn seal(&mut self) {
         let path = &self.path;
         let sql = |e| StoreError::sqlite(path, "seal the audit", e);
@@ -336,7 +337,7 @@ impl Core {
 
 /// One transaction for all of `writes`: all of them are in the file afterwards, or none.
 fn commit(conn: &mut Connection, writes: &mut [Write]) -> rusqlite::Result<Vec<Done>> {
-    // IMMEDIATE: the head that is read below cannot change before the commit, whoever else writes to the file.
+    // IMMEDIATE: no other writer changes the head that is read below before the commit.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut head = chain::head(&tx)?;
     let mut audit_end = None;

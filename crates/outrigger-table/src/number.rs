@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// What a text is as a number. One with leading zeros is none (postal codes, article numbers), and neither is a whole one that is
-/// too large to be told from its neighbours.
+/// A text as a number. One with leading zeros is not a number (postal codes, article numbers), nor is an integer too
+/// large to be represented exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     Whole(i64),

@@ -52,7 +52,7 @@ pub(crate) struct Chat {
     api: Arc<dyn Agent>,
     state: Arc<State>,
     agent: Option<String>,
-    /// Questions that were told already.
+    /// Questions that were shown already.
     told: HashSet<String>,
     /// The session of the prompt that is worked on.
     running: Option<String>,
@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    /// Whoever cannot be asked may still have the session: a conversation is not left because a server is starting again.
+    /// An error when asking does not end a conversation: the server may only be starting again.
     #[tokio::test]
     async fn only_404_begins_a_new_session() {
         for (status, want) in [

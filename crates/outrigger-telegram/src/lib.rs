@@ -22,10 +22,11 @@ use state::State;
 
 /// Prompts that may wait in one chat.
 pub(crate) const WAITING: usize = 16;
-/// Strangers are told once within this time that they are, and a chat that its messages are left out.
+/// Strangers are refused with a message only once within this time, and a chat hears only once that its messages are
+/// dropped.
 const STRANGERS: Duration = Duration::from_secs(60 * 60);
 const LEFT_OUT: Duration = Duration::from_secs(60);
-/// Chats that are told apart in this.
+/// Chats that are counted for this.
 const CHATS: usize = 256;
 /// After a failed request for messages; it doubles up to a minute.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -169,5 +170,5 @@ impl Door {
     }
 }
 
-/// What a chat is told whose message was left out.
+/// The reply to a chat whose message was dropped.
 pub(crate) const LEFT: &str = "Too many messages wait already; this one was left out.";

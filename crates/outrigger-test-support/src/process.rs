@@ -28,7 +28,8 @@ pub fn alive(pid: u32) -> bool {
         .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Waits until none of these lives; false when one still does after 20 s. Whoever kills a process is through before the kernel has ended it.
+/// Waits until none of these lives; false when one still does after 20 s. A kill returns before the kernel has ended
+/// the process.
 pub fn gone(pids: &[u32]) -> bool {
     wait_until(Duration::from_secs(20), || {
         !pids.iter().any(|pid| alive(*pid))

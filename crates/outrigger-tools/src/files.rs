@@ -56,7 +56,7 @@ pub(crate) struct Located {
     pub(crate) inside: bool,
 }
 
-/// What a path is asked for.
+/// The access that a path needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,

@@ -92,7 +92,7 @@ pub struct SubagentRequest {
     pub prompt: String,
     /// Agent.
     pub agent: String,
-    /// A child session of before to go on with; one that does not exist is ignored (as in OpenCode).
+    /// A child session to resume; one that does not exist is ignored (as in OpenCode).
     pub task_id: Option<String>,
     /// Slash command that made this task, if one did.
     pub command: Option<String>,

@@ -1,9 +1,10 @@
 //! Walking a folder without what .gitignore, .ignore and git's own lists leave out.
 //!
-//! The `ignore` crate opens those files itself and reads them to their end, and a process that can write to a project can make one
-//! of them a pipe or 3 GiB long. So its walker is set to read none of them, and they are read here, within limits. What
-//! holds is the same: they hold in a folder that is no repository too, those of a folder go before those of the folders
-//! above it, and in a folder `.ignore` goes before `.gitignore`, that before `info/exclude`, that before the user's list.
+//! The `ignore` crate opens those files itself and reads them whole, and a process that can write to a project can make
+//! one of them a pipe or 3 GiB long. So its walker is set to read none of them, and they are read here, within limits.
+//! The rules are the same: the files count in a folder that is no repository too, those of a folder go before those of
+//! the folders above it, and in a folder `.ignore` goes before `.gitignore`, that before `info/exclude`, that before
+//! the user's list.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -114,7 +115,7 @@ fn users(root: &Path) -> Gitignore {
         ),
         Some("/etc/gitconfig".into()),
     ];
-    // The crate reads these to their end.
+    // The crate reads these whole.
     let fits = |file: &PathBuf| {
         let meta = file.metadata();
         meta.map_or(true, |meta| meta.is_file() && meta.len() <= SETTINGS)

@@ -73,7 +73,7 @@ impl Changes {
         }
     }
 
-    /// Adds what `apply_patch` reported of a file: its contents are not told, so the last patch stands for all.
+    /// Adds what `apply_patch` reported of a file: it does not report contents, so the last patch stands for all.
     fn add_patched(&mut self, file: &Value) {
         let text = |key: &str| file.get(key).and_then(Value::as_str);
         let number = |key: &str| file.get(key).and_then(Value::as_u64).unwrap_or(0);

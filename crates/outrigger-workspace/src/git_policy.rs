@@ -1,5 +1,5 @@
-//! The box in which this program runs git. A repository names programs in its own files (filters, monitors, signing), and
-//! whoever can write there, a plugin or a command of the model, would have them run by us (issue 5, item 5).
+//! The sandbox in which this program runs git. A repository names programs in its own files (filters, monitors,
+//! signing). A plugin or a command of the model that can write there would have us run them (issue 5, item 5).
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const OF_THE_USER: [&str; 4] = [
     ".gitignore_global",
 ];
 
-/// Most bytes of a repository's file that are looked at.
+/// Bytes of a repository's file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// What git may touch: the repository and the project, to read and, since filters keep things there, to write; nothing else
@@ -85,8 +85,8 @@ pub fn unfit(worktree: &Path) -> Option<String> {
     unfit.next()
 }
 
-/// Whether the repository says itself that this is its worktree. Whoever can write to the project alone cannot make the user's
-/// other repositories say so.
+/// Whether the repository itself names this as its worktree. Somebody who can write to the project alone cannot make
+/// the user's other repositories do so.
 fn knows(own: &Path, worktree: &Path) -> bool {
     let is = |named: &str, place: &Path| {
         let named = own.join(named.trim()).canonicalize();
@@ -98,8 +98,8 @@ fn knows(own: &Path, worktree: &Path) -> bool {
         || settings.any(|(name, value)| name.trim() == "worktree" && is(value, worktree))
 }
 
-/// What is in a small file; nothing for one of another kind. Whoever can write to the project may have put a pipe there, which
-/// is not waited for.
+/// The content of a small regular file; empty for anything else. A process that can write to the project may have put a
+/// pipe there, which must not block.
 pub fn small(path: &Path) -> String {
     outrigger_files::read_to_string(path, MAX_FILE_BYTES).unwrap_or_default()
 }
@@ -162,7 +162,7 @@ mod tests {
         ] {
             fs::write(at(file), text).unwrap();
         }
-        // Whoever opened one of them to read would wait for a writer.
+        // Opening one of them to read would wait for a writer.
         for (worktree, pipe) in [("waits", "evil/gitdir"), ("waits-too", "evil-too/config")] {
             let pipe = at(pipe);
             fs::create_dir_all(pipe.parent().unwrap()).unwrap();

@@ -56,9 +56,9 @@ impl Place {
             .into_owned()
     }
 
-    /// The project record. Its identifier is the repository's first commit, so that clones share it, as in the
-    /// reference; `global` without git or without a commit.
-    /// Git runs in a box that leaves it this repository, with the user's files in `home`; without `home` in none.
+    /// The project record. Its identifier is the repository's first commit, so that clones share it, as in OpenCode;
+    /// `global` without git or without a commit. Git runs in a sandbox that allows it this repository, with the user's
+    /// files in `home`; without `home` it is not sandboxed.
     pub async fn project(
         &self,
         spawner: &Spawner,

@@ -1,4 +1,4 @@
-//! Turns that a dead process left and that nobody goes on with: what is open in them is closed.
+//! Turns that a dead process left and that nobody resumes: what is open in them is closed.
 
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
@@ -73,7 +73,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Closes a turn that nobody can go on with: open parts get their end, and the log says why.
+    /// Closes a turn that cannot be resumed: open parts get their end, and the log says why.
     pub(crate) async fn abandon(
         &self,
         id: &SessionId,

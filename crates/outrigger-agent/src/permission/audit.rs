@@ -68,7 +68,7 @@ impl Inner {
         self.store.audit_lazily(now(), vec![record]);
     }
 
-    /// "Always": from now on nobody is asked about these.
+    /// "Always": these need no approval from now on.
     pub(crate) fn audit_grant(&self, session: &SessionId, permission: &str, patterns: &[String]) {
         let record = AuditRecord {
             session_id: Some(session.clone()),

@@ -1,5 +1,5 @@
-//! What a remote controller asks for over a bridge (C17), done by the bundled tools, in the sandbox, and written down. No
-//! hook of a plugin has a word in it, nobody is asked, and what the rules of this machine do not allow is refused.
+//! What a remote controller requests over a bridge (C17), done by the bundled tools, in the sandbox, and recorded. Runs
+//! without plugin hooks or permission prompts; what the rules of this machine do not allow is refused.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -44,7 +44,7 @@ pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
     }));
 }
 
-/// Calls that are bound to somebody else than this machine, until they end.
+/// Calls that are bound to another provider than this machine, until they end.
 type BoundCalls = Mutex<HashMap<(SessionId, CallId), Bound>>;
 
 /// Whom a call was bound to.

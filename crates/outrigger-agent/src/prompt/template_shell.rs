@@ -1,5 +1,5 @@
-//! Shell lines in templates of commands: `` !`git status` ``. Each is asked for as the `bash` tool would be, and runs in the
-//! same sandbox; one that a plugin contributed, in the plugin's.
+//! Shell lines in templates of commands: `` !`git status` ``. Each needs the same approval as a call of the `bash`
+//! tool, and runs in the same sandbox; one that a plugin contributed, in the plugin's.
 
 use std::time::Duration;
 

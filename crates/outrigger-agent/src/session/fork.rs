@@ -22,8 +22,8 @@ impl Agent {
         self.fork_session_at(id, None).await
     }
 
-    /// Copies a session with the messages before `until` (all of them where there is no such message, as in the
-    /// reference) into a new one.
+    /// Copies a session with the messages before `until` (all of them where there is no such message, as in OpenCode)
+    /// into a new one.
     ///
     /// # Errors
     /// [`AgentError::NoSession`] and those of the store.
@@ -54,7 +54,7 @@ impl Agent {
             .await?;
         let events = copies(messages, &fork.id);
         self.inner.commit(Vec::new(), events).await?;
-        // What the session worked with last, it goes on with.
+        // The fork continues with what the session used last.
         self.update_session(&fork.id, |session| {
             session.agent = origin.agent;
             session.model = origin.model;

@@ -47,8 +47,8 @@ pub struct ShellInput {
 }
 
 impl Agent {
-    /// Runs a command of the user in a session at rest, to its end. [`Self::cancel`] ends it with what it printed until
-    /// then, and so does a caller that goes away.
+    /// Runs a command of the user in an idle session. [`Self::cancel`] ends it, keeping what it has printed, and so
+    /// does a caller that disconnects.
     ///
     /// # Errors
     /// [`AgentError::NoSession`], [`AgentError::NoAgent`], [`AgentError::Working`] and [`AgentError::Busy`] while a turn

@@ -19,7 +19,7 @@ pub(crate) struct WaitingPrompts {
 struct Entry {
     number: u64,
     message: Option<MessageId>,
-    /// The turn that runs has gone on with it.
+    /// The running turn has taken it in.
     taken: bool,
     cancel: watch::Sender<bool>,
 }
@@ -53,7 +53,7 @@ impl WaitingPrompts {
         all.filter_map(|entry| entry.message.clone()).collect()
     }
 
-    /// These messages wait no longer: the turn that runs has gone on with them.
+    /// These messages wait no longer: the running turn has taken them in.
     pub(crate) fn release(&self, id: &SessionId, messages: &[MessageId]) {
         let mut entries = lock(&self.entries);
         for entry in entries.get_mut(id).into_iter().flatten() {
@@ -103,7 +103,7 @@ impl InQueue<'_> {
         self.with_own(|entry| entry.message.clone()).flatten()
     }
 
-    /// The turn that runs has gone on with it.
+    /// The running turn has taken it in.
     pub(crate) fn is_taken(&self) -> bool {
         self.with_own(|entry| entry.taken) == Some(true)
     }

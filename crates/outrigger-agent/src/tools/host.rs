@@ -73,7 +73,7 @@ pub(crate) struct CallHost {
     causes: Mutex<Provenance>,
     /// Of the arguments that it runs with.
     input_hash: Mutex<Option<String>>,
-    /// The call is the user's own: nobody is asked whether it may be made.
+    /// The call is the user's own and needs no approval.
     users: bool,
 }
 

@@ -183,7 +183,7 @@ impl Agent {
     }
 }
 
-/// Follows a terminal to its end and publishes it. One that was removed has been published already.
+/// Follows a terminal until it ends and publishes that. One that was removed has been published already.
 async fn follow(inner: Weak<Inner>, started: Started) {
     let id = started.info.id.clone();
     if let Some(code) = started.follow().await

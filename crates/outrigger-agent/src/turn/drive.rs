@@ -99,7 +99,7 @@ impl Driver {
         self.state.as_ref()
     }
 
-    /// The turn that was taken over has come to its end already, or never began: nothing is left to run.
+    /// The turn that was taken over has completed already, or never began: nothing is left to run.
     pub(crate) fn is_over(&self) -> bool {
         self.state.as_ref().is_none_or(Turn::is_done)
     }

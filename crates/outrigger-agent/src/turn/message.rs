@@ -34,7 +34,7 @@ pub(crate) enum Msg {
         effect: EffectId,
         planned: Box<Planned>,
     },
-    /// A compaction is asked for; answered with whether this turn makes it.
+    /// A compaction is requested; the answer says whether this turn makes it.
     Compact(CompactionAsk),
     /// A prompt came, and its message is stored.
     Join(Box<Joining>),

@@ -13,7 +13,7 @@ use crate::error::AgentError;
 pub struct Replayed {
     /// Steps that were compared.
     pub steps: usize,
-    /// The turn had come to its end.
+    /// The turn had completed.
     pub finished: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked for when a turn is: one type for prompts, commands, compactions and turns that are gone on with.
+//! What a turn is requested with: one type for prompts, commands, compactions and resumed turns.
 
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::ModelRef;
@@ -34,8 +34,8 @@ pub enum TurnInput {
     },
     /// A summary of the conversation takes the place of its messages.
     Compact(Compact),
-    /// An unfinished turn goes on, to its end. One that cannot (it was begun by a version that decided differently) is closed,
-    /// with what is known of it kept.
+    /// An unfinished turn is resumed and completed. One that cannot be (it was begun by a version that decided
+    /// differently) is closed, and what is known of it is kept.
     Resume(TurnId),
 }
 
@@ -46,7 +46,8 @@ pub enum Origin {
     /// cancelled.
     #[default]
     Program,
-    /// A client. Files that it names are read by the rules of the agent that answers; the turn goes on without the client.
+    /// A client. Files that it names are read by the rules of the agent that answers; the turn completes even if the
+    /// client disconnects.
     Client,
     /// A plugin. As a client, but the turn is cancelled with the request; and the request is refused with
     /// [`AgentError::WaitsForItself`] where the session's turn itself waits for a plugin, which may be this one.
@@ -83,7 +84,7 @@ impl TurnRequest {
         Self::new(session, TurnInput::Resume(turn))
     }
 
-    /// The same from somebody else.
+    /// The same from another origin.
     #[must_use]
     pub fn from_origin(self, origin: Origin) -> Self {
         Self { origin, ..self }
@@ -114,7 +115,7 @@ impl TurnRequest {
     }
 }
 
-/// What a compaction is asked for with.
+/// The parameters of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compact {
     /// Model of the conversation from here on, and of the summary unless the `compaction` agent has one. Absent: the

@@ -173,7 +173,7 @@ impl Agent {
         Ok(outcome)
     }
 
-    /// Waits for the turn that runs. It may go on with the prompt meanwhile.
+    /// Waits for the running turn, which may take the prompt in meanwhile.
     async fn wait<'q>(
         &self,
         waiting: &InQueue<'_>,
@@ -375,7 +375,7 @@ impl Agent {
         }
     }
 
-    /// The same for a prompt that waits for the turn; once the turn has gone on with it, it waits for nobody.
+    /// The same for a prompt that waits for the turn; once the turn has taken it in, it waits no longer.
     async fn waits_behind_plugins(&self, id: &SessionId, waiting: &InQueue<'_>) {
         loop {
             self.waits_for_plugins(id).await;

@@ -1,4 +1,4 @@
-//! What no brain gets past, and what ends with it.
+//! What no controller can get past, and what ends with it.
 
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
@@ -45,7 +45,7 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
             json!({"filePath": "../x", "oldString": "", "newString": ""}),
             "bridge.path",
         ),
-        // Who works there is told by these which programs to start.
+        // These name programs for others to start.
         (
             "write",
             json!({"filePath": ".opencode/opencode.json", "content": ""}),
@@ -158,7 +158,7 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
             "{frame}"
         );
     }
-    // Each was written down, the refused ones as such; the points are told behind the limits only.
+    // Each was recorded, the refused ones as such; the points are notified after the limits only.
     let lines = world.executor.lines();
     let has = |text: &str| lines.iter().any(|line| line.contains(text));
     for told in [
@@ -211,7 +211,7 @@ async fn the_101st_call_is_told_so_and_the_place_of_one_that_ends_is_free() {
     );
     one.invoke("102", "read", json!({"filePath": "a"})).await;
     assert_eq!(one.next().await["type"], "result");
-    // A brain that goes away takes what it had running with it, and nothing else. What was running is written down as ended.
+    // When a controller disconnects, its running calls end, and nothing else. They are recorded as ended.
     drop(two);
     world.wait_until_running(49).await;
     let gone = || {
@@ -251,8 +251,8 @@ async fn what_hangs_fails_or_panics_costs_its_own_call() {
         );
     }
     world.wait_until_running(0).await;
-    // One that ends at the deadline of the call has not ended; what it printed until then is told. Its own limit is another
-    // thing.
+    // A command that hits the call's deadline has no exit code; its output until then is returned. The command's own
+    // limit is another thing.
     brain.invoke("6", "exec", json!({"command": "slow"})).await;
     let answer = brain.next().await;
     assert_eq!(
@@ -272,7 +272,7 @@ async fn what_hangs_fails_or_panics_costs_its_own_call() {
         .invoke("7", "exec", json!({"command": "slow", "timeout": 10}))
         .await;
     assert_eq!(brain.next().await["type"], "result");
-    // A command is given no longer than the deadline, whatever the brain asks for.
+    // No command runs longer than the deadline, whatever the controller requests.
     brain
         .invoke(
             "5",
@@ -311,7 +311,8 @@ async fn a_huge_frame_and_half_a_frame_end_the_connection() {
     assert_eq!(other.next().await["type"], "result");
 }
 
-/// Nothing, half a head, and a wrong token on a connection that is to be kept: none of them stays, and none takes a brain's place.
+/// Nothing, half a head, and a wrong token on a connection that is to be kept: none of them stays, and none takes a
+/// controller's place.
 #[tokio::test]
 async fn who_is_not_let_in_does_not_stay() {
     const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -423,7 +424,7 @@ async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {
     );
 }
 
-/// A brain that takes no answers costs the bridge no more than the answers that may wait.
+/// A controller that accepts no answers costs the bridge no more than the answers that may wait.
 #[tokio::test]
 async fn who_takes_no_answers_begins_no_more_calls() {
     const CALLS: usize = 1500;

@@ -1,4 +1,4 @@
-//! A turn, followed to its end: what it does is shown, its questions are put, and signals reach it.
+//! A turn, followed until it ends: its output is shown, its questions are asked, and signals reach it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub(crate) struct Follower<'a> {
     pub(crate) questions: Questions,
     pub(crate) line: &'a Line,
     pub(crate) signals: &'a Signals,
-    /// The model's questions; the first is on the screen while no permission is asked for.
+    /// The model's questions; the first is on the screen while no permission question is open.
     inquiries: VecDeque<Inquiry>,
     events: Events,
     asker: Asker,
@@ -184,7 +184,7 @@ impl<'a> Follower<'a> {
                 StreamItem::End => break,
             }
         }
-        // A stream that has not come back yet: what it would have brought is in the server's store.
+        // While the stream is disconnected, the server's store has what it would have sent.
         if !screen.idle && !self.connection.is_local() {
             self.catch_up(screen).await;
         }
@@ -306,8 +306,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Puts the model's next question, unless a permission is being asked for. Meanwhile none is asked for: a line that is typed
-    /// for one question is no answer to another.
+    /// Asks the model's next question, unless a permission question is open. Until it is answered no permission is
+    /// asked: a line that is typed for one question is no answer to another.
     fn inquire(&mut self) {
         let Some(inquiry) = self.inquiries.front() else {
             return self.questions.hold(false);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::terminal::frame::{Frame, Shown, Size, prompt};
 
-/// Permissions of ours. What others are called is somebody else's text, and has no place in the line of the prompt.
+/// Our permissions. Other names are text of a plugin or server, and do not belong in the line of the prompt.
 const KNOWN: [&str; 18] = [
     "apply_patch",
     "bash",

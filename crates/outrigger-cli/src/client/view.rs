@@ -277,7 +277,7 @@ impl View {
                 self.summaries
                     .insert(part.message_id.clone(), text.text.trim().to_owned());
             }
-            // What a compaction goes on with is no answer either.
+            // The message that follows a compaction is no answer either.
             PartKind::Text(text) if text.synthetic == Some(true) => {}
             PartKind::Text(text) if text.time.as_ref().is_some_and(|t| t.end.is_some()) => {
                 let text = text.text.trim();

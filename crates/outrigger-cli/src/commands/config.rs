@@ -46,7 +46,7 @@ pub(crate) fn trust(
     revoke: bool,
 ) -> Result<u8, Failure> {
     global.dir = path.or(global.dir);
-    // What is asked for is to be seen whatever lets it count here.
+    // Shows what is requested even where something lets it count.
     global.trust = false;
     let mut boot = crate::boot::boot(&global, &Line::new())?;
     boot.env.remove(outrigger_agent::TRUST_PROJECT);

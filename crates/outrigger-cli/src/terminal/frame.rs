@@ -9,7 +9,7 @@
 //!   folder │ sub
 //! ```
 //!
-//! `┊` in the place of `│` goes on with a line that is longer than a row, and what comes after `⋮` is ours.
+//! `┊` in the place of `│` continues a line that is longer than a row, and what comes after `⋮` is ours.
 
 use crate::terminal::name;
 use crate::terminal::output::{err_size, is_control, is_invisible, out_size};

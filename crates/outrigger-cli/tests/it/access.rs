@@ -1,4 +1,4 @@
-//! One answer for a file and for a host, whoever asks (issue 18, item 3): by what form of rule, by which tool or route.
+//! One answer for a file and for a host on every way (issue 18, item 3): by what form of rule, by which tool or route.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -388,7 +388,7 @@ fn providers_and_servers_are_asked_where_the_policy_leaves_them() {
     );
 }
 
-/// A rule that matches nothing is told with its line, wherever the configuration is looked at.
+/// A rule that matches nothing is reported with its line by every command that reads the configuration.
 #[test]
 fn a_rule_that_never_counts_is_told() {
     let world = World::new([done()]);

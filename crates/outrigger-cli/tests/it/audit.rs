@@ -129,7 +129,7 @@ fn a_run_is_written_down() {
         (&threw["decision"], &threw["errored"]),
         (&json!("failed_open"), &json!(true))
     );
-    // A refused answer is an error of its plugin, told as one, and stands in its trace.
+    // A refused answer is an error of its plugin, reported as such, and is in its trace.
     let told = world.read("errors.txt");
     assert!(
         told.contains("chat.params refused") && told.contains("chat.headers error"),

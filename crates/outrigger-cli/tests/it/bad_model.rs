@@ -8,7 +8,7 @@ use crate::support::*;
 
 const KEY: &str = "sk-this-must-not-be-seen-0815";
 
-/// A plugin that writes down all that it is told of the configuration.
+/// A plugin that writes down all that it receives of the configuration.
 const CURIOUS: &str = "
 import fs from 'node:fs'
 export const Curious = async ({ directory, serverUrl }) => {

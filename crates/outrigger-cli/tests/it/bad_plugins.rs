@@ -40,7 +40,7 @@ fn runs_without(world: &World, variables: &[(&str, &str)]) -> (String, String) {
         world.start(command).end().ok()
     });
     assert_eq!(run.stdout, "All done.\n");
-    // On a busy machine a plugin takes so long that it is waited for, which is told.
+    // On a busy machine a plugin takes so long that a line reports the wait.
     let lines = run.stderr.split_inclusive('\n');
     let said: String = lines
         .filter(|line| !line.starts_with("~ waiting for plugin "))

@@ -65,7 +65,7 @@ fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
     assert_eq!(world.read("new.txt"), "more\n");
 }
 
-/// The control: with the box off, the rule holds for the tool alone.
+/// The control: with the sandbox off, the rule holds for the tool alone.
 #[test]
 fn without_the_box_a_rule_holds_for_tools_only() {
     let world = guarded([

@@ -1,4 +1,4 @@
-//! The bridge as a process: what a brain elsewhere has done, what it is refused, and what ends with it (C17, C9).
+//! The bridge as a process: what a remote controller has done, what it is refused, and what ends with it (C17, C9).
 
 use std::fs;
 use std::time::Duration;
@@ -86,7 +86,7 @@ impl Brain {
     }
 }
 
-/// Plugins are told of the calls of a connection in their order, one after the other, whatever a handler takes (C1).
+/// Plugins are notified of the calls of a connection in order, one after the other, however long a handler takes (C1).
 #[tokio::test(flavor = "multi_thread")]
 async fn plugins_are_told_of_calls_in_their_order() {
     let world = World::new([]);
@@ -214,7 +214,7 @@ async fn what_is_refused_and_what_ends_with_it() {
             "bridge.command",
             "shell",
         ),
-        // The rules of this machine hold, and nobody is asked.
+        // The rules of this machine hold, without questions.
         (
             "read",
             json!({"filePath": "key.pem"}),
@@ -239,7 +239,7 @@ async fn what_is_refused_and_what_ends_with_it() {
         assert_eq!(got, code, "{tool} {params}: {said}");
         assert!(said.contains(says), "{tool} {params}: {said}");
     }
-    // A listed command is in the box all the same: what is outside cannot be written, what is denied cannot be read.
+    // A listed command is sandboxed all the same: what is outside cannot be written, what is denied cannot be read.
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() > 0 {
         let touch = json!({"command": format!("touch {}", outside.display())});
         let (_, said) = brain.ask("exec", touch).await;
@@ -343,8 +343,8 @@ fn a_bridge_that_nobody_could_use_or_that_is_no_secret_does_not_start() {
     assert!(!said.contains(fs::read_to_string(&file).unwrap().trim()));
 }
 
-/// `git status` on the list, and a repository whose configuration names a program: it is not started (a brain could not write
-/// it over the bridge, but somebody may have).
+/// `git status` on the list, and a repository whose configuration names a program: it is not started (a controller
+/// could not write it over the bridge, but others can).
 #[tokio::test(flavor = "multi_thread")]
 async fn git_starts_nothing_that_a_repository_names() {
     let world = World::new([]);

@@ -1,4 +1,5 @@
-//! What holds at the bridge however a brain tries (C9): the path guard in the box of listed programs, and the bound of the audit.
+//! What holds at the bridge however a controller tries (C9): the path guard in the sandbox of listed programs, and the
+//! bound of the audit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -143,7 +144,7 @@ async fn a_listed_program_reads_what_it_is_given() {
     }
 }
 
-/// Who has no token, and a brain that sends nothing but nonsense.
+/// A client without a token, and a controller that sends nothing but nonsense.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_does_not_fill_the_audit() {
     const MANY: usize = 500;

@@ -108,7 +108,7 @@ fn a_key_that_means_nothing_does_not_hide_an_address() {
         run.env("OUTRIGGER_NETWORK_ALLOW", "");
         let run = world.start(run).end();
         assert_eq!(times.load(Ordering::SeqCst), 0, "{what}: {}", run.stderr);
-        // Where its box has a proxy, that refuses.
+        // Where its sandbox has a proxy, that refuses.
         let told = ["the plugin may connect to nothing", "network.private"]
             .iter()
             .any(|it| run.stderr.contains(it));
@@ -116,8 +116,8 @@ fn a_key_that_means_nothing_does_not_hide_an_address() {
     }
 }
 
-/// The same for the address of a provider that an `auth` or `provider` hook answers; who goes on with the user's own is not
-/// held up.
+/// The same for the address of a provider that an `auth` or `provider` hook answers; a hook that keeps the user's own
+/// address is not refused.
 #[test]
 fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
     for (allowed, granted) in [("", false), ("127.0.0.1", true)] {
@@ -184,7 +184,7 @@ fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
     }
 }
 
-/// Where a conversation is recorded is written by our process, in no box.
+/// Our unsandboxed process writes the recordings of conversations.
 #[test]
 fn a_plugin_names_no_file_that_is_recorded_to() {
     for (hook, told) in [

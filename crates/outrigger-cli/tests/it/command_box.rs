@@ -25,7 +25,7 @@ fn with(rows: &[&str]) -> World {
     let turns: Vec<Value> = rows.iter().map(|row| bash(row)).chain([done()]).collect();
     let world = World::new(turns);
     granting(&world, "[agent]\nmax_steps = 100\n");
-    // Whoever asks about such lines first is somebody else.
+    // Allowed by the rules, so that only the sandbox decides.
     world.config(json!({ "permission": { "external_directory": "allow", "bash": "allow", "doom_loop": "allow" } }));
     world
 }
@@ -155,7 +155,7 @@ fn a_user_shows_commands_what_they_need() {
     assert!(!world.home().join(".ssh/rc").exists());
 }
 
-/// Each would be run by somebody else later. `G` is `.git`.
+/// Another program would run each of these later. `G` is `.git`.
 const PLANTS: [&str; 61] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
@@ -220,7 +220,7 @@ const PLANTS: [&str; 61] = [
     "mv packages/old/.claude packages/old/c; mkdir packages/old/.claude; echo '{}' > packages/old/.claude/settings.json; rm -rf packages/old/c",
 ];
 
-/// All files below a folder with what they hold, but for what is put aside, made for commands, or the store's own.
+/// All files below a folder with their contents, except what is moved aside, made for commands, or the store's own.
 fn state(folder: &Path, leave: &[&str]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -429,7 +429,7 @@ fn the_home_folder_as_a_project_keeps_its_startup_files() {
     );
 }
 
-/// A command that the sandbox refuses, and how it is told.
+/// A command that the sandbox refuses, and how that is reported.
 const REFUSED: &str = "echo x > ~/outside.txt";
 
 #[test]
@@ -615,7 +615,7 @@ fn repositories_of_commands_run_nothing_for_the_user() {
     assert_eq!(fs::read(users.join(".git/config")).unwrap(), settings);
 }
 
-/// What is there when Outrigger is killed is put aside by the next start.
+/// What exists when Outrigger is killed is moved aside by the next start.
 #[test]
 fn what_a_killed_outrigger_left_is_put_aside() {
     if !has_views() {

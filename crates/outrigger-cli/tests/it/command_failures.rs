@@ -123,7 +123,7 @@ fn an_async_command_ends_with_the_program() {
     let world = hooked([done()], hooks);
     world.run(&["do it"]).ok();
     let pid = world.read("pid");
-    // It has been killed; whoever inherits it may take a moment to bury it.
+    // It has been killed; its new parent may take a moment to reap it.
     let pid: u32 = pid.trim().parse().unwrap();
     assert!(wait_until(std::time::Duration::from_secs(20), || !alive(
         pid

@@ -132,8 +132,8 @@ fn allow_answers_the_question_of_that_call_and_no_rule() {
     assert!(!world.path("a").exists(), "{}", ran.stderr);
 }
 
-/// Of two commands a question counts more than a permission; it is asked whatever the rules allow, and of tools, too, that
-/// nobody is asked about otherwise.
+/// Of two commands a question counts more than a permission; it is asked whatever the rules allow, also for tools that
+/// otherwise need no approval.
 #[test]
 fn ask_asks_the_user_whatever_the_rules_allow() {
     let ask = specific(
@@ -419,7 +419,7 @@ fn a_result_may_be_replaced() {
     assert!(!exported.contains("key=42"), "{exported}");
 }
 
-/// Said before the call, read behind its result; and what has no effect is told.
+/// Printed before the call, read after its result; and output without effect is reported.
 #[test]
 fn context_before_a_tool_is_read_behind_it() {
     let says = specific(
@@ -449,7 +449,7 @@ fn context_at_the_end_goes_on_with_it() {
     assert_eq!(world.mock.requests().len(), 2);
 }
 
-/// `transcript_path` is a file that can be read, in the box too, and is gone afterwards.
+/// `transcript_path` is a file that can be read, in the sandbox too, and is gone afterwards.
 #[test]
 fn the_conversation_is_a_file() {
     let copy = "p=$(sed 's/.*\"transcript_path\":\"\\([^\"]*\\)\".*/\\1/'); echo \"$p\" > path; cp \"$p\" copy";
@@ -658,7 +658,7 @@ fn hooks_of_a_claude_plugin_know_its_folder() {
     assert!(listed.stdout.contains("claude:plugin"), "{}", listed.stdout);
 }
 
-/// The box of the shell tool holds for hooks too.
+/// The sandbox of the shell tool holds for hooks too.
 #[test]
 fn a_hook_cannot_read_what_a_rule_denies() {
     let world = with_hooks(
@@ -680,7 +680,7 @@ fn a_hook_cannot_read_what_a_rule_denies() {
 
 #[test]
 fn a_turn_that_is_done_goes_on_when_a_hook_wants_more() {
-    // The second time it is told that it has done so before, and lets go.
+    // The second time its input says that it has done so before, and it lets the turn end.
     let hook = "cat > in$(ls in* 2>/dev/null | wc -l).json; if [ -e in1.json ]; then exit 0; fi; echo 'the tests fail' >&2; exit 2";
     let world = with_hooks([text("first"), text("second")], &[("Stop", "", hook)]);
     world.run(&["do it"]).ok();
@@ -775,7 +775,7 @@ fn a_subagent_has_its_own_event() {
     assert!(!world.path("other").exists());
     let below = world.mock.requests()[1].texts("user").join("\n");
     assert!(below.contains("be brief"), "{below}");
-    // What a subagent is told is no prompt of the user's.
+    // The task of a subagent is no prompt of the user's.
     assert_eq!(world.read("prompts"), "x\n");
 }
 

@@ -35,7 +35,7 @@ export const P = async ({ serverUrl }) => {
 }
 ";
 
-/// As in the reference, the message is there at once and the summary comes behind the step.
+/// As in OpenCode, the message is there at once and the summary comes behind the step.
 #[test]
 fn a_plugin_asks_for_a_compaction_in_the_middle_of_a_turn() {
     let world = World::new([turn([call("shrink", json!({}))]), done()]);

@@ -47,7 +47,7 @@ const STEPS: &str = "chat.message\nexperimental.chat.messages.transform\nexperim
                      chat.headers\ntool.execute.before\ntool.execute.after\nexperimental.chat.messages.transform\n\
                      experimental.chat.system.transform\nchat.params\nchat.headers\nexperimental.text.complete\n";
 
-/// `BHV-AGENT-HOOK-LIFECYCLE`: the hooks of a turn fire in the reference's order, of each plugin alike, and each run is in
+/// `BHV-AGENT-HOOK-LIFECYCLE`: the hooks of a turn fire in OpenCode's order, of each plugin alike, and each run is in
 /// the audit once, with turn and step.
 #[test]
 fn bhv_agent_hook_lifecycle() {
@@ -109,8 +109,8 @@ fn bhv_plugin_failure_isolation() {
     world.cli(&["audit", "verify"]).ok();
 }
 
-/// `BHV-CAPABILITY-PROVIDER-ROUTING`: the same turn is done here, or by a bridge in another folder, as the user's routes say;
-/// the model is told the same, and nothing of the turn changes.
+/// `BHV-CAPABILITY-PROVIDER-ROUTING`: the same turn is done here, or by a bridge in another folder, as the user's
+/// routes say; the model gets the same result, and nothing of the turn changes.
 #[test]
 fn bhv_capability_provider_routing() {
     let calls = || {

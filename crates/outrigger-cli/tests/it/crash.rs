@@ -24,7 +24,7 @@ fn world() -> World {
     World::with(Mock::new(turns).by_results())
 }
 
-/// Kills a run at the n-th pass of a point and goes on with it; false when the run never came there.
+/// Kills a run at the n-th pass of a point and resumes it; false when the run never reached it.
 fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> bool {
     let what = format!("{point}:{n}");
     let killed = world.run_with(
@@ -38,7 +38,7 @@ fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> boo
     let resumed = world.run(&[options, &["-c"]].concat());
     match resumed.code {
         0 => {}
-        // Killed before the turn was stored, or behind its last step: there is nothing to go on with, and it says so.
+        // Killed before the turn was stored, or after its last step: nothing is left to resume, and the error says so.
         2 => {
             assert!(
                 resumed.stderr.contains("nothing to say"),
@@ -55,7 +55,7 @@ fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> boo
     true
 }
 
-/// The turn came to its end, no call was lost or doubled, and the command ran at most once.
+/// The turn completed, no call was lost or doubled, and the command ran at most once.
 fn check(world: &World, what: &str) {
     let texts = world.parts("text");
     assert_eq!(
@@ -147,7 +147,7 @@ fn a_call_in_flight_is_reported_with_its_outcome_unknown() {
     }
 }
 
-/// Two that want to go on with the same turn: one does it, the other one is told.
+/// Two processes that want to resume the same turn: one does it, the other one gets an error.
 #[test]
 fn an_interrupted_turn_is_gone_on_with_once() {
     let world = world();

@@ -1,5 +1,6 @@
-//! Ways out of the box by somebody else's hand: a plugin that cannot do a thing itself has it done by our server, by the
-//! configuration, or by what unboxed processes read (issue 5; docs/bypass.md). Each attack is one that worked.
+//! Ways out of the sandbox through another process: a plugin that cannot do a thing itself has it done by our server,
+//! by the configuration, or by what unsandboxed processes read (issue 5; docs/bypass.md). Each attack is one that
+//! worked.
 
 use std::fs;
 use std::path::PathBuf;
@@ -257,8 +258,8 @@ fn git(world: &World, args: &[&str]) {
     assert!(status.status.success(), "{args:?}: {status:?}");
 }
 
-/// A program that the repository's own files name runs where git runs, and that is in a box; what a rule denies is in no
-/// diff, and no patch touches it.
+/// A program that the repository's own files name runs where git runs, and that is sandboxed; what a rule denies is in
+/// no diff, and no patch touches it.
 #[test]
 fn what_git_is_asked_by_a_plugin_stays_in_the_project() {
     let world = World::new([done()]);
@@ -501,7 +502,7 @@ fn bash(command: &str) -> Value {
     )])
 }
 
-/// What decides about the box is made before any command runs, so none makes it, nor puts another in its place.
+/// What decides about the sandbox is made before any command runs, so no command makes it or replaces it.
 #[test]
 fn a_command_does_not_say_what_is_read_at_the_next_start() {
     let settings = "mkdir -p $C/outrigger; echo 'sandbox = \"off\"' > $C/outrigger/outrigger.toml";
@@ -728,9 +729,9 @@ export const A = async ({{ directory }}) => {{
     assert_eq!(seen.last().map(String::as_str), Some("env: "), "{seen:?}");
 }
 
-/// Settings that were not there cannot be covered: what a plugin or a command puts in their place is not read at the next
-/// start, and a plugin that it puts there is not started, before the user has said so. What our own tools wrote, and what the
-/// user writes while nothing runs, is as in the reference.
+/// Settings that were not there cannot be covered: what a plugin or a command puts in their place is not read at the
+/// next start, and a plugin that it puts there is not started, before the user has said so. What our own tools wrote,
+/// and what the user writes while nothing runs, is as in OpenCode.
 #[test]
 fn what_was_put_in_the_place_of_settings_waits_for_the_user() {
     let server = json!(["sh", "-c", "echo ran > ran-mcp"]);
@@ -792,8 +793,8 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
     }
 }
 
-/// What our own tools write by the user's permission counts; not what they add to somebody else's. What was changed while a
-/// run was killed is let count by the user.
+/// What our own tools write with the user's permission counts; what they add to another process's changes does not.
+/// Changes made while a run was killed count once the user accepts them.
 #[test]
 fn settings_that_our_tools_wrote_count() {
     let path = ".opencode/opencode.json";

@@ -1,4 +1,4 @@
-//! What plugins cost and did, told by `plugin perf`, `trace` and `top` (A1, A2).
+//! What plugins cost and did, shown by `plugin perf`, `trace` and `top` (A1, A2).
 
 use serde_json::{Value, json};
 
@@ -232,7 +232,8 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
     );
 }
 
-/// Its CPU time is told as its own, also when its process is long gone, and who lived beside it is not blamed.
+/// Its CPU time is shown as its own, also when its process is long gone, and plugins of the same process are not
+/// blamed.
 #[test]
 fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
     let world = World::new([done()]);
@@ -276,7 +277,8 @@ fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
     assert!(spent("good") < 200.0, "{records}");
 }
 
-/// One process, and both read 99 %: who is inside is told, and that the figures are not one plugin's.
+/// One process, and both read 99 %: the output names the plugins inside, and says that the figures are not one
+/// plugin's.
 #[test]
 fn who_holds_a_shared_process_is_seen_while_it_does() {
     let world = World::new([done()]);

@@ -300,7 +300,7 @@ fn a_change_of_anything_that_runs_asks_again() {
             "link" => std::os::unix::fs::symlink("/bin/true", &script).unwrap(),
             _ => {}
         }
-        // Less is asked for where nothing is there.
+        // Nothing there needs less approval.
         assert_eq!(is_trusted(), place == "nothing", "{place}");
         let _ = fs::remove_file(&script);
         fs::write(&script, &text).unwrap();

@@ -1,5 +1,5 @@
-//! A folder that nobody trusted is somebody else's word (issue 18): what of its settings starts something, reads or sends
-//! elsewhere, or loosens a rule does not count. One that is trusted lifts no deny of the user's.
+//! A folder that nobody trusted is written by others (issue 18): those of its settings that start something, read or
+//! send elsewhere, or loosen a rule do not count. A trusted one lifts no deny of the user's.
 
 use std::fs;
 use std::process::Command;
@@ -330,7 +330,7 @@ fn trust_holds_as_long_as_the_settings_ask_for_the_same() {
     PROJECT is trusted, as long as its settings ask for this
     "#);
     assert_eq!(models(), (true, false, false));
-    // Less is asked for.
+    // It requests less.
     settings(json!([]));
     assert_eq!(models(), (false, false, false));
     settings(json!(["./one.js", "./two.js"]));

@@ -267,7 +267,7 @@ fn nor_does_a_file_that_goes_with_a_prompt() {
     assert_eq!(most, Some(2), "{sent:?}");
 }
 
-/// A brain elsewhere that may run every command.
+/// A remote controller that may run every command.
 #[tokio::test(flavor = "multi_thread")]
 async fn nor_does_a_brain_elsewhere() {
     let world = forbidding([]);
@@ -327,7 +327,7 @@ fn what_is_forbidden_is_shown() {
             assert!(shown.contains(line), "{args:?}: {shown}");
         }
     }
-    // The box, which keeps processes from it, is not switched off.
+    // The sandbox, which keeps processes from it, is not switched off.
     let doctor = with(&world, &["doctor"]);
     let both = doctor.stdout + &doctor.stderr;
     assert!(

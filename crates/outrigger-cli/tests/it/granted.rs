@@ -159,7 +159,7 @@ fn a_login_waits_for_the_browser_on_the_port_that_was_granted() {
     });
     world.config(json!({ "provider": { "acme": provider }, "model": "acme/a1" }));
     let login = ["auth", "login", "-p", "acme", "-m", "Browser"];
-    // The box lets a plugin listen on ports that the system picks, and on no other.
+    // The sandbox lets a plugin listen on ports that the system picks, and on no other.
     let refused = world.cli(&login).exited(1);
     assert!(
         refused

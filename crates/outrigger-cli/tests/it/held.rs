@@ -103,8 +103,8 @@ fn a_link_to_settings_that_a_plugin_replaced_waits_for_the_user() {
     assert!(!world.path("ran-mcp").exists());
 }
 
-/// A formatter takes its time, and cannot change settings itself. What somebody else puts into them meanwhile is not the user's
-/// word; what only lays them out anew is.
+/// A formatter takes its time, and cannot change settings itself. What another process puts into them meanwhile does
+/// not count as the user's; a change of layout alone does.
 #[test]
 fn what_comes_into_settings_while_they_are_formatted_does_not_count() {
     let path = "opencode.jsonc";

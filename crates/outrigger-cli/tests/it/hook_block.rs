@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A plugin that refuses at one point, and writes down what it is told of failing hooks.
+/// A plugin that refuses at one point, and writes down the failing hooks that it is notified of.
 fn refusing(at: &str) -> String {
     format!(
         r#"
@@ -76,7 +76,7 @@ fn a_refused_prompt_or_request_fails_with_the_plugins_words() {
     }
 }
 
-/// As a throw in the reference: the model reads the text and goes on. Code and details are kept with the call.
+/// As a throw in OpenCode: the model reads the text and goes on. Code and details are kept with the call.
 #[test]
 fn a_refused_call_is_read_by_the_model_and_kept_with_its_code() {
     let bash = json!({ "command": "echo ran > ran.txt", "description": "x" });
@@ -99,7 +99,7 @@ fn a_refused_call_is_read_by_the_model_and_kept_with_its_code() {
     world.verify();
 }
 
-/// Where the table opens no refusal it is refused, written down and told, and changes nothing.
+/// Where the table allows no refusal, it is recorded and reported as an error, and changes nothing.
 #[test]
 fn a_refusal_where_none_is_allowed_has_no_effect() {
     let world = World::new([done()]);

@@ -26,7 +26,7 @@ fn the_title_is_made_by_the_model_that_a_plugin_chose() {
     for (name, choice, configured, titled_by) in [
         ("chosen", "'m2'", None, "m2"),
         ("not there", "'none'", None, "m1"),
-        // What the user says goes first, and nobody is asked.
+        // The user's choice goes first, without a question.
         ("configured", "'m2'", Some("mock/m3"), "m3"),
     ] {
         let world = World::new([done()]);

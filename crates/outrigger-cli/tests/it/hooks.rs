@@ -381,7 +381,7 @@ fn plain_plugins_run_under_node() {
     );
 }
 
-/// A tool gets the reference's eleven keys (facts 2.5).
+/// A tool gets OpenCode's eleven keys (facts 2.5).
 #[test]
 fn a_tool_gets_every_key_of_its_context() {
     let world = World::new([turn([call("look", json!({}))]), done()]);

@@ -1,4 +1,4 @@
-//! Somebody else listens where a server of ours is expected: the kept password is not for them.
+//! Another process listens where a server of ours is expected: it does not get the kept password.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

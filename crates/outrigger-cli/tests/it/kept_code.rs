@@ -1,4 +1,4 @@
-//! Code of a plugin that is trusted is changed by no process in a box (issue 18): what was hashed is what runs.
+//! No sandboxed process changes the code of a trusted plugin (issue 18): what was hashed is what runs.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Language servers and formatters after an edit: what the model is told, and what stays in the file.
+//! Language servers and formatters after an edit: what the model gets, and what stays in the file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

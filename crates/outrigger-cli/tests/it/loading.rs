@@ -1,4 +1,4 @@
-//! How plugins are found, resolved and loaded, against the rules of the reference (facts 3.1 to 3.3): a row for each rule,
+//! How plugins are found, resolved and loaded, against the rules of OpenCode (facts 3.1 to 3.3): a row for each rule,
 //! real plugin processes, and the whole outcome as `plugin list` tells it.
 
 use std::fs;

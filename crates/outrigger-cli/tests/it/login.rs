@@ -235,7 +235,8 @@ fn a_long_answer_comes_whole_and_a_cancelled_turn_ends_the_plugins_request() {
     assert!(log.contains(&"aborted".to_owned()), "{log:?}");
 }
 
-/// Invariant 10: what a login brought is seen by the plugin that owns the provider's authentication, and by no other.
+/// Invariant 10: the credential of a login is seen by the plugin that owns the provider's authentication, and by no
+/// other.
 #[test]
 fn a_plugin_with_secrets_lives_alone() {
     let world = world();

@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::npm::{installed, reaching_npm, world};
 use crate::support::*;
 
-/// The plugins of the compatibility promise, with the versions that were tried.
-/// `@zenobius/opencode-background` is not among them: npm cannot install it, for the reference as little as for us.
+/// The plugins of the compatibility promise, with the versions that were tried. `@zenobius/opencode-background` is not
+/// among them: npm cannot install it, for OpenCode as little as for us.
 const PLUGINS: &[&str] = &[
     "@sureshsankaran/opencode-destructive-check@1.0.5",
     "@tarquinen/opencode-dcp@3.1.14",

@@ -277,7 +277,7 @@ fn ways(runtime: &str) {
     }
     let said = saw["lookup"].as_str().unwrap();
     assert!(said.contains("names are not looked up here"), "{saw:#}");
-    // What asks the proxy is told why.
+    // The proxy's answer says why.
     let told = [
         "fetch", "byName", "decimal", "octal", "six", "metadata", "redirect", "http", "agent",
         "socket", "curl", "guessed",

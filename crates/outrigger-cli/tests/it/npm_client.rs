@@ -170,7 +170,7 @@ fn zod_arguments_lose_nothing_on_the_way_to_the_model() {
         "none",
     ];
     assert_eq!(parameters["required"], json!(required));
-    // What does not fit is told to the model, and the tool does not run.
+    // What does not fit is reported to the model, and the tool does not run.
     let results = world.mock.last().texts("tool");
     insta::assert_snapshot!(results.join("\n---\n"), @r#"
     {"union":1,"record":{"a":2},"literal":"only","either":{"kind":"b"},"choice":"y","text":"abc","number":4,"list":["one"],"nested":{"deep":{"inner":true}},"none":null}

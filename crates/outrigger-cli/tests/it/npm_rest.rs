@@ -369,7 +369,7 @@ fn context_mode_indexes_and_finds_and_runs_programs_outside_of_the_box() {
     has(&found[1], &["Tie the zebra line first."]);
     assert!(!found[1].contains("Hoist"), "{}", found[1]);
 
-    // It goes past `TMPDIR` to a folder that the box does not have; see docs/compatibility.md.
+    // It goes past `TMPDIR` to a folder that the sandbox does not have; see docs/compatibility.md.
     let mut unconfined = command(&world, &["run", "compute"]);
     unconfined.env("OUTRIGGER_SANDBOX", "off");
     world.start(unconfined).end().ok();
@@ -465,7 +465,7 @@ fn antigravity_auth_logs_in_speaks_to_its_service_and_searches_with_it() {
 
     let command = services.command(&world, &["serve", "--port", &free_port(), "--no-auth"]);
     let server = world.serve_with(command);
-    // With `inputs` it would put questions on a terminal; a client that sends none is asked for the code.
+    // With `inputs` it would ask questions on a terminal; a client that sends none has to enter the code.
     let begun = server.post("/provider/google/oauth/authorize", &json!({ "method": 0 }));
     assert_eq!(begun.json(200)["method"], "code");
     let said = say(&server, &session(&server), "search the web for harbours");
@@ -477,7 +477,7 @@ fn antigravity_auth_logs_in_speaks_to_its_service_and_searches_with_it() {
     );
 }
 
-/// It wants a version of the SDK that npm no longer has, so nobody can install it: the reference says the same
+/// It wants a version of the SDK that npm no longer has, so nobody can install it: OpenCode says the same
 /// (docs/compatibility.md).
 #[test]
 fn the_background_plugin_cannot_be_installed_and_the_list_says_why() {

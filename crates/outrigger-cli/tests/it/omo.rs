@@ -47,7 +47,7 @@ pub(crate) fn run(world: &World, args: &[&str]) -> Done {
     world.start(command).end()
 }
 
-/// What a client of the API is told once the plugin is at work.
+/// What a client of the API sees once the plugin is at work.
 const LOOK: &str = r#"
 import { writeFileSync } from "node:fs";
 export const Look = async ({ client, directory }) => ({

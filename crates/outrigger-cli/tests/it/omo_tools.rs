@@ -1,5 +1,5 @@
-//! Tools of `oh-my-opencode` at work (requirement B7): `interactive_bash` in a real tmux, background tasks from launch to
-//! their end, and the reminders behind what tools answer.
+//! Tools of `oh-my-opencode` at work (requirement B7): `interactive_bash` in a real tmux, background tasks from launch
+//! to completion, and the reminders after results of tools.
 
 use std::fs;
 use std::path::Path;
@@ -143,7 +143,7 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
     let Some(world) = omo([text("Two zebras graze.")]) else {
         return;
     };
-    // The child's command is asked for by a prompt of the plugin.
+    // The child's command is requested by a prompt of the plugin.
     granting(&world, "[plugins.oh-my-opencode]\nprompt = true\n");
     let server = serve(&world);
     let id = session(&server);
@@ -360,8 +360,8 @@ fn its_agents_may_not_use_what_they_are_denied_and_sessions_are_read() {
     );
 }
 
-/// Without a model of its own, `call_omo_agent` asks for the first of its chain, which nobody has here. The message is kept as
-/// in the reference: the tool waits half a minute for one that is not.
+/// Without a model of its own, `call_omo_agent` asks for the first of its chain, which nobody has here. The message is
+/// kept as in OpenCode: the tool waits half a minute for one that is not.
 #[test]
 fn a_model_that_nobody_has_does_not_hold_its_agents_up() {
     let Some(world) = omo([text("Two whales swim.")]) else {

@@ -127,7 +127,7 @@ fn helpers_of_the_model_see_no_more_than_its_commands() {
         assert!(!seen.contains(SECRET), "{name}: {seen}");
     }
     assert_eq!(world.read(".env"), SECRET);
-    // Who was in which box is written down.
+    // The log has which plugin was in which sandbox.
     let listed = world
         .cli(&["audit", "export", "--kind", "process"])
         .ok()

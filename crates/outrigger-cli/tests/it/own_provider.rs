@@ -287,7 +287,7 @@ fn its_key_goes_to_it_alone_and_only_when_it_was_granted() {
     assert_ne!(run.code, 0);
     assert_eq!(parley.asked.lock().unwrap().len(), 0);
     grant(&world);
-    // Refused by the service: told as what it is, without the key.
+    // Refused by the service: reported as such, without the key.
     let run = world.run_with(&[("ACME_API_KEY", "acme-key-wrong")], &["hi"]);
     let told = format!("{}{}", run.stdout, run.stderr);
     assert!(told.contains("is unknown"), "{told}");
@@ -321,7 +321,7 @@ fn failures_of_the_service_are_what_they_are() {
         assert!(told.contains(tells), "{said}: {told}");
         assert_ne!(run.code, 0, "{said}");
     }
-    // The one that hung was let go of.
+    // The request that hung was dropped.
     assert!(wait_until(Duration::from_secs(10), || parley
         .left
         .load(Ordering::SeqCst)
@@ -493,7 +493,7 @@ fn nobody_speaks_for_what_he_did_not_declare_or_what_is_known() {
             all["provider"] = provider;
         }
         world.config(all);
-        // Its `models`, as in OpenCode, may be those of a provider that somebody else speaks for.
+        // Its `models`, as in OpenCode, may be those of a provider that another plugin serves.
         let listed = world.cli(&["models", "odd"]).stdout;
         let theirs = name == "configured for somebody else";
         assert!(theirs || !listed.contains("odd/m"), "{name}: {listed}");

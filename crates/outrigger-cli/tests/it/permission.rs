@@ -18,7 +18,7 @@ fn asking(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
     world
 }
 
-/// As in the reference: the question is refused at once, the model is not asked again, and the run has not failed.
+/// As in OpenCode: the question is refused at once, the model is not asked again, and the run has not failed.
 #[test]
 fn a_question_without_a_terminal_is_refused_at_once() {
     let world = asking(
@@ -46,7 +46,7 @@ fn a_question_without_a_terminal_is_refused_at_once() {
     ");
     assert!(!world.path("ran.txt").exists());
     assert_eq!(world.mock.requests().len(), 1);
-    // What was refused is part of the history that the next prompt goes on with.
+    // What was refused is part of the history of the next prompt.
     assert_eq!(world.run(&["-c", "then not"]).ok().stdout, "All done.\n");
     assert!(world.mock.last().texts("tool")[0].contains("Permission was not given"));
     world.verify();
@@ -201,7 +201,7 @@ fn searches_and_moves_keep_to_the_rules_about_reading() {
     }
 }
 
-/// `permission.ask`, which the reference declares and never calls. To allow takes the user's grant; to deny takes none.
+/// `permission.ask`, which OpenCode declares and never calls. To allow takes the user's grant; to deny takes none.
 #[test]
 fn a_plugin_answers_instead_of_the_user() {
     for (status, granted, ran) in [

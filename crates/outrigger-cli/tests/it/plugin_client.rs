@@ -1,10 +1,10 @@
-//! What a plugin reaches over its client: streams of events, its own project, and nothing outside of its box.
+//! What a plugin reaches over its client: streams of events, its own project, and nothing outside of its sandbox.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Subscribes when the first message comes and writes down what it is told until the session is idle.
+/// Subscribes when the first message comes and writes down its events until the session is idle.
 const LISTENER: &str = r"
 import fs from 'node:fs'
 const events = async function* (response) {

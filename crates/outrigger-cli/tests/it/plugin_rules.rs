@@ -40,7 +40,7 @@ fn world(turns: impl IntoIterator<Item = Value>) -> World {
     world
 }
 
-/// Everything that the model was told.
+/// Everything that was sent to the model.
 fn told(world: &World) -> String {
     let requests = world.mock.requests();
     let texts = requests.iter().flat_map(|request| request.texts("tool"));

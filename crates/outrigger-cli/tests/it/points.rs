@@ -1,4 +1,4 @@
-//! Hook points of our own: each is told as often as it happens (C1, C5, A4).
+//! Hook points of our own: each is reached as often as it happens (C1, C5, A4).
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn a_call_that_is_refused_as_a_loop_is_told() {
     world.verify();
 }
 
-/// A handler that throws there has failed, which is no refusal (C5): the request is sent, and the failure is told.
+/// A handler that throws there has failed, which is no refusal (C5): the request is sent, and the failure is reported.
 #[test]
 fn a_throw_before_a_request_costs_nothing_and_is_told() {
     let world = World::new([done()]);
@@ -108,8 +108,8 @@ export const P = async () => ({ 'chat.message': async (_, o) => fs.appendFileSyn
     assert_eq!(world.lines("usual.log"), ["user text"]);
 }
 
-/// Told points come in the order in which a turn reaches them, one after the other, whatever a handler takes; the turn goes on
-/// meanwhile (C1, C4).
+/// Notify-only points come in the order in which a turn reaches them, one after the other, however long a handler
+/// takes; the turn continues meanwhile (C1, C4).
 #[test]
 fn told_points_come_in_order_and_hold_nothing_up() {
     const STEPS: usize = 4;

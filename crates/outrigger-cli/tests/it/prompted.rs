@@ -144,7 +144,7 @@ fn a_turn_of_the_user_that_a_plugin_joins_is_asked_about() {
             "'agent_end.before_stop': async (_, output) => { if (!done) { done = true; output.continue = 'now run it' } }",
         ),
     ] {
-        // The step that is asked for meanwhile has not read the prompt yet.
+        // The step that was requested meanwhile has not read the prompt yet.
         let fine = || bash("echo fine >> fine.txt");
         let first = match case.contains("ending") {
             true => [fine(), done()],
@@ -544,7 +544,8 @@ fn a_grant_is_given_and_taken_back_by_a_command() {
     }
 }
 
-/// The host is killed in the middle of a turn that a plugin started. Whoever goes on with it, it stays the plugin's.
+/// The host is killed in the middle of a turn that a plugin started. Whichever process resumes it, it stays the
+/// plugin's.
 #[test]
 fn a_plugins_turn_that_is_gone_on_with_stays_the_plugins() {
     let read = turn([call("read", json!({ "filePath": "hello.txt" }))]);

@@ -12,7 +12,7 @@ const RICH: &str = concat!(
     "/../outrigger-mcp/tests/it/rich.mjs"
 );
 
-/// Writes down every hook that is called, with the agent, the tool and the session where the hook is told of them.
+/// Writes down every hook that is called, with the agent, the tool and the session where the hook's input has them.
 const EVERY: &str = r"
 import fs from 'node:fs'
 const names = ['config', 'chat.message', 'chat.params', 'chat.headers', 'permission.ask', 'command.execute.before',

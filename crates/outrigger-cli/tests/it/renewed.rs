@@ -235,7 +235,7 @@ fn a_terminal_is_not_closed_by_what_should_run_next() {
     events.until("outrigger.plugin.snapshot");
 }
 
-/// What is asked for while the agent is replaced is answered by the one before or by the one behind it.
+/// A request that arrives while the agent is replaced is answered by the old or by the new one.
 #[test]
 fn no_request_is_lost_between_two_agents_and_suspended_plugins_stay_so() {
     let world = World::new([done()]);

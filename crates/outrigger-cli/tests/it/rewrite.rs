@@ -34,7 +34,7 @@ fn error(world: &World) -> String {
         .to_owned()
 }
 
-/// However it changes the call, and whoever else may: nobody but the person lifts the question.
+/// However it changes the call, and whatever else allows it: only the user lifts the question.
 #[test]
 fn a_changed_call_does_not_run_without_a_grant() {
     let run = "o.args.command = 'echo ran > ran.txt'";

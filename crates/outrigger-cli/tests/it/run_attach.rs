@@ -12,7 +12,7 @@ use crate::support::*;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A server that is killed in the middle of a turn: the client says so, and the next one goes on with the turn.
+/// A server that is killed in the middle of a turn: the client says so, and the next one resumes the turn.
 #[test]
 fn a_turn_is_gone_on_with_at_the_next_server() {
     let read = turn([call("read", json!({ "filePath": "hello.txt" }))]);
@@ -31,7 +31,7 @@ fn a_turn_is_gone_on_with_at_the_next_server() {
     let goes_on = "going on with the turn that was interrupted";
     assert!(ran.stderr.contains(goes_on), "{}", ran.stderr);
 
-    // Nothing is left to go on with: the last answer once more.
+    // Nothing is left to resume: the last answer once more.
     let id = server.get("/session").json(200)[0]["id"].clone();
     let args = ["--attach", &server.url(), "-s", id.as_str().unwrap()];
     let again = world.run(&args).ok();

@@ -7,7 +7,7 @@ use crate::support::*;
 const KEY: &str = "sk-proj-0123456789abcdefABCDEF";
 const FROM_ENVIRONMENT: &str = "gsk_fedcba9876543210FEDCBA";
 
-/// Keeps what the client of a plugin is told.
+/// Keeps what the plugin's client receives.
 const PLUGIN: &str = "
 import fs from 'node:fs'
 export const P = async ({ serverUrl, directory }) => ({

@@ -193,7 +193,7 @@ fn a_padded_key_hides_nothing_of_the_question_about_a_folder() {
     }
 }
 
-/// A line of a changed plugin is shown to its end.
+/// A line of a changed plugin is shown whole.
 #[test]
 fn a_long_line_of_a_changed_plugin_is_shown_to_its_end() {
     let world = World::new([done(), done()]);
@@ -223,7 +223,7 @@ fn a_long_line_of_a_changed_plugin_is_shown_to_its_end() {
     person.ends(0);
 }
 
-/// A permission that is asked for meanwhile waits for the answer to the model's question.
+/// A permission question that comes meanwhile waits for the answer to the model's question.
 #[test]
 fn a_permission_does_not_take_the_place_of_the_models_question() {
     let ask = json!({ "questions": [{ "question": "Shall I list the files?\n? allow bash (ls)? [y]es, [n]o: ", "header": "h",

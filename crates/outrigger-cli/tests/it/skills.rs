@@ -239,7 +239,7 @@ fn a_plugin_serves_skills_of_its_own() {
     );
     world.run(&["--command", "brought", "care"]).ok();
     let asked = world.mock.last().texts("user").join("\n");
-    // What somebody else's text says is not run.
+    // Commands in another author's text are not run.
     assert!(
         asked.starts_with("Do it with care and !`touch ran`."),
         "{asked}"

@@ -1,4 +1,4 @@
-//! Files that make something run later, changed by tools: a person is asked, whoever else allows it (issue 18).
+//! Files that make something run later, changed by tools: a person is asked, whatever else allows it (issue 18).
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::granted::granting;
 use crate::support::*;
 
-/// Each would be run or obeyed by somebody else later.
+/// Another program would run or obey each of these later.
 const FILES: [&str; 29] = [
     ".git/hooks/pre-commit",
     ".git/config",

@@ -80,7 +80,7 @@ fn eight_processes_on_one_store() {
     assert!(verified.starts_with("8 turns"), "{verified}");
 }
 
-/// A session belongs to one process at a time; the other one is told at once.
+/// A session belongs to one process at a time; another one gets an error at once.
 #[test]
 fn one_session_in_two_processes() {
     let world = World::new([json!({ "text": "Wait for it", "stall": 2 }), done()]);

@@ -115,7 +115,7 @@ fn every_stage_is_in_the_log_of_a_server_and_in_its_list() {
     assert!(log.contains("plugin throws: failed: "), "{log}");
 }
 
-/// Facts 3.2: a plugin that could not be loaded is told to clients as an error without a session.
+/// Facts 3.2: a plugin that could not be loaded is reported to clients as an error without a session.
 #[test]
 fn clients_are_told_which_plugin_could_not_be_loaded() {
     let world = world();

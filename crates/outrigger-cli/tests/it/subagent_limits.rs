@@ -1,4 +1,4 @@
-//! That no subagent has more than whoever calls it.
+//! No subagent has more permissions than its caller.
 
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn a_subagent_has_no_more_than_the_agent_that_calls_it() {
 
 #[test]
 fn a_task_that_another_agent_goes_on_with_has_that_ones_limits() {
-    // The mock answers by the order of requests, so the session is begun in one run and gone on with in the next.
+    // The mock answers by the order of requests, so the session is begun in one run and resumed in the next.
     let world = World::new([task("general"), text("begun"), done()]);
     let user =
         json!({ "agent": { "ro": { "mode": "primary", "permission": { "bash": "deny" } } } });

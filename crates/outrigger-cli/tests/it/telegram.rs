@@ -12,7 +12,7 @@ use crate::support::*;
 
 const TOKEN: &str = "12345:an-imitated-token";
 
-/// What Telegram has and was told.
+/// Telegram's state, and the requests it got.
 #[derive(Default)]
 struct Chats {
     updates: VecDeque<Value>,
@@ -158,7 +158,7 @@ fn reply(path: &str, body: &Value, chats: &Mutex<Chats>) -> (u16, Value) {
         chats.lock().unwrap().sent.push(said);
         return (200, json!({"ok": true, "result": {}}));
     }
-    // A number that is asked for says that those before it were taken.
+    // A requested offset acknowledges the updates before it.
     let from = body["offset"].as_i64().unwrap_or(0);
     for _ in 0..20 {
         let mut chats = chats.lock().unwrap();
@@ -204,7 +204,7 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     world.config(json!({"permission": {"bash": "ask"}}));
     let telegram = Telegram::new();
     settings(&world, &telegram);
-    // What is refused at first is asked for again.
+    // What is refused at first is requested again.
     telegram.chats.lock().unwrap().refuse = Some(502);
     let server = serve(&world);
     telegram.says(8, "let me in");
@@ -269,7 +269,7 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     );
 }
 
-/// A stranger costs nobody else anything, and is told once.
+/// A stranger does not slow down others, and is refused with a message once.
 #[test]
 fn a_chat_that_cannot_be_answered_stalls_nobody() {
     let world = World::new([text("An answer.")]);

@@ -140,7 +140,7 @@ fn no_view_sends_what_a_terminal_obeys() {
     assert!(named >= 6, "only {named} views show it at all");
 }
 
-/// JSON is the same as before for whoever reads it.
+/// JSON output has not changed.
 #[test]
 fn json_keeps_what_it_says() {
     let world = hostile_world();

@@ -1,5 +1,5 @@
-//! A throw in any hook of requirement B3, in every way in which JavaScript can: the turn goes on without what that handler
-//! did, except where the throw is the tool's error (`docs/compatibility.md`, "Different on purpose").
+//! A throw in any hook of requirement B3, in every way in which JavaScript can: the turn continues without what that
+//! handler did, except where the throw is the tool's error (`docs/compatibility.md`, "Different on purpose").
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const WAYS: [(&str, &str); 4] = [
 /// Hooks whose throw costs that handler's change only, and a change that must not be seen.
 const COSTS_NOTHING: [(&str, &str); 15] = [
     ("config", "i.username = 'MARK'"),
-    // Handlers of one process get one event, as in the reference.
+    // Handlers of one process get one event, as in OpenCode.
     ("event", ""),
     ("chat.message", "o.parts[0].text = 'MARK'"),
     ("chat.params", "o.options.spot = 'MARK'"),
@@ -57,7 +57,7 @@ const COSTS_NOTHING: [(&str, &str); 15] = [
     ("dispose", ""),
 ];
 
-/// A slash command, a text, a tool that is asked for, a compaction, a title: every hook is reached.
+/// A slash command, a text, a tool call, a compaction, a title: every hook is reached.
 fn everything() -> World {
     let bash = call(
         "bash",
@@ -102,7 +102,7 @@ fn a_throw_costs_the_change_of_its_handler_only() {
     let of = |world: &World| -> Vec<Value> {
         let requests = world.mock.all_requests();
         let mut bodies: Vec<Value> = requests.into_iter().map(|request| request.body).collect();
-        // A title is asked for beside the turn.
+        // A title is requested in parallel with the turn.
         bodies.sort_by_key(|body| body["tools"].is_null());
         bodies
     };

@@ -213,7 +213,7 @@ fn what_a_plugins_tool_declares_holds_it() {
     }
 }
 
-/// What is bound to somebody else is never done here instead (C11).
+/// What is bound to another provider is never done here instead (C11).
 #[test]
 fn a_connector_that_cannot_be_used_fails_its_calls() {
     let write = || call("write", json!({"filePath": "a.txt", "content": "x"}));

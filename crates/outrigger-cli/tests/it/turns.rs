@@ -150,7 +150,7 @@ fn line(fault: &str, place: &str) -> String {
     // The request for a title would be made beside the others, and meet the fault whenever it comes.
     let mut command = world.command(&["run", "--title", "a title", "hi"]);
     if fault == "wrong_version" {
-        // The box lets a process execute its runtime, and not what that stands for.
+        // The sandbox lets a process execute its runtime, and not what that stands for.
         command.env("OUTRIGGER_SANDBOX", "off");
         command.env(
             "OUTRIGGER_BUN",
@@ -177,7 +177,7 @@ fn line(fault: &str, place: &str) -> String {
     assert_eq!(results.len(), 2, "{what}: {results:?}");
     // A throw of `bad` before a tool is a refusal.
     let ran = world.path("ran.txt").exists();
-    // The two tools run side by side, and whoever shares a process is lost with it where it was just being asked.
+    // The two tools run in parallel, and a plugin that shares the process is lost with it where it was being called.
     let lost = run
         .stderr
         .contains("plugin good: lost at tool.execute.after");

@@ -119,7 +119,7 @@ export const Praise = async () => ({
   },
 })"#;
 
-/// A command that failed has failed, too: its exit code stays, and that it failed is told.
+/// A command that failed has failed, too: its exit code stays, and the failure is reported.
 #[test]
 fn a_failed_command_stays_one() {
     let command = json!({ "command": "echo FAILED; exit 3", "description": "x" });

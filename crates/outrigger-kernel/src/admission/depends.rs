@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use super::Reason;
 
-/// Which of the plugins that would run cannot, since what they need does not run: `(index, why)`. `known` are the ids of all
-/// candidates. What needs one of those does not run either; those in a circle are told which circle it is.
+/// The plugins that would run but cannot, since something they need does not run: `(index, why)`. `known` are the ids
+/// of all candidates. What needs one of those does not run either; the reason of those in a cycle names the cycle.
 #[must_use]
 pub fn unmet(running: &[(usize, &str, &[String])], known: &BTreeSet<&str>) -> Vec<(usize, Reason)> {
     let mut lost: BTreeMap<usize, Reason> = BTreeMap::new();
@@ -48,7 +48,7 @@ fn circles(
     running: &[(usize, &str, &[String])],
     lost: &BTreeMap<usize, Reason>,
 ) -> Vec<(usize, Reason)> {
-    // Whoever needs itself has it.
+    // A plugin that needs itself is satisfied.
     let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, id, list) in running.iter().filter(|(at, ..)| !lost.contains_key(at)) {
         needs

@@ -120,7 +120,7 @@ fn identity(
     if reserved.contains(it.id.as_str()) {
         return (it.source != Source::Bundled).then_some(Reason::ReservedBundledPluginId);
     }
-    // Of two that OpenCode's rules list both run, as in the reference.
+    // Of two that OpenCode's rules list both run, as in OpenCode.
     let other = counts.filter(|other| it.has_own_id && !(other.listed && it.listed))?;
     Some(Reason::ShadowedByHigherPrecedence {
         by: other.source,

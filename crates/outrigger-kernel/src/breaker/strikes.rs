@@ -10,7 +10,7 @@ const PLACES: usize = 2;
 /// Turns that are kept in mind; the oldest is forgotten first.
 const TURNS: usize = 256;
 
-/// By turn and by whoever timed out, the places where it did.
+/// By turn and by the one that timed out: the places where it did.
 pub struct Strikes<Who, Place>(VecDeque<(TurnId, BTreeMap<Who, Vec<Place>>)>);
 
 impl<Who, Place> Default for Strikes<Who, Place> {

@@ -95,7 +95,7 @@ pub struct HandlerRun {
     pub ms: f64,
 }
 
-/// A chain under way. Whoever drives it makes the calls and feeds the outcomes back.
+/// A chain in progress. The driver makes the calls and feeds the outcomes back.
 ///
 /// ```
 /// use outrigger_kernel::hooks::{Chain, Handler, HookPoint, Next, Rights};

@@ -1,4 +1,4 @@
-//! What the table of hook points says of each: its names, when it is reached, and what handlers may do there.
+//! The table of hook points: for each its names, when it is reached, and what handlers may do there.
 
 /// When a point is reached, relative to what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Phase {
     After,
     /// After it has failed.
     Error,
-    /// Told, not asked: nothing waits for the answer.
+    /// Notified only: nothing waits for the answer.
     Observe,
 }
 
@@ -44,7 +44,7 @@ impl Deadline {
 pub enum Failure {
     /// Reported; the chain goes on with the output from before the handler.
     Open,
-    /// Refusal: the text becomes the tool's error, as in the reference. A timeout is still `Open`.
+    /// Refusal: the text becomes the tool's error, as in OpenCode. A timeout is still `Open`.
     ThrowBlocks,
 }
 

@@ -25,9 +25,9 @@ pub use processors::{ToolProcessor, bundled};
 /// Limits of a [`Merger`]; with them its memory is bounded (E4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A start that waits longer for its result is let go, in milliseconds.
+    /// A start that waits longer than this for its result is dropped, in milliseconds.
     pub max_wait_ms: u64,
-    /// More waiting starts than this, and the oldest is let go.
+    /// With more starts waiting than this, the oldest is dropped.
     pub max_waiting: usize,
 }
 

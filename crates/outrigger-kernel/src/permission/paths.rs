@@ -14,14 +14,14 @@ use super::{matches, matches_any_case};
 /// The names of one file or folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// As it is asked for: relative to the project's root, and from the root of the system.
+    /// As requested: relative to the project's root, and from the root of the file system.
     asked: Vec<String>,
     /// Other names, for rules that deny or ask: from the working folder, in another Unicode form.
     others: Vec<String>,
 }
 
 impl Names {
-    /// By the name that it is asked for.
+    /// By the requested name.
     #[must_use]
     pub fn new(asked: String) -> Self {
         Self {
@@ -63,8 +63,7 @@ pub fn is_about(rule: &Rule, names: &Names) -> bool {
                 && (matches(pattern, name) || at_root.is_some_and(|it| matches(it, name)))
         });
     }
-    // A folder stands for what it holds; a pattern of names that somebody only wants to be asked about, such as `*.env`, may
-    // mean files alone.
+    // A folder stands for what it holds; an `ask` pattern of names such as `*.env` may mean files alone.
     let last = pattern.rsplit('/').next().unwrap_or_default();
     let is_folder = rule.action == Action::Deny || !last.contains(['*', '?']);
     let below = is_folder.then(|| format!("{pattern}/*"));
@@ -89,8 +88,8 @@ fn restricts(pattern: &str, name: &str) -> bool {
     matches(&pattern.to_lowercase(), &name.to_lowercase())
 }
 
-/// A pattern of a place of the system is about names from the root of the system, any other about relative ones; of
-/// `folder/*`, which is how a folder outside of the project is asked for, both.
+/// A pattern that begins at the root of the file system matches names from there, any other one relative names;
+/// `folder/*`, the form in which a folder outside of the project is requested, matches both.
 fn can_be(pattern: &str, name: &str) -> bool {
     pattern.starts_with('/') == name.starts_with('/') || name.ends_with("/*")
 }

@@ -58,7 +58,7 @@ impl Turn {
         }
     }
 
-    /// Puts the answer into the message, or that there is none; false when the turn goes on as ever.
+    /// Puts the answer into the message, or that there is none; false when the turn continues as usual.
     pub(super) fn take_answer(&mut self) -> bool {
         let Some(most) = self.answer_retries() else {
             return false;

@@ -109,7 +109,7 @@ impl Turn {
     }
 
     /// Takes the model's last word in this step: reason, price and tokens. They are put into the message, and into the
-    /// session with its next patch, since the reference has no event of its own for them.
+    /// session with its next patch, since OpenCode has no event of its own for them.
     fn account(&mut self) -> Option<(alloc::string::String, f64, Tokens)> {
         let (reason, usage) = self.finished.take()?;
         let (cost, tokens) = (price(&usage, &self.step_prices()), tokens(&usage));
@@ -150,7 +150,7 @@ impl Turn {
             self.close_failed(at, error.clone(), out);
             TurnOutcome::Failed { error }
         } else if let Some(error) = self.answer.missing.take() {
-            // The message says it already; the reference has no event of its own for it.
+            // The message says it already; OpenCode has no event of its own for it.
             TurnOutcome::Failed { error }
         } else {
             TurnOutcome::Done {
@@ -183,7 +183,7 @@ impl Turn {
                 },
             });
         }
-        // A request that failed before any tool was called has changed nothing in the session (as in the reference).
+        // A request that failed before any tool was called has changed nothing in the session (as in OpenCode).
         if !self.stopping() || self.calls_in_step > 0 || self.unbilled.is_some() {
             let patch = self.patch_session(true);
             out.push(patch);
@@ -191,7 +191,7 @@ impl Turn {
         out.push(Effect::Finish { outcome });
     }
 
-    /// The order is the reference's: the error is told before the message that it ended.
+    /// The order is OpenCode's: the error is published before the message that it ended.
     fn close_failed(&mut self, at: Millis, error: NamedError, out: &mut Vec<Effect>) {
         let session_id = self.begin.session_id.clone();
         out.push(Effect::Publish {
@@ -201,12 +201,12 @@ impl Turn {
             },
         });
         self.close_leftovers(at, out);
-        // A step that was settled has told its files already: its message is complete.
+        // A step that was settled has published its files already: its message is complete.
         let is_open = |message: &AssistantMessage| message.time.completed.is_none();
         if self.message.as_ref().is_some_and(is_open) {
             self.publish_patch(at, out);
         }
-        // The model had spoken to its end, only its tools had not: that has to be paid for.
+        // The model's answer was complete, only its tools were not: its tokens are billed.
         let _ = self.account();
         if let Some(message) = &mut self.message {
             // The step limit is met between two steps: the last message is complete and stays as it is.

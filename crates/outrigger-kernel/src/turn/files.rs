@@ -75,7 +75,7 @@ impl Turn {
                 .any(|known| known.name == tool && !known.read_only)
     }
 
-    /// The model has named a tool: if it may write, the tree is made while the model goes on with the arguments.
+    /// The model has named a tool: if it may write, the tree is recorded while the model writes the arguments.
     pub(super) fn before_files(&mut self, tool: &str, out: &mut Vec<Effect>) {
         if !self.begin.snapshots || self.files.begun || self.stopping() || !self.may_write(tool) {
             return;
@@ -114,7 +114,7 @@ impl Turn {
         true
     }
 
-    /// A tree is there; without one (it could not be made) the turn goes on without.
+    /// A tree is recorded; if it could not be, the turn continues without one.
     pub(super) fn files_tracked(
         &mut self,
         at: Millis,
@@ -149,7 +149,7 @@ impl Turn {
         }
     }
 
-    /// The beginning of the step carries the tree, as in the reference.
+    /// The beginning of the step carries the tree, as in OpenCode.
     fn stamp_step(&mut self, at: Millis, tree: &str, out: &mut Vec<Effect>) {
         let begun = self
             .parts

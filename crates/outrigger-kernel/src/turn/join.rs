@@ -1,5 +1,5 @@
-//! Prompts that come while the turn runs. Their messages are stored beside it; the turn reads them in its next step and
-//! goes on with them, also where it would have ended, as the reference does.
+//! Prompts that arrive while the turn runs. Their messages are stored at once; the turn reads them in its next step and
+//! continues with them, also where it would have ended, as OpenCode does.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use outrigger_protocol::turn::Begin;
 use super::Turn;
 
 impl Turn {
-    /// Prompts that the turn has not gone on with yet, oldest first. When it ends without them, they are somebody else's.
+    /// Prompts that the turn has not read yet, oldest first. When it ends without them, another turn takes them.
     #[must_use]
     pub fn joined(&self) -> Vec<&MessageId> {
         self.joined.iter().map(|begin| &begin.message.id).collect()
@@ -73,7 +73,7 @@ impl Turn {
         self.loops = super::loops::Loops::default();
         self.answer = super::answer::Answer::default();
         let own = &self.begin;
-        // What the turn has read of those before is not forgotten: whoever caused it causes what follows.
+        // The turn keeps the causes of what it has read before: they cause what follows, too.
         let mut provenance = own.provenance.clone();
         provenance.extend(next.provenance.clone());
         *self.begin = Begin {

@@ -1,11 +1,11 @@
 //! The state machine of a turn: from a prompt to idle.
 //!
-//! [`step`] is told what happened and answers what has to happen next. It holds the message that is being written and
-//! which effects are open; everything else (history, instructions, the request itself) is the agent's, which carries the
-//! effects out. Every input is stored before its effects are carried out, so a killed run is brought back by replaying
+//! [`step`] takes what happened and returns what has to happen next. It holds the message that is being written and
+//! which effects are open; everything else (history, instructions, the request itself) is the agent's, which carries
+//! the effects out. Every input is stored before its effects are carried out, so a killed run is restored by replaying
 //! the inputs and then feeding [`Input::Resumed`].
 //!
-//! The order of hooks and events is the reference's, as recorded (`tests/parity/gold`).
+//! The order of hooks and events is OpenCode's, as recorded (`tests/parity/gold`).
 
 mod answer;
 pub mod compact;
@@ -113,7 +113,7 @@ pub struct Turn {
     loops: loops::Loops,
     /// A subtask of the user runs; the command that it comes from.
     subtask: Option<Option<String>>,
-    /// A tool call was refused by the user, so the turn stops behind this step, as in the reference.
+    /// A tool call was refused by the user, so the turn stops behind this step, as in OpenCode.
     refused: bool,
     compacting: Option<compact::Compaction>,
     /// A compaction that comes behind this step: its message, its part, and how it was asked for.
@@ -306,7 +306,7 @@ impl Turn {
         self.prepare(out);
     }
 
-    /// The title is asked for once, with the first thing that the turn does.
+    /// The title is requested once, with the turn's first effects.
     fn ask_title(&mut self, out: &mut Vec<Effect>) {
         if core::mem::take(&mut self.begin.wants_title) {
             out.push(Effect::MakeTitle {

@@ -92,7 +92,7 @@ impl Turn {
         self.begin_answer(at, task, out);
     }
 
-    /// The turn's own message is stored. What came with its hooks comes first, as in the reference.
+    /// The turn's own message is stored. What came with its hooks comes first, as in OpenCode.
     fn begin_answer(&mut self, at: Millis, task: Option<Object>, out: &mut Vec<Effect>) {
         let used = self.begin.auto_compact.as_ref().map_or(0, |auto| auto.used);
         if task.is_some() || !self.go_on_with_joined(at, used, out) {

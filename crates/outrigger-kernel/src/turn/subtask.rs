@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 use super::{Open, Turn};
 
-/// What the model is told behind the subagent's report.
+/// The prompt that follows the subagent's report.
 const GO_ON: &str = "Summarize the task tool output above and continue with your task.";
 
 impl Turn {
-    /// The call that an effect stands for is the user's: nobody is asked whether it may be made.
+    /// The call that an effect stands for comes from the user, so it needs no approval.
     #[must_use]
     pub fn is_users_call(&self, effect: EffectId) -> bool {
         self.subtask.is_some() && matches!(self.open.get(&effect), Some(Open::Tool(..)))

@@ -72,7 +72,7 @@ impl Turn {
             .map(|known| known.name.as_str())
     }
 
-    /// The model has written a call to its end: it is run.
+    /// The model has completed a call: it is run.
     pub(super) fn tool_called(
         &mut self,
         at: Millis,

@@ -238,7 +238,7 @@ fn higher_precedence_wins_and_a_required_id_is_nobody_elses() {
     }
     // An id of a bundled one that is not required can be taken.
     candidates.push(one("core-web", Source::UserRoot));
-    // A file that is merely called so is none of them.
+    // A file that only has the name is not one of them.
     let mut file = one("mcp", Source::WorkspaceRoot);
     (file.listed, file.has_own_id) = (true, false);
     candidates.push(file);

@@ -437,7 +437,7 @@ fn what_a_hook_refuses_leaves_the_history_as_it_is() {
     drive.started();
     drive.text(0, "Found.");
     drive.seen();
-    // Full as it is, nobody is asked again at once.
+    // Even with a full context no second compaction begins at once.
     drive.finished_with("stop", 98);
     assert_snapshot!(drive.seen(), @r#"
     < #16 finished
@@ -595,7 +595,7 @@ fn cancelled_at_any_moment_it_ends() {
             step(&mut drive);
         }
         drive.cancel();
-        // What is open reports as it does when it is told to stop.
+        // Everything open reports as it does when it is stopped.
         if drive.turn.as_ref().unwrap().is_done() {
             continue;
         }

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::chain::{at, change, folded, handler, payload};
 
-/// `BHV-AGENT-HOOK-LIFECYCLE`: at every point handlers are called once each, by priority, then by registration; what one
-/// changes the next is given; a refusal ends the chain where the point has one; every run is told, in order.
+/// `BHV-AGENT-HOOK-LIFECYCLE`: at every point handlers are called once each, by priority, then by registration; each
+/// gets the output of the one before; a refusal ends the chain where the point has one; every run is reported, in
+/// order.
 #[test]
 fn bhv_agent_hook_lifecycle() {
     for point in HookPoint::ALL.iter().copied() {

@@ -1,4 +1,4 @@
-//! A turn by hand: the test plays the world and reads back what the machine was told and wanted, one line for each.
+//! A turn driven by the test, which plays the world and reads back the machine's inputs and effects, one line for each.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,7 @@ pub(crate) struct Drive {
     lines: Vec<String>,
     /// Every effect so far.
     pub(crate) effects: Vec<Effect>,
-    /// The same, by what was told.
+    /// The same, by input.
     pub(crate) steps: Vec<(Input, Vec<Effect>)>,
 }
 
@@ -371,7 +371,7 @@ impl Drive {
         self.take(Input::Resumed);
     }
 
-    /// What was told and wanted since the last look.
+    /// Inputs and effects since the last call.
     pub(crate) fn seen(&mut self) -> String {
         std::mem::take(&mut self.lines).join("\n")
     }

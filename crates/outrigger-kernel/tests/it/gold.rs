@@ -1,4 +1,4 @@
-//! The order of hooks and events held against the recordings of the reference (`tests/parity/gold`).
+//! The order of hooks and events held against the recordings of OpenCode (`tests/parity/gold`).
 //!
 //! What the machine tells and asks for, and the hooks that the tool runtime calls around a tool, in one sequence; of the
 //! recording, what the first plugin saw. Left out: start and end of the program, streamed pieces, the permission question
@@ -274,7 +274,7 @@ fn permission_refused() {
     same("permask", &drive);
 }
 
-/// The reference tells twice that it is idle, once before the message is complete. Ours tells it once, when it is true:
+/// OpenCode tells twice that it is idle, once before the message is complete. Ours tells it once, when it is true:
 /// plugins act on `session.idle`.
 #[test]
 fn the_model_refuses_the_key() {

@@ -381,7 +381,7 @@ fn items_of_a_batch_are_guarded_one_by_one() {
     );
 }
 
-/// The table of points itself: what observes opens nothing, and every open field can be told apart.
+/// The table of points itself: notify-only points open nothing, and every open field has a name of its own.
 #[test]
 fn the_table_of_points_is_sound() {
     for point in HookPoint::ALL.iter().copied() {

@@ -526,7 +526,7 @@ proptest! {
         }
     }
 
-    /// C3: whoever answers what, nothing is refused and nothing is changed but by a handler that may, where it may.
+    /// C3: whatever handlers answer, only a handler with the right to it refuses or changes anything.
     #[test]
     fn no_chain_goes_beyond_what_its_point_and_its_plugins_may(
         point in any_point(),

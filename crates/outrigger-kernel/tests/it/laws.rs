@@ -17,7 +17,7 @@ use crate::drive::{failed, known_tools};
 use crate::script::{Script, script};
 use crate::world::{Stored, World};
 
-/// Runs a script to its end, cancelled after so many steps if it gets that far.
+/// Runs a script until it ends, cancelled after so many steps if it gets that far.
 fn run(script: Script, random: u64, cancel: Option<usize>) -> World {
     let mut world = World::new(script, random);
     for _ in 0..cancel.unwrap_or(0) {
@@ -79,7 +79,7 @@ proptest! {
                 Input::ToolStarted { effect: unknown, input: json!({}), provenance: outrigger_protocol::provenance::Provenance::default() },
                 Input::ToolDone { effect: unknown, outcome: failed("tool.failed", "late") },
             ];
-            // Outcomes that were told before, of effects that have ended; and outcomes of another kind.
+            // Outcomes that were fed before, of effects that have ended; and outcomes of another kind.
             let ended = |input: &&Input| effect_of(input).is_some_and(|effect| !open.contains(&effect));
             strays.extend(told.iter().rev().filter(ended).take(3).cloned());
             for effect in &open {
@@ -100,7 +100,7 @@ proptest! {
         let no_reply = script.begin.no_reply;
         let overflows = script.requests.iter().any(|request| request.overflows);
         let world = run(script, random, cancel);
-        // What came meanwhile is answered, or somebody else does it: nothing of it is lost.
+        // A prompt that arrived meanwhile is answered here or handed to another turn: none is lost.
         let turn = world.turn.as_ref().unwrap();
         let left = turn.joined().len();
         let refused = world.log.iter().any(|(_, input, _)| matches!(

@@ -1,4 +1,4 @@
-//! One line for everything that a machine is told or wants, for snapshots.
+//! One line for each input and effect of a machine, for snapshots.
 
 use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;

@@ -176,7 +176,7 @@ proptest! {
         let stored = crate::world::Stored::of(&world.effects);
         let calls = stored.parts.values().filter(|p| p.kind.name() == "tool").count();
         prop_assert_eq!(rebuilt.iter().filter(|m| m.message_type == "tool_execution").count(), calls);
-        // Told again, a part says nothing new.
+        // Applied again, a part makes no new event.
         for event in &events {
             prop_assert!(whole.on(event).is_empty());
         }

@@ -1,4 +1,4 @@
-//! What each point is reached with, key by key: what the table says of the input is what handlers get.
+//! The input of each point, key by key: what the table says is what handlers get.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -11,7 +11,7 @@ fn made(calls: &[(u64, u64)]) -> Vec<Made> {
     made.collect()
 }
 
-/// Whether any call of these is one too many, told of each result before the next call.
+/// Whether any of these calls is one too many; the result of each is fed before the next call.
 fn loops(calls: &[(u64, u64)]) -> Vec<bool> {
     let mut repeats = Repeats::default();
     let each = calls.iter().map(|(call, result)| {

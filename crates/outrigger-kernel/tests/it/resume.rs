@@ -63,7 +63,7 @@ fn interrupt(world: &mut World) {
             }
         )
     });
-    // A turn that was told to stop asks for nothing anew.
+    // A turn that was stopped requests nothing new.
     let aborted = world.effects.iter().any(|e| matches!(e, Effect::Abort));
     for (id, effect) in pending {
         let effect_id = EffectId(id);

@@ -41,7 +41,7 @@ pub(crate) struct Script {
     pub(crate) requests: Vec<Request>,
     /// A hook at this point refuses, the nth time it is reached.
     pub(crate) block: Option<(&'static str, usize)>,
-    /// Tools and the model report at once when they are told to stop.
+    /// Tools and the model report at once when they are stopped.
     pub(crate) obeys: bool,
     /// After so many reports a prompt comes.
     pub(crate) joins: Vec<usize>,

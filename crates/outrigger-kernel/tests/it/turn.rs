@@ -1,4 +1,4 @@
-//! Whole sequences of a turn that goes well: what the machine is told (`<`) and what it then wants.
+//! Whole sequences of a turn that goes well: the machine's inputs (`<`) and its effects.
 
 use insta::assert_snapshot;
 use outrigger_protocol::turn::{Begin, CommandCall, ModelSignal};
@@ -339,7 +339,7 @@ fn call_ids_that_are_empty_or_taken_are_replaced() {
     for id in ["old", "c1", "c1", "", ""] {
         drive.call(id, "read", "{}");
     }
-    // Two calls that are written at once under one identifier are told apart.
+    // Two calls that are written at once under one identifier are kept apart.
     drive.model(ModelSignal::ToolStart {
         call_id: "c2".into(),
         tool: "read".into(),

@@ -1,4 +1,5 @@
-//! Whole sequences of a turn that is cancelled, or whose process is killed and that another one goes on with, in each phase.
+//! Whole sequences of a turn that is cancelled, or whose process is killed and that another process resumes, in each
+//! phase.
 
 use insta::assert_snapshot;
 use outrigger_protocol::turn::{Begin, CommandCall, EffectId, Input, ModelSignal};

@@ -82,7 +82,7 @@ pub(crate) struct World {
     pub(crate) turn: Option<Turn>,
     now: u64,
     pub(crate) pending: BTreeMap<u64, (Effect, VecDeque<Input>)>,
-    /// Everything the machine was told, as stored.
+    /// All inputs of the machine, as stored.
     pub(crate) log: Vec<(u64, Input, String)>,
     /// Everything it wanted.
     pub(crate) effects: Vec<Effect>,

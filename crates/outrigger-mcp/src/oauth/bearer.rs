@@ -108,7 +108,7 @@ impl Bearer {
         let Some(tokens) = self.entry().tokens else {
             return Err(wrong("nobody has logged in".to_owned()));
         };
-        // Somebody else has done it meanwhile: another request, or another process of ours.
+        // Another request or another process has refreshed it meanwhile.
         if tokens.access_token != sent {
             return Ok(tokens.access_token);
         }

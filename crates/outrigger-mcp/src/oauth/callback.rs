@@ -11,7 +11,7 @@ use super::discover::is_same_issuer;
 use super::exchange::short;
 use super::{CALLBACK_PATH, CALLBACK_PORT};
 
-/// How long a person may take (the reference's).
+/// How long a person may take (OpenCode's).
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How long a browser may take to say what it wants.
 const REQUEST: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
 //! Logging in at remote servers: OAuth 2.1 as MCP uses it (RFC 9728 and 8414 to find the login, RFC 7591 to register,
-//! PKCE with S256, refresh tokens). What is kept is in one file of ours, in the reference's form.
+//! PKCE with S256, refresh tokens). What is kept is in one file of ours, in OpenCode's form.
 
 mod bearer;
 mod callback;
@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use crate::error::McpError;
 
-/// Where the browser comes back to where nothing else is configured (the reference's).
+/// Where the browser comes back to where nothing else is configured (OpenCode's).
 pub(crate) const CALLBACK_PORT: u16 = 19876;
-/// Its path (the reference's).
+/// Its path (OpenCode's).
 pub(crate) const CALLBACK_PATH: &str = "/mcp/oauth/callback";
 
 /// `oauth` of a remote server's entry.

@@ -1,4 +1,4 @@
-//! What is kept of logins: one JSON file that only its owner can read, in the form of the reference's `mcp-auth.json`.
+//! What is kept of logins: one JSON file that only its owner can read, in the form of OpenCode's `mcp-auth.json`.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -37,7 +37,7 @@ pub(crate) struct Pending {
 pub(crate) struct Ticket {
     pub(crate) id: Id,
     pub(crate) answer: oneshot::Receiver<Answer>,
-    /// Told at each report of progress.
+    /// Notified at each report of progress.
     pub(crate) progress: Arc<Notify>,
 }
 
@@ -104,7 +104,7 @@ impl Ticket {
 }
 
 impl Pending {
-    /// Told when the server's tools have changed, and when the connection has closed.
+    /// Notified when the server's tools have changed, and when the connection has closed.
     pub(crate) fn news(&self) -> Arc<Notify> {
         Arc::clone(&self.list_changed)
     }
@@ -166,7 +166,7 @@ impl Pending {
         self.table().waiting.remove(&id).is_some()
     }
 
-    /// Closes: all that wait are told why. The first cause counts.
+    /// Closes: all waiting requests fail with the error. The first cause counts.
     pub(crate) fn close(&self, error: &McpError) {
         let mut table = self.table();
         if table.closed.is_some() {

@@ -40,7 +40,7 @@ impl Quota {
         }
     }
 
-    /// Waits for the next second when the quota is used up: whoever writes is held up by the pipe.
+    /// Waits for the next second when the quota is used up: the full pipe then blocks the server.
     pub(crate) async fn hold(&mut self, cost: u64) {
         if !self.take(cost).within {
             tokio::time::sleep_until(self.since + WINDOW).await;

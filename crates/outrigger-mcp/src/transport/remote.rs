@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of an error page.
 const MOST_QUOTED: usize = 300;
 
-/// The proxy by which a server is reached that a plugin brought; those of the user are reached as this machine reaches anything.
+/// The proxy for a server that a plugin contributed; the user's servers are reached as this machine reaches anything.
 pub(crate) type Way = Option<String>;
 
 /// A remote server's address and all that goes with each request to it.

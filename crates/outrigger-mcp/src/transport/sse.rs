@@ -1,5 +1,5 @@
-//! A server behind the older HTTP transport: a stream of events (GET) names the address for our messages, and brings the
-//! answers to them. Tried where streamable HTTP is not understood, as in the reference.
+//! A server behind the older HTTP transport: a stream of events (GET) names the address for our messages, and brings
+//! the answers to them. Tried where streamable HTTP is not understood, as in OpenCode.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -134,8 +134,8 @@ impl Stdio {
         self.shared.heard()
     }
 
-    /// Makes a request and waits for its answer, `wait` at most since it was made or last reported progress. When this is
-    /// dropped before, the server is told that nobody waits any more.
+    /// Makes a request and waits for its answer, `wait` at most since it was made or last reported progress. When the
+    /// future is dropped before, the server gets a cancellation.
     pub(crate) async fn request(
         &self,
         method: &str,
@@ -333,7 +333,7 @@ async fn ended(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {
         .unwrap_or_default()
 }
 
-/// Writes what is asked for, until nobody reads it any more: a message that the server left in the pipe was written, too.
+/// Writes queued messages until the pipe is closed: a message that the server left in the pipe was written, too.
 async fn write(mut stdin: pipe::Sender, mut queue: mpsc::Receiver<String>) {
     loop {
         let message = tokio::select! {

@@ -15,7 +15,7 @@ enum State {
     Blank,
     Inside,
     Closed,
-    // A number, a word or a string at the top: where it ends cannot be told before the stream ends.
+    // A number, a word or a string at the top level: it ends only with the stream.
     Scalar,
 }
 

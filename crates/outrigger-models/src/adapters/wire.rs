@@ -26,7 +26,7 @@ pub(crate) enum Failure {
     Malformed(String),
     /// The provider reports an error inside the stream.
     Provider {
-        /// HTTP status that it stands for, if that can be told.
+        /// The HTTP status that it stands for, if it stands for one.
         status: Option<u16>,
         body: Value,
     },
@@ -218,7 +218,7 @@ pub(crate) fn brief(text: &str) -> String {
     out
 }
 
-/// A number as JavaScript writes it: no `.0` behind whole numbers, so that bodies are those of the reference.
+/// A number as JavaScript writes it: no `.0` behind whole numbers, so that bodies are those of OpenCode.
 pub(crate) fn js_number(number: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     if number.fract() == 0.0 && number.abs() < 9.0e15 {

@@ -11,7 +11,7 @@ use super::normal::{DIR, directory_names, view};
 use super::{Entry, FORM, Head};
 use crate::error::ModelError;
 
-/// Said when a title is asked for and none was recorded.
+/// The title where none was recorded.
 const NO_TITLE: &str = "Replayed conversation";
 
 /// A cassette and how far it has been played.

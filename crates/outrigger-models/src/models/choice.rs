@@ -6,9 +6,9 @@ use outrigger_protocol::model::ModelInfo;
 use super::Models;
 use crate::error::ModelError;
 
-/// Families whose newest member serves as the small model, in this order (the reference's list).
+/// Families whose newest member serves as the small model, in this order (OpenCode's list).
 const SMALL_FAMILIES: &[&str] = &["gemini-flash", "gpt-nano", "claude-haiku"];
-/// Parts of names by which a default model is preferred, the last one most (the reference's list, with our own sources).
+/// Parts of names by which a default model is preferred, the last one most (OpenCode's list, with our own sources).
 const PREFERRED: &[&str] = &["gpt-5", "claude-sonnet-4", "gemini-3-pro"];
 
 impl Models {
@@ -70,7 +70,7 @@ impl Models {
     }
 }
 
-/// The model that stands for its provider when none is named, by the reference's order.
+/// The model that stands for its provider when none is named, by OpenCode's order.
 pub(super) fn preferred<'a>(models: impl Iterator<Item = &'a ModelInfo>) -> Option<&'a ModelInfo> {
     let rank = |name: &str| {
         PREFERRED

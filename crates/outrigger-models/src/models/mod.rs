@@ -44,11 +44,12 @@ pub struct ModelsOptions {
     pub disabled: Vec<String>,
     /// `enabled_providers` of the configuration: if set, no other is used.
     pub enabled: Option<Vec<String>>,
-    /// Stored credentials: a key here goes before one in the environment, as in the reference.
+    /// Stored credentials: a key here goes before one in the environment, as in OpenCode.
     pub credentials: Credentials,
     /// Record every conversation into this cassette. A provider's `options.record` does the same for that provider.
     pub record: Option<PathBuf>,
-    /// The proxies of providers whose addresses a plugin brought, by provider: they are asked by no other way.
+    /// The proxies of providers whose addresses a plugin contributed, by provider: requests to these go through them
+    /// only.
     pub proxies: BTreeMap<String, String>,
 }
 
@@ -230,15 +231,15 @@ impl Models {
         ids
     }
 
-    /// Providers that plugins have brought.
+    /// Providers that plugins have contributed.
     fn of_plugins(&self) -> Vec<String> {
         let overlays = lock(&self.inner.overlays);
         let own = overlays.iter().filter(|(_, overlay)| overlay.own.is_some());
         own.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Why no plugin may bring a provider of this name, if so: it is known already, and its key, if there is one, is for
-    /// somebody else. `npm: "plugin"` in its entry of the configuration says that a plugin may.
+    /// Why no plugin may contribute a provider of this name, if so: it is known already, and its key, if there is one,
+    /// is meant for that provider. `npm: "plugin"` in its entry of the configuration allows it.
     #[must_use]
     pub fn taken(&self, id: &str) -> Option<String> {
         let entry = self.inner.options.providers.get(id);
@@ -299,7 +300,7 @@ impl Models {
             .collect()
     }
 
-    /// A provider as hooks get it: with `options.apiKey` as configured, as the reference has it, or with keys removed.
+    /// A provider as hooks get it: with `options.apiKey` as configured, as OpenCode has it, or with keys removed.
     #[must_use]
     pub fn provider_for_hooks(&self, id: &str, redact: bool) -> Option<Arc<ProviderInfo>> {
         Some(self.provider(id).ok()??.view(redact))
@@ -324,7 +325,7 @@ pub fn cost(usage: &Usage, prices: &Cost) -> f64 {
         + price(usage.cache_write, prices.cache.write)
 }
 
-/// Most output tokens to ask for: what the model can do, at most 32,000 (the reference's cap), or the cap when the
+/// Limit of output tokens of a request: what the model can do, at most 32,000 (OpenCode's cap), or the cap when the
 /// limit is unknown.
 #[must_use]
 pub fn max_output_tokens(model: &ModelInfo) -> u64 {

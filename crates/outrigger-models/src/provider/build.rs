@@ -1,5 +1,5 @@
-//! Joins configuration, catalog, presets and environment. The rules are the reference's (`Provider` in 1.18.33):
-//! a configured value wins over the catalog's, a model that is not configured is the catalog's.
+//! Joins configuration, catalog, presets and environment. The rules are OpenCode's (`Provider` in 1.18.33): a
+//! configured value wins over the catalog's, a model that is not configured is the catalog's.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -205,7 +205,7 @@ impl Description<'_> {
     }
 }
 
-// What counts most in the reference: an entry of the configuration, a plugin, a stored key, a variable.
+// What counts most in OpenCode: an entry of the configuration, a plugin, a stored key, a variable.
 fn source(sources: &Sources<'_>, options: &Object, key: Option<&Key>) -> &'static str {
     let has_api_key = options.get("apiKey").is_some();
     if sources.configured.is_some() {

@@ -196,7 +196,7 @@ pub(crate) fn redact_object(map: &mut Object) {
     }
 }
 
-/// Deadlines from a provider's options, in milliseconds as the reference has them; `false` switches one off.
+/// Deadlines from a provider's options, in milliseconds as OpenCode has them; `false` switches one off.
 pub(crate) fn deadlines(options: &Object) -> Deadlines {
     let read = |name: &str, default: Option<Duration>| match options.get(name) {
         Some(Value::Bool(false)) => None,

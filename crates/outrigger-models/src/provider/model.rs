@@ -192,7 +192,7 @@ fn from_config(
         true => base.api.npm.clone(),
         false => defaults.npm.to_owned(),
     });
-    // DeepSeek's models want their reasoning back, under whatever name they are served (the reference's rule).
+    // DeepSeek's models want their reasoning back, under whatever name they are served (OpenCode's rule).
     let deepseek = !has_base && npm == "@ai-sdk/openai-compatible" && api_id.contains("deepseek");
     let default_interleaved = if deepseek {
         json!({"field": "reasoning_content"})

@@ -5,7 +5,7 @@
 pub(crate) struct Preset {
     pub(crate) id: &'static str,
     pub(crate) name: &'static str,
-    /// Package by which the reference knows it; it decides the adapter and the base URL.
+    /// Package by which OpenCode knows it; it decides the adapter and the base URL.
     pub(crate) npm: &'static str,
     /// Base URL where the package has none built in.
     pub(crate) api: Option<&'static str>,

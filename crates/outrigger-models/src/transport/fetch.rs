@@ -65,7 +65,7 @@ pub enum Route {
 /// What a plugin adds to a provider.
 #[derive(Clone, Default)]
 pub struct Overlay {
-    /// What its `auth.loader` answered, `fetch` apart; the configuration's options win over these, as in the reference.
+    /// What its `auth.loader` answered, `fetch` apart; the configuration's options win over these, as in OpenCode.
     pub options: Option<Object>,
     /// How the `baseURL` in `options` is asked.
     pub options_route: Option<Route>,

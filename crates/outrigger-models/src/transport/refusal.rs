@@ -12,7 +12,7 @@ const MOST_VALUE: usize = 1024;
 /// Headers that carry something to log in with.
 const SECRET_HEADERS: &[&str] = &["set-cookie", "authorization", "proxy-authenticate"];
 
-/// An answer with an error status: address, status, headers and body without keys (invariant 10). The reference's `APIError`
+/// An answer with an error status: address, status, headers and body without keys (invariant 10). OpenCode's `APIError`
 /// has these fields (`statusCode`, `responseHeaders`, `responseBody`, `metadata.url`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
@@ -58,7 +58,7 @@ impl Refusal {
         }
     }
 
-    /// Puts the fields into the data of an error, under the reference's names.
+    /// Puts the fields into the data of an error, under OpenCode's names.
     pub(crate) fn describe(&self, data: &mut Map<String, Value>) {
         let headers: Map<String, Value> = self
             .headers

@@ -7,12 +7,12 @@ use http::HeaderMap;
 /// How long to wait for a provider. `None` waits for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// From sending the request to the first byte of the answer's body. The reference's default: 5 minutes.
+    /// From sending the request to the first byte of the answer's body. OpenCode's default: 5 minutes.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of the stream (comments that only keep the connection alive count). The reference's
-    /// default: 5 minutes.
+    /// Between two pieces of the stream (comments that only keep the connection alive count). OpenCode's default: 5
+    /// minutes.
     pub idle: Option<Duration>,
-    /// From the first try to the end of the stream, retries included. The reference's default: none.
+    /// From the first try to the end of the stream, retries included. OpenCode's default: none.
     pub total: Option<Duration>,
 }
 
@@ -29,7 +29,7 @@ impl Default for Deadlines {
 /// When a request that failed before any content came is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Most further tries after the first.
+    /// Limit of retries after the first try.
     pub max_retries: u32,
     /// Wait before the first of them; doubles each time.
     pub base: Duration,

@@ -1,7 +1,7 @@
 //! One request from the first try to the end of its stream: sending, deadlines, retries, decoding.
 //!
-//! Nothing is spawned. The stream is driven by whoever polls it, so dropping it drops the connection: that is how a
-//! request is cancelled.
+//! Nothing is spawned. Polling drives the stream, so dropping it drops the connection: that is how a request is
+//! cancelled.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -10,7 +10,7 @@ pub(super) const MAX_BYTES: usize = 32 * 1024;
 /// Lines of it.
 const MAX_LINES: usize = 128;
 
-/// What is asked for.
+/// What the client requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// A tunnel there.
@@ -101,7 +101,7 @@ fn passed_on(
         .any(|line| line.name.eq_ignore_ascii_case("upgrade"));
     for line in request.headers.iter() {
         let name = line.name.to_ascii_lowercase();
-        // The name that was asked about is the name that is asked for; what concerns us goes no further.
+        // The name in the request is the name that was checked; headers for the proxy itself are not passed on.
         let ours = ["host", "connection", "keep-alive"].contains(&name.as_str())
             || name.starts_with("proxy-");
         if !ours {

@@ -265,7 +265,7 @@ fn fewer(asked: Option<&[String]>, granted: Option<&[String]>) -> Option<Vec<Str
     }
 }
 
-/// A place that is asked for; `None` when it lies outside of the project and was not granted.
+/// A requested place; `None` when it lies outside of the project and was not granted.
 fn root_of(project: &Path, root: &str, granted: &[PathBuf]) -> Option<PathBuf> {
     let granted_too = |place: &PathBuf| granted.iter().any(|it| place.starts_with(it));
     if !root.starts_with(['/', '~']) {

@@ -95,7 +95,7 @@ impl Access {
         removed
     }
 
-    /// Leaves of a sandbox what is asked for: the project only where it is named.
+    /// Reduces a sandbox to what is requested: the project only where it is named.
     pub fn apply_to(&self, policy: &mut Policy, project: &Path) {
         policy.write.retain(|path| path != project);
         // They were followed when the plugin was admitted; what has become a link since is left out.

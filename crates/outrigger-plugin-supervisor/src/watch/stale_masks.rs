@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::group::{Fault, Group, Live};
 use crate::processes::Processes;
 
-/// How long a process goes on with what it sees, so that the next one takes over and calls come to their end.
+/// How long a process keeps its view, so that the next one takes over and calls complete.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A process that sees what it should not.

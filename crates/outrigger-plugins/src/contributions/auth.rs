@@ -24,7 +24,7 @@ use crate::plugins::Plugins;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_supervisor::group::{Counts, Fault, Group, Live};
 
-/// How long a login may wait for its user. The reference waits for ever.
+/// How long a login may wait for its user. OpenCode waits for ever.
 const USER: Duration = Duration::from_secs(15 * 60);
 /// The answer of a process that knows nothing of a `fetch`: it has been started again.
 const ANOTHER_PROCESS: i64 = -32002;
@@ -424,7 +424,7 @@ impl ProviderHook {
     }
 }
 
-/// The `fetch` of a loader. When the plugin's process has been started again, the loader is asked for a new one.
+/// The `fetch` of a loader. When the plugin's process has been started again, the loader is called for a new one.
 #[derive(Clone)]
 pub struct PluginFetch {
     hook: AuthHook,

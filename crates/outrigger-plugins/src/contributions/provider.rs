@@ -66,7 +66,7 @@ impl Plugins {
         streams.into_iter().map(provider).collect()
     }
 
-    /// A provider that is refused: its plugin goes on without.
+    /// Refuses a provider: its plugin runs without it.
     pub fn refuse_provider(&self, provider: &PluginProvider, why: &str) {
         let id = &provider.declared.id;
         let warning = format!("its provider {id} is not offered: {why}");

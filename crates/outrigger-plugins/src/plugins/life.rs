@@ -356,7 +356,7 @@ impl Plugins {
                 format!("{} does not host it any more", host.resolved.id),
             )),
         };
-        // What it had may be more than its host has now, so it does not go on with that.
+        // It may have had more than its host has now, so it does not keep that.
         if let Err(error) = &renewed
             && registry.with(hosted, outrigger_plugin_registry::Plugin::has_ended) == Some(false)
         {

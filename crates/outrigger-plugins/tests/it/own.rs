@@ -176,7 +176,7 @@ async fn a_throw_refuses_where_the_point_allows_it() {
     );
 }
 
-/// What is asked for, the code of the refusal, what its message says.
+/// The request, the code of the refusal, what its message says.
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         r#"["call", "acme/deploy.never", {}, {}]"#,

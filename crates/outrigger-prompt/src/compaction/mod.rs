@@ -1,5 +1,5 @@
-//! Compaction: what of a conversation is summarised, what stays, and how the summary is asked for. When it happens is the
-//! kernel's (`outrigger_kernel::turn::compact`).
+//! Compaction: what of a conversation is summarised, what stays, and how the summary is requested. When it happens is
+//! the kernel's (`outrigger_kernel::turn::compact`).
 
 pub mod plan;
 pub mod prune;

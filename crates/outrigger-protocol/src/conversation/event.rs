@@ -1,4 +1,4 @@
-//! Bus events, in the reference's kinds and payloads.
+//! Bus events, in OpenCode's kinds and payloads.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -140,7 +140,7 @@ pub enum Event {
         #[serde(rename = "requestID")]
         request_id: PermissionId,
         reply: Reply,
-        /// Who answered, where that was not the user. Not a key of the reference.
+        /// Who answered, where that was not the user. Not a key of OpenCode.
         #[serde(default, skip_serializing_if = "Provenance::is_plain")]
         provenance: Provenance,
     },
@@ -188,8 +188,8 @@ pub struct CustomEvent {
     /// Payload.
     #[serde(default)]
     pub properties: Object,
-    /// Out of how many events and points of plugins it comes, itself included (B8). Known while the program runs: it is
-    /// neither stored nor told to clients.
+    /// The depth of events and points of plugins that led to it, itself included (B8). Known while the program runs:
+    /// neither stored nor sent to clients.
     #[serde(skip)]
     pub depth: u32,
 }
@@ -253,7 +253,7 @@ impl Event {
         }
     }
 
-    /// Streamed deltas are told to clients before they are stored; everything else is stored first (invariant 6).
+    /// Streamed deltas are published before they are stored; everything else is stored first (invariant 6).
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::PartDelta { .. } | Self::SessionStatus { .. })

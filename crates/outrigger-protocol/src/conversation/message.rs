@@ -133,7 +133,7 @@ pub struct UserMessage {
     /// `{diffs: […]}`: files that the answer changed, once it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
-    /// Who sent it, where that was not the user alone. Not a key of the reference.
+    /// Who sent it, where that was not the user alone. Not a key of OpenCode.
     #[serde(default, skip_serializing_if = "Provenance::is_plain")]
     pub provenance: Provenance,
     /// Keys that a plugin added.
@@ -199,7 +199,7 @@ pub struct MessagePath {
     pub root: String,
 }
 
-/// An error as the reference sends it: a name that clients switch on, and data with at least `message`.
+/// An error as OpenCode sends it: a name that clients switch on, and data with at least `message`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamedError {
     /// `UnknownError`, `MessageAbortedError`, `ProviderAuthError`, `APIError`, `MessageOutputLengthError` …
@@ -371,7 +371,7 @@ pub struct ToolPart {
     /// What the provider wants back with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// Who caused it, where that was not the user and the model alone. Not a key of the reference.
+    /// Who caused it, where that was not the user and the model alone. Not a key of OpenCode.
     #[serde(default, skip_serializing_if = "Provenance::is_plain")]
     pub provenance: Provenance,
     /// Keys that a plugin added.

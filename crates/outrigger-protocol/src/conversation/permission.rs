@@ -18,7 +18,7 @@ pub enum Action {
     Deny,
 }
 
-/// One rule. The last one that matches counts, as in the reference.
+/// One rule. The last one that matches counts, as in OpenCode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// Tool or permission, with `*` and `?`.
@@ -33,8 +33,8 @@ pub struct Rule {
 /// stands there.
 pub const HOOK_REASON: &str = "hookReason";
 
-/// Key of [`PermissionRequest::metadata`] under which stands the call that asks: `{tool, input}`, with the arguments that it
-/// runs with. Nobody else's word stands there. Not a key of the reference.
+/// Key of [`PermissionRequest::metadata`] under which stands the call that asks: `{tool, input}`, with the arguments
+/// that it runs with. Nobody else's word stands there. Not a key of OpenCode.
 pub const CALL: &str = "outriggerCall";
 
 /// A question whether something may be done.
@@ -56,10 +56,10 @@ pub struct PermissionRequest {
     /// The call that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolRef>,
-    /// Who wants it, where that is not the user and the model alone. Not a key of the reference.
+    /// Who wants it, where that is not the user and the model alone. Not a key of OpenCode.
     #[serde(default, skip_serializing_if = "Provenance::is_plain")]
     pub provenance: Provenance,
-    /// The grant whose absence is why the user is asked. Not a key of the reference.
+    /// The grant whose absence is why the user is asked. Not a key of OpenCode.
     #[serde(
         default,
         rename = "missingGrant",

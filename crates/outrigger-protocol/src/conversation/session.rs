@@ -26,7 +26,7 @@ pub struct Session {
     /// The session whose agent started this one.
     #[serde(default, rename = "parentID", skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<SessionId>,
-    /// Workspace that a client made it for. There are none here: it is kept, and told as it was given.
+    /// The workspace that a client made it for. Workspaces do not exist here: the value is kept and returned as given.
     #[serde(
         default,
         rename = "workspaceID",
@@ -56,7 +56,7 @@ pub struct Session {
     /// What clients keep with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
-    /// Messages from here on are taken back, until the next prompt removes them or they are brought back.
+    /// Messages from here on are reverted, until the next prompt removes them or they are restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revert: Option<SessionRevert>,
     /// When it was made and last used.
@@ -199,7 +199,7 @@ pub enum OutputFormat {
     JsonSchema {
         /// The schema.
         schema: Object,
-        /// How often the model is asked again for a value that fits; 2 where nothing is said, as in the reference.
+        /// How often the model is asked again for a value that fits; 2 where nothing is said, as in OpenCode.
         #[serde(default = "two", rename = "retryCount")]
         retry_count: u32,
     },
@@ -210,7 +210,7 @@ const fn two() -> u32 {
 }
 
 impl OutputFormat {
-    /// The tool that takes an answer of a schema, by the reference's name. It is offered for such a prompt only.
+    /// The tool that takes an answer of a schema, by OpenCode's name. It is offered for such a prompt only.
     pub const TOOL: &str = "StructuredOutput";
 
     /// The schema that the answer shall have, without the key that says by which standard it is written: not every
@@ -258,7 +258,7 @@ pub struct PromptInput {
     /// What is said.
     #[serde(default)]
     pub parts: Vec<PartInput>,
-    /// Who sent it: never read off the request, whoever takes that one knows.
+    /// Who sent it: not read from the request but set by the server.
     #[serde(skip)]
     pub provenance: Provenance,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A credential, in the form of the reference's `auth.json` and of `PUT /auth/{id}`. Its `Debug` shows nothing secret.
+/// A credential, in the form of OpenCode's `auth.json` and of `PUT /auth/{id}`. Its `Debug` shows nothing secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Credential {
@@ -141,7 +141,7 @@ pub struct AuthRule {
 }
 
 impl AuthRule {
-    /// Whether the question is asked, as in the reference: never while the earlier one has no answer.
+    /// Whether the question is asked, as in OpenCode: never while the earlier one has no answer.
     #[must_use]
     pub fn holds(&self, answers: &BTreeMap<String, String>) -> bool {
         answers
@@ -157,7 +157,7 @@ pub struct Authorization {
     pub url: String,
     /// `auto`: the plugin hears of the end by itself; `code`: the user brings a code.
     pub method: String,
-    /// What the user is told.
+    /// Instructions for the user.
     pub instructions: String,
 }
 

@@ -218,8 +218,8 @@ impl History {
         messages.get_mut(place)
     }
 
-    /// The list that is told by this one; none when that names messages that there are not, or keeps more of them than
-    /// there are: it is never much larger than what was told.
+    /// The full list that this one describes; `None` when it refers to messages that do not exist, or keeps more of
+    /// them than exist: the list is never much larger than its description.
     #[must_use]
     pub fn arranged(&self, order: &[Piece]) -> Option<Self> {
         let mut arranged = Self::default();

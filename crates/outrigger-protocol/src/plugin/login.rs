@@ -92,7 +92,7 @@ pub struct AuthBegun {
     /// `auto` or `code`.
     #[serde(default)]
     pub method: String,
-    /// What the user is told.
+    /// Instructions for the user.
     #[serde(default)]
     pub instructions: String,
     /// What `authorize` of an `api` method answered.
@@ -105,7 +105,7 @@ pub struct AuthBegun {
 pub struct AuthFinish {
     /// Number of the login.
     pub flow: u64,
-    /// What the user brought (`code`).
+    /// What the user entered (`code`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
 }

@@ -88,7 +88,7 @@ pub enum PluginKind {
     /// Models (D9).
     #[serde(alias = "Provider")]
     Provider,
-    /// A bridge to a brain elsewhere (D9).
+    /// A bridge for a remote controller (D9).
     #[serde(alias = "Bridge")]
     Bridge,
 }
@@ -209,8 +209,8 @@ pub struct ManifestProblem {
 }
 
 impl Manifest {
-    /// Whether it changes something outside of the session: by its own word, or by what it asks for, whatever its word is (D3). A
-    /// list of programs counts; that nothing is said of them does not, since the box holds what they do.
+    /// Whether it changes something outside of the session: by its own declaration, or by what it requests, whatever it
+    /// declares (D3). A list of programs counts; the absence of one does not, since the sandbox restricts what they do.
     #[must_use]
     pub fn has_side_effects(&self) -> bool {
         let asked = &self.permissions;

@@ -126,7 +126,7 @@ pub enum ProviderPiece {
     },
     /// The answer has ended. Nothing follows.
     Finish {
-        /// `stop`, `tool-calls`, `length`, `content-filter`, `error`, `other`; left out, it is told from what came.
+        /// `stop`, `tool-calls`, `length`, `content-filter`, `error`, `other`; without it, the blocks decide.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Tokens, which the bill is made of.

@@ -39,7 +39,7 @@ pub struct FileOpen {
 pub struct FileOpened {
     /// Path of an empty file.
     pub file: String,
-    /// Good once: for the result of that handler, in the file and in [`crate::plugin::rpc::HookResult::file`].
+    /// Valid once: for the result of that handler, in the file and in [`crate::plugin::rpc::HookResult::file`].
     pub token: String,
 }
 
@@ -87,7 +87,7 @@ pub struct HookMirror {
     pub token: Option<String>,
 }
 
-/// A part of a list, told by an earlier list.
+/// A part of a list, in terms of an earlier list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Piece {

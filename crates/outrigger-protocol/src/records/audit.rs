@@ -1,4 +1,5 @@
-//! Records of the audit (C13): who did what, on whose word, and what came of it. Contents are not in it, only their hashes.
+//! Records of the audit (C13): who did what, who authorised it, and the outcome. They hold no contents, only their
+//! hashes.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,13 +26,13 @@ pub enum AuditKind {
     Grant,
     /// A plugin came further, stopped, failed, or was restarted.
     LifeCycle,
-    /// A process was started, with the box that it is in.
+    /// A process was started, with its sandbox.
     Process,
     /// A plugin's client made a request that changes something.
     Client,
     /// A plugin process was let connect to a host, or not.
     Network,
-    /// A brain elsewhere connected to the bridge, or had something executed, or was refused.
+    /// A remote controller connected to the bridge, had something executed, or was refused.
     Bridge,
     /// Older records were removed, as the retention setting says.
     Retention,
@@ -131,7 +132,7 @@ pub struct AuditRecord {
     pub errored: bool,
     /// What the guard and the rules said: [`POLICY_PASSED`], or `refused` with the rule.
     pub policy_check_result: String,
-    /// Message, box, origin of a decision. Without secrets.
+    /// Message, sandbox, origin of a decision. Without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }

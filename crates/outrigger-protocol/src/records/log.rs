@@ -14,9 +14,9 @@ use crate::tools::tool::ToolCall;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum LogRecord {
-    /// Something that clients and plugins were told. Projections are made from these.
+    /// Something that was published to clients and plugins. Projections are made from these.
     Event(Box<BusEvent>),
-    /// One step of the turn machine: what it was told and, as intent, what it then wanted done.
+    /// One step of the turn machine: its input and, as intent, the effects it then wanted.
     TurnStep(Box<TurnStep>),
     /// One handler's run at a hook point.
     Hook(Box<HookRecord>),
@@ -73,7 +73,7 @@ pub struct TurnStep {
     pub n: u64,
     /// When.
     pub at: Millis,
-    /// What the machine was told.
+    /// The machine's input.
     pub input: Input,
     /// What it wants done in the world (model and tool calls), written down before it starts.
     pub intents: Vec<EffectId>,
@@ -82,7 +82,7 @@ pub struct TurnStep {
     /// The turn ended with this step.
     #[serde(default)]
     pub last: bool,
-    /// Why the turn was given up. Such a step is not the machine's: it closes a turn that nobody can go on with.
+    /// Why the turn was given up. Such a step is not the machine's: it closes a turn that cannot be resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<String>,
 }
@@ -98,7 +98,7 @@ pub struct ToolRecord {
     /// Fingerprint of the call as it ran, normalised (D7): 16 hexadecimal digits. Absent where it did not come as far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// Who caused it: whoever caused the turn, the model, and who changed it and answered for it.
+    /// Who caused it: the causes of the turn, the model, and who changed and approved it.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub provenance: Provenance,
     /// Permission decisions in order, as `permission pattern -> action`.
@@ -140,7 +140,7 @@ pub struct ToolAudit {
     pub output_hash: Option<String>,
 }
 
-/// A request that a plugin made of the API (C13), without what it said and was told.
+/// A request that a plugin made to the API (C13), without the bodies of request and response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientRecord {
     /// Whose client it was; absent where a process fetched an address of ours itself.

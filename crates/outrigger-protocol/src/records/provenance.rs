@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::PluginId;
 
-/// Most causes of one action, but for one of each kind by an unknown plugin. More than this is one plugin's noise.
+/// Limit of causes of one action, not counting one of each kind by an unknown plugin. More than this is one plugin's
+/// noise.
 const MAX_CAUSES: usize = 32;
 
 /// What a plugin is called of which only the process is known, which it shares with others. None of these has grants.
 pub const UNKNOWN_PLUGIN: &str = "(one of several)";
 
-/// Whoever acts.
+/// Who acts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
 pub enum Actor {
@@ -85,7 +86,7 @@ impl fmt::Display for Actor {
 pub enum Deed {
     /// Sent the prompt, or had the turn go on.
     Prompted,
-    /// Brought the agent, command or server that is used.
+    /// Contributed the agent, command or server that is used.
     Contributed,
     /// Was the model that made the call.
     Called,
@@ -188,8 +189,8 @@ impl Provenance {
         self.0.is_empty()
     }
 
-    /// Nobody but the user, a client and a configured model had a hand in it, whoever brought the agent or the command. What
-    /// clients of OpenCode read says nothing of it then.
+    /// Caused by the user, a client and a configured model only, apart from who contributed the agent or the command.
+    /// What clients of OpenCode read says nothing of it then.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         let plain = |cause: &Cause| {
@@ -256,7 +257,7 @@ mod tests {
         );
         let who = causes.plugins_that(Deed::Contributed);
         assert_eq!(who, ["omo>inner".into()]);
-        // Who brought the agent did not do anything itself.
+        // Contributing the agent is not an action.
         assert!(causes.is_plain());
         let changed = causes.with(Actor::plugin(&"omo".into()), Deed::Changed, None);
         assert!(!changed.is_plain());

@@ -53,7 +53,7 @@ pub struct Begin {
     pub no_reply: bool,
     /// The session has no title yet.
     pub wants_title: bool,
-    /// Most model requests in this turn (C16).
+    /// Limit of model requests in this turn (C16).
     pub max_steps: u32,
     /// Call identifiers that stand in the session's history already; a new call never gets one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,8 +70,8 @@ pub struct Begin {
     /// Handlers may keep the turn from ending (`agent_end.before_stop`); they are asked when it is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_before_stop: bool,
-    /// Why the model cannot be asked (it is not known, or has no key): the message is stored, and the turn fails with this,
-    /// as in the reference.
+    /// Why the model cannot be asked (it is not known, or has no key): the message is stored, and the turn fails with
+    /// this, as in OpenCode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unaskable: Option<NamedError>,
     /// US dollars for a million tokens: input, output, cache read, cache write.
@@ -115,13 +115,13 @@ pub struct KnownTool {
     pub read_only: bool,
 }
 
-/// Something that happened, told to the turn machine.
+/// Something that happened: an input of the turn machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Input {
     /// A prompt has come.
     Begin(Box<Begin>),
-    /// A hook chain has run to its end.
+    /// A hook chain has completed.
     HookDone {
         /// Which.
         effect: EffectId,
@@ -199,7 +199,7 @@ pub enum Input {
     Compact {
         /// The session goes on by itself afterwards.
         auto: bool,
-        /// Model that it is asked for; absent: that of the conversation.
+        /// The model to use; absent: that of the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<ModelRef>,
         /// What the user says of the summary.
@@ -220,8 +220,8 @@ pub enum Input {
         /// Why.
         error: NamedError,
     },
-    /// A prompt came while the turn runs, and its message is stored: the next step reads it and the turn goes on with it,
-    /// as in the reference. `stored` is set; identifiers and title are the turn's own.
+    /// A prompt arrived while the turn runs, and its message is stored: the next step reads it and the turn continues
+    /// with it, as in OpenCode. `stored` is set; identifiers and title are the turn's own.
     Joined {
         /// What the turn would have begun with.
         begin: Box<Begin>,
@@ -235,7 +235,7 @@ pub enum Input {
     },
     /// The user, a client or a parent wants the turn to end.
     Cancel,
-    /// The process that ran this turn is gone and another one goes on with it.
+    /// The process that ran this turn is gone and another one resumes it.
     Resumed,
 }
 

@@ -71,7 +71,8 @@ impl Capability {
     }
 }
 
-/// What a tool does for the model, whoever does it (C11). A contract is bound to a provider by routing rules.
+/// What a tool does for the model, independent of its provider (C11). A contract is bound to a provider by routing
+/// rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Contract {
@@ -122,7 +123,7 @@ impl Contract {
     }
 }
 
-/// The box that a tool runs in.
+/// The sandbox that a tool runs in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SandboxProfile {
     /// None: it runs in the host, or as the user. Shown as such.
@@ -149,7 +150,7 @@ pub struct Constraints {
     pub max_retries: u32,
     /// Pause before the first of them, in milliseconds; it doubles with each.
     pub retry_backoff_ms: u64,
-    /// The box that it runs in.
+    /// The sandbox that it runs in.
     pub sandbox_profile: SandboxProfile,
     /// Equal calls of one step have one answer: the tool runs once for them.
     pub deterministic_hooks: bool,

@@ -1,4 +1,5 @@
-//! Frames of the bridge (C17): a brain elsewhere asks, the bridge executes and answers. docs/bridge.md explains them.
+//! Frames of the bridge (C17): a remote controller requests, the bridge executes and answers. docs/bridge.md explains
+//! them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +16,7 @@ pub const BEARER_PROTOCOL: &str = "bearer.";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Invoke {
-    /// Chosen by the brain; one call of a connection at a time has it.
+    /// Chosen by the controller; unique among the open calls of a connection.
     pub id: String,
     /// Contract: `read`, `write`, `edit` or `exec`; `bash` is `exec`.
     pub tool: String,
@@ -24,7 +25,7 @@ pub struct Invoke {
     /// How long it may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
-    /// Session of the brain, for the audit.
+    /// The controller's session, for the audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
 }
@@ -37,7 +38,7 @@ pub struct Cancel {
     pub id: String,
 }
 
-/// What a brain sends.
+/// What a controller sends.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum BrainFrame {
@@ -98,7 +99,7 @@ pub struct ReadParams {
     /// First line, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Most lines.
+    /// Limit of lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }

@@ -1,5 +1,6 @@
-//! Files that are not there when a process starts and that it must not make: they would say what somebody else runs later
-//! (`.git/commondir`). A name that is not there cannot be covered, so what comes there is put aside.
+//! Files that do not exist when a process starts and that it must not create: other programs would later run what they
+//! say (`.git/commondir`). A name that does not exist cannot be masked by a mount, so what appears there is moved
+//! aside.
 
 mod place;
 mod record;
@@ -14,7 +15,7 @@ pub use place::Place;
 use record::Record;
 pub(crate) use record::{end, sweep};
 
-/// What a name that was put aside has behind it.
+/// The suffix of a name that was moved aside.
 pub const SUFFIX: &str = ".put-aside";
 
 /// Undoes what a process did that no name tells of, and answers what that was, in sentences; whether the process has ended.

@@ -58,7 +58,7 @@ impl Anchor {
         };
         let parent = Self::make(parent)?;
         match mkdirat(&parent.folder, name, Mode::from_raw_mode(0o777)) {
-            // Somebody else has made it.
+            // Another process has created it.
             Err(rustix::io::Errno::EXIST) | Ok(()) => {}
             Err(error) => return Err(error.into()),
         }

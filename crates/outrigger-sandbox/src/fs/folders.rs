@@ -1,5 +1,5 @@
-//! Folders of ours that a boxed process may write to and that the host goes into again: what it has put in their place, a
-//! link to somewhere else above all, is not followed.
+//! Folders of ours that a sandboxed process may write to and that the host enters again: what the process has put in
+//! their place, above all a link to somewhere else, is not followed.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ pub fn make(root: &Path, below: &Path) -> io::Result<()> {
     open(root, below).map(drop)
 }
 
-/// The same, and makes an empty file in the last of them where there is none. Whatever else goes by its name is taken away.
+/// The same, and creates an empty file in the last of them where there is none. Anything else of that name is removed.
 ///
 /// # Errors
 /// As for [`make`].
@@ -80,8 +80,7 @@ fn open(root: &Path, below: &Path) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Goes into a folder, which is made where there is none. Others may be making the same one: processes are started side by
-/// side.
+/// Enters a folder, creating it where there is none. Others may be creating the same one: processes start in parallel.
 fn enter(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<OwnedFd> {
     let mut tries = 0;
     loop {

@@ -102,9 +102,9 @@ impl PartialEq for Kept {
 
 impl Eq for Kept {}
 
-/// Most files and folders that a walk looks at.
+/// Files and folders that a walk looks at.
 pub const MOST_ENTRIES: usize = 300_000;
-/// Most paths that can be covered: each is a mount that is made at every start.
+/// Paths that can be masked: each is a mount that is made at every start.
 pub const MOST_COVERS: usize = 2_000;
 /// How long a walk is begun anew because folders are moved about under it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -334,8 +334,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// When a folder or what it lists was last changed. The time of modification would not do: whoever changed something may
-/// set that back.
+/// When a folder or what it lists was last changed. The modification time would not do, since any process can set it
+/// back.
 fn status_changed(meta: &fs::Metadata) -> SystemTime {
     let seconds = Duration::from_secs(meta.ctime().unsigned_abs());
     let parts = Duration::from_nanos(meta.ctime_nsec().unsigned_abs());

@@ -59,7 +59,7 @@ impl Hidden {
         None
     }
 
-    /// Ends the process when one is. What it makes of `absent` is put aside.
+    /// Ends the process when a mask is stale. What it creates of `absent` is moved aside.
     ///
     /// # Errors
     /// There is no thread to look.

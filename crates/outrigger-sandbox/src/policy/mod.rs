@@ -53,14 +53,15 @@ pub struct Policy {
     pub write: Vec<PathBuf>,
     /// Folders (with all below) whose names may be listed; nothing in them may be opened.
     pub list: Vec<PathBuf>,
-    /// Programs that may be executed besides the process's own; `None` is all that may be read. An empty list is none:
-    /// with [`Policy::calls`] it can then not even make a process.
+    /// Programs that may be executed besides the process's own; `None` allows all that may be read. With an empty list
+    /// and [`Policy::calls`] it cannot even make a process.
     ///
     /// The loader of dynamic programs has to be among them, and runs what it is given and may read. So with a list the
     /// usual folders of programs are not readable either, but for what is on it.
     pub execute: Option<Vec<PathBuf>>,
-    /// TCP ports that may be bound; `None` is all, an empty list is none. 0 is one that the system picks, on this machine's
-    /// loopback: who asks for every address gets that one (where the host decides, as for [`Policy::connect_tcp`]).
+    /// TCP ports that may be bound; `None` allows all, an empty list none. 0 is one that the system picks, on this
+    /// machine's loopback: a process that binds every address gets that one (where the host decides, as for
+    /// [`Policy::connect_tcp`]).
     pub bind_tcp: Option<Vec<u16>>,
     /// TCP ports of `127.0.0.1` that may be connected to; `None` is every address and port, an empty list is none. The
     /// address counts where the host can decide about connections (Linux 5.9, and processes that it may look into);
@@ -83,8 +84,8 @@ pub struct Policy {
     /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is
     /// looked for anew.
     pub kept: Kept,
-    /// Files and folders that are not there and are not to come. One that the process makes is put aside, under its name with
-    /// [`crate::fs::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
+    /// Files and folders that do not exist and must not appear. One that the process creates is moved aside, under its
+    /// name with [`crate::fs::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
     pub absent: Vec<PathBuf>,
     /// Undoes what else it must not leave, now and then and when it has ended.
     pub clear: Clear,
@@ -98,7 +99,7 @@ pub struct Policy {
     /// It has terminals of its own, and no other: a fresh `/dev/pts`, and a session without a controlling terminal. Where
     /// the system has no views it has none.
     pub own_terminals: bool,
-    /// Which system calls are refused; `None` is none but those that reach other processes.
+    /// Which system calls are refused; `None` refuses only those that reach other processes.
     pub calls: Option<Calls>,
     /// Abstract UNIX sockets outside may be connected to.
     pub reach_out: bool,

@@ -1,8 +1,8 @@
 //! A control group for the memory of a tree of processes, where this user may make one (issue 4, item 5). It holds what grows
 //! faster than anybody can look; everywhere else the looks have to do.
 //!
-//! Version 2: beside our own group (a session of systemd is delegated so) or below it. Version 1: below our own. Nothing here
-//! is an error: where no group can be made there is none.
+//! Version 2: beside our own group (a session of systemd is delegated so) or below it. Version 1: below our own.
+//! Nothing here is an error: where no group can be made, usage is not limited.
 
 use std::fs;
 use std::io;

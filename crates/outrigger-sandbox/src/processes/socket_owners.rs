@@ -72,7 +72,7 @@ pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
             .ok()
     };
     let found = answering(&all, to);
-    // One that cannot be told apart is nobody's.
+    // One whose owner cannot be determined has none.
     found
         .into_iter()
         .map(|name| number(name).unwrap_or(0))

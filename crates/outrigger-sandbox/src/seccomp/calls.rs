@@ -147,9 +147,9 @@ fn statement(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// Refuses what is not on the list ([`allowed`]), the x32 form of every call, and `clone3` where no process may be made: its flags lie in memory, where no filter
-/// looks, and C libraries go on with `clone` when they are told that it is not there. Jumps are relative, so a program can
-/// be put in front of another.
+/// Refuses what is not on the list ([`allowed`]), the x32 form of every call, and `clone3` where no process may be
+/// made: its flags lie in memory, where no filter looks, and C libraries fall back to `clone` when `clone3` is missing.
+/// Jumps are relative, so a program can be put in front of another.
 fn with_prelude(program: BpfProgram, alone: bool) -> BpfProgram {
     let refuse = || statement(RETURN, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs());
     // The number of the call is the first word of what a filter is given.

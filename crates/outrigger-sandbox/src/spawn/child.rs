@@ -36,14 +36,14 @@ pub(crate) struct Started {
 /// What a process did and must not do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Undone {
-    /// Files and folders that it made ([`crate::Policy::absent`]); they were put aside.
+    /// Files and folders that it created ([`crate::Policy::absent`]); they were moved aside.
     pub put_aside: Vec<PathBuf>,
     /// The rest ([`crate::Policy::clear`]), in sentences.
     pub changes: Vec<String>,
 }
 
-/// A started process. Dropping it kills its process group (its whole tree, if it has not ended by itself) and reaps
-/// it. Until then the process stays a zombie after its end, so that [`Child::pid`] never becomes somebody else's.
+/// A started process. Dropping it kills its process group (its whole tree, if it has not ended by itself) and reaps it.
+/// Until then the process stays a zombie after its end, so that [`Child::pid`] is not reused.
 #[derive(Debug)]
 pub struct Child {
     /// The writing end of standard input, if piped. Drop it to signal the end of input.

@@ -25,8 +25,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often it is looked at.
 const END_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A child of this host that has not been reaped. The zombie is kept until drop: so long its number, and that of its
-/// group, cannot become somebody else's.
+/// A child of this host that has not been reaped. The zombie is kept until drop: until then its number, and that of its
+/// group, are not reused.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: u32,
@@ -91,7 +91,7 @@ impl Process {
         }
     }
 
-    /// What comes to these names until it has been reaped is put aside.
+    /// What appears under these names until it has been reaped is moved aside.
     pub(crate) fn keeps_free(&mut self, absent: Absent) {
         self.absent = absent;
     }
@@ -121,7 +121,7 @@ impl Process {
         }
     }
 
-    /// Ends a namespace with all that is in it; false where there is none.
+    /// Ends a namespace with all its processes; false where there is none.
     fn kill_namespace(&self) -> bool {
         match (&self.report, &self.pidfd) {
             (Some(_), Some(pidfd)) => {

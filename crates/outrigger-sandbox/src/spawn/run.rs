@@ -1,4 +1,4 @@
-//! Running a short-lived process to its end under one deadline.
+//! Running a short-lived process under one deadline until it ends.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Captured {
     }
 }
 
-/// What a process that was run to its end left.
+/// The exit and output of a process that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// How it ended; signal 9 when the deadline passed.

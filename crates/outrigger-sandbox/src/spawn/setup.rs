@@ -14,9 +14,9 @@ use crate::seccomp::connects;
 /// The channel's file descriptor in every process that has one.
 pub(crate) const CHANNEL_FD: libc::c_int = 3;
 
-/// What a confined root keeps (numbers of `linux/capability.h`): what makes files and ports root's. All else gets around
-/// the rules or is nobody's business in a box: mounting, tracing, raw sockets and devices, modules, limits, opening
-/// files by handle. (`CAP_PERFMON` and `CAP_SYS_ADMIN` open `/proc/PID/environ` of every process since Linux 6.16, past
+/// What a confined root keeps (numbers of `linux/capability.h`): what makes files and ports root's. All others bypass
+/// the rules or are of no use in a sandbox: mounting, tracing, raw sockets and devices, modules, limits, opening files
+/// by handle. (`CAP_PERFMON` and `CAP_SYS_ADMIN` open `/proc/PID/environ` of every process since Linux 6.16, past
 /// Landlock.)
 const KEPT: [libc::c_ulong; 8] = [
     0,  // CHOWN
@@ -79,7 +79,7 @@ impl Setup {
         // SAFETY: every call is async-signal-safe, takes plain numbers or pointers to locals that outlive it, and
         // `io::Error::last_os_error` does not allocate.
         unsafe {
-            // Before the signal is asked for, which a change of credentials would take back.
+            // Before the signal is requested: a change of credentials would reset it.
             if let Some(namespaces) = &self.enters {
                 namespaces.enter()?;
                 if let Some(view) = &self.view {

@@ -39,7 +39,8 @@ pub struct Spawner {
     forbids: Option<Arc<dyn Forbids>>,
 }
 
-/// What the policy of the machine forbids, whoever opens a file or starts a program. Answers are the patterns that say so.
+/// What the machine's policy forbids, to every opener of a file and every start of a program. Answers are the patterns
+/// that forbid it.
 pub trait Forbids: Send + Sync {
     /// A file or folder by its absolute path; its links may have been followed or not.
     fn file(&self, path: &Path) -> Option<String>;
@@ -67,7 +68,7 @@ impl std::fmt::Debug for Spawner {
 /// The sandbox of a process of a handle, made when it is started. Blocking.
 pub type BaseFn = Arc<dyn Fn() -> Result<Policy, SandboxError> + Send + Sync>;
 
-/// Told of every process that is started. Called on the spawning thread: it must not wait.
+/// Called for every process that is started, on the spawning thread: it must not block.
 pub type StartFn = Arc<dyn Fn(&ProcessStart) + Send + Sync>;
 
 /// A process that was started, for the audit (C13).
@@ -79,9 +80,9 @@ pub struct ProcessStart {
     pub program: String,
     /// Its number.
     pub pid: u32,
-    /// How much of its box the kernel enforces; `None` where no box was asked for.
+    /// How much of its sandbox the kernel enforces; `None` where no sandbox was requested.
     pub level: Option<Level>,
-    /// The box leaves everything that is not covered.
+    /// The sandbox allows everything that is not masked.
     pub open: bool,
 }
 
@@ -130,8 +131,8 @@ impl Spawner {
         })
     }
 
-    /// A handle that keeps from every process what `covers` finds, where the process is not in a box already. `strict`: one
-    /// from which the system cannot keep all of it is not started.
+    /// A handle that masks what `covers` finds from every process that has no sandbox yet. `strict`: a process from
+    /// which the system cannot mask all of it is not started.
     #[must_use]
     pub fn with_covers(mut self, covers: CoversFn, strict: bool) -> Self {
         let own = SandboxOverrides::default();
@@ -154,7 +155,7 @@ impl Spawner {
         self
     }
 
-    /// The same, where some processes have a narrower box, by their label.
+    /// The same, where some processes have a narrower sandbox, by their label.
     #[must_use]
     pub fn with_overrides(mut self, own: SandboxOverrides) -> Self {
         if let Some(boxed) = &mut self.boxed {
@@ -170,13 +171,14 @@ impl Spawner {
         boxed.is_some_and(|it| it.own.of(label).is_some())
     }
 
-    /// The proxy of what has a box of its own under this label ([`SandboxOverrides`]), where it has one.
+    /// The proxy of the sandbox of this label ([`SandboxOverrides`]), where it has one.
     #[must_use]
     pub fn proxy_of(&self, label: &str) -> Option<String> {
         self.boxed.as_ref()?.own.of(label)?.proxy()
     }
 
-    /// A handle whose processes reach these hosts and nothing else; those with a narrower box ([`SandboxOverrides`]) reach its own.
+    /// A handle whose processes reach these hosts and nothing else; those with a narrower sandbox
+    /// ([`SandboxOverrides`]) reach its hosts.
     #[must_use]
     pub fn with_hosts(mut self, network: Arc<ScopedNetwork>) -> Self {
         self.network = Some(network);
@@ -190,7 +192,7 @@ impl Spawner {
         self
     }
 
-    /// What is forbidden to processes of this handle, and to whoever works for the same people.
+    /// What is forbidden to processes of this handle, and to other code that works for the same user.
     #[must_use]
     pub fn forbids(&self) -> Option<&dyn Forbids> {
         self.forbids.as_deref()
@@ -284,7 +286,7 @@ impl Spawner {
             };
             spec.policy = Some(boxed.policy(policy, &spec.program).await?);
         }
-        // A box that rules connections itself, a plugin's, reaches no more by being started here.
+        // A sandbox with connection rules of its own, such as a plugin's, reaches no more by being started here.
         let ruled = |policy: &Policy| policy.connect_tcp.is_some();
         let lease = match network.filter(|_| !spec.policy.as_ref().is_some_and(ruled)) {
             Some(network) => Some(network.apply(&mut spec).await?),
@@ -447,8 +449,9 @@ impl Boxed {
     }
 }
 
-/// Keeps processes of this user from looking into the host: its memory, environment and open files hold keys, and `/proc`
-/// has to stay readable in a box (Bun does not start without it). No core dumps of it, and no debugger, either.
+/// Keeps processes of this user from looking into the host: its memory, environment and open files hold keys, and
+/// `/proc` has to stay readable in a sandbox (Bun does not start without it). No core dumps of it, and no debugger,
+/// either.
 pub fn hide_host() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {

@@ -95,7 +95,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Changes its size; the process is told (SIGWINCH).
+    /// Changes its size; the process gets SIGWINCH.
     ///
     /// # Errors
     /// The system's answer.

@@ -78,7 +78,7 @@ pub(crate) fn make(task: &str) -> io::Result<()> {
                 UnixStream::connect(full).map(drop)
             });
             begun.recv().unwrap();
-            // The other one is asked for by now, or is answered later: then nothing is shown, and nothing fails.
+            // The other one has started by now, or starts later: then the test shows nothing, and does not fail.
             std::thread::sleep(Duration::from_millis(200));
             TcpStream::connect(free).map(drop)
         }
@@ -248,7 +248,7 @@ fn unbound() -> io::Result<()> {
     TcpStream::connect(listener.local_addr()?).map(drop)
 }
 
-/// The socket that is bound is none of the internet's when it is looked at, and one of it a moment later.
+/// The socket is no internet socket when it is looked at, and one a moment later.
 #[expect(unsafe_code, reason = "dup2 of numbers that are ours")]
 fn listen_race() -> io::Result<()> {
     let everywhere = raw(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
@@ -327,7 +327,7 @@ async fn the_port_of_another_address_is_refused() {
         let said = answer(spec.policy(ruled(&[port]))).await;
         assert_eq!(said, want, "{way} {address}");
     }
-    // What was let in is told apart from what was tried.
+    // Counts accepted connections apart from attempts.
     let counts = |came: &[Arc<AtomicUsize>]| -> Vec<usize> {
         came.iter().map(|it| it.load(Ordering::SeqCst)).collect()
     };
@@ -592,7 +592,7 @@ fn led_everywhere() -> Arc<ScopedNetwork> {
     })
 }
 
-/// What a plugin brought runs beside the commands, and gets no more than the plugin.
+/// What a plugin contributed runs beside the commands, and gets no more than the plugin.
 #[tokio::test]
 async fn a_box_with_rules_of_its_own_is_not_led_elsewhere() {
     if !possible() {
@@ -647,7 +647,7 @@ fn full_queue(path: &std::path::Path) -> (UnixListener, Vec<UnixStream>) {
     (listener, vec![first])
 }
 
-/// A boxed root that has become another user does not have the host connect for it.
+/// A sandboxed root that has become another user does not have the host connect for it.
 #[tokio::test]
 async fn another_user_does_not_connect_as_the_host() {
     if !possible() || !rustix::process::geteuid().is_root() {

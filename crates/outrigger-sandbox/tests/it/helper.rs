@@ -98,7 +98,7 @@ fn say(answer: std::io::Result<()>) {
     }
 }
 
-/// A host with a boxed command, which waits to be killed.
+/// A host with a sandboxed command, which waits to be killed.
 #[tokio::main]
 async fn boxed(argument: &str) {
     super::namespace::host(argument).await;

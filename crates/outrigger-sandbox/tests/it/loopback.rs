@@ -25,7 +25,7 @@ fn bash(script: &str) -> Spec {
         .var("PATH", "/usr/local/bin:/usr/bin:/bin")
 }
 
-/// Ways to a service of somebody else's, each of which has to fail. `P` is its port.
+/// Ways to another session's service, each of which has to fail. `P` is its port.
 const WAYS: [&str; 10] = [
     "exec 3<>/dev/tcp/127.0.0.1/$P",
     "exec 3<>/dev/tcp/localhost/$P",
@@ -69,7 +69,7 @@ async fn services_of_others_are_not_reached() {
     }
 }
 
-/// The metadata service of a cloud hands the machine's credentials to whoever connects.
+/// The metadata service of a cloud hands the machine's credentials to every client.
 #[tokio::test]
 async fn metadata_services_are_not_reached() {
     if !spawner().has_connects() {
@@ -111,7 +111,7 @@ async fn services_of_the_session_are_reached() {
         assert_eq!(said.contains("own"), reached, "{said}");
     }
     drop(server);
-    // Somebody else's at the same port.
+    // Another session's service at the same port.
     let taken = TcpListener::bind(format!("127.0.0.1:{}", port.trim()));
     if taken.is_ok() {
         let spec = bash(asks).var("P", port.trim()).policy(policy(&session));

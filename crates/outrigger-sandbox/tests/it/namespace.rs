@@ -1,4 +1,5 @@
-//! A boxed process has a namespace of numbers to itself: it sees no other process, and all that it starts ends with it and with the host.
+//! A sandboxed process has a pid namespace: it sees no other process, and all that it starts ends with it and with the
+//! host.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

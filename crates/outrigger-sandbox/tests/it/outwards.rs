@@ -1,5 +1,5 @@
-//! A boxed process reaches no process outside of its box: no signals, no limits, no place in the queue for the processor, no
-//! shared memory, no terminal. As this user, and as one without rights.
+//! A sandboxed process reaches no process outside of its sandbox: no signals, no limits, no scheduling, no shared
+//! memory, no terminal. As this user, and as one without rights.
 
 use std::fs;
 

@@ -288,7 +288,7 @@ async fn many_at_once_each_with_a_channel() {
     }
 }
 
-/// C13: whoever wants is told of every process, with the box that it is in; one that could not be started is none.
+/// C13: a listener is called for every process, with its sandbox; not for one that could not be started.
 #[tokio::test]
 async fn every_start_is_told_with_its_box() {
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));

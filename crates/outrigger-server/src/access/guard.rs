@@ -40,7 +40,7 @@ impl fmt::Debug for Login {
 /// Says who may ask.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// None: no password is asked for.
+    /// `None`: no password is needed.
     pub login: Option<Login>,
     /// The name or address that is listened on.
     pub hostname: String,
@@ -200,8 +200,8 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
     response
 }
 
-/// Whether a request brings its own proof of being allowed, a ticket, which its handler checks. A browser cannot send a
-/// password with a WebSocket; whoever guards the routes lets these through.
+/// Whether a request brings a proof of its own, a ticket, which its handler checks. A browser cannot send a password
+/// with a WebSocket, so the guard lets these through.
 #[must_use]
 pub fn brings_ticket(uri: &Uri) -> bool {
     let parts: Vec<&str> = uri.path().split('/').collect();
@@ -373,7 +373,7 @@ mod tests {
             ("/x", &[("authorization", &basic(""))], 401),
             ("/x", &[("authorization", "Basic")], 401),
             ("/x", &[("authorization", "Basic !!!")], 401),
-            // Two of them: nobody knows which one somebody else has looked at.
+            // With two of them, servers may read different ones.
             (
                 "/x",
                 &[("authorization", &good), ("authorization", &good)],

@@ -103,7 +103,7 @@ impl Scope {
     }
 }
 
-/// Whether a session is for whoever asks: a plugin gets those of its own project.
+/// Whether the caller may see a session: a plugin sees those of its own project.
 pub(crate) fn in_scope(scope: Option<&Extension<Scope>>, session: &Session) -> bool {
     scope.is_none_or(|scope| scope.holds(session.directory.as_ref()))
 }

@@ -181,7 +181,7 @@ async fn grant(
     Ok(Json(json!({ "file": file })))
 }
 
-/// Runs a turn to its end and says how it ended.
+/// Runs a turn and returns how it ended.
 async fn turn(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,

@@ -25,7 +25,7 @@ struct Looked {
     at: Instant,
     /// When the user's own settings were written last.
     written: Option<SystemTime>,
-    /// What its agent was last replaced for: what cannot be brought about is not tried again.
+    /// What its agent was last replaced for: a change that failed is not tried again.
     tried: Option<Snapshot>,
     /// Settings that nothing could start with, as they were reported.
     waiting: Vec<String>,

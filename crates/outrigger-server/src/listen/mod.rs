@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::hosting::hub::Hub;
 
-/// The port that is tried first when none is asked for, as in OpenCode.
+/// The port that is tried first when none is given, as in OpenCode.
 pub const USUAL_PORT: u16 = 4096;
 
 /// How long open requests may take to end once the server is asked to.

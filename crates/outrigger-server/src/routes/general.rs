@@ -82,7 +82,7 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         let hints: Vec<String> = (1..=prompt.arguments.len())
             .map(|n| format!("${n}"))
             .collect();
-        // Its text is asked for when it is used.
+        // Its text is fetched when it is used.
         let mut out =
             json!({ "name": prompt.name, "source": "mcp", "template": "", "hints": hints });
         if let Some(description) = &prompt.description {

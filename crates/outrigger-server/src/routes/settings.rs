@@ -19,8 +19,8 @@ use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
 use crate::hosting::hub::Hub;
 
-/// `PATCH /config`: the configuration of a folder. It goes into the file that the folder has, or a new `opencode.json`. (The
-/// reference writes a `config.json`, which it does not read there.)
+/// `PATCH /config`: the configuration of a folder. It goes into the file that the folder has, or a new `opencode.json`.
+/// (OpenCode writes a `config.json`, which it does not read there.)
 pub(crate) async fn change(
     State(hub): State<Hub>,
     request: Request,

@@ -1,5 +1,5 @@
-//! One answer for a file, whoever asks (issue 18, item 3): every tool and every route that shows a file, by every form of a rule
-//! and every name of the file, and the same for commands in the sandbox.
+//! One answer for a file, on every way (issue 18, item 3): every tool and every route that shows a file, by every form
+//! of a rule and every name of the file, and the same for commands in the sandbox.
 //!
 //! What is expected is not taken from the code: each file holds a text that nothing else holds, and that no call names. Where a
 //! rule denies the file, the text must be in no answer; of a file that no rule is about it must be in all of them.
@@ -175,7 +175,7 @@ impl Faults {
         }
     }
 
-    /// The name of a denied file is told by nobody who was not told it.
+    /// The name of a denied file is shown only to those who named it themselves.
     fn hold_name(&mut self, victim: &Victim, by: &str, is_kept: bool, answer: &str) {
         self.1 += 1;
         let tells = answer.contains(&victim.file);
@@ -257,8 +257,8 @@ async fn what_external_directory_denies_nobody_tells() {
     .await;
 }
 
-/// What a rule asks about is told by no tool and goes with no prompt where there is nobody to ask. A client, and a command in the
-/// sandbox, are not asked.
+/// A file with an `ask` rule is shown by no tool and goes with no prompt where there is nobody to ask. A client, and a
+/// command in the sandbox, need no approval.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_asked_about_is_told_by_no_tool() {
     for (permission, forms, least) in [

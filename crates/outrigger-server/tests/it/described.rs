@@ -99,7 +99,7 @@ async fn a_query_without_what_it_needs_is_refused() {
     assert_eq!(tried, 7);
 }
 
-/// What the document says has to be there is asked for.
+/// What the document says is required is checked.
 #[tokio::test]
 async fn a_body_without_what_it_needs_is_refused() {
     let world = crate::support::World::plain().await;

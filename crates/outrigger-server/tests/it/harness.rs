@@ -173,7 +173,7 @@ impl Harness {
         session["id"].as_str().unwrap().to_owned()
     }
 
-    /// A prompt run to its end; the answer.
+    /// A whole turn; the answer.
     pub(crate) async fn prompt(&self, session: &str, text: &str) -> Value {
         self.ok(
             "POST",

@@ -1,4 +1,4 @@
-//! Answers that the published client of the reference switches on.
+//! Answers that the published client of OpenCode switches on.
 
 use serde_json::{Value, json};
 

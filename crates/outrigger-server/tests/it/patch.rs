@@ -10,7 +10,7 @@ fn named(api: &str) -> Value {
     json!({ "provider": { "mock": { "models": { "m1": { "id": api } } } } })
 }
 
-/// A prompt to its end, and the tools that the model was offered.
+/// A whole turn, and the tools that the model was offered.
 async fn offered(harness: &Harness) -> Vec<String> {
     harness.prompt(&harness.session().await, "hi").await;
     harness.mock.last().tools()

@@ -258,7 +258,7 @@ async fn from_a_part_on() {
     }
 }
 
-/// What someone else did to a file since is not overwritten, whoever it was and whenever.
+/// Changes that someone else made to a file since then are not overwritten.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_of_others_is_not_destroyed() {
     let h = project([

@@ -1,4 +1,4 @@
-//! Prompts that want their answer in the form of a JSON Schema (`format`). What the reference does was recorded
+//! Prompts that want their answer in the form of a JSON Schema (`format`). What OpenCode does was recorded
 //! (`tests/parity/gold/structured*`); where ours holds answers against the schema, it does not.
 
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ async fn what_the_model_is_told_and_what_is_stored() {
         "type": "object", "properties": { "answer": { "type": "number" } }, "required": ["answer"], "additionalProperties": false,
     });
     assert_eq!(tool["function"]["parameters"], schema);
-    // Names are offered in order, as in the reference.
+    // Names are offered in order, as in OpenCode.
     let mut sorted = request.tools();
     sorted.sort_by_key(|name| name.to_lowercase());
     assert_eq!(request.tools(), sorted);

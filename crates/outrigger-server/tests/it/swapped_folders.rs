@@ -22,7 +22,7 @@ const FILES: usize = 40;
 /// At most so many times it is swapped.
 const SWAPS: usize = 6000;
 
-/// Swaps the folder until it is told to stop.
+/// Swaps the folder until it is stopped.
 struct Swapping {
     stop: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<usize>,

@@ -98,7 +98,7 @@ async fn a_message_that_wants_no_reply_is_answered_by_the_turn_and_a_mere_note_i
     let session = h.session().await;
     h.prompt_async(&session, "first").await;
     let asked = h.sees("permission.asked", 1).await;
-    // Wants no answer, and gets one all the same while a turn runs, as in the reference; a mere note does not.
+    // Wants no answer, and gets one all the same while a turn runs, as in OpenCode; a mere note does not.
     for (text, ignored) in [("note", true), ("second", false)] {
         let part = json!({ "type": "text", "text": text, "ignored": ignored });
         let path = format!("/session/{session}/message");
@@ -157,7 +157,7 @@ async fn an_abort_ends_what_waits_too() {
     assert_eq!(h.mock.last().texts("user"), ["first", "second", "third"]);
 }
 
-/// Wherever a turn is: an abort ends it, with everything told to its end and the session free again.
+/// At whatever point a turn is, an abort ends it, with its last events published and the session free again.
 #[tokio::test(flavor = "multi_thread")]
 async fn aborted_at_any_moment() {
     let ask = json!({ "permission": { "bash": "ask" } });

@@ -1,4 +1,4 @@
-//! Prompts for a model that cannot be asked: stored, told and answered with 500, as the reference does (measured with
+//! Prompts for a model that cannot be used: stored, published and answered with 500, as in OpenCode (measured with
 //! 1.18.33). A plugin that waits for its session to be idle would wait for ever otherwise.
 
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ async fn it_is_told_once_where_nobody_waits_and_the_session_goes_on() {
     assert_eq!(h.mock.last().texts("user").join(" "), "lost note again");
 }
 
-/// Of a command nothing is kept, in the reference too.
+/// Nothing of a command is kept, as in OpenCode.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_for_such_a_model_leaves_the_session_as_it_was() {
     let config = json!({ "command": { "hi": { "template": "say hi" } } });

@@ -1,4 +1,4 @@
-//! Workspaces, of which there are none: what the reference answers without the setting for them was measured.
+//! Workspaces, of which there are none: what OpenCode answers without the setting for them was measured.
 
 use serde_json::json;
 

@@ -1,6 +1,6 @@
-//! How many records one source may cause. Whoever only has to ask to be refused, or whose requests cost nothing, must not
-//! fill the audit with them: it would push out what others did. What is over the bound is counted, and the count is a
-//! record itself.
+//! How many records one source may cause. A source whose requests cost nothing, or that only has to be refused, must
+//! not fill the audit: its records would push out those of others. What is over the bound is counted, and the count is
+//! a record itself.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::tally::Tallies;
 
-/// Most refusals of one source that are listed within [`PERIOD`], for each kind and rule.
+/// Refusals of one source that are listed within [`PERIOD`], for each kind and rule.
 const REFUSALS: u32 = 30;
-/// Most other records of one source that are listed within [`PERIOD`], for each kind and decision.
+/// Other records of one source that are listed within [`PERIOD`], for each kind and decision.
 const OTHERS: u32 = 600;
 const PERIOD: Duration = Duration::from_secs(60);
-/// Most sources that are told apart.
+/// Sources with a count of their own.
 const SOURCES: usize = 1024;
 
 /// The decision of a record that says how many are not there.
@@ -70,8 +70,8 @@ impl Source {
     }
 }
 
-/// The first word of a label (`git (/usr/bin/git)`, `mcp:notes (node)`): the rest of it is whoever's who names servers and
-/// tools. Processes of plugins are told apart, since these are as many as there are.
+/// The first word of a label (`git (/usr/bin/git)`, `mcp:notes (node)`): the rest is up to the names of servers and
+/// tools. Processes of plugins keep theirs, since there are only so many plugins.
 fn purpose(label: &str) -> String {
     let label = label.split_once(" (").map_or(label, |(label, _)| label);
     match label.split_once([':', ' ']) {
@@ -164,7 +164,7 @@ impl Bound {
         counts
     }
 
-    /// What was counted and is not told yet.
+    /// What was counted and is not reported yet.
     pub(crate) fn rest(&self, at: Millis) -> Vec<AuditRecord> {
         let mut tables = self.lock();
         let mut rest = tables.refusals.rest();

@@ -10,7 +10,7 @@ use super::redact::Redactor;
 use crate::chain::{GENESIS, Hash, Head};
 use crate::error::StoreError;
 
-/// Bytes of a text of a record: somebody else may have chosen it.
+/// Bytes of a text of a record, which others may have chosen.
 const MOST_TEXT: usize = 8 * 1024;
 
 /// A record as it will stand in the audit, without its place.
@@ -33,7 +33,7 @@ impl Entry {
         if record.trace_id.is_empty() {
             run.clone_into(&mut record.trace_id);
         }
-        // Whoever is hosted goes by two names (C8).
+        // A hosted plugin has two names (C8).
         if let Some((top, Some(sub))) = record.plugin_id.as_ref().map(PluginId::split) {
             record.plugin_id = Some(top);
             record.sub_plugin_id = Some(sub);
@@ -59,8 +59,8 @@ impl Entry {
     }
 
     /// SHA-256 over the number, the hash before and every field, each text preceded by its length, so that no two
-    /// different rows have the same bytes. The number is part of it: a row that was put elsewhere is told from one that
-    /// was changed.
+    /// different rows have the same bytes. The number is part of it, which distinguishes a moved row from a changed
+    /// one.
     pub(crate) fn hash(&self, seq: i64, prev: &[u8]) -> Hash {
         let mut sha = Sha256::new();
         for part in [

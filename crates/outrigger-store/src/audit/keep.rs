@@ -9,7 +9,7 @@ use super::seal::{Sealer, as_hash};
 use crate::chain::Head;
 use crate::error::StoreError;
 
-/// Most records that are removed at once, so that nobody waits long for the writer.
+/// Records that are removed at once, so that nobody waits long for the writer.
 const AT_ONCE: i64 = 5_000;
 /// Sources of removed records that are named.
 const NAMED: usize = 8;

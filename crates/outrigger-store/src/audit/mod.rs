@@ -1,4 +1,5 @@
-//! The audit (C13): a second hash chain in the same file, for who did what on whose word. docs/audit.md has the reasons.
+//! The audit (C13): a second hash chain in the same file, for who did what and who authorised it. docs/audit.md has the
+//! reasons.
 //!
 //! It is written by the same writer, in the same transactions, as the log; it holds hashes instead of contents; its end
 //! is sealed with a signature from time to time; and what is older than the retention says is removed, up to a sealed
@@ -68,10 +69,10 @@ impl Store {
         asked.await.map_err(|_| self.writer().closed())?.map(|_| ())
     }
 
-    /// Appends records to the audit with the next batch, within about 50 ms, and does not wait. What cannot be written is
-    /// told by the next [`Store::flush`]. Of one source only so many are listed within a minute (30 refusals of a rule, 600
-    /// other records of a kind); the rest is counted, and the count is a record. What a turn does, its hooks, intents and
-    /// outcomes, is always listed.
+    /// Appends records to the audit with the next batch, within about 50 ms, and does not wait. What cannot be written
+    /// is reported by the next [`Store::flush`]. Of one source only so many are listed within a minute (30 refusals of
+    /// a rule, 600 other records of a kind); the rest is counted, and the count is a record. What a turn does, its
+    /// hooks, intents and outcomes, is always listed.
     pub fn audit_lazily(&self, at: Millis, records: Vec<AuditRecord>) {
         self.queue_audit(at, self.bound().records(at, records));
     }
@@ -145,8 +146,8 @@ impl Store {
         self.read_sql(|conn| verify::verify(conn, self.path(), own.as_deref()))
     }
 
-    /// The public half of the key that seals the audit; `None` before the first seal. Whoever keeps it elsewhere can check
-    /// later that nobody made another key.
+    /// The public half of the key that seals the audit; `None` before the first seal. With a copy of it one can check
+    /// later that the key was not replaced.
     ///
     /// # Errors
     /// When the key file cannot be read.

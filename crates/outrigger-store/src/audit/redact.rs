@@ -1,4 +1,4 @@
-//! The one place where secrets are taken out of what the audit is told (invariant 10).
+//! The one place where secrets are removed from what goes into the audit (invariant 10).
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -46,8 +46,8 @@ const NAMES: &[&str] = &[
     "private_key",
 ];
 
-/// Takes secrets out of texts: values that it was told, words that look like keys, and what stands behind a name like
-/// `password=`. Clones share what they were told.
+/// Removes secrets from texts: known values, words that look like keys, and what follows a name like `password=`.
+/// Clones share the known values.
 #[derive(Clone, Default)]
 pub struct Redactor {
     values: Arc<RwLock<Vec<String>>>,

@@ -41,8 +41,8 @@ pub(crate) struct Seal {
     pub(crate) signature: Vec<u8>,
 }
 
-/// Where a seal stands. It is signed for its place: one out of the store is none for the file beside it, or whoever cuts off
-/// the end would find the file's new content among the seals.
+/// Where a seal is kept. The place is part of what is signed: a seal of the store is not valid in the file beside it.
+/// Otherwise somebody who cuts off the end would find the file's new content among the seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SealPlace {
     Store,
@@ -184,7 +184,7 @@ fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
             std::io::Error::other("the system gives no random bytes"),
         )
     })?;
-    // Under another name first: whoever sees the file sees all of it. A link does not replace what is there, so of two
+    // Under another name first, so that readers never see half a file. A link does not replace what is there, so of two
     // processes one makes the key and both use it.
     let temporary = beside(store, &format!("-audit-key-{}", std::process::id()));
     let io = |e| StoreError::io(&path, "make the audit's key", e);

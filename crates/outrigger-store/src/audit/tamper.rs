@@ -313,7 +313,7 @@ fn seals_of_another_key_and_changed_seals_are_found() {
         .unwrap();
     drop(conn);
     assert_eq!(verify(&case.path).faults, [AuditFault::Seal(4)]);
-    // Somebody makes a key and seals what they wrote; whoever kept the right one sees it.
+    // An attacker makes a key and seals what they wrote; a kept copy of the right key shows it.
     let kept = Store::open(&case.path)
         .unwrap()
         .0

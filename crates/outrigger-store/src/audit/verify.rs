@@ -12,7 +12,7 @@ use super::keep::REMOVED;
 use super::seal::{SEAL_LOST, Seal, SealPlace, as_hash, seal_file, seals};
 use crate::chain::{GENESIS, Hash, Head};
 
-/// Most faults that are told.
+/// Faults that are listed.
 const MOST_FAULTS: usize = 100;
 /// How far from its place a record is looked for.
 const NEAR: i64 = 64;
@@ -345,7 +345,7 @@ fn check_seals(
     last: i64,
     faults: &mut BTreeSet<AuditFault>,
 ) -> i64 {
-    // By the number that each was written as: one that was moved is told as such.
+    // By the number that each was written with, so that a moved row is reported as moved.
     let by_number: BTreeMap<i64, &Link> = links
         .iter()
         .rev()
@@ -361,7 +361,7 @@ fn check_seals(
             Some(_) => {
                 faults.insert(AuditFault::Rewritten(seal.seq));
             }
-            // Told as removed.
+            // Reported as removed.
             None => {}
         }
     }

@@ -1,8 +1,8 @@
 //! Salvage: what can still be read of a damaged file goes into a new one.
 //!
-//! The damaged file is read page by page and never written. That rows can be told from garbage, and old copies from
-//! newer ones, is due to the hash in each row: what hashes right is a row of the log as it was written, wherever in the
-//! file it is found. The projections are not read but made anew.
+//! The damaged file is read page by page and never written. The hash in each row distinguishes rows from garbage, and
+//! old copies from newer ones: what hashes right is a row of the log as it was written, wherever in the file it is
+//! found. The projections are not read but made anew.
 
 mod pages;
 

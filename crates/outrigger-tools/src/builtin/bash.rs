@@ -286,7 +286,7 @@ impl Tool for Bash {
     }
 }
 
-/// Runs a command to its end, or until its time is up.
+/// Runs a command until it ends or its timeout passes.
 async fn run(
     start: Spec,
     timeout: Duration,

@@ -140,8 +140,8 @@ impl ToolContext {
         self.host.progress(title, metadata);
     }
 
-    /// Sets what the hooks of `tool.after_result` get in place of the output: the answer in the tool's own form. In the
-    /// reference those of MCP tools get `{content: [...]}` as the server sent it. See [`crate::Tool::read`].
+    /// Sets what the hooks of `tool.after_result` get in place of the output: the answer in the tool's own form. In
+    /// OpenCode those of MCP tools get `{content: [...]}` as the server sent it. See [`crate::Tool::read`].
     pub fn answered(&self, answer: Value) {
         *lock(&self.shared.answer) = Some(answer);
     }

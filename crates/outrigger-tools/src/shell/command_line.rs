@@ -146,8 +146,8 @@ fn needs_approval(command: &Command) -> bool {
     !(command.inert || changes_folder && bare && !command.writes())
 }
 
-/// The pattern that "always" stands for. What a wrapper starts is asked for by itself, so that another line of the wrapper is not
-/// allowed with it.
+/// The pattern that "always" stands for. What a wrapper starts is a request of its own, so that another line of the
+/// wrapper is not allowed with it.
 fn always(command: &Command) -> Option<String> {
     let words: Vec<&str> = command.words.iter().map(|word| word.raw.as_str()).collect();
     let head = prefix::prefix(&words).join(" ");

@@ -70,7 +70,7 @@ async fn every_tool_that_names_a_file_asks_for_it() {
         room.file("link.csv", "");
         std::fs::remove_file(room.project().join("link.csv")).unwrap();
         std::os::unix::fs::symlink("sub/a.csv", room.project().join("link.csv")).unwrap();
-        // By its name, through `..`, and by a link, which is asked for under its own name: rules follow it.
+        // By its name, through `..`, and by a link, which is requested under its own name: rules follow it.
         for (named, asked) in [
             ("sub/a.csv", "sub/a.csv"),
             ("./sub/../sub/a.csv", "sub/a.csv"),

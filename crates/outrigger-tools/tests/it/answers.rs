@@ -103,7 +103,7 @@ async fn a_hook_does_not_get_around_the_limits_in_that_form() {
 async fn arguments_are_checked_against_the_schema_that_is_meant_for_it() {
     let room = Room::new();
     Own::add_to(&room);
-    // More than the model is told of.
+    // More than the schema that the model gets.
     room.output("own", json!({"n": 1, "more": 2})).await;
     assert_eq!(
         room.failure("own", json!({"more": 2})).await.0,

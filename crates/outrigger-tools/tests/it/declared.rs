@@ -601,7 +601,7 @@ async fn a_tool_is_held_to_its_roots_through_links_and_dots() {
     }
     assert_eq!(room.text("src/b.txt"), "outside\n");
     assert!(!room.project().join("src/new.txt").exists());
-    // What is held cannot be let go again, and only what opens files through the guard can be held.
+    // A constraint cannot be lifted again, and only what opens files through the guard can be constrained.
     let wider = Constraints {
         allowed_read_roots: roots(&["src"]),
         ..Constraints::default()

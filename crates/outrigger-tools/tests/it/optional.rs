@@ -1,4 +1,4 @@
-//! The tools that the reference does not have: tables and Python.
+//! The tools that OpenCode does not have: tables and Python.
 
 use outrigger_protocol::tool::ToolOutcome;
 use outrigger_tools::builtin::optional;

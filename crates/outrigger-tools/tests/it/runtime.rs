@@ -426,7 +426,7 @@ async fn a_tool_that_hangs_panics_or_is_cancelled_costs_its_call() {
         FnTool::new(spec("bad"), |_, _| async { panic!("inside") }),
     );
     assert_eq!(room.failure("bad", json!({"n": 1})).await.0, "tool.failed");
-    // Ahead of its run just so: the plugins are told, and there is a record.
+    // As in a run: the plugins are notified, and there is a record.
     let tool = FnTool::new(spec("worse"), |_, _| async { answer("never") });
     add(&room, tool.deciding(|_| panic!("outside")));
     let done = room.execute("worse", json!({"n": 1})).await;
@@ -591,7 +591,7 @@ async fn invalid_tells_the_model_what_was_wrong_with_its_call() {
     );
 }
 
-/// Takes out what is said of parameters: the recording has none of the reference's texts.
+/// Takes out what is said of parameters: the recording has none of OpenCode's texts.
 fn without_texts(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -619,7 +619,7 @@ fn schemas_are_the_references() {
             spec.hidden,
             matches!(spec.name.as_str(), "invalid" | "question")
         );
-        // The reference knows nothing of the tools of bundled plugins.
+        // OpenCode knows nothing of the tools of bundled plugins.
         if !spec.hidden && spec.source == "builtin" {
             let mut schema = spec.input_schema;
             without_texts(&mut schema);

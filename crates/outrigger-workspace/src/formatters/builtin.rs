@@ -1,4 +1,4 @@
-//! The formatters that the reference knows, and when each is meant.
+//! The formatters that OpenCode knows, and when each is meant.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ const WEB: &[&str] = &[
 ];
 const RUBY: &[&str] = &[".rb", ".rake", ".gemspec", ".ru"];
 
-/// The list. Left out are `oxfmt` (behind a switch in the reference), `air` and `uv`, whose programs have to be run to know
+/// The list. Left out are `oxfmt` (behind a switch in OpenCode), `air` and `uv`, whose programs have to be run to know
 /// what they are.
 #[rustfmt::skip]
 pub(super) const BUILT_IN: &[BuiltIn] = &[

@@ -1,6 +1,6 @@
 //! Formatters: `formatter` of `opencode.json`, run over a file that `edit` or `write` has written.
 //!
-//! The list is the reference's. A built-in one is enabled when its program is there and the project is set up for it;
+//! The list is OpenCode's. A built-in one is enabled when its program is there and the project is set up for it;
 //! nothing is downloaded. One that fails costs a warning; one that hangs is ended, and left out after the second time.
 
 mod builtin;
@@ -260,7 +260,7 @@ pub fn built_in() -> Vec<&'static str> {
     BUILT_IN.iter().map(|it| it.name).collect()
 }
 
-// The rules are the reference's: absent or `false` is none, `true` the built-in ones, an object changes and adds some.
+// The rules are OpenCode's: absent or `false` is none, `true` the built-in ones, an object changes and adds some.
 fn configured(value: Option<&Value>) -> Vec<Formatter> {
     let changes = match value {
         None | Some(Value::Null | Value::Bool(false)) => return Vec::new(),

@@ -8,7 +8,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{SnapshotError, Snapshots};
 
-/// Bytes of a file up to which its patch holds all of it, so that clients can show the whole file (as in the reference).
+/// Bytes of a file up to which its patch holds all of it, so that clients can show the whole file (as in OpenCode).
 const WHOLE: usize = 64 * 1024;
 /// A comparison that takes longer is made coarser.
 const COMPARE_TIMEOUT: Duration = Duration::from_millis(500);

@@ -1,8 +1,9 @@
 //! Trees of the project's files, kept in a git object store of our own beside the project.
 //!
 //! The store lies in the data folder and borrows the objects of the project's repository, so the first tree of a large
-//! project costs little. The project's own repository, its index included, is never written to. What git ignores, and new
-//! files of more than 2 MiB, are in no tree, as in the reference. Bytes are stored as they are: no filters, no line ends.
+//! project costs little. The project's own repository, its index included, is never written to. What git ignores, and
+//! new files of more than 2 MiB, are in no tree, as in OpenCode. Bytes are stored as they are: no filters, no line
+//! ends.
 
 mod diff;
 mod git;
@@ -68,7 +69,7 @@ pub struct Snapshots {
     /// The git program; none where there are no snapshots (no git project, no git, or switched off).
     git: Option<PathBuf>,
     place: Place,
-    /// What is in no tree. `None`: git runs in no box.
+    /// What is in no tree. `None`: git is not sandboxed.
     withheld: Option<WithheldFn>,
     store: PathBuf,
     /// One at a time within this process; other processes are kept out by a lock file.
@@ -305,7 +306,7 @@ fn chosen(listed: &[u8], worktree: &Path, withheld: Option<&WithheldFn>) -> Vec<
         };
         let path = worktree.join(OsStr::from_bytes(name));
         let unfit = *tag == b'?' && is_unfit(&path);
-        // Whoever may ask for a difference would read there what is withheld.
+        // A difference would show what is withheld.
         let withheld = withheld.is_some_and(|it| it(&path));
         // A repository within the project is a folder here, and is its own business.
         if name.ends_with(b"/") || unfit || withheld {

@@ -30,7 +30,7 @@ pub(super) async fn prepare(store: &Path, worktree: &Path) -> Result<File, Snaps
     if is_new && !store.join("HEAD").is_file() {
         make(store, worktree).map_err(|e| fail(store, &e))?;
     }
-    // Left by a git that was killed: whoever holds the store knows that no other one runs.
+    // Left by a git that was killed: the holder of the store knows that no other one runs.
     let _ = std::fs::remove_file(store.join("index.lock"));
     exclude(store, worktree).map_err(|e| fail(store, &e))?;
     Ok(held)

@@ -1,6 +1,6 @@
 //! What a terminal wrote: from bytes to text, and kept up to a limit.
 
-/// UTF-16 units that are kept for clients that come later, as in the reference.
+/// UTF-16 units that are kept for clients that come later, as in OpenCode.
 const KEPT: u64 = 2 * 1024 * 1024;
 /// How far the buffer grows beyond that before its front is cut, so that not every piece moves two megabytes.
 const SLACK: u64 = 256 * 1024;

@@ -24,11 +24,11 @@ const MAX_OPEN: usize = 64;
 const OUTPUT_QUEUE: usize = 1024;
 /// How long output is still read when the shell has ended but something of it has the terminal open.
 const LINGER: Duration = Duration::from_millis(200);
-/// How long a ticket is good for (the reference's figure).
+/// How long a ticket is good for (OpenCode's figure).
 const TICKET_TIMEOUT: Duration = Duration::from_secs(60);
 /// Tickets that wait to be used.
 const MAX_TICKETS: usize = 256;
-/// Shells that are started as login shells, as in the reference.
+/// Shells that are started as login shells, as in OpenCode.
 const LOGIN_SHELLS: &[&str] = &["bash", "dash", "fish", "ksh", "sh", "zsh"];
 
 /// A terminal, as `GET /pty` tells it.
@@ -153,7 +153,7 @@ struct Pty {
     stop: watch::Sender<bool>,
 }
 
-/// The two change together: what is in the buffer is not told to who comes after it.
+/// The two change together: a client that connects later does not get twice what is in the buffer.
 #[derive(Debug)]
 struct Screen {
     buffer: Buffer,

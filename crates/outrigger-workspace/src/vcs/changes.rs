@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::parse::{change, count, split};
 use super::{Against, Change, FileChange, MAX_OUTPUT, Vcs, VcsError, patch_names};
 
-/// Files that git does not know are compared one by one: of more than this many only the names are told.
+/// Files that git does not know are compared one by one: beyond this many only the names are listed.
 const MAX_UNTRACKED: usize = 200;
 
 impl Vcs {
@@ -71,7 +71,7 @@ impl Vcs {
                 }
                 None => None,
             };
-            // Of a file that may not be read, that it has changed is all that is told.
+            // Of a file that may not be read, only the fact that it has changed is shown.
             let shown = patch.filter(|_| self.may("read", &change.file));
             change.patch = shown.filter(|patch| patch.len() <= room);
             room -= change.patch.as_ref().map_or(0, String::len);
@@ -82,7 +82,7 @@ impl Vcs {
     /// The whole change since the last commit as one patch.
     ///
     /// # Errors
-    /// When git fails, or the patch is too large to be told whole: half a patch is worse than none.
+    /// When git fails, or the patch is too large to be shown whole: half a patch is worse than none.
     pub async fn raw(&self) -> Result<String, VcsError> {
         if !self.place().git {
             return Ok(String::new());

@@ -45,7 +45,7 @@ pub enum VcsError {
 }
 
 impl VcsError {
-    /// Stable code; those of a patch are the reference's reasons.
+    /// Stable code; those of a patch are OpenCode's reasons.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,8 +1,9 @@
 //! What git says of the project, for `GET /vcs` and its like.
 //!
 //! Every question is one `git` process with a deadline and a limit on its output. Programs that a repository names in
-//! its own configuration (external diffs, text conversions, file-system monitors) are not run; filters are, in a box that
-//! holds the project and nothing else. What the rules deny to read or to edit is left out, and no patch touches it.
+//! its own configuration (external diffs, text conversions, file-system monitors) are not run; filters are, in a
+//! sandbox that holds the project and nothing else. What the rules deny to read or to edit is skipped, and no patch
+//! touches it.
 
 mod apply;
 mod changes;
@@ -27,7 +28,7 @@ use crate::git_policy;
 use crate::place::Place;
 
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Most bytes of one answer of git. Behind it a patch is left out; a list that is longer is cut.
+/// Bytes of one answer of git. A patch beyond it is skipped; a longer list is cut.
 const MAX_OUTPUT: usize = 10 * 1024 * 1024;
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -144,7 +145,7 @@ impl Vcs {
             .args(args)
             .cwd(cwd)
             .vars(env)
-            // Whose files of the user's the box lets it read.
+            // The user whose files the sandbox lets it read.
             .var("HOME", home)
             .vars(git_policy::variables(home))
             .vars(git_policy::NO_PROGRAMS)
@@ -191,8 +192,8 @@ impl Vcs {
             .await
     }
 
-    /// The default branch: its name, and what to compare with. As the reference: that of the remote, else the one that
-    /// git would make, else `main` or `master`.
+    /// The default branch: its name, and what to compare with. As in OpenCode: that of the remote, else the one that git
+    /// would make, else `main` or `master`.
     pub async fn default_branch(&self) -> Option<(String, String)> {
         self.place().git.then_some(())?;
         let remotes = self.word(&["remote"]).await.unwrap_or_default();

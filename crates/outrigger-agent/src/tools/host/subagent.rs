@@ -41,7 +41,7 @@ impl CallHost {
             outcome = agent.run(TurnRequest::prompt(&session.id, prompt)) => outcome.map_err(failed),
             () = self.cancel.cancelled() => Err(ToolError::Cancelled),
         };
-        // Its work is done; a task that is gone on with starts them again.
+        // Its work is done; a task that is resumed starts them again.
         self.inner.skill_servers.release(&session.id).await;
         let outcome = outcome?;
         match outcome {
@@ -83,7 +83,7 @@ impl CallHost {
         }
     }
 
-    /// A task can only be gone on with where it was begun.
+    /// A task can only be resumed where it was begun.
     fn own_child(&self, id: &str) -> Result<Session, ToolError> {
         let session = self
             .inner
@@ -99,7 +99,8 @@ impl CallHost {
             })
     }
 
-    /// A task that is gone on with has no more than whoever goes on with it, which may be another agent than the one that began it.
+    /// A resumed task has no more permissions than the session that resumes it, which may run another agent than the
+    /// one that began it.
     async fn within_caller(
         &self,
         agent: &Agent,

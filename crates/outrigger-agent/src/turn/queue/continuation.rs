@@ -1,5 +1,5 @@
-//! Turns that handlers keep from ending (`agent_end.before_stop`): what they want done goes on as a message of the user's in
-//! the same turn, at most so many times in a row (C16).
+//! Turns that handlers keep from ending (`agent_end.before_stop`): what they want done follows as a user message in the
+//! same turn, at most so many times in a row (C16).
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl Continuation {
 }
 
 impl Agent {
-    /// Stores the message that a turn goes on with, as one that the program has written, and says how it begins.
+    /// Stores the message that a turn continues with, as one that the program has written, and returns how it begins.
     pub(crate) async fn continue_with(
         &self,
         id: &SessionId,

@@ -1,4 +1,4 @@
-//! Prompts that come while a turn runs: they wait, or the turn goes on with them.
+//! Prompts that arrive while a turn runs: they wait, or the turn takes them in.
 
 pub(crate) mod continuation;
 pub(crate) mod steering;

@@ -1,4 +1,4 @@
-//! Prompts that a running turn goes on with: they are handed to its driver once their message is stored.
+//! Prompts that a running turn takes in: they are handed to its driver once their message is stored.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Joined {
         Input::Joined { begin }
     }
 
-    /// Lets requests read the messages that the turn has gone on with.
+    /// Lets requests read the messages that the turn has taken in.
     pub(crate) fn stepped(&self, state: &Turn) {
         if self.waiting.is_empty() {
             return;
@@ -108,8 +108,8 @@ impl Agent {
         }
     }
 
-    /// Prompts that a process stored beside a turn and died before the turn was notified: the turn is gone on with, and they
-    /// with it.
+    /// Prompts that a process stored during a turn before it died, and that the turn does not know of: the turn is
+    /// resumed, and takes them in.
     pub(crate) fn left_behind(
         &self,
         id: &SessionId,

@@ -1,5 +1,5 @@
-//! Prompts that come while a turn runs. Their messages are stored at once, so that everyone sees what was said. The turn goes
-//! on with them ([`crate::turn::queue::steering`]); where it cannot, they are answered one after the other.
+//! Prompts that arrive while a turn runs. Their messages are stored at once, so that every client sees them. The turn
+//! takes them in ([`crate::turn::queue::steering`]); where it cannot, they are answered one after the other.
 
 use std::time::Duration;
 

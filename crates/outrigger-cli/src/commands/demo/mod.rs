@@ -212,7 +212,7 @@ impl Demo {
     }
 }
 
-/// Our data folder, of the user: a Bun that `outrigger plugin setup` brought is in there.
+/// Our data folder, of the user: it holds a Bun that `outrigger plugin setup` installed.
 fn user_data() -> PathBuf {
     Folders::from_env(&crate::boot::environment()).data
 }

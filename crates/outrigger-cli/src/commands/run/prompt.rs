@@ -40,7 +40,7 @@ impl Prompt<'_> {
         let (session, known) = self.session().await?;
         self.follower.follow_session(&session.id);
         let result = self.in_session(&session, known, agent).await;
-        // Whatever else kept it from beginning: nobody looks for a session without a word in it.
+        // Any other reason why it did not begin: an empty session is of no use to anybody.
         if result.is_err() && !known {
             self.delete_empty(&session).await?;
         }
@@ -202,8 +202,8 @@ impl Prompt<'_> {
         what.join(", ")
     }
 
-    /// `-c` with nothing to say and nothing to go on with: a kill after the last step leaves a finished turn, so the user who goes
-    /// on after a kill gets the answer again instead of an error.
+    /// `-c` without a prompt and with nothing to resume: a kill after the last step leaves a finished turn, so a user
+    /// who continues after a kill gets the answer again instead of an error.
     async fn said_already(&self, session: &Session) -> Result<u8, Failure> {
         let path = format!("/session/{}/message", session.id);
         let messages: Vec<MessageWithParts> = self.follower.connection.get(&path).await?;

@@ -18,8 +18,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// The command line wins; origins add up. Only the user's own files count, as in OpenCode: a project that somebody
-    /// else wrote opens no port to the network. `mdns` and `mdnsDomain` have no effect (docs/compatibility.md).
+    /// The command line wins; origins add up. Only the user's own files count, as in OpenCode: the project's
+    /// configuration opens no port to the network. `mdns` and `mdnsDomain` have no effect (docs/compatibility.md).
     pub(crate) fn of(args: &ServeArgs, global: &Value) -> Self {
         let text = |pointer: &str| {
             let found = global.pointer(pointer).and_then(Value::as_str);

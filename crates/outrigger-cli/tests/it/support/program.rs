@@ -20,7 +20,7 @@ pub(crate) trait Program {
     /// A shell script in this world, in which `$OUTRIGGER` is the binary and `$DATA` its data folder.
     fn script(&self, program: &str, args: &[&str]) -> Command;
 
-    /// Runs the binary to its end.
+    /// Runs the binary until it exits.
     #[track_caller]
     fn cli(&self, args: &[&str]) -> Done;
 

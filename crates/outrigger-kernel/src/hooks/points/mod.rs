@@ -92,8 +92,9 @@ points! {
     RuntimeDispose => runtime::dispose,
 }
 
-/// Other names of points, which the Browser Brain Loop specification uses (C1): its steps are those that we execute, and
-/// what it tells in two parts is told at once: what came over the wire is not kept, and what is made of it is in the message.
+/// Other names of points, which the Browser Brain Loop specification uses (C1): its steps are those that we execute,
+/// and what it reports in two parts is reported at once: what came over the wire is not kept, and what is made of it is
+/// in the message.
 pub const ALIASES: &[(&str, HookPoint)] = &[
     ("step.before_start", HookPoint::ExecuteBeforeStep),
     ("step.after_finish", HookPoint::ExecuteAfterStep),

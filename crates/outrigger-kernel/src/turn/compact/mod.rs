@@ -1,8 +1,8 @@
 //! Compaction: a model writes a summary that takes the place of the history before it.
 //!
 //! A compaction is a step of its own kind: a user message with a `compaction` part, and an assistant message with the
-//! summary. It begins when it is asked for, when the last step filled the model's context, or when the model refused a
-//! request as too long. The order of messages, hooks and events is the reference's.
+//! summary. It begins when a client requests it, when the last step filled the model's context, or when the model
+//! refused a request as too long. The order of messages, hooks and events is OpenCode's.
 
 mod summary;
 
@@ -27,7 +27,7 @@ use super::{Open, Turn};
 
 /// Name of the agent that writes summaries, and the mode of its messages.
 pub const AGENT: &str = "compaction";
-/// How a model's refusal of a request as too long is named (as in the reference).
+/// How a model's refusal of a request as too long is named (as in OpenCode).
 pub const OVERFLOW: &str = "ContextOverflowError";
 
 /// In front of what the user says of the summary.
@@ -116,7 +116,7 @@ impl Turn {
         self.begin_compaction(asked, None, part, before, out);
     }
 
-    /// A compaction is asked for while the turn runs: its message is stored at once, its step comes behind this one.
+    /// A compaction is requested while the turn runs: its message is stored at once, its step follows this one.
     pub(in crate::turn) fn compaction_asked(
         &mut self,
         at: Millis,
@@ -230,7 +230,7 @@ impl Turn {
             },
             agent: self.user.agent.clone(),
             model: self.user.model.clone(),
-            // Behind a summary the same answer is wanted (the reference forgets it).
+            // Behind a summary the same answer is wanted (OpenCode forgets it).
             format: self.user.format.clone(),
             provenance: self.begin.provenance.clone(),
             ..UserMessage::default()

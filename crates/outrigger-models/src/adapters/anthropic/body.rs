@@ -102,8 +102,8 @@ fn thinking_option(option: &Value) -> Value {
         .into()
 }
 
-/// System blocks and messages. Neighbours of one role become one message, as the API wants them to alternate. The
-/// first two system blocks and the last two messages are marked for the prompt cache, as the reference does.
+/// System blocks and messages. Neighbours of one role become one message, as the API wants them to alternate. The first
+/// two system blocks and the last two messages are marked for the prompt cache, as OpenCode does.
 fn conversation(model: &ModelInfo, messages: &[ChatMessage]) -> (Vec<Value>, Vec<Value>) {
     let mut system: Vec<Value> = Vec::new();
     let mut out: Vec<(&'static str, Vec<Value>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The request body. Keys and their order are those that the reference sends (recorded from 1.18.33).
+//! The request body. Keys and their order are those that OpenCode sends (recorded from 1.18.33).
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ToolChoice};

@@ -1,4 +1,4 @@
-//! Google's Gemini API: what `@ai-sdk/google` speaks in the reference.
+//! Google's Gemini API: what `@ai-sdk/google` speaks in OpenCode.
 
 mod body;
 mod events;

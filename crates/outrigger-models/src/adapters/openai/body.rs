@@ -1,4 +1,4 @@
-//! The request body. Keys and their order are those that the reference sends (parity recordings, A3).
+//! The request body. Keys and their order are those that OpenCode sends (parity recordings, A3).
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ToolChoice};
@@ -157,7 +157,7 @@ fn assistant(dialect: Dialect, model: &ModelInfo, content: &[Content]) -> Value 
     }
     let mut out = Object::new();
     out.insert("role".into(), "assistant".into());
-    // With tool calls and no text the reference sends an empty string, not null.
+    // With tool calls and no text OpenCode sends an empty string, not null.
     out.insert("content".into(), text.into());
     if let (Some(field), false) = (reasoning_field(dialect, model), reasoning.is_empty()) {
         out.insert(field, reasoning.into());

@@ -1,4 +1,4 @@
-//! The request body. Keys and their order are those that the reference sends (recorded from 1.18.33).
+//! The request body. Keys and their order are those that OpenCode sends (recorded from 1.18.33).
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest};
@@ -18,14 +18,14 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
         "input".into(),
         input(model, request, reasons, stored).into(),
     );
-    // Reasoning models take no sampling parameters, unless they are told not to reason.
+    // Reasoning models take no sampling parameters unless their reasoning is switched off.
     let thinks = reasons && params.options.get("reasoningEffort") != Some(&json!("none"));
     for (key, value) in [("temperature", params.temperature), ("top_p", params.top_p)] {
         if let (Some(value), false) = (value, thinks) {
             out.insert(key.into(), js_number(value));
         }
     }
-    // The reference sends no limit to OpenAI itself.
+    // OpenCode sends no limit to OpenAI itself.
     if let (Some(max), false) = (params.max_output_tokens, model.provider_id == "openai") {
         out.insert("max_output_tokens".into(), max.into());
     }
@@ -47,7 +47,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
     out
 }
 
-/// The same request for a ChatGPT login: instructions stand apart from the conversation, as in the reference.
+/// The same request for a ChatGPT login: instructions stand apart from the conversation, as in OpenCode.
 pub(crate) fn with_instructions(request: &ModelRequest) -> ModelRequest {
     let mut request = request.clone();
     let mut system = Vec::new();

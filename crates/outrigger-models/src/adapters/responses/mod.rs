@@ -1,4 +1,4 @@
-//! OpenAI's Responses API: what `@ai-sdk/openai` speaks in the reference, for every provider that names it.
+//! OpenAI's Responses API: what `@ai-sdk/openai` speaks in OpenCode, for every provider that names it.
 
 mod body;
 mod events;

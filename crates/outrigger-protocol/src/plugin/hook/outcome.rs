@@ -36,7 +36,7 @@ impl Block {
         text
     }
 
-    /// As clients are told of it, where it fails what it refuses.
+    /// The error that clients get, where the outcome fails what it refuses.
     #[must_use]
     pub fn into_error(self, point: &str) -> NamedError {
         let mut data = json!({ "message": self.message, "code": self.code, "point": point });
@@ -70,8 +70,8 @@ pub enum HookOutcome {
 pub struct Patch {
     /// The changes of each item of the call, in the order in which they are made; none for an item that stays as it was.
     pub items: Vec<Vec<Change>>,
-    /// It took messages out of the conversation, put others in, or brought them into another order: the list, in terms of
-    /// the one from before. `items` count in the new one. Of the process that keeps the conversation only.
+    /// Set when it removed, inserted or reordered messages of the conversation: the list, in terms of the one before.
+    /// `items` count in the new one. Only used within the process that keeps the conversation.
     pub order: Option<Vec<Piece>>,
 }
 

@@ -91,7 +91,7 @@ pub struct PluginEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Value>,
     /// It is a tool file (`{tool,tools}/*.{js,ts}`, B5): its default export is the tool of this name, each other export
-    /// the tool `NAME_EXPORT`, as in the reference. Nothing in it is called before a tool is run.
+    /// the tool `NAME_EXPORT`, as in OpenCode. Nothing in it is called before a tool is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<String>,
     /// Another plugin hosts it: its function gets what stands here, and none of the plugin input.
@@ -153,7 +153,7 @@ pub struct Instance {
     /// Its tools.
     #[serde(default)]
     pub tools: Vec<PluginTool>,
-    /// `auth` or `provider` objects that it brought (names only).
+    /// Names of the `auth` or `provider` objects that it contributed.
     #[serde(default)]
     pub extras: Vec<String>,
     /// Its `auth` object.

@@ -126,8 +126,8 @@ pub mod process {
     pub const ENTER: &str = "plugin.enter";
     /// Notification `{}`: the code entered for an `event.batch` has returned (nothing else answers a batch).
     pub const LEAVE: &str = "plugin.leave";
-    /// Notification `{}`: the event loop has turned, so all code entered before has let go of the thread; a spin from now
-    /// on is not in the synchronous part of any of it.
+    /// Notification `{}`: the event loop has turned, so all code entered before has returned; a spin from now on is not
+    /// in the synchronous part of any of it.
     pub const YIELD: &str = "plugin.yield";
     /// Notification [`super::HookFailed`].
     pub const FAILED: &str = "plugin.failed";

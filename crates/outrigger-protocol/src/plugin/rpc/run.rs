@@ -45,7 +45,7 @@ pub struct HookResult {
     pub file: Option<String>,
 }
 
-/// [`HookResult`] as it is sent: the kind of outcome is told by the field that is there.
+/// [`HookResult`] as it is sent: the field that is present gives the kind of outcome.
 #[derive(Deserialize)]
 struct HookResultFrame {
     call: u64,
@@ -105,7 +105,7 @@ pub struct ToolRun {
     pub handler: HandlerRef,
     /// Tool.
     pub tool: String,
-    /// Arguments as the model wrote them (validated, defaults not applied, as in the reference).
+    /// Arguments as the model wrote them (validated, defaults not applied, as in OpenCode).
     pub args: Value,
     /// Plain keys of the tool context: sessionID, messageID, callID, agent, directory, worktree, extra, messages.
     pub context: Object,

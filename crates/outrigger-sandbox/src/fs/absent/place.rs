@@ -125,7 +125,7 @@ impl Place {
             }
             match renameat(&self.folder, &self.name, &self.folder, &other) {
                 Ok(()) => return Some(self.path.with_file_name(other)),
-                // Whoever made it may have made its folder one that nobody writes to.
+                // The process may have made the folder read-only for us.
                 Err(Errno::ACCESS | Errno::PERM) => {
                     // Where this fails, the next try does.
                     let _ = chmodat(&self.folder, ".", Mode::RWXU, AtFlags::empty());

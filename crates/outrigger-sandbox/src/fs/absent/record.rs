@@ -1,5 +1,5 @@
-//! Names that a process must not make, written down before it starts: where the host is killed, nobody puts aside what the process made
-//! of them, and the next start would take it for the user's. So that start does it.
+//! Names that a process must not create, recorded before it starts: when the host is killed, nobody moves aside what
+//! the process created, and the next start would take it for the user's. So that start does it.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};

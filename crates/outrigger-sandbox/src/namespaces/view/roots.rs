@@ -9,7 +9,7 @@ use super::target::{Cover, Gone, Target, look};
 use crate::namespaces::syscall::{called, check};
 use crate::policy::Policy;
 
-/// Most files and folders that may be written: the child has no memory of its own to note more.
+/// Files and folders that may be written: the child allocates no memory to note more.
 const MOST: usize = 64;
 
 /// What may be written, none of it below another.

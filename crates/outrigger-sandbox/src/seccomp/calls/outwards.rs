@@ -1,8 +1,9 @@
 //! Calls with which a process reaches others, the host above all: their limits, their place in the queue for the processor and
 //! the disk, signals.
 //!
-//! Numbers of processes outside of the box mean nothing in a namespace of its own. Where there is none, who may be reached
-//! cannot be told from a number, so these calls are left for the caller itself (0) and refused for everybody else.
+//! Process numbers from outside of the sandbox mean nothing in a pid namespace. Without one, a number does not say
+//! whether its process may be reached, so these calls are allowed on the caller itself (0) and refused for every other
+//! process.
 
 use seccompiler::{
     BackendError, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule,
@@ -59,7 +60,7 @@ pub(super) fn rules(host: Option<u32>) -> Result<Rules, BackendError> {
     }
     let to_all = SeccompRule::new(vec![is(0, Op::Eq, EVERYBODY)?])?;
     rules.entry(libc::SYS_kill).or_default().push(to_all);
-    // The limit by which it is told whose a process is.
+    // The limit by which the owner of a process can be recognised.
     let set = SeccompCondition::new(2, Len::Qword, Op::Ne, 0)?;
     let tag = SeccompRule::new(vec![is(1, Op::Eq, TAG)?, set])?;
     rules.entry(libc::SYS_prlimit64).or_default().push(tag);

@@ -1,5 +1,5 @@
-//! Programs that run as their owner whoever starts them: every other user of the machine could act as this one. A file is made one by
-//! its mode, when it is made or later; other bits of the mode are left alone.
+//! Programs that run as their owner, not as their caller: every other user of the machine could act as this one. A file
+//! is made one by its mode, when it is created or later; other bits of the mode stay allowed.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Where a boxed process listens.
+//! Where a sandboxed process listens.
 //!
-//! Servers listen on every address unless they are told otherwise, and so other machines would reach what was meant for
-//! the one that the process runs on. Who picks no port of its own has no need of that.
+//! By default servers listen on every address, so other machines would reach what was meant for this one. A process
+//! that leaves its port to the system has no need of that.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;

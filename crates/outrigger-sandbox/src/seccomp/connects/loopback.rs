@@ -1,6 +1,7 @@
-//! Services of this machine: a process reaches those that it or another of its session began, and no other. A development server, a
-//! database, this program's own server answer whoever connects, with the rights of the person who started them. So does the metadata
-//! service of a cloud, which hands out the machine's credentials: it is nobody's, and connections to it are refused as well.
+//! Services of this machine: a process reaches those that it or another process of its session started, and no other. A
+//! development server, a database or this program's own server answers every client, with the rights of the person who
+//! started it. So does the metadata service of a cloud, which hands out the machine's credentials: no session owns it,
+//! and connections to it are refused as well.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -63,7 +64,7 @@ impl Loopback {
         Ok(Reply::Unruled)
     }
 
-    /// Connects, if it is none of the machine's other services.
+    /// Connects, unless it is another service of this machine.
     pub(super) fn connect(
         &self,
         rules: &Rules,

@@ -180,7 +180,7 @@ pub(crate) fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
 /// The host's end.
 pub(super) struct Listener(OwnedFd);
 
-/// What is asked for.
+/// What the call requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Connect,

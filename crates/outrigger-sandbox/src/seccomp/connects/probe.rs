@@ -16,13 +16,14 @@ const UNCLEAR: libc::c_int = 255;
 /// How long the try may take, and the end of its listener.
 const MS: i64 = 5_000;
 
-/// After a try that said nothing of later ones there is none for so long: whoever asks waits for it, every start of a process
-/// among them.
+/// After a try whose outcome says nothing about later ones there is none for so long: every caller waits for it, every
+/// start of a process among them.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// Whether a child of this host can be watched; asked by trying it, until there is an answer that stays. It takes Linux 5.9
-/// or later, and a user who may look into his own children (Yama's `ptrace_scope` 2 and 3 forbid it). Within a box of our
-/// own it is not possible. A try blocks, for seconds at the worst; without an answer the next is made a minute later.
+/// Whether a child of this host can be watched; found out by trying, until there is a lasting answer. It takes Linux
+/// 5.9 or later, and a user who may look into their own children (Yama's `ptrace_scope` 2 and 3 forbid it). Within a
+/// sandbox of our own it is not possible. A try blocks, for seconds at the worst; without an answer the next is made a
+/// minute later.
 pub(crate) fn is_possible() -> bool {
     static KNOWN: Mutex<Known> = Mutex::new(Known::Not(None));
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +78,7 @@ fn conclusion(tried: &io::Result<()>) -> Option<bool> {
 fn attempt() -> io::Result<()> {
     let (child, ours) = begin()?;
     let answered = answer(&ours);
-    // Who still waits for an answer was told that there is none when the listener was closed.
+    // A caller that still waits got an error when the listener was closed.
     drop(ours);
     let status = end(child)?;
     let code = if libc::WIFEXITED(status) {
@@ -98,8 +99,8 @@ fn attempt() -> io::Result<()> {
     }
 }
 
-/// A child that hands over a listener and waits for an answer. It has no copy of the host's end: with that gone nobody could
-/// answer, and nothing of a host that ends meanwhile is to stay.
+/// A child that hands over a listener and waits for an answer. It has no copy of the host's end: once that is closed
+/// nobody could answer, and the child must not outlive its host.
 #[expect(unsafe_code, reason = "fork: the try is made in a child")]
 fn begin() -> io::Result<(libc::pid_t, OwnedFd)> {
     let (ours, theirs) = pair()?;

@@ -262,7 +262,7 @@ fn command(
             .stderr(stdio(spec.stderr)),
     };
     if program != spec.program {
-        // A program found on PATH is told the name it was called by, as a shell would.
+        // A program found on `PATH` gets the name it was called by, as in a shell.
         command.arg0(&spec.program);
     }
     // SAFETY: `Setup::apply` makes async-signal-safe calls only, on what was prepared; the descriptors behind it are
@@ -322,7 +322,7 @@ fn check_cwd(spec: &Spec) -> Result<(), SandboxError> {
     }
 }
 
-/// The program's absolute path, so that "not found" is told apart from every other failure of exec.
+/// The program's absolute path, to distinguish "not found" from every other failure of exec.
 pub(super) fn find(spec: &Spec) -> Result<PathBuf, SandboxError> {
     let not_found = |search: &OsStr| SandboxError::NotFound {
         program: spec.program.clone(),

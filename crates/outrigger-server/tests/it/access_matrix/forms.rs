@@ -231,7 +231,7 @@ impl Victim {
         format!("head{}of", self.number)
     }
 
-    /// What its line ends with: whoever tells it has read the file.
+    /// The end of its line: an answer that has it has read the file.
     pub(super) fn canary(&self) -> String {
         format!("canary{}end", self.number)
     }

@@ -183,7 +183,7 @@ async fn tools(matrix: &Matrix, faults: &mut Faults) {
                 .push(format!("{} was changed by a tool: {text}", victim.what));
         }
     }
-    // What is written over or taken away is told in the difference.
+    // What is overwritten or removed is shown in the difference.
     let free: Vec<usize> = (0..matrix.victims.len())
         .filter(|at| matrix.victims[*at].pattern.is_none())
         .collect();

@@ -1,4 +1,5 @@
-//! What a shell command is asked for: every program that it runs, and every folder outside of the project that it touches.
+//! What a shell command needs approval for: every program that it runs, and every folder outside of the project that it
+//! touches.
 
 use std::path::{Path, PathBuf};
 
@@ -80,8 +81,8 @@ pub(super) fn asks(
     Ok(asks)
 }
 
-// Programs that lie in the project, where they lead: for whoever is asked. What comes after a `cd` is looked for in the folder that the
-// line begins in, and the line shows the `cd`.
+// Programs that lie in the project, with links resolved: the question shows them. What comes after a `cd` is looked up
+// in the folder that the line begins in, and the line shows the `cd`.
 fn programs(commands: &[Command], cwd: &Path, ctx: &ToolContext) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in commands.iter().filter_map(Command::program) {

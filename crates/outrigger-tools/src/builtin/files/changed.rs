@@ -50,7 +50,7 @@ pub(in crate::builtin) async fn format(
         true => read_text(at).ok().flatten(),
         false => None,
     };
-    // Somebody else may have written there meanwhile: formatters move nothing but blanks.
+    // Another process may have written there meanwhile: formatters change nothing but blanks.
     let laid_out = left.as_ref().filter(|left| **left != written);
     if let Some(left) = laid_out.filter(|left| is_same_but_blanks(left, &written)) {
         ctx.host.wrote(&at.shown, Some(&now), &left.bytes()).await;

@@ -42,7 +42,7 @@ pub struct Input<'a> {
     pub last_message: &'a str,
 }
 
-/// What the turn is to go on with.
+/// What the turn continues with.
 #[must_use]
 pub fn read(output: &Value) -> Option<&str> {
     let text = output.get("continue").and_then(Value::as_str)?.trim();

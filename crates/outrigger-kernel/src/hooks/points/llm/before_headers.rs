@@ -38,7 +38,7 @@ pub struct Output {
     pub headers: Object,
 }
 
-/// The headers that handlers left; what is no text is none.
+/// The headers that handlers left; values that are not text are dropped.
 #[must_use]
 pub fn read(output: &Value) -> Vec<(String, String)> {
     let headers = output.get("headers").and_then(Value::as_object);

@@ -46,8 +46,8 @@ pub struct Input<'a> {
     pub args: &'a Value,
 }
 
-/// What handlers left of a result. A key of the wrong kind keeps its value from before, and a text that became a number is that
-/// number as text.
+/// What handlers left of a result. A key of the wrong type keeps its earlier value, and a text that became a number is
+/// that number as text.
 #[must_use]
 pub fn read(left: Value, before: ToolOutput) -> ToolOutput {
     let Value::Object(mut left) = left else {

@@ -47,7 +47,7 @@ pub enum Status {
     Deny,
 }
 
-/// The answer that handlers left; anything else than a yes or a no asks the user.
+/// The answer that handlers left; anything but a yes or a no leaves the question to the user.
 #[must_use]
 pub fn read(output: &Value) -> Status {
     match output.get("status").and_then(Value::as_str) {
