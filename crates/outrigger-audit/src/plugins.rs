@@ -80,13 +80,13 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             port,
             address,
             refused,
-            untold,
+            unreported,
         } => network(
             plugins,
             (host, *port),
             address.as_deref(),
             refused.as_deref(),
-            *untold,
+            *unreported,
         ),
         Notice::Refused {
             plugins,
@@ -156,9 +156,9 @@ fn network(
     (host, port): (&str, u16),
     address: Option<&str>,
     refused: Option<&str>,
-    untold: u64,
+    unreported: u64,
 ) -> Vec<AuditRecord> {
-    let more = (untold > 0).then(|| format!("{untold} refusals before it are not listed"));
+    let more = (unreported > 0).then(|| format!("{unreported} refusals before it are not listed"));
     let detail: Vec<String> = address.map(str::to_owned).into_iter().chain(more).collect();
     let made = connection((host, port), refused, &detail);
     let record = |plugin: &String| AuditRecord {

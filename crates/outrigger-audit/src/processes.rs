@@ -12,7 +12,7 @@ fn process(start: &ProcessStart) -> AuditRecord {
     AuditRecord {
         subject: Some(format!("{} ({})", start.label, start.program)),
         detail: Some(format!(
-            "pid {}, box: {}",
+            "pid {}, sandbox: {}",
             start.pid,
             match start.level {
                 None => "none asked for",

@@ -309,7 +309,7 @@ async fn execute(shared: &Shared, call: &mut Call, cancel: CancelFlag) -> Outcom
     let work = AssertUnwindSafe(shared.executor.execute(call, cancel.clone())).catch_unwind();
     tokio::select! {
         biased;
-        () = cancel.cancelled() => Err(Refusal::new("bridge.cancelled", "the brain cancelled the call")),
+        () = cancel.cancelled() => Err(Refusal::new("bridge.cancelled", "the controller cancelled the call")),
         ended = timeout(deadline + Duration::from_secs(2), work) => match ended {
             Ok(Ok(Ok(output)))
                 if to_the_deadline && began.elapsed() >= deadline && has_no_exit(&output) =>

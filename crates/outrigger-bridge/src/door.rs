@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
-/// Most bytes that a stranger may send: a request's line and head.
+/// Maximum bytes that a stranger may send: a request's line and head.
 const LONGEST_HEAD: usize = 64 * 1024;
 /// Addresses that are remembered since somebody was let in from them.
 const MAX_KNOWN: usize = 256;
@@ -107,7 +107,7 @@ impl Strangers {
 }
 
 impl Door {
-    /// Most connections at once that nobody was let in on.
+    /// Maximum number of connections at once that nobody was let in on.
     pub const STRANGERS: usize = 128;
     /// How long one of them may take.
     pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -51,8 +51,8 @@ impl Gate {
                 ));
             }
         }
-        let brought = token_of(headers);
-        if self.token.len() < 16 || !brought.is_some_and(|token| same(token, &self.token)) {
+        let given = token_of(headers);
+        if self.token.len() < 16 || !given.is_some_and(|token| same(token, &self.token)) {
             return Err(Refusal::new(
                 "bridge.unauthorized",
                 "the token is missing or wrong",

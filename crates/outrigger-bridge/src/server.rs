@@ -26,9 +26,9 @@ pub struct Options {
     pub root: PathBuf,
     /// Command lines that are executed.
     pub commands: Commands,
-    /// Most calls at once, of all connections.
+    /// Maximum number of calls at once, of all connections.
     pub concurrent: usize,
-    /// Most connections.
+    /// Maximum number of connections.
     pub connections: usize,
     /// Largest frame, in bytes.
     pub frame_bytes: usize,
@@ -36,7 +36,7 @@ pub struct Options {
     pub deadline: Duration,
     /// Longest pause between whole frames of a controller, pings included.
     pub idle: Duration,
-    /// Most connections at once that nobody was let in on.
+    /// Maximum number of connections at once that nobody was let in on.
     pub strangers: usize,
     /// How long one of them may take.
     pub patience: Duration,

@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 
 use crate::answer::Answer;
 
-/// Most of them at the same time: each event of a session may start one, and nothing else holds them up.
+/// Maximum number of them at the same time: each event of a session may start one, and nothing else holds them up.
 const MAX_RUNNING: usize = 32;
-/// Most texts that wait to be read; the oldest go first.
+/// Maximum number of texts that wait to be read; the oldest go first.
 const MAX_TEXTS: usize = 256;
 
 /// The commands that run so, and what those that have ended said.

@@ -15,9 +15,10 @@ use crate::breakers::CommandBreakers;
 use crate::transcript::Transcripts;
 use crate::{CommandHooks, Handler};
 
-/// Most calls of which something is remembered. Each is over soon, so this is reached only by what never completed.
+/// Maximum number of calls of which something is remembered. Each is over soon, so this is reached only by what never
+/// completed.
 const MAX_CALLS: usize = 256;
-/// Most sessions that are remembered to have begun.
+/// Maximum number of sessions that are remembered to have begun.
 const MAX_SESSIONS: usize = 4096;
 
 /// How long async commands may take at the end, as a plugin's `dispose`.

@@ -1,8 +1,8 @@
 //! Who is to blame when a process does not answer: the code it said to have entered and not yet left.
 //!
-//! Code that was entered and then let go of the thread (its promise waits) is open still, but a spin or an exit that comes
-//! afterwards may be anybody's: a timer of another plugin, say. So the process says when its event loop has turned, and
-//! only what was entered since is suspected.
+//! Code that was entered and has since yielded the thread (its promise waits) is still open, but a spin or an exit that
+//! comes afterwards may be anybody's: a timer of another plugin, say. So the process reports when its event loop has
+//! turned, and only what was entered since is suspected.
 
 use outrigger_protocol::rpc::Enter;
 

@@ -19,7 +19,7 @@ const KEPT: usize = 8;
 pub struct OutputLog {
     /// Level of the lines; the default is warn (A9).
     pub level: Level,
-    /// Most lines in a second, of both streams together; what is over is counted, and the count is logged.
+    /// Maximum number of lines in a second, of both streams together; what is over is counted, and the count is logged.
     pub lines_per_second: u32,
 }
 
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn over_the_rate_lines_are_counted_and_told_of_in_the_next_second() {
+    fn over_the_rate_lines_are_counted_and_reported_in_the_next_second() {
         let start = Instant::now();
         let mut state = State {
             last: VecDeque::new(),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_left_out_is_told_when_nothing_more_comes() {
+    async fn what_was_left_out_is_reported_when_nothing_more_comes() {
         let lines = Lines::new("x".into(), OutputLog::default());
         let (mut sink, source) = tokio::io::duplex(1 << 16);
         let pump = tokio::spawn(Arc::clone(&lines).pump(source, true));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_through_the_channel_has_the_same_limits() {
+    fn what_comes_through_the_channel_has_the_same_limits() {
         let lines = Lines::new("x".into(), OutputLog::default());
         let logged = std::cell::RefCell::new(Vec::new());
         for _ in 0..1000 {

@@ -226,8 +226,8 @@ impl JsProcess {
         self.peer.entered().all()
     }
 
-    /// The code of [`JsProcess::all_entered`] that may hold the thread now: what has let go of it once is left out, since
-    /// a spin or an exit after that may be anybody's. With none or more than one, it is not known whose it is.
+    /// The code of [`JsProcess::all_entered`] that may hold the thread now: code that has yielded once is skipped,
+    /// since a spin or an exit after that may be anybody's. With none or more than one, the culprit is unknown.
     #[must_use]
     pub fn suspects(&self) -> Vec<Enter> {
         self.peer.entered().suspects()
@@ -346,7 +346,7 @@ impl JsProcess {
         self.peer.is_working()
     }
 
-    /// Whether the process takes requests: false when some code in it does not let go of the thread.
+    /// Whether the process takes requests: false when some code in it does not yield the thread.
     pub async fn responds(&self, within: Duration) -> bool {
         let Ok(mut call) = self.peer.call(host::PING, &json!({})) else {
             return false;
@@ -379,7 +379,7 @@ impl JsProcess {
     /// Lets the plugins dispose of what they hold, then ends the process, by force when it does not end by itself.
     ///
     /// # Errors
-    /// [`JsError::CallTimeout`] when a plugin did not let go in time; [`JsError::Closed`] when it was gone before. In
+    /// [`JsError::CallTimeout`] when a plugin did not finish in time; [`JsError::Closed`] when it was gone before. In
     /// either case it has been killed.
     pub async fn shutdown(&self, deadline: Duration) -> Result<(), JsError> {
         let mut call = self.peer.call(host::SHUTDOWN, &json!({}))?;

@@ -12,7 +12,7 @@ use crate::lsp::Lsp;
 use crate::uri;
 
 /// How long a server may think about one (OpenCode waits for ever).
-const PATIENCE: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Lsp {
     /// Puts a request about a file to the servers that are for it, starting them if need be; `None` where there is none.
@@ -47,7 +47,7 @@ impl Lsp {
 impl Client {
     /// The answer to a request, if it is one: not an error, and not `null`.
     async fn answer(&self, method: &str, params: &Value) -> Option<Value> {
-        match self.request(method, params, PATIENCE).await {
+        match self.request(method, params, REQUEST_TIMEOUT).await {
             Ok(answer) => Some(answer).filter(|answer| !answer.is_null()),
             Err(error) => {
                 tracing::debug!("[lsp] {method}: {error}");

@@ -23,11 +23,11 @@ const SILENCES: u32 = 2;
 /// Larger files are not sent to servers, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 /// Files that one server is sent.
-const MOST_FILES: usize = 2_000;
+const MAX_FILES: usize = 2_000;
 /// Kinds of symbols that are listed (classes, functions, enums, interfaces, variables, constants, structs, methods).
 const KINDS: [u64; 8] = [5, 12, 6, 11, 13, 14, 23, 10];
 /// Symbols of one server.
-const MOST_SYMBOLS: usize = 10;
+const MAX_SYMBOLS: usize = 10;
 
 /// What a server is started with.
 pub(crate) struct Start<'a> {
@@ -39,7 +39,7 @@ pub(crate) struct Start<'a> {
     pub(crate) options: Value,
 }
 
-struct Told {
+struct SentFile {
     version: i64,
     /// Line and character (UTF-16) of its end, for servers that take changes only as ranges.
     end: (usize, usize),
@@ -50,7 +50,7 @@ pub(crate) struct Client {
     process: Process,
     documents: Arc<Documents>,
     /// Held while a file is sent, so that versions go out in order.
-    told: tokio::sync::Mutex<HashMap<PathBuf, Told>>,
+    sent: tokio::sync::Mutex<HashMap<PathBuf, SentFile>>,
     by_range: bool,
     answers: bool,
     wants_saves: bool,
@@ -96,7 +96,7 @@ impl Client {
         Ok(Self {
             process,
             documents,
-            told: tokio::sync::Mutex::default(),
+            sent: tokio::sync::Mutex::default(),
             by_range: change == Some(2),
             answers: diagnostic.is_some_and(|d| !d.is_null() && *d != Value::Bool(false)),
             wants_saves: save.is_some_and(|s| !s.is_null() && *s != Value::Bool(false)),
@@ -115,8 +115,8 @@ impl Client {
     }
 
     /// Sends the current content of a file; the version that the server knows it by, or `None` when it was not sent.
-    pub(crate) async fn tell(&self, path: &Path) -> Option<i64> {
-        let mut told = self.told.lock().await;
+    pub(crate) async fn send(&self, path: &Path) -> Option<i64> {
+        let mut files = self.sent.lock().await;
         let bytes = tokio::task::spawn_blocking({
             let path = path.to_path_buf();
             move || outrigger_files::read(&path, LARGEST)
@@ -124,7 +124,7 @@ impl Client {
         let text = String::from_utf8_lossy(&bytes.await.ok()?.ok()?).into_owned();
         let uri = uri::of_path(path);
         let end = end_of(&text);
-        let before = told.get(path).map(|told| (told.version, told.end));
+        let before = files.get(path).map(|file| (file.version, file.end));
         let kind = if before.is_some() { 2 } else { 1 };
         let watched = json!({"changes": [{"uri": uri, "type": kind}]});
         self.process
@@ -143,7 +143,7 @@ impl Client {
                     self.process.notify("textDocument/didChange", &params),
                 )
             }
-            None if told.len() >= MOST_FILES => return None,
+            None if files.len() >= MAX_FILES => return None,
             None => {
                 self.documents.forget(path);
                 let document = json!({"uri": uri, "languageId": language::of(path), "version": 0, "text": text});
@@ -158,7 +158,7 @@ impl Client {
             let params = json!({"textDocument": {"uri": uri}});
             self.process.notify("textDocument/didSave", &params);
         }
-        told.insert(path.to_path_buf(), Told { version, end });
+        files.insert(path.to_path_buf(), SentFile { version, end });
         Some(version)
     }
 
@@ -268,7 +268,7 @@ impl Client {
             kind.is_some_and(|kind| KINDS.contains(&kind))
                 && symbol.pointer("/location/range").is_some()
         };
-        list.into_iter().filter(wanted).take(MOST_SYMBOLS).collect()
+        list.into_iter().filter(wanted).take(MAX_SYMBOLS).collect()
     }
 
     pub(crate) async fn close(&self, grace: Duration) {

@@ -12,8 +12,8 @@ use crate::process::Handler;
 use crate::uri;
 
 /// Files that diagnostics are kept of, and diagnostics of one file.
-const MOST_FILES: usize = 1_000;
-const MOST_OF_A_FILE: usize = 500;
+const MAX_FILES: usize = 1_000;
+const MAX_PER_FILE: usize = 500;
 /// Characters of a diagnostic's message.
 const LONGEST_MESSAGE: usize = 2_000;
 
@@ -59,7 +59,7 @@ impl Documents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self) {
+    fn notify_changed(&self) {
         self.news.send_modify(|count| *count += 1);
     }
 
@@ -95,7 +95,7 @@ impl Documents {
         let version = params.get("version").and_then(Value::as_i64);
         let list = diagnostics(params.get_mut("diagnostics").map(Value::take));
         let mut state = self.state();
-        if state.pushed.len() >= MOST_FILES && !state.pushed.contains_key(&path) {
+        if state.pushed.len() >= MAX_FILES && !state.pushed.contains_key(&path) {
             return;
         }
         let preliminary = self.first_is_preliminary && !state.pushed.contains_key(&path);
@@ -108,7 +108,7 @@ impl Documents {
             state.published.insert(path, now);
         }
         drop(state);
-        self.tell();
+        self.notify_changed();
     }
 
     /// Takes the answer to a request for diagnostics; true when it says something of this file.
@@ -128,7 +128,7 @@ impl Documents {
             let (Some(other), Some(items)) = (uri::to_path(uri), items) else {
                 continue;
             };
-            if state.pulled.len() < MOST_FILES {
+            if state.pulled.len() < MAX_FILES {
                 matched |= other == path;
                 let list = diagnostics(Some(items.take()));
                 state.pulled.insert(other, list);
@@ -180,7 +180,7 @@ impl Documents {
             changed = true;
         }
         if changed {
-            self.tell();
+            self.notify_changed();
         }
     }
 
@@ -235,7 +235,7 @@ fn diagnostics(list: Option<Value>) -> Vec<Value> {
         return Vec::new();
     };
     list.retain(|d| d.get("range").is_some() && d.get("message").is_some_and(Value::is_string));
-    list.truncate(MOST_OF_A_FILE);
+    list.truncate(MAX_PER_FILE);
     for diagnostic in &mut list {
         let Some(Value::String(message)) = diagnostic.get_mut("message") else {
             continue;
@@ -290,17 +290,17 @@ mod tests {
     #[test]
     fn floods_are_cut() {
         let documents = Documents::new("x", Value::Null, "/w".into());
-        for n in 0..MOST_FILES + 5 {
+        for n in 0..MAX_FILES + 5 {
             let list = vec![diagnostic(&"m".repeat(5_000)); if n == 0 { 1_000 } else { 1 }];
             documents.notice(
                 "textDocument/publishDiagnostics",
                 json!({"uri": format!("file:///w/{n}"), "diagnostics": list}),
             );
         }
-        assert_eq!(documents.state().pushed.len(), MOST_FILES);
+        assert_eq!(documents.state().pushed.len(), MAX_FILES);
         assert_eq!(
             documents.state().pushed[Path::new("/w/0")].len(),
-            MOST_OF_A_FILE
+            MAX_PER_FILE
         );
         let all = documents.all();
         assert_eq!(

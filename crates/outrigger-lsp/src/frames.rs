@@ -5,9 +5,9 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The largest message that is read, in bytes.
-const MOST_BODY: usize = 32 * 1024 * 1024;
+const MAX_BODY: usize = 32 * 1024 * 1024;
 /// The longest header, in bytes; also how much a server may print that is no message.
-const MOST_HEADER: usize = 64 * 1024;
+const MAX_HEADER: usize = 64 * 1024;
 const CHUNK: usize = 16 * 1024;
 
 /// A message for the wire.
@@ -40,14 +40,14 @@ impl<R: AsyncRead + Unpin> Frames<R> {
                 let length = length(self.held.get(..end).unwrap_or_default())?;
                 break (end, length);
             }
-            if self.held.len() > MOST_HEADER {
+            if self.held.len() > MAX_HEADER {
                 return Err(invalid("its header has no end"));
             }
             if !self.fill().await? {
                 return Ok(None);
             }
         };
-        if length > MOST_BODY {
+        if length > MAX_BODY {
             return Err(invalid("a message of more than 32 MiB"));
         }
         while self.held.len() < header + length {
@@ -75,7 +75,7 @@ fn invalid(what: &str) -> io::Error {
 }
 
 fn end_of_header(held: &[u8]) -> Option<usize> {
-    let head = held.get(..held.len().min(MOST_HEADER))?;
+    let head = held.get(..held.len().min(MAX_HEADER))?;
     head.windows(4)
         .position(|four| four == b"\r\n\r\n")
         .map(|at| at + 4)

@@ -159,7 +159,7 @@ impl Lsp {
                 return;
             };
             let since = Instant::now();
-            if let Some(version) = client.tell(file).await
+            if let Some(version) = client.send(file).await
                 && !client.wait(file, version, since).await
             {
                 tracing::debug!(
@@ -182,7 +182,7 @@ impl Lsp {
         tokio::spawn(async move {
             for slot in slots {
                 if let Some(client) = lsp.ready(&slot, lsp.0.options.limits.start).await {
-                    client.tell(&file).await;
+                    client.send(&file).await;
                 }
             }
         });

@@ -20,7 +20,7 @@ use crate::frames::{Frames, frame};
 /// Messages that wait for a server which does not read.
 const QUEUE: usize = 256;
 /// Messages in a second; beyond that the pipe fills and the server waits.
-const MOST_A_SECOND: u32 = 2_000;
+const MAX_PER_SECOND: u32 = 2_000;
 /// Of what it prints to standard error, for the cause of its end, in bytes.
 const LAST_WORDS: usize = 2_000;
 /// Between the end of its output and the end of the process.
@@ -312,7 +312,7 @@ async fn read(
         };
         take(message, &shared, &outgoing, handler.as_ref());
         count += 1;
-        if count >= MOST_A_SECOND {
+        if count >= MAX_PER_SECOND {
             tokio::time::sleep_until(second + Duration::from_secs(1)).await;
             count = 0;
         }

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_are_unique_and_extensions_are_told() {
+    fn identifiers_are_unique_and_extensions_are_known() {
         let mut ids: Vec<&str> = KNOWN.iter().map(|known| known.id).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_is_told_of_the_project() {
+    fn what_a_server_gets_of_the_project() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         assert_eq!(Needs::TypeScript.options(root, root, None, true), None);

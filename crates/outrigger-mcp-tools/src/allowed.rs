@@ -1,6 +1,6 @@
-//! Servers of a project's `.mcp.json` (requirement B13). Whoever wrote the project chose what they run, so each starts only
-//! after the user has allowed it, alone or with the rest of the folder, and again after its entry or a script that it names has
-//! changed.
+//! Servers of a project's `.mcp.json` (requirement B13). The author of the project chose what they run, so each starts
+//! only after the user has allowed it, alone or with the rest of the folder, and again after its entry or a script that
+//! it names has changed.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -93,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn texts_and_files_are_told_apart_and_the_rest_is_noted() {
+    fn texts_and_files_are_distinguished_and_the_rest_is_noted() {
         let answer = json!({"contents": [
             {"uri": "u:1", "mimeType": "text/plain", "text": "one"},
             {"mimeType": "image/png", "blob": "aG\nk="},

@@ -107,7 +107,11 @@ impl ServerLauncher {
 
     fn origin(&self, request: &LaunchRequest) -> Origin {
         let (name, entry) = (&request.server, &request.entry);
-        if self.spawners.open.has_own_box(&format!("mcp:{name}")) {
+        if self
+            .spawners
+            .open
+            .has_sandbox_override(&format!("mcp:{name}"))
+        {
             return Origin::Plugin;
         }
         let of_servers = || vec![format!("/mcpServers/{name}")];

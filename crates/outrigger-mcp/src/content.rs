@@ -12,7 +12,7 @@ pub const KINDS: [&str; 5] = [
     "application/pdf",
 ];
 /// The largest such file, in bytes of base64.
-const MOST_BASE64: usize = 14 * 1024 * 1024;
+const MAX_BASE64: usize = 14 * 1024 * 1024;
 
 /// The readable form of a result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,7 +143,7 @@ fn file(what: &str, mime: &str, data: &Value, name: Option<&str>) -> Piece {
     if !KINDS.contains(&mime) {
         return left_out(what, mime, "is not a type that the model takes");
     }
-    if data.len() > MOST_BASE64 {
+    if data.len() > MAX_BASE64 {
         return left_out(what, mime, "is too large");
     }
     // A broken one would make the provider refuse the whole conversation.
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_the_reference_says() {
+    fn a_failure_says_what_opencode_says() {
         let cases = [
             (
                 json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": " "}, {"type": "image"}, {"type": "text", "text": "b"}]}),

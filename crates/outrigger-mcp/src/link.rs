@@ -14,11 +14,11 @@ use crate::transport::stdio::Stdio;
 use crate::wire;
 
 /// Pages of the list of tools, as in OpenCode.
-const MOST_PAGES: usize = 1000;
+const MAX_PAGES: usize = 1000;
 /// Tools, resources or prompts of one server that are taken over.
-const MOST_ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 /// Characters of a server's instructions; they go with every request to the model.
-const MOST_INSTRUCTIONS: usize = 16 * 1024;
+const MAX_INSTRUCTIONS: usize = 16 * 1024;
 
 /// A connection.
 pub(crate) enum Link {
@@ -93,7 +93,7 @@ impl Link {
             prompts: has("prompts"),
             instructions: instructions
                 .filter(|text| !text.is_empty())
-                .map(|text| text.chars().take(MOST_INSTRUCTIONS).collect()),
+                .map(|text| text.chars().take(MAX_INSTRUCTIONS).collect()),
         })
     }
 
@@ -124,17 +124,17 @@ impl Link {
         };
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let mut params = json!({});
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let mut page = self.request(&method, &params, wait).await?;
             let Some(Value::Array(list)) = page.get_mut(what).map(Value::take) else {
                 return Err(wrong(format!("{method} has no list of {what}")));
             };
             entries.extend(list);
-            if entries.len() > MOST_ENTRIES {
+            if entries.len() > MAX_ENTRIES {
                 tracing::warn!(
-                    "[mcp:{server}] has more than {MOST_ENTRIES} {what}, the rest is left out"
+                    "[mcp:{server}] has more than {MAX_ENTRIES} {what}, the rest is left out"
                 );
-                entries.truncate(MOST_ENTRIES);
+                entries.truncate(MAX_ENTRIES);
                 return Ok(entries);
             }
             match page.get("nextCursor") {
@@ -145,7 +145,7 @@ impl Link {
                 _ => return Ok(entries),
             }
         }
-        Err(wrong(format!("{method} has more than {MOST_PAGES} pages")))
+        Err(wrong(format!("{method} has more than {MAX_PAGES} pages")))
     }
 
     /// Makes a request; see [`Stdio::request`].

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 pub(crate) const VERSION: &str = "2025-06-18";
 
 /// The longest message that is kept, in bytes. Screenshots come in messages of some megabytes.
-pub(crate) const MOST_BYTES: usize = 32 * 1024 * 1024;
+pub(crate) const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// Request identifiers are ours, so they are numbers.
 pub(crate) type Id = u64;
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_apart_and_the_rest_is_none() {
+    fn messages_are_distinguished_and_the_rest_is_none() {
         let shown = |text: &str| match read(text.as_bytes()) {
             None => "none".to_owned(),
             Some(list) => format!("{list:?}"),

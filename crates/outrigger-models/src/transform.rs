@@ -367,7 +367,7 @@ mod tests {
     // The rows of gpt-5, gpt-4o, gemini-2.5-pro and the small models are recordings of OpenCode; the others were read
     // off it.
     #[test]
-    fn a_request_asks_for_what_the_reference_asks_for() {
+    fn a_request_asks_for_what_opencode_asks_for() {
         let none = Object::new();
         for (npm, id, want) in [
             (

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_names_are_there() {
+    fn opencode_names_are_there() {
         let names: Vec<String> = agents(json!({})).into_keys().collect();
         assert_eq!(
             names,

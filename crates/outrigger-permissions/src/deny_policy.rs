@@ -317,7 +317,7 @@ mod tests {
         for folder in ["many", "bin", "project"] {
             std::fs::create_dir(root.join(folder)).unwrap();
         }
-        for n in 0..=path_masks::MOST_COVERS {
+        for n in 0..=path_masks::MAX_COVERS {
             std::fs::write(root.join(format!("many/f{n}")), "").unwrap();
         }
         std::fs::write(root.join("bin/other"), "").unwrap();

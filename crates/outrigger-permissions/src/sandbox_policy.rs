@@ -30,7 +30,9 @@ pub enum ConfineError {
     #[error("the folder for temporary files of commands cannot be made: {0}")]
     Temporary(std::io::Error),
     /// `sandbox = "strict"`, and the system cannot enforce all of it.
-    #[error("the system can enforce only a part of the process's box, and `sandbox` is \"strict\"")]
+    #[error(
+        "the system can enforce only a part of the process's sandbox, and `sandbox` is \"strict\""
+    )]
     Strict,
     /// The system has neither Landlock nor user namespaces: no file would be kept from it.
     #[error(

@@ -190,7 +190,7 @@ pub async fn setup_bun(
 async fn check(bun: &Path, spawner: &Spawner) -> Result<(), PackageError> {
     let spec = Spec::new(bun).arg("--version").vars(env::allow_list(&[]));
     let failed = |reason: String| PackageError::Bun {
-        message: format!("what npm brought does not run here: {reason}"),
+        message: format!("what npm installed does not run here: {reason}"),
     };
     let output = run(spawner, spec, ANSWER, 4096)
         .await

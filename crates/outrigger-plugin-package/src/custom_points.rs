@@ -1,8 +1,8 @@
 //! Hook points and bus events that plugins declare (B8): the same chain, order, deadlines, breakers, guard and audit as at
 //! the program's own points, since they are points of the kernel's type.
 //!
-//! A plugin declares them in its manifest, under its own id, and only its own process reaches them. Whoever shares a process
-//! has no manifest, so that whose process asks is known and not claimed.
+//! A plugin declares them in its manifest, under its own id, and only its own process reaches them. A plugin that
+//! shares a process has no manifest, so the plugin behind a process is known and not claimed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_none_is_told() {
+    fn a_schema_that_is_none_is_reported() {
         for schema in [
             json!({"type": "object", "properties": {"a": {"type": "nonsense"}}}),
             json!({"type": "object", "$ref": "https://example.com/schema.json"}),

@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(400);
 /// A folder with more entries is not measured to its end.
 const MAX_FILES: usize = 100_000;
 
-/// Told how many bytes are there.
+/// Called with how many bytes are there.
 pub(crate) type Growing<'a> = &'a mut (dyn FnMut(u64) + Send);
 
 /// Runs the work and reports, meanwhile, whenever the folder has changed its size.

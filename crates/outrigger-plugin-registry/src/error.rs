@@ -251,7 +251,7 @@ impl PluginError {
             Self::Package(error) => return error.hint(),
             Self::Trust(error) => return error.hint(),
             Self::Required { .. } => {
-                "install it among your own plugins, or ask whoever administers this machine"
+                "install it among your own plugins, or ask the administrator of this machine"
             }
             Self::Overridden { .. } => "remove one of the two entries",
             Self::HooksNotAllowed { .. } => {

@@ -80,7 +80,7 @@ pub struct Registry {
     progress: ProgressFn,
     /// The processes that plugins live in, to end those of hosted ones with their hosts.
     processes: OnceLock<Weak<dyn ProcessList>>,
-    /// Told of what becomes of them.
+    /// Notified of changes of their state.
     notice: OnceLock<NoticeFn>,
 }
 

@@ -91,7 +91,7 @@ pub enum Notice {
         refused: Option<String>,
         /// Refusals before this one that were not reported.
         #[serde(skip_serializing_if = "is_zero")]
-        untold: u64,
+        unreported: u64,
     },
     /// Its process asked for what its manifest does not ask for, or as somebody who does not live in it.
     Refused {

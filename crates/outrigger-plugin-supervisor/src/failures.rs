@@ -35,18 +35,18 @@ impl Failures {
 
     /// What is to be written down of a failure; `full` is called when the first one is not.
     pub(crate) fn record(&self, failed: HookFailed, full: impl FnOnce()) -> Option<HookRecord> {
-        let untold = {
+        let unreported = {
             let mut tally = lock(&self.tally);
-            let untold = tally.take(Instant::now());
+            let unreported = tally.take(Instant::now());
             let is_full = tally.has_just_filled();
             drop(tally);
-            if untold.is_none() && is_full {
+            if unreported.is_none() && is_full {
                 full();
             }
-            untold?
+            unreported?
         };
         let point = HookPoint::parse(&failed.hook)?;
-        let message = counted(&failed.message, MAX_TEXT, (untold, "failures"));
+        let message = counted(&failed.message, MAX_TEXT, (unreported, "failures"));
         tracing::warn!(
             "plugin {}: {} hook failed: {message}",
             failed.plugin,
@@ -73,10 +73,10 @@ impl Failures {
 }
 
 /// As much of a text as a record takes, and how many others of its kind were not listed before it.
-pub fn counted(text: &str, most: usize, (untold, what): (u64, &str)) -> String {
+pub fn counted(text: &str, most: usize, (unreported, what): (u64, &str)) -> String {
     let mut shown: String = text.chars().take(most).collect();
-    if untold > 0 {
-        shown.push_str(&format!(" ({untold} {what} before it are not listed)"));
+    if unreported > 0 {
+        shown.push_str(&format!(" ({unreported} {what} before it are not listed)"));
     }
     shown
 }

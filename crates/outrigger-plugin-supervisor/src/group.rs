@@ -1,8 +1,8 @@
 //! A supervised plugin process: the same handle before and after a restart (A7).
 //!
-//! Calls get the process that is live now, with its generation. Whoever finds it hung or gone says so with
-//! [`Group::give_up`], naming the generation: the first one causes the restart, the others find it done. A process that
-//! has to be started again too often stays off, with its plugins (A13).
+//! Calls get the process that is live now, with its generation. A caller that finds it hung or gone reports that with
+//! [`Group::give_up`], naming the generation: the first report causes the restart, the others find it done. A process
+//! that has to be started again too often stays off, with its plugins (A13).
 //!
 //! Plugins share a process until one of them hangs or crashes it: that one gets a process of its own before the others
 //! come back. When it is not known which one it was, each gets its own.

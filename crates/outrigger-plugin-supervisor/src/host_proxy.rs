@@ -55,7 +55,7 @@ pub(crate) struct HostProxy {
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
-    /// Told of what is refused here.
+    /// Notified of what is refused here.
     notice: NoticeFn,
     failures: Failures,
 }
@@ -276,7 +276,7 @@ mod tests {
 
     /// In one process a plugin asks as another that lives there at most, and gets no other's credential.
     #[tokio::test]
-    async fn a_request_is_that_of_a_member_and_refusals_are_told() {
+    async fn a_request_is_that_of_a_member_and_refusals_are_reported() {
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
         let proxy = |members: &[&str], access: Option<Access>| {
             let listens = Arc::new(Listens::default());

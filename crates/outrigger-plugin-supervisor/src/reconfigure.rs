@@ -19,7 +19,7 @@ use outrigger_plugin_registry::{Configured, Registry};
 
 /// Our name of the point.
 pub const POINT: HookPoint = HookPoint::RuntimeConfigure;
-/// Most places that are named.
+/// Maximum number of places that are named.
 const NAMED: usize = 5;
 
 /// Calls the `config` hooks of these plugins again, in order. Answers what differs from their first call, or failed.

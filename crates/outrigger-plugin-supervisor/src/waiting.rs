@@ -11,9 +11,9 @@ use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
 use outrigger_protocol::history::json_size;
 use serde_json::json;
 
-/// Most events.
+/// Maximum number of events.
 const MAX_EVENTS: usize = 10_000;
-/// Most bytes, as JSON; half a frame, so that all of it goes out with one.
+/// Maximum bytes, as JSON; half a frame, so that all of it goes out with one.
 const MAX_BYTES: u64 = 32 << 20;
 /// From this length on, pieces are put together.
 const LONG: usize = 1_000;
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_name_themselves_once_and_the_plugin_is_told_what_it_missed() {
+    fn limits_name_themselves_once_and_the_plugin_is_notified_what_it_missed() {
         let mut waiting = Waiting::default();
         let mut said = Vec::new();
         for n in 0..MAX_EVENTS + 3 {

@@ -149,7 +149,7 @@ impl Tree {
         Ok(tree)
     }
 
-    // Whoever may rename a folder on the way may put another one in its place.
+    // Another process may rename a folder on the way and put another one in its place.
     fn above(&self, folder: &Path) -> Result<(), TreeError> {
         for folder in folder.ancestors() {
             let meta = fs::symlink_metadata(folder).map_err(|e| TreeError::io(folder, &e))?;

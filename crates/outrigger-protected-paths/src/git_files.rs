@@ -20,10 +20,10 @@ const NAMES: [&str; 9] = [
 ];
 /// Names of a linked worktree's folder (`worktrees/NAME`).
 const OF_WORKTREES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
-/// Most linked worktrees that are looked at.
+/// Maximum number of linked worktrees that are looked at.
 const MAX_WORKTREES: usize = 200;
 
-/// Most files of settings that take in others.
+/// Maximum number of files of settings that take in others.
 const MAX_INCLUDED: usize = 64;
 
 /// Of a repository's own folder (`.git`), whether they are there or not. Reads its settings.

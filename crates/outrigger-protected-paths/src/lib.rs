@@ -18,7 +18,7 @@ use std::sync::Arc;
 use outrigger_protocol::settings::SETTINGS;
 use outrigger_protocol::startup::{STARTUP, waits_for_approval};
 use outrigger_sandbox::absent::Clear;
-use outrigger_sandbox::path_masks::{MOST_COVERS, MOST_ENTRIES};
+use outrigger_sandbox::path_masks::{MAX_COVERS, MAX_ENTRIES};
 use outrigger_sandbox::{Policy, SandboxError};
 
 use crate::nested_git::NestedGit;
@@ -141,7 +141,7 @@ fn submodules(modules: &Path, found: &mut Vec<PathBuf>) -> Result<(), SandboxErr
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         for entry in entries {
             seen += 1;
-            if seen > MOST_ENTRIES || found.len() > MOST_COVERS {
+            if seen > MAX_ENTRIES || found.len() > MAX_COVERS {
                 return Err(too_many(modules, seen));
             }
             let is_large = is_repository && LARGE.iter().any(|name| entry.file_name() == *name);
@@ -158,9 +158,9 @@ fn submodules(modules: &Path, found: &mut Vec<PathBuf>) -> Result<(), SandboxErr
 }
 
 fn too_many(modules: &Path, seen: usize) -> SandboxError {
-    let (what, most) = match seen > MOST_ENTRIES {
-        true => ("files and folders", MOST_ENTRIES),
-        false => ("settings and hooks of submodules", MOST_COVERS),
+    let (what, most) = match seen > MAX_ENTRIES {
+        true => ("files and folders", MAX_ENTRIES),
+        false => ("settings and hooks of submodules", MAX_COVERS),
     };
     SandboxError::TooMany {
         root: modules.to_path_buf(),
@@ -311,7 +311,7 @@ mod tests {
     fn what_cannot_be_walked_to_its_end_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let modules = root.path().join(".git/modules");
-        for number in 0..=MOST_COVERS {
+        for number in 0..=MAX_COVERS {
             made(
                 &modules,
                 &[&format!("{number}/HEAD"), &format!("{number}/config")],

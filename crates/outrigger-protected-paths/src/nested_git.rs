@@ -128,7 +128,7 @@ impl NestedGit {
     /// Removes what a process has put there that starts programs, and returns what was done, for the reader of the
     /// result. Before it `has_ended`, of what the index names. Blocking.
     pub(crate) fn clear(&self, has_ended: bool) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         let mut all = self.linked();
         if has_ended {
             let known: BTreeSet<PathBuf> = all.iter().map(|it| it.folder.clone()).collect();
@@ -136,24 +136,24 @@ impl NestedGit {
             let others = self.appeared(walked.repositories).into_iter();
             all.extend(others.filter(|it| !known.contains(&it.folder)));
             if self.is_command {
-                told.extend(self.startup.clear(&walked.startup));
+                report.extend(self.startup.clear(&walked.startup));
             }
         }
         for repository in all {
             if !self.is_the_users(&repository) {
-                self.clear_one(&repository, &mut told);
+                self.clear_one(&repository, &mut report);
             }
         }
         // git leaves it where it may not replace its settings, and later takes it for another process's.
         let lock = self.lock();
         if has_ended && !self.locked && lock.is_file() && fs::remove_file(&lock).is_ok() {
-            told.push(
+            report.push(
                 "Commands must not change .git/config (`git config`, `remote add`, `push -u`): the user can, in a terminal or by letting \
                  the command run outside of the sandbox when asked."
                     .to_owned(),
             );
         }
-        told
+        report
     }
 
     /// Whether a repository is as it was, or was changed by the user: what was there of those that the index named, no process in a
@@ -214,7 +214,7 @@ impl NestedGit {
         times.any(|changed| changed >= self.began)
     }
 
-    fn clear_one(&self, repository: &Repository, told: &mut Vec<String>) {
+    fn clear_one(&self, repository: &Repository, report: &mut Vec<String>) {
         let folder = repository.folder.display();
         let project = repository_in(&self.worktree, PathBuf::new());
         let project = project.map(|it| it.stores).unwrap_or_default();
@@ -229,8 +229,8 @@ impl NestedGit {
             // That of another project has its own settings, and is not for this one to name.
             let Some(base) = inside.find(|it| git.starts_with(it)) else {
                 let entry = Place::of(&self.worktree, &repository.entry);
-                if entry.and_then(|it| it.put_aside()).is_some() {
-                    told.push(format!(
+                if entry.and_then(|it| it.move_aside()).is_some() {
+                    report.push(format!(
                         "{folder}/.git leads out of the project, to {}; it was renamed to .git{}-*.",
                         git.display(),
                         SUFFIX
@@ -241,7 +241,7 @@ impl NestedGit {
             for name in SETTINGS {
                 let taken = clear_settings(base, &self.worktree, &git.join(name));
                 if !taken.is_empty() {
-                    told.push(format!(
+                    report.push(format!(
                         "Commands must not set {} in the repository {folder}; it was taken out (the file as it was: {name}{}-*).",
                         taken.join(", "),
                         SUFFIX
@@ -249,10 +249,11 @@ impl NestedGit {
                 }
             }
             let hooks = active_hooks(git);
-            let aside = |it: &&PathBuf| Place::of(base, it).and_then(|it| it.put_aside()).is_some();
+            let aside =
+                |it: &&PathBuf| Place::of(base, it).and_then(|it| it.move_aside()).is_some();
             for hook in hooks.iter().filter(aside) {
                 let name = hook.file_name().unwrap_or_default().display();
-                told.push(format!(
+                report.push(format!(
                     "Commands must not make hooks: {name} in the repository {folder} was renamed to {name}{}-*.",
                     SUFFIX
                 ));
@@ -421,7 +422,7 @@ fn clear_settings(base: &Path, project: &Path, path: &Path) -> Vec<String> {
     let Some(place) = Place::of(base, path) else {
         return Vec::new();
     };
-    if place.put_aside().is_none() {
+    if place.move_aside().is_none() {
         tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
     }
     if let Err(error) = place.write_new(git_config::write(&kept), meta.mode()) {

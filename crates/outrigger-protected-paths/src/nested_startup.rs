@@ -103,7 +103,7 @@ impl NestedStartup {
             let Some(place) = Place::of(&self.worktree, &whole) else {
                 continue;
             };
-            if place.put_aside().is_none() {
+            if place.move_aside().is_none() {
                 tracing::error!("[sandbox] {} cannot be renamed: remove it", whole.display());
                 continue;
             }

@@ -81,7 +81,7 @@ impl Restored {
                 continue;
             };
             // A folder may have come in the place of a file.
-            let stays = |it: Place| it.put_aside().is_none();
+            let stays = |it: Place| it.move_aside().is_none();
             if Place::of(base, path).is_some_and(stays) {
                 tracing::error!("[sandbox] {} cannot be renamed: remove it", path.display());
                 continue;

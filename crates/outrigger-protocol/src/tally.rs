@@ -11,8 +11,8 @@ pub struct Tally {
     most: u32,
     period: Duration,
     since: Option<Instant>,
-    told: u32,
-    untold: u64,
+    reported: u32,
+    unreported: u64,
 }
 
 impl Tally {
@@ -23,8 +23,8 @@ impl Tally {
             most,
             period,
             since: None,
-            told: 0,
-            untold: 0,
+            reported: 0,
+            unreported: 0,
         }
     }
 
@@ -32,25 +32,25 @@ impl Tally {
     /// counted.
     pub fn take(&mut self, now: Instant) -> Option<u64> {
         if self.is_over(now) {
-            (self.since, self.told) = (Some(now), 0);
+            (self.since, self.reported) = (Some(now), 0);
         }
-        if self.told >= self.most {
-            self.untold += 1;
+        if self.reported >= self.most {
+            self.unreported += 1;
             return None;
         }
-        self.told += 1;
-        Some(std::mem::take(&mut self.untold))
+        self.reported += 1;
+        Some(std::mem::take(&mut self.unreported))
     }
 
     /// How many were not reported yet; resets the count.
     pub fn rest(&mut self) -> u64 {
-        std::mem::take(&mut self.untold)
+        std::mem::take(&mut self.unreported)
     }
 
     /// Whether exactly one is counted: the limit was reached with the last one.
     #[must_use]
     pub fn has_just_filled(&self) -> bool {
-        self.untold == 1
+        self.unreported == 1
     }
 
     /// The period is over.
@@ -91,7 +91,7 @@ impl<K: Eq + Hash + Clone> Tallies<K> {
         }
         if self.keys.len() >= self.most_keys {
             self.keys
-                .retain(|_, tally| tally.untold > 0 || !tally.is_over(now));
+                .retain(|_, tally| tally.unreported > 0 || !tally.is_over(now));
         }
         if self.keys.len() >= self.most_keys {
             return self.others.take(now);
@@ -120,7 +120,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_is_over_the_limit_is_counted_and_the_count_is_told() {
+    fn what_is_over_the_limit_is_counted_and_the_count_is_reported() {
         let begun = Instant::now();
         let mut tally = Tally::new(2, MINUTE);
         let mut at = |seconds| tally.take(begun + Duration::from_secs(seconds));

@@ -78,13 +78,13 @@ pub enum SandboxError {
         most: usize,
     },
     /// What a process must not see is moved about while it is looked for.
-    #[error("folders in {} are moved about, so that it cannot be told where what is denied lies", root.display())]
+    #[error("folders in {} keep being moved, so the denied paths in them cannot be located", root.display())]
     Moving {
         /// Where the walk began.
         root: PathBuf,
     },
     /// `sandbox = "strict"`, and the system cannot keep from a process what it is not to see.
-    #[error("{} is not started: the system can enforce only a part of its box", program.display())]
+    #[error("{} is not started: the system can enforce only a part of its sandbox", program.display())]
     Strict {
         /// What was to be started.
         program: PathBuf,

@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Limited};
 use serde_json::json;
 
 /// The texts of extractors are a line or two.
-const MOST: usize = 16 * 1024;
+const MAX_TEXT: usize = 16 * 1024;
 
 /// Gives a plain refusal the API's form; every other answer is left as it is.
 pub(crate) async fn typed(response: Response) -> Response {
@@ -30,7 +30,7 @@ pub(crate) async fn typed(response: Response) -> Response {
         return response;
     }
     let body: Body = response.into_body();
-    let text = match Limited::new(body, MOST).collect().await {
+    let text = match Limited::new(body, MAX_TEXT).collect().await {
         Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
         Err(_) => "the request cannot be read".to_owned(),
     };

@@ -10,8 +10,8 @@ use crate::{Command, File, UNKNOWN, Word};
 
 /// Substitutions nest; a model has no honest reason to go deeper.
 const NESTED: usize = 32;
-/// Most commands of one line; a rule that denies is not held against further ones.
-const MOST: usize = 1000;
+/// Maximum number of commands of one line; a rule that denies is not held against further ones.
+const MAX_COMMANDS: usize = 1000;
 
 /// The commands that are found, in the order in which they begin, those that wrappers start included.
 pub(crate) fn read(source: &str) -> Vec<Command> {
@@ -32,7 +32,7 @@ fn collect(source: &str, depth: usize, all: &mut Vec<Command>) {
 }
 
 fn unfold(command: Command, depth: usize, all: &mut Vec<Command>) {
-    if all.len() >= MOST || depth > DEEPEST {
+    if all.len() >= MAX_COMMANDS || depth > DEEPEST {
         return;
     }
     let inner = wrappers::unfold(&command.words).unwrap_or_default();

@@ -21,11 +21,11 @@ use crate::sandbox_label;
 
 /// Largest index, in bytes.
 const INDEX_BYTES: usize = 1 << 20;
-/// Most that all files of one skill may hold together, in bytes.
+/// Maximum size of all files of one skill together, in bytes.
 const SKILL_BYTES: usize = 8 << 20;
-/// Most skills of one address; the rest is left out.
+/// Maximum number of skills of one address; the rest is left out.
 const MAX_SKILLS: usize = 200;
-/// Most files of one skill.
+/// Maximum number of files of one skill.
 const MAX_FILES: usize = 100;
 /// Skills that are fetched at the same time.
 const AT_ONCE: usize = 4;

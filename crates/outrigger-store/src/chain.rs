@@ -122,7 +122,7 @@ impl ChainReport {
     }
 }
 
-const MOST_FAULTS: usize = 100;
+const MAX_FAULTS: usize = 100;
 
 /// Reads the whole log and checks every row against its hash and the row before it.
 pub(crate) fn verify(conn: &Connection) -> Result<ChainReport> {
@@ -157,7 +157,7 @@ pub(crate) fn verify(conn: &Connection) -> Result<ChainReport> {
             None
         };
         if let Some(fault) = fault
-            && report.faults.len() < MOST_FAULTS
+            && report.faults.len() < MAX_FAULTS
         {
             report.faults.push((seq, fault));
         }

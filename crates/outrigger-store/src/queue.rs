@@ -16,9 +16,9 @@ use crate::chain::Row;
 use crate::error::StoreError;
 
 /// Writes in one transaction.
-const MOST_WRITES: usize = 512;
+const MAX_WRITES: usize = 512;
 /// Text in one transaction, in bytes, not counting the write that exceeds it.
-const MOST_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 8 << 20;
 /// Records, and bytes of text, that a waiting caller writes itself: these take about as long as waking the writer
 /// would.
 const FEW: (usize, usize) = (16, 64 << 10);
@@ -130,7 +130,7 @@ impl Batch {
         }
     }
     fn is_full(&self) -> bool {
-        self.work.is_some() || self.writes.len() >= MOST_WRITES || self.bytes >= MOST_BYTES
+        self.work.is_some() || self.writes.len() >= MAX_WRITES || self.bytes >= MAX_BYTES
     }
 }
 
@@ -184,7 +184,7 @@ struct State {
 impl State {
     /// For how long what is there can wait: for ever, where nothing is said.
     fn patience(&self) -> Option<Duration> {
-        if self.awaited || self.jobs.len() >= MOST_WRITES {
+        if self.awaited || self.jobs.len() >= MAX_WRITES {
             return Some(Duration::ZERO);
         }
         let since = self.lazy_since?;
@@ -212,7 +212,7 @@ impl Queue {
         if state.closed {
             return false;
         }
-        let wake = state.idle || job.is_awaited() || state.jobs.len() + 1 >= MOST_WRITES;
+        let wake = state.idle || job.is_awaited() || state.jobs.len() + 1 >= MAX_WRITES;
         if job.is_lazy() {
             state.lazy_since.get_or_insert_with(Instant::now);
         }
@@ -353,13 +353,13 @@ mod tests {
     #[test]
     fn what_is_left_in_a_closed_queue_is_worked_off() {
         let queue = Queue::default();
-        for _ in 0..MOST_WRITES + 1 {
+        for _ in 0..MAX_WRITES + 1 {
             queue.send(lazy(), false);
         }
         queue.close();
         let next = || queue.wait().then(|| queue.take().writes.len());
         let batches: Vec<usize> = std::iter::from_fn(next).collect();
-        assert_eq!(batches, [MOST_WRITES, 1]);
+        assert_eq!(batches, [MAX_WRITES, 1]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::open::{self, OpenOptions};
 
 /// Connections that are kept open for the next reader.
-const MOST_IDLE: usize = 4;
+const MAX_IDLE: usize = 4;
 
 /// Which sessions to list. The default lists all.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +153,7 @@ impl Readers {
             });
         if result.is_ok() {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < MOST_IDLE {
+            if idle.len() < MAX_IDLE {
                 idle.push(conn);
             }
         }

@@ -25,7 +25,7 @@ use crate::{fault, project};
 const SEAL_AFTER: usize = 1000;
 /// Commits on the threads of callers after which the writer moves the log into the file. A commit of a few records adds six
 /// to eight pages, and at 1,000 SQLite would do it on the caller's thread.
-const HERE_MOST: usize = 100;
+const MAX_HERE: usize = 100;
 
 /// The handle: sends jobs, and ends the thread when dropped.
 pub(crate) struct Writer {
@@ -174,7 +174,7 @@ impl Core {
     }
 
     fn has_room_here(&self) -> bool {
-        self.here.is_some_and(|here| here < HERE_MOST) && self.unsealed < SEAL_AFTER
+        self.here.is_some_and(|here| here < MAX_HERE) && self.unsealed < SEAL_AFTER
     }
 
     /// Commits records without waiting for anybody; they come back where another process writes to the file.
@@ -214,7 +214,7 @@ impl Core {
         if let Some(work) = batch.work {
             work(&mut self.conn);
         }
-        if self.here.is_some_and(|here| here >= HERE_MOST) {
+        if self.here.is_some_and(|here| here >= MAX_HERE) {
             self.checkpoint();
         }
     }
@@ -417,7 +417,7 @@ mod tests {
     use outrigger_protocol::id::EventId;
     use outrigger_protocol::log::LogRecord;
 
-    use super::HERE_MOST;
+    use super::MAX_HERE;
     use crate::store::Store;
 
     fn record(bytes: usize) -> LogRecord {
@@ -510,7 +510,7 @@ mod tests {
         assert_eq!(commits_here(&store), before, "much is the writer's");
         let mut last = before;
         let mut moved = 0;
-        for _ in 0..2 * HERE_MOST {
+        for _ in 0..2 * MAX_HERE {
             store.append(1, vec![record(13)]).await.unwrap();
             let here = commits_here(&store);
             moved += usize::from(here < last);
@@ -524,7 +524,7 @@ mod tests {
         });
         let sizes: Vec<usize> = sizes.take(5).collect();
         assert_eq!(sizes, [10, 11, 12, 100_000, 13]);
-        assert_eq!(records.len(), 4 + 2 * HERE_MOST);
+        assert_eq!(records.len(), 4 + 2 * MAX_HERE);
         assert!(store.verify_chain().unwrap().is_valid());
     }
 

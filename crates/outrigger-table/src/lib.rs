@@ -16,11 +16,11 @@ pub use join::{Join, JoinKind, On, join};
 pub use query::{Condition, Op, Order, Query};
 use serde_json::Value;
 
-/// Most bytes of a file that is read.
+/// Maximum bytes of a file that is read.
 pub const MAX_BYTES: usize = 64 << 20;
-/// Most bytes of a spreadsheet once it is unpacked.
+/// Maximum bytes of a spreadsheet once it is unpacked.
 pub const MAX_UNPACKED: u64 = 256 << 20;
-/// Most cells of a table, those of a join's result included.
+/// Maximum number of cells of a table, those of a join's result included.
 pub const MAX_CELLS: usize = 10_000_000;
 
 /// A table: every row has one cell for each column.

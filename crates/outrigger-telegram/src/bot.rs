@@ -19,8 +19,8 @@ const PARTS: usize = 10;
 /// How often a part is sent that does not arrive, and the pause in between.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(2);
-/// Most bytes of an answer of the server.
-const MOST_BYTES: usize = 8 << 20;
+/// Maximum bytes of an answer of the server.
+const MAX_BYTES: usize = 8 << 20;
 
 /// The bot's token. It is never shown.
 #[derive(Clone)]
@@ -169,8 +169,8 @@ impl Bot {
         let mut bytes = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(unreachable)? {
             bytes.extend_from_slice(&piece);
-            if bytes.len() > MOST_BYTES {
-                let why = format!("an answer of more than {MOST_BYTES} bytes");
+            if bytes.len() > MAX_BYTES {
+                let why = format!("an answer of more than {MAX_BYTES} bytes");
                 return Err(TelegramError::Unreachable { method, why });
             }
         }

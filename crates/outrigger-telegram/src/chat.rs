@@ -53,7 +53,7 @@ pub(crate) struct Chat {
     state: Arc<State>,
     agent: Option<String>,
     /// Questions that were shown already.
-    told: HashSet<String>,
+    shown: HashSet<String>,
     /// The session of the prompt that is worked on.
     running: Option<String>,
 }
@@ -72,7 +72,7 @@ impl Chat {
             api,
             state,
             agent,
-            told: HashSet::new(),
+            shown: HashSet::new(),
             running: None,
         }
     }
@@ -187,7 +187,7 @@ impl Chat {
             }
             Order::Reply(reply, id) => {
                 // Only what was asked here: the numbers of other questions are none of this chat's business.
-                if !self.told.remove(&id) {
+                if !self.shown.remove(&id) {
                     return self.say("There is no such question.").await;
                 }
                 let answered = self
@@ -216,7 +216,7 @@ impl Chat {
             let ids = open.iter().filter_map(|it| it.get("id")?.as_str());
             ids.into_iter().any(|open| open == id)
         };
-        self.told.retain(is_open);
+        self.shown.retain(is_open);
         for question in open {
             let text = |key: &str| {
                 question
@@ -227,7 +227,7 @@ impl Chat {
             };
             let id = text("id");
             if id.is_empty()
-                || self.told.contains(&id)
+                || self.shown.contains(&id)
                 || !self.is_ours(text("sessionID"), session).await
             {
                 continue;
@@ -244,7 +244,7 @@ impl Chat {
                 text("permission"),
                 patterns.join("\n")
             );
-            self.told.insert(id);
+            self.shown.insert(id);
             self.say(&asked).await;
         }
     }
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_its_texts_or_its_error() {
-        for (message, told) in [
+        for (message, want) in [
             (
                 json!({"parts": [{"type": "text", "text": "a"}, {"type": "tool"}, {"type": "text", "text": " "}, {"type": "text", "text": "b"}]}),
                 "a\n\nb",
@@ -399,7 +399,7 @@ mod tests {
             ),
             (json!({}), "It is done, and says nothing."),
         ] {
-            assert_eq!(result(&message), told);
+            assert_eq!(result(&message), want);
         }
     }
 }

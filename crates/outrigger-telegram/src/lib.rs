@@ -132,9 +132,9 @@ impl Door {
             return;
         };
         if !self.settings.chats.contains(&chat) {
-            if let Some(untold) = self.strangers.take(&chat, Instant::now()) {
+            if let Some(unreported) = self.strangers.take(&chat, Instant::now()) {
                 tracing::warn!(
-                    "[telegram] a message from chat {chat} was refused: it is not in telegram.chats ({untold} more before it)"
+                    "[telegram] a message from chat {chat} was refused: it is not in telegram.chats ({unreported} more before it)"
                 );
                 self.aside(chat, format!(
                     "This chat may not give prompts here. Whoever runs Outrigger can allow it: `telegram.chats = [{chat}]` in their outrigger.toml."

@@ -82,7 +82,7 @@ impl Running {
         fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default()
     }
 
-    /// Most memory that it has held so far; 0 when it is over.
+    /// Peak memory use so far; 0 when it is over.
     pub fn peak_kib(&self) -> u64 {
         let status = self.status();
         let line = status

@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_paths_as_the_reference_shows_them() {
+    fn relative_paths_as_opencode_shows_them() {
         for (base, path, want) in [
             ("/p", "/p/a/b.txt", "a/b.txt"),
             ("/p", "/p", ""),

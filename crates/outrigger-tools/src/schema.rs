@@ -5,9 +5,9 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 // More of them do not help a model and cost tokens.
-const MOST_ERRORS: usize = 5;
+const MAX_ERRORS: usize = 5;
 // An offending value is quoted up to here.
-const MOST_QUOTED: usize = 120;
+const MAX_QUOTED: usize = 120;
 
 /// A schema, compiled once per tool.
 pub(crate) struct Schema(Validator);
@@ -31,7 +31,7 @@ impl Schema {
         let errors: Vec<String> = self
             .0
             .iter_errors(input)
-            .take(MOST_ERRORS)
+            .take(MAX_ERRORS)
             .map(|error| describe(&error, input))
             .collect();
         if errors.is_empty() {
@@ -72,7 +72,7 @@ impl OutputSchema {
 
     /// The same for an answer that is no text.
     pub(crate) fn check_value(&self, value: &Value) -> Result<(), String> {
-        let errors = self.schema.iter_errors(value).take(MOST_ERRORS);
+        let errors = self.schema.iter_errors(value).take(MAX_ERRORS);
         let errors: Vec<String> = errors.map(|error| describe(&error, value)).collect();
         if errors.is_empty() {
             return Ok(());
@@ -159,10 +159,10 @@ fn quote(value: &Value) -> String {
 }
 
 fn cut(text: &str) -> String {
-    if text.chars().count() <= MOST_QUOTED {
+    if text.chars().count() <= MAX_QUOTED {
         return text.to_owned();
     }
-    let head: String = text.chars().take(MOST_QUOTED).collect();
+    let head: String = text.chars().take(MAX_QUOTED).collect();
     format!("{head}…")
 }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_the_argument_as_the_reference_does() {
+    fn messages_name_the_argument_as_opencode_does() {
         let bash = json!({"type":"object","properties":{"command":{"type":"string"},
             "timeout":{"type":"integer","exclusiveMinimum":0}},"required":["command"]});
         let todos = json!({"type":"object","properties":{"todos":{"type":"array","items":{"type":"object",
@@ -236,7 +236,7 @@ mod tests {
         let long = complaint(schema.clone(), json!({"a":[vec![1; 5000]]}));
         assert!(long.len() < 400, "{long}");
         let many = complaint(schema, json!({"a": vec![1; 50]}));
-        assert_eq!(many.matches("Expected string").count(), MOST_ERRORS);
+        assert_eq!(many.matches("Expected string").count(), MAX_ERRORS);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use outrigger_sandbox::Anchor;
 /// A line that is longer is cut, as in OpenCode.
 const LONGEST_LINE: usize = 2000;
 /// Files and folders that are looked at before a search of names gives up.
-const MOST_SEEN: usize = 200_000;
+const MAX_SEEN: usize = 200_000;
 
 /// A line in which something was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub fn names(
     let query: Vec<char> = query.trim().to_lowercase().chars().collect();
     let mut found: Vec<(i64, String)> = walk(root)
         .filter(|entry| entry.depth() > 0)
-        .take(MOST_SEEN)
+        .take(MAX_SEEN)
         .filter_map(|entry| {
             let folder = entry.file_type()?.is_dir();
             let wanted = match kind {

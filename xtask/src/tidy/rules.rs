@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_folders_are_told_from_other_paths() {
+    fn machine_folders_are_recognised() {
         let folder = MACHINE_FOLDERS[0];
         for (line, named) in [
             (format!("cd {folder}/x"), true),

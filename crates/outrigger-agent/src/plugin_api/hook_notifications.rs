@@ -59,7 +59,7 @@ impl Drop for Notifier {
 fn report_missed(line: &About, missed: u64) {
     if missed > 0 {
         tracing::warn!(
-            "[plugins] {missed} points about {line} were not told: the handlers of plugins took too long"
+            "[plugins] {missed} notifications about {line} were dropped: the handlers of plugins took too long"
         );
     }
 }
@@ -104,7 +104,7 @@ impl Inner {
                 self.background.spawn(notifier.run(first));
             }
             Put::Dropped(1) => tracing::warn!(
-                "[plugins] {MAX_PENDING} points about {line} wait for the handlers of plugins: {point} is not told, nor is what comes until there is room; how many follows"
+                "[plugins] {MAX_PENDING} notifications about {line} wait for the handlers of plugins: {point} is dropped, and so are later ones until there is room; their number follows"
             ),
             Put::Waits | Put::Dropped(_) | Put::Closed => {}
         }

@@ -17,7 +17,7 @@ use crate::state::Agent;
 
 /// Longest run of one line.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Most bytes of its output.
+/// Maximum bytes of its output.
 const MAX_OUTPUT: usize = 256 * 1024;
 
 /// A line of a command's template, and for whom it runs.

@@ -161,7 +161,7 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
     // Each was recorded, the refused ones as such; the points are notified after the limits only.
     let lines = world.executor.lines();
     let has = |text: &str| lines.iter().any(|line| line.contains(text));
-    for told in [
+    for noted in [
         "audit connection 1 connect passed",
         "audit read 1 completed passed",
         "audit read 1 bridge.path refused: bridge.path",
@@ -173,7 +173,7 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
         "audit frame 7 of connection 1 bridge.frame refused: bridge.frame",
         "audit frame of connection 1 bridge.frame refused: bridge.frame",
     ] {
-        assert!(has(told), "{told}: {lines:#?}");
+        assert!(has(noted), "{noted}: {lines:#?}");
     }
     assert!(
         !lines
@@ -183,7 +183,7 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_101st_call_is_told_so_and_the_place_of_one_that_ends_is_free() {
+async fn the_101st_call_is_refused_and_the_place_of_one_that_ends_is_free() {
     let world = World::new(|_| {}).await;
     let (mut one, mut two) = (world.brain().await, world.brain().await);
     for n in 0..100 {
@@ -218,10 +218,10 @@ async fn the_101st_call_is_told_so_and_the_place_of_one_that_ends_is_free() {
         let gone = "bridge.gone passed";
         let lines = world.executor.lines();
         let audited = lines.iter().filter(|line| line.contains(gone)).count();
-        let told = lines.iter().filter(|line| {
+        let losses = lines.iter().filter(|line| {
             line.starts_with("bridge.on_error") && line.contains("\"code\":\"bridge.gone\"")
         });
-        (audited, told.count())
+        (audited, losses.count())
     };
     assert_eq!(gone(), (50, 50));
     drop(one);
@@ -261,10 +261,10 @@ async fn what_hangs_fails_or_panics_costs_its_own_call() {
         "{answer}"
     );
     let lines = world.executor.lines();
-    let told = lines
+    let notices = lines
         .iter()
         .filter(|line| line.contains("\"callID\":\"6\""));
-    let points: Vec<_> = told.filter_map(|line| line.split(' ').next()).collect();
+    let points: Vec<_> = notices.filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(points, ["bridge.before_invoke", "bridge.on_error"]);
     let timeout = "audit exec 6 bridge.timeout passed";
     assert!(lines.iter().any(|line| line == timeout), "{lines:#?}");

@@ -158,7 +158,7 @@ async fn bhv_capability_provider_routing() {
 }
 
 #[tokio::test]
-async fn refusals_and_losses_are_told_and_a_lost_connection_is_made_again() {
+async fn refusals_and_losses_are_reported_and_a_lost_connection_is_made_again() {
     let world = World::new(|_| {}).await;
     let here = tempfile::tempdir().unwrap();
     let runtime = runtime(through(remote(&world)));

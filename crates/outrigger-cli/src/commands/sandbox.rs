@@ -38,7 +38,7 @@ pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<
             refused.join(", ")
         ));
     }
-    for path in undone.put_aside {
+    for path in undone.moved_aside {
         terminal::err(&format!(
             "outrigger: commands must not make {}; it was renamed\n",
             path.display()

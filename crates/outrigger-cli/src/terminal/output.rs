@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_the_log_is_told_from_others() {
+    fn an_entry_of_the_log_is_recognised() {
         for (text, shown) in [
             (" WARN a\n", " WARN a\n"),
             (

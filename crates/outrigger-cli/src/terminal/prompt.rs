@@ -8,7 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use crate::failure::Failure;
 use crate::terminal::{Paint, err, hold};
 
-/// Most answers to one question that are refused before we give up; a script would answer for ever.
+/// Maximum number of answers to one question that are refused before we give up; a script would answer for ever.
 pub(crate) const TRIES: usize = 5;
 
 /// The terminal without echo, until this is dropped.

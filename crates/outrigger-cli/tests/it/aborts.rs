@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Holds the hook that `hold.txt` names for as long as a hook may take.
 const HOLDING: &str = r"
@@ -74,12 +74,12 @@ fn a_turn_that_waits_for_a_hook_is_ended() {
         world.file("hold.txt", hook);
         std::thread::scope(|scope| {
             scope.spawn(|| server.post(&path, &body));
-            let held = wait_until(PATIENCE, || world.path("held.txt").exists());
+            let held = wait_until(WAIT_TIMEOUT, || world.path("held.txt").exists());
             assert!(held, "{hook} was not called");
             let abort = server.post(&format!("/session/{id}/abort"), &json!({}));
             assert_eq!(abort.json(200), true);
             assert!(
-                wait_until(PATIENCE, || is_idle(&server)),
+                wait_until(WAIT_TIMEOUT, || is_idle(&server)),
                 "{hook}: still busy"
             );
             assert!(
@@ -93,7 +93,7 @@ fn a_turn_that_waits_for_a_hook_is_ended() {
         let answer = server.post(&format!("/session/{id}/message"), &next);
         let answer = answer.json(200);
         assert_eq!(answer["info"].get("error"), None, "{hook}: {answer}");
-        assert!(wait_until(PATIENCE, || is_idle(&server)), "{hook}");
+        assert!(wait_until(WAIT_TIMEOUT, || is_idle(&server)), "{hook}");
     }
     assert!(
         !server.running.stderr().contains("timeout"),
@@ -121,13 +121,13 @@ fn a_summary_that_is_being_written_is_given_up() {
     let body = json!({ "providerID": "mock", "modelID": "m1" });
     std::thread::scope(|scope| {
         scope.spawn(|| server.post(&path, &body));
-        let asked = wait_until(PATIENCE, || {
+        let asked = wait_until(WAIT_TIMEOUT, || {
             world.mock.all_requests().iter().any(|r| r.is_summary)
         });
         assert!(asked);
         let abort = server.post(&format!("/session/{id}/abort"), &json!({}));
         assert_eq!(abort.json(200), true);
-        assert!(wait_until(PATIENCE, || is_idle(&server)));
+        assert!(wait_until(WAIT_TIMEOUT, || is_idle(&server)));
     });
     let messages = server.get(&format!("/session/{id}/message")).json(200);
     let errors: Vec<&Value> = messages

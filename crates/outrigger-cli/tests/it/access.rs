@@ -102,7 +102,7 @@ fn tools_and_commands_get_the_same_answer() {
         world.config(json!({ "permission": rules }));
         world.run(&["do it"]);
         for part in world.parts("tool") {
-            let told = part["state"]["output"].as_str().unwrap_or_default();
+            let content = part["state"]["output"].as_str().unwrap_or_default();
             let error = part["state"]["error"].as_str().unwrap_or_default();
             let whole = part["state"]["input"].to_string();
             // What the rule is not about may be found by a search of everything.
@@ -110,11 +110,11 @@ fn tools_and_commands_get_the_same_answer() {
             if is_search && elsewhere {
                 continue;
             }
-            let others = told.matches(SECRET).count();
+            let others = content.matches(SECRET).count();
             let most = usize::from(whole.contains("grep -rh")) * 2;
             assert!(
                 others <= most && !error.contains(SECRET),
-                "{rules} {whole}: {told} {error}"
+                "{rules} {whole}: {content} {error}"
             );
         }
         assert!(!world.path("open.txt").exists(), "{rules}");
@@ -146,8 +146,8 @@ fn routes_neither_show_nor_name_denied_files() {
             let answer = server.get(path).text();
             // A client may read the path that it gave.
             let names = !path.starts_with("/file/content") && answer.contains(".env\"");
-            let told = answer.contains(SECRET) || names;
-            assert!(!told, "{pattern} {path}: {answer}");
+            let leaked = answer.contains(SECRET) || names;
+            assert!(!leaked, "{pattern} {path}: {answer}");
         }
         assert!(
             server
@@ -186,8 +186,8 @@ fn what_goes_with_a_prompt_keeps_to_the_same_rules() {
         drop(server);
         world.run(&["-f", file, "--", "see"]);
         for request in world.mock.requests() {
-            let told = request.texts("user").join(" ");
-            assert!(!told.contains(SECRET), "{pattern} {file}: {told}");
+            let prompt = request.texts("user").join(" ");
+            assert!(!prompt.contains(SECRET), "{pattern} {file}: {prompt}");
         }
     }
 }
@@ -354,9 +354,9 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
         let file = world.root().join("policy.toml");
         std::fs::write(&file, policy).unwrap();
         world.run_with(&[("OUTRIGGER_POLICY", file.to_str().unwrap())], &["do it"]);
-        let told = world.parts("tool")[0]["state"].to_string();
-        assert_eq!(told.contains(SECRET), shown, "{url} {rules}: {told}");
-        assert!(told.contains(says), "{url} {rules}: {told}");
+        let output = world.parts("tool")[0]["state"].to_string();
+        assert_eq!(output.contains(SECRET), shown, "{url} {rules}: {output}");
+        assert!(output.contains(says), "{url} {rules}: {output}");
     }
 }
 
@@ -390,7 +390,7 @@ fn providers_and_servers_are_asked_where_the_policy_leaves_them() {
 
 /// A rule that matches nothing is reported with its line by every command that reads the configuration.
 #[test]
-fn a_rule_that_never_counts_is_told() {
+fn a_rule_that_never_counts_is_reported() {
     let world = World::new([done()]);
     let whole: Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
     let mut whole = whole;
@@ -402,9 +402,9 @@ fn a_rule_that_never_counts_is_told() {
     world.trust(&world.project());
     for args in [&["run", "do it"][..], &["doctor"], &["config", "show"]] {
         let done = world.start(world.command(args)).end();
-        let told = format!("{}{}", done.stdout, done.stderr);
+        let output = format!("{}{}", done.stdout, done.stderr);
         for says in ["opencode.json:", "is no choice here", "did you mean `read`"] {
-            assert!(told.contains(says), "{args:?} {says}: {told}");
+            assert!(output.contains(says), "{args:?} {says}: {output}");
         }
     }
 }

@@ -75,7 +75,7 @@ fn each_source_is_found_and_runs() {
 }
 
 #[test]
-fn every_reason_is_told() {
+fn every_reason_is_reported() {
     let world = World::new([]);
     let user = world.home().join(".config/outrigger/plugins");
     put(&user.join("acme"), "acme", "");
@@ -151,12 +151,12 @@ fn every_reason_is_told() {
     world.config(json!({ "plugin": ["./gone.js", "from-npm"] }));
     let mut snapshot = world.command(&["plugin", "snapshot"]);
     snapshot.env("OUTRIGGER_POLICY", &policy);
-    let told = world.start(snapshot).end().ok().stdout;
-    let told: Vec<String> = shown(&world, &told)
+    let stdout = world.start(snapshot).end().ok().stdout;
+    let stdout: Vec<String> = shown(&world, &stdout)
         .lines()
         .map(|it| it.trim_end().to_owned())
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(stdout.join("\n"), @r#"
     profile Minimal
     STATE    ID                  SOURCE        LAYER        WHY
     enabled  acme                WorkspaceRoot -            found, and nothing speaks against it
@@ -195,10 +195,10 @@ fn every_reason_is_told() {
     disabled trip                UserRoot      dependencies DependencyCycle: plugins need each other in a circle: round -> trip -> round
     note     /no/such/folder: no such folder
     "#);
-    let told = world
+    let stdout = world
         .cli(&["plugin", "snapshot", "--explain", "effects"])
         .ok();
-    insta::assert_snapshot!(shown(&world, &told.stdout), @r"
+    insta::assert_snapshot!(shown(&world, &stdout.stdout), @r"
     effects is disabled
       from    HOME/.config/outrigger/plugins/effects (UserRoot, precedence 3)
       version 1.0.0
@@ -246,12 +246,12 @@ fn a_bundled_plugin_that_is_off_takes_its_tools_with_it() {
     let gone: Vec<&String> = all.iter().filter(|it| !less.contains(it)).collect();
     // What is required stays.
     assert_eq!(gone, ["bash"]);
-    let told = world.cli(&["audit", "list", "--plugin", "core-command", "--json"]);
+    let listed = world.cli(&["audit", "list", "--plugin", "core-command", "--json"]);
     assert!(
-        told.stdout.contains("switched off"),
+        listed.stdout.contains("switched off"),
         "{} {}",
-        told.stdout,
-        told.stderr
+        listed.stdout,
+        listed.stderr
     );
 }
 
@@ -271,26 +271,26 @@ fn a_project_switches_nothing_on() {
     world.settings(
         "[discovery]\nallow = [\"effects\"]\nprofile = \"full\"\n[plugins.off]\nenabled = true\n",
     );
-    let told = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
-    assert_eq!(told["profile"], "Minimal");
+    let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
+    assert_eq!(answer["profile"], "Minimal");
     assert_eq!(
-        entry(&told, "effects")["reason"]["reason"],
+        entry(&answer, "effects")["reason"]["reason"],
         "SideEffectsNotAllowed"
     );
-    assert_eq!(entry(&told, "off")["reason"]["reason"], "OffByDefault");
+    assert_eq!(entry(&answer, "off")["reason"]["reason"], "OffByDefault");
 }
 
 #[test]
 fn servers_that_the_configuration_names_start_in_every_profile_and_not_without_mcp() {
     let world = World::new([]);
-    let told = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
-    assert_eq!(entry(&told, "mcp")["reason"]["reason"], "NotInProfile");
+    let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
+    assert_eq!(entry(&answer, "mcp")["reason"]["reason"], "NotInProfile");
     world.config(json!({ "mcp": { "s": { "type": "local", "command": ["no-such-server"] } } }));
-    let told = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
-    assert_eq!(entry(&told, "mcp")["enabled"], true);
+    let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
+    assert_eq!(entry(&answer, "mcp")["enabled"], true);
     granting(&world, "[plugins.mcp]\nenabled = false\n");
-    let told = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
-    assert_eq!(entry(&told, "mcp")["reason"]["reason"], "SwitchedOff");
+    let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
+    assert_eq!(entry(&answer, "mcp")["reason"]["reason"], "SwitchedOff");
     let world = World::new([done(), done()]);
     world.config(json!({ "mcp": { "s": { "type": "local", "command": ["no-such-server"] } } }));
     let run = world.run_with(&[("OUTRIGGER_LOG", "info")], &["hi"]).ok();
@@ -313,11 +313,11 @@ fn a_switch_is_written_into_the_users_own_file() {
     granting(&world, "# mine\n[plugins.effects] # theirs\npriority = 3\n");
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi"]);
-    let told = world.cli(&["plugin", "enable", "effects"]).ok();
+    let done = world.cli(&["plugin", "enable", "effects"]).ok();
     assert!(
-        told.stdout.contains("effects is enabled"),
+        done.stdout.contains("effects is enabled"),
         "{}",
-        told.stdout
+        done.stdout
     );
     let written = fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml"));
     insta::assert_snapshot!(written.unwrap(), @r#"
@@ -331,15 +331,15 @@ fn a_switch_is_written_into_the_users_own_file() {
     "#);
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi effects"]);
-    let told = world.cli(&["plugin", "disable", "effects"]).ok();
-    assert!(told.stdout.contains("SwitchedOff"), "{}", told.stdout);
+    let done = world.cli(&["plugin", "disable", "effects"]).ok();
+    assert!(done.stdout.contains("SwitchedOff"), "{}", done.stdout);
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi"]);
     world.cli(&["plugin", "disable", "nobody"]).exited(2);
-    let told = world.cli(&["plugin", "disable", "builtin-tools"]).exited(1);
+    let done = world.cli(&["plugin", "disable", "builtin-tools"]).exited(1);
     assert!(
-        told.stderr.contains("it cannot be switched off"),
+        done.stderr.contains("it cannot be switched off"),
         "{}",
-        told.stderr
+        done.stderr
     );
 }

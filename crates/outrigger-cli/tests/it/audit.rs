@@ -130,10 +130,10 @@ fn a_run_is_written_down() {
         (&json!("failed_open"), &json!(true))
     );
     // A refused answer is an error of its plugin, reported as such, and is in its trace.
-    let told = world.read("errors.txt");
+    let written = world.read("errors.txt");
     assert!(
-        told.contains("chat.params refused") && told.contains("chat.headers error"),
-        "{told}"
+        written.contains("chat.params refused") && written.contains("chat.headers error"),
+        "{written}"
     );
     let trace = world.cli(&["plugin", "trace"]).ok().stdout;
     assert!(
@@ -201,7 +201,7 @@ fn records_are_shown_filtered_and_exported() {
     assert_eq!(records(&world, &["--since", "1h"]).len(), all.len());
     assert_eq!(records(&world, &["--until", "1h"]).len(), 0);
 
-    for (args, code, told) in [
+    for (args, code, message) in [
         (vec!["audit", "show", "99999"], 1, "no record 99999"),
         (
             vec!["audit", "list", "--kind", "nonsense"],
@@ -220,7 +220,7 @@ fn records_are_shown_filtered_and_exported() {
         ),
     ] {
         let done = world.cli(&args).exited(code);
-        assert!(done.stderr.contains(told), "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains(message), "{args:?}: {}", done.stderr);
     }
 }
 

@@ -22,7 +22,7 @@ export const Curious = async ({ directory, serverUrl }) => {
 
 /// The key is in the header of the request, and in nothing that a person or a later program could read.
 #[test]
-fn a_wrong_key_is_told_and_the_key_never_shown() {
+fn a_wrong_key_is_reported_and_the_key_never_shown() {
     let refusal = json!({ "status": 401, "error": format!("Incorrect API key provided: {KEY}") });
     let world = World::with(Mock::titled([refusal.clone()], refusal));
     world.plugin("curious", CURIOUS);
@@ -55,7 +55,7 @@ fn a_wrong_key_is_told_and_the_key_never_shown() {
         "{noted}"
     );
     let mut seen = vec![
-        ("what a plugin is told", noted),
+        ("what a plugin receives", noted),
         ("stderr", done.stderr),
         ("stdout", done.stdout),
     ];
@@ -224,12 +224,16 @@ fn a_tool_that_writes_100_mb() {
     }
     running.end().ok();
     assert!(peak > 0 && peak < 90 * 1024, "{peak} KiB at most");
-    let told = world.mock.last().texts("tool").remove(0);
-    assert!(told.len() < 64 * 1024, "{} bytes for the model", told.len());
-    let kept = told
+    let result = world.mock.last().texts("tool").remove(0);
+    assert!(
+        result.len() < 64 * 1024,
+        "{} bytes for the model",
+        result.len()
+    );
+    let kept = result
         .split(|c: char| c.is_whitespace() || "()\"`'".contains(c))
         .find(|word| word.contains("tool-output/"));
-    let kept = std::path::PathBuf::from(kept.unwrap_or_else(|| panic!("{}", &told[..500])));
+    let kept = std::path::PathBuf::from(kept.unwrap_or_else(|| panic!("{}", &result[..500])));
     assert!(kept.is_file(), "{}", kept.display());
     assert!(std::fs::metadata(world.store()).unwrap().len() < 4_000_000);
     world.verify();

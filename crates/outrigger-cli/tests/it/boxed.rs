@@ -53,13 +53,21 @@ fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
     let count = ways.len();
     let world = guarded(ways.into_iter().chain([done()]));
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert_eq!(told.len(), count);
-    for answer in &told {
+    let results = world.mock.last().texts("tool");
+    assert_eq!(results.len(), count);
+    for answer in &results {
         assert!(!answer.contains(SECRET), "{answer}");
     }
-    assert!(told[0].contains("a rule that denies read"), "{}", told[0]);
-    assert!(told[count - 1].contains("plain"), "{}", told[count - 1]);
+    assert!(
+        results[0].contains("a rule that denies read"),
+        "{}",
+        results[0]
+    );
+    assert!(
+        results[count - 1].contains("plain"),
+        "{}",
+        results[count - 1]
+    );
     assert_eq!(world.read(".env"), SECRET);
     assert_eq!(world.read("schema.lock"), "locked");
     assert_eq!(world.read("new.txt"), "more\n");
@@ -67,7 +75,7 @@ fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
 
 /// The control: with the sandbox off, the rule holds for the tool alone.
 #[test]
-fn without_the_box_a_rule_holds_for_tools_only() {
+fn without_the_sandbox_a_rule_holds_for_tools_only() {
     let world = guarded([
         turn([call("read", json!({ "filePath": ".env" }))]),
         bash("cat .env"),
@@ -76,9 +84,9 @@ fn without_the_box_a_rule_holds_for_tools_only() {
     world
         .run_with(&[("OUTRIGGER_SANDBOX", "off")], &["do it"])
         .ok();
-    let told = world.mock.last().texts("tool");
-    assert!(!told[0].contains(SECRET), "{}", told[0]);
-    assert!(told[1].contains(SECRET), "{}", told[1]);
+    let results = world.mock.last().texts("tool");
+    assert!(!results[0].contains(SECRET), "{}", results[0]);
+    assert!(results[1].contains(SECRET), "{}", results[1]);
 }
 
 /// A rule of one agent holds for what that agent starts.
@@ -91,8 +99,11 @@ fn an_agents_own_rules_hold_for_its_commands() {
         json!({ "agent": { "build": { "permission": { "read": { "notes.txt": "deny" } } } } }),
     );
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool").remove(0);
-    assert!(told.contains("plain") && !told.contains(SECRET), "{told}");
+    let result = world.mock.last().texts("tool").remove(0);
+    assert!(
+        result.contains("plain") && !result.contains(SECRET),
+        "{result}"
+    );
 }
 
 /// A folder outside of the temporary ones, which every profile lets commands write to.
@@ -133,13 +144,13 @@ fn profiles_of_shell_commands() {
         world
             .run_with(&[("OUTRIGGER_TOOLS_SANDBOX", profile)], &["do it"])
             .ok();
-        let told = world.mock.last().texts("tool").remove(0);
+        let result = world.mock.last().texts("tool").remove(0);
         assert!(
-            told.contains("plain") && told.contains("temporary"),
-            "{profile}: {told}"
+            result.contains("plain") && result.contains("temporary"),
+            "{profile}: {result}"
         );
         let there = (world.path("inside.txt").exists(), outside.exists());
-        assert_eq!(there, (in_project, anywhere), "{profile}: {told}");
+        assert_eq!(there, (in_project, anywhere), "{profile}: {result}");
         let _ = std::fs::remove_file(&outside);
     }
 }
@@ -167,8 +178,8 @@ fn too_much_to_deny_refuses_the_command() {
     }
     world.config(json!({ "permission": { "read": { "*.key": "deny" } } }));
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool").remove(0);
-    insta::assert_snapshot!(world.plain(&told), @"The command was not started: what the permission rules deny cannot be kept from the process: PROJECT has more than 2000 paths that a rule denies (deny whole folders, as `secrets/*`, instead of names that may be anywhere, as `*.key`)");
+    let result = world.mock.last().texts("tool").remove(0);
+    insta::assert_snapshot!(world.plain(&result), @"The command was not started: what the permission rules deny cannot be kept from the process: PROJECT has more than 2000 paths that a rule denies (deny whole folders, as `secrets/*`, instead of names that may be anywhere, as `*.key`)");
 }
 
 const NOSY: &str = r#"

@@ -88,7 +88,7 @@ impl Brain {
 
 /// Plugins are notified of the calls of a connection in order, one after the other, however long a handler takes (C1).
 #[tokio::test(flavor = "multi_thread")]
-async fn plugins_are_told_of_calls_in_their_order() {
+async fn plugins_are_notified_of_calls_in_their_order() {
     let world = World::new([]);
     world.file("a.txt", "x");
     world.plugin(

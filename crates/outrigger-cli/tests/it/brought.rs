@@ -69,10 +69,10 @@ fn an_address_of_a_config_hook_is_asked_as_its_plugin_would() {
                 "{what} {allowed:?}: {times} {}",
                 run.stderr
             );
-            let told = run
+            let refused = run
                 .stderr
                 .contains(&format!("no connection to 127.0.0.1:{port}"));
-            assert_eq!(told, !asks, "{what}: {}", run.stderr);
+            assert_eq!(refused, !asks, "{what}: {}", run.stderr);
         }
     }
 }
@@ -109,10 +109,10 @@ fn a_key_that_means_nothing_does_not_hide_an_address() {
         let run = world.start(run).end();
         assert_eq!(times.load(Ordering::SeqCst), 0, "{what}: {}", run.stderr);
         // Where its sandbox has a proxy, that refuses.
-        let told = ["the plugin may connect to nothing", "network.private"]
+        let refused = ["the plugin may connect to nothing", "network.private"]
             .iter()
             .any(|it| run.stderr.contains(it));
-        assert!(told, "{what}: {}", run.stderr);
+        assert!(refused, "{what}: {}", run.stderr);
     }
 }
 
@@ -187,7 +187,7 @@ fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
 /// Our unsandboxed process writes the recordings of conversations.
 #[test]
 fn a_plugin_names_no_file_that_is_recorded_to() {
-    for (hook, told) in [
+    for (hook, want) in [
         (
             "config: async (c) => { c.provider.mock.options.record = FILE }",
             true,
@@ -213,7 +213,7 @@ fn a_plugin_names_no_file_that_is_recorded_to() {
         let says = run
             .stderr
             .contains("a plugin changed `record` of the provider mock");
-        assert_eq!(says, told, "{}", run.stderr);
+        assert_eq!(says, want, "{}", run.stderr);
     }
     // The user's own is.
     let world = attacked([done()]);

@@ -43,12 +43,12 @@ fn tables_and_scripts_are_offered_where_somebody_wants_them() {
         offered.iter().any(|it| it == "table") && offered.iter().any(|it| it == "python"),
         "{offered:?}"
     );
-    let told = results(&world);
+    let texts = results(&world);
     assert!(
-        told.contains("Wrote 1 rows of 2 columns to") && told.contains("42"),
-        "{told}"
+        texts.contains("Wrote 1 rows of 2 columns to") && texts.contains("42"),
+        "{texts}"
     );
-    assert!(told.contains("name,n\nBo,2\n"), "{told}");
+    assert!(texts.contains("name,n\nBo,2\n"), "{texts}");
     world.verify();
 }
 
@@ -124,9 +124,9 @@ fn the_tools_of_each_bundled_plugin_work_in_a_run() {
     world.config(json!({"permission": {"webfetch": {"http://127.0.0.1*": "allow"}}}));
     world.run(&["go"]).ok();
     assert_eq!(world.read("new.txt"), "made\n");
-    let told = results(&world);
+    let texts = results(&world);
     for says in ["look", "Over, under, through.", "42", "High at noon."] {
-        assert!(told.contains(says), "{says}: {told}");
+        assert!(texts.contains(says), "{says}: {texts}");
     }
     world.verify();
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_cancelled_tool_is_gone_and_the_session_goes_on() {
@@ -21,7 +21,7 @@ fn a_cancelled_tool_is_gone_and_the_session_goes_on() {
     ]);
     let running = world.start(world.command(&["run", "wait"]));
     assert!(
-        wait_until(PATIENCE, || world.lines("pids.txt").len() == 2),
+        wait_until(WAIT_TIMEOUT, || world.lines("pids.txt").len() == 2),
         "{}",
         running.stderr()
     );
@@ -55,7 +55,10 @@ fn a_cancelled_answer_is_kept_as_far_as_it_came() {
         done(),
     ]);
     let running = world.start(world.command(&["run", "--format", "json", "--title", "x", "talk"]));
-    assert!(wait_until(PATIENCE, || !world.mock.requests().is_empty()));
+    assert!(wait_until(WAIT_TIMEOUT, || !world
+        .mock
+        .requests()
+        .is_empty()));
     std::thread::sleep(Duration::from_millis(200));
     running.signal(Signal::INT);
     let ended = running.end().exited(130);
@@ -81,12 +84,12 @@ export const Slow = async ({ directory }) => ({
 
 /// The limit is 100 ms (peers.md); five times that is waited for.
 #[test]
-fn a_plugin_is_told_of_the_cancel() {
+fn a_plugin_is_notified_of_the_cancel() {
     let world = World::new([turn([call("wait", json!({}))]), done()]);
     world.plugin("slow", SLOW);
     let running = world.start(world.command(&["run", "wait"]));
     assert!(
-        wait_until(PATIENCE, || world.path("began.txt").exists()),
+        wait_until(WAIT_TIMEOUT, || world.path("began.txt").exists()),
         "{}",
         running.stderr()
     );
@@ -112,13 +115,13 @@ fn twice_leaves_at_once() {
     world.plugin("slow", SLOW);
     let running = world.start(world.command(&["run", "wait"]));
     assert!(
-        wait_until(PATIENCE, || world.path("began.txt").exists()),
+        wait_until(WAIT_TIMEOUT, || world.path("began.txt").exists()),
         "{}",
         running.stderr()
     );
     running.signal(Signal::INT);
     assert!(
-        wait_until(PATIENCE, || world.path("aborted.txt").exists()),
+        wait_until(WAIT_TIMEOUT, || world.path("aborted.txt").exists()),
         "{}",
         running.stderr()
     );
@@ -144,7 +147,7 @@ fn sigterm_leaves_no_process_behind() {
     let running = world.start(world.command(&["run", "wait"]));
     let pid = || world.read("began.txt").parse::<u32>().ok();
     assert!(
-        wait_until(PATIENCE, || pid().is_some()),
+        wait_until(WAIT_TIMEOUT, || pid().is_some()),
         "{}",
         running.stderr()
     );

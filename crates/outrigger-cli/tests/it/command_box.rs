@@ -124,8 +124,8 @@ fn secrets_of_the_home_folder_are_hidden_from_commands() {
     // A project shows itself nothing.
     let home = world.home().display().to_string();
     world.settings(&format!("[tools]\nsecrets = [\"{home}\"]\n"));
-    let told = world.run(&["do it"]).ok();
-    assert!(told.stderr.contains("tools.secrets"), "{}", told.stderr);
+    let done = world.run(&["do it"]).ok();
+    assert!(done.stderr.contains("tools.secrets"), "{}", done.stderr);
     let answers = world.mock.last().texts("tool");
     assert_eq!(answers.len(), READS.len());
     for (row, answer) in READS.iter().zip(&answers) {
@@ -451,11 +451,11 @@ fn nobody_but_a_person_lets_a_command_out_of_its_sandbox() {
             granting(&world, &format!("[plugins.{file:?}]\napprove = true\n"));
         }
         world.run(args).ok();
-        let told = world.mock.last().texts("tool").remove(0);
-        assert!(told.contains("Read-only file system"), "{told}");
+        let result = world.mock.last().texts("tool").remove(0);
+        assert!(result.contains("Read-only file system"), "{result}");
         assert!(
-            told.contains("The sandbox of commands may be the reason"),
-            "{told}"
+            result.contains("The sandbox of commands may be the reason"),
+            "{result}"
         );
         assert!(!world.home().join("outside.txt").exists());
     }
@@ -501,14 +501,14 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
             let path = format!("/permission/{question}/reply");
             server.post(&path, &json!({ "reply": reply })).json(200);
         }
-        let told = || {
+        let has_result = || {
             world
                 .mock
                 .requests()
                 .iter()
                 .any(|it| !it.texts("tool").is_empty())
         };
-        assert!(wait_until(minute, told));
+        assert!(wait_until(minute, has_result));
         assert!(open().as_array().unwrap().is_empty());
         assert_eq!(world.home().join("outside.txt").exists(), made, "{reply:?}");
     }
@@ -617,7 +617,7 @@ fn repositories_of_commands_run_nothing_for_the_user() {
 
 /// What exists when Outrigger is killed is moved aside by the next start.
 #[test]
-fn what_a_killed_outrigger_left_is_put_aside() {
+fn what_a_killed_outrigger_left_is_moved_aside() {
     if !has_views() {
         return skip("there are no mount namespaces");
     }

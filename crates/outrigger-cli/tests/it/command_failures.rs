@@ -39,7 +39,7 @@ fn context(text: &str) -> String {
 /// C4: the message stays, and what is said of it, before and behind the call, is read behind it. A call that a rule denies
 /// never began.
 #[test]
-fn a_failure_is_told_and_explained() {
+fn a_failure_is_reported_and_explained() {
     let hooks = json!({
         "PreToolUse": group(json!({"command": context("mind the gap")})),
         "PostToolUseFailure": group(json!({"command": "cat >> in.json; echo 'try ls' >&2; exit 2"})),
@@ -47,18 +47,19 @@ fn a_failure_is_told_and_explained() {
     let world = hooked([read("gone.txt"), bash("rm x"), done()], hooks);
     world.config(json!({"permission": {"bash": {"rm *": "deny"}}}));
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert!(told[0].starts_with("File not found"), "{}", told[0]);
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].starts_with("File not found"), "{}", results[0]);
     assert!(
-        told[0].ends_with("\n\n[PreToolUse hook] mind the gap\n\n[PostToolUseFailure hook] try ls"),
+        results[0]
+            .ends_with("\n\n[PreToolUse hook] mind the gap\n\n[PostToolUseFailure hook] try ls"),
         "{}",
-        told[0]
+        results[0]
     );
-    assert!(told[1].contains("denies bash"), "{}", told[1]);
+    assert!(results[1].contains("denies bash"), "{}", results[1]);
     assert!(
-        told[1].ends_with("\n\n[PreToolUse hook] mind the gap"),
+        results[1].ends_with("\n\n[PreToolUse hook] mind the gap"),
         "{}",
-        told[1]
+        results[1]
     );
     let given = world.read("in.json");
     let lines: Vec<Value> = given
@@ -86,12 +87,12 @@ fn a_plugin_explains_a_failure_and_cannot_swallow_it() {
         } })",
     );
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert!(told[0].starts_with("File not found"), "{}", told[0]);
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].starts_with("File not found"), "{}", results[0]);
     assert!(
-        told[0].ends_with("\n\ntool.failed true: look in src"),
+        results[0].ends_with("\n\ntool.failed true: look in src"),
         "{}",
-        told[0]
+        results[0]
     );
 }
 
@@ -109,9 +110,12 @@ fn an_async_command_is_heard_later() {
     let wait = bash("until [ -e said ]; do sleep 0.05; done; sleep 0.3");
     let world = hooked([bash("touch go"), wait, bash("true"), done()], hooks);
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool").join("\n");
-    assert!(told.contains("[PreToolUse hook] 3 tests fail"), "{told}");
-    assert_eq!(told.matches("3 tests fail").count(), 1, "{told}");
+    let result = world.mock.last().texts("tool").join("\n");
+    assert!(
+        result.contains("[PreToolUse hook] 3 tests fail"),
+        "{result}"
+    );
+    assert_eq!(result.matches("3 tests fail").count(), 1, "{result}");
 }
 
 /// The program ends although one does not, and leaves nothing behind.

@@ -44,7 +44,7 @@ fn specific(event: &str, mut fields: Value) -> String {
 }
 
 #[test]
-fn before_a_tool_it_is_told_of_the_call_and_may_refuse_it() {
+fn before_a_tool_it_gets_the_call_and_may_refuse_it() {
     let world = with_hooks(
         [bash("echo ran > ran.txt"), done()],
         &[(
@@ -54,8 +54,8 @@ fn before_a_tool_it_is_told_of_the_call_and_may_refuse_it() {
         )],
     );
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert!(told[0].contains("not on my machine"), "{}", told[0]);
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].contains("not on my machine"), "{}", results[0]);
     assert!(!world.path("ran.txt").exists());
     let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
     assert_eq!(input["hook_event_name"], "PreToolUse");
@@ -93,10 +93,10 @@ fn a_rewritten_call_is_checked_again() {
         );
         world.config(json!({"permission": {"bash": {"*": "allow", "rm *": "deny"}}}));
         world.run(&["do it"]).ok();
-        let told = world.mock.last().texts("tool");
+        let results = world.mock.last().texts("tool");
         assert!(!world.path("one.txt").exists());
         assert_eq!(world.path("two.txt").exists(), ran);
-        assert_eq!(told[0].contains("denies bash"), !ran, "{}", told[0]);
+        assert_eq!(results[0].contains("denies bash"), !ran, "{}", results[0]);
     }
     // The schema comes first.
     let wrong = specific("PreToolUse", json!({"updatedInput": {"command": 7}}));
@@ -122,9 +122,9 @@ fn allow_answers_the_question_of_that_call_and_no_rule() {
     world.file("one.env", "first");
     world.file("two.env", "second");
     world.run(&["do it"]);
-    let told = world.mock.last().texts("tool");
-    assert!(told[0].contains("first"), "{}", told[0]);
-    assert!(!told.join(" ").contains("second"), "{told:?}");
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].contains("first"), "{}", results[0]);
+    assert!(!results.join(" ").contains("second"), "{results:?}");
 
     let world = with_hooks([bash("touch a"), done()], &[("PreToolUse", "Bash", &allow)]);
     world.config(json!({"permission": {"bash": "ask"}}));
@@ -191,8 +191,12 @@ fn a_question_may_be_answered_by_a_command() {
         world.config(json!({"permission": {"read": {"plain": "ask"}}}));
         world.run(&["do it"]);
         let requests = world.mock.requests();
-        let told = requests.last().unwrap().texts("tool").join(" ");
-        assert_eq!(told.contains("secret"), ran, "{behavior} {by_rule}: {told}");
+        let result = requests.last().unwrap().texts("tool").join(" ");
+        assert_eq!(
+            result.contains("secret"),
+            ran,
+            "{behavior} {by_rule}: {result}"
+        );
         let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
         assert_eq!(input["tool_name"], "Read");
         assert_eq!(input["tool_input"]["file_path"], json!(world.path(file)));
@@ -203,7 +207,7 @@ fn a_question_may_be_answered_by_a_command() {
 #[test]
 fn a_question_is_answered_about_the_call_that_was_asked() {
     let read = || turn([call("read", json!({ "filePath": "x.env" }))]);
-    for (decision, told, requests) in [
+    for (decision, expected, requests) in [
         (
             json!({"behavior": "allow", "updatedInput": {"file_path": "hello.txt"}}),
             "",
@@ -228,7 +232,7 @@ fn a_question_is_answered_about_the_call_that_was_asked() {
         let seen = world.mock.requests();
         assert_eq!(seen.len(), requests, "{decision}");
         let results = seen.last().unwrap().texts("tool").join(" ");
-        assert!(results.contains(told), "{decision}: {results}");
+        assert!(results.contains(expected), "{decision}: {results}");
         assert!(!results.contains("SECRET"), "{decision}: {results}");
     }
 }
@@ -245,17 +249,17 @@ fn a_denial_counts_whatever_the_code_is() {
         );
         world.run(&["do it"]).ok();
         assert!(!world.path("ran.txt").exists(), "{code}");
-        let told = world.mock.last().texts("tool").join(" ");
-        assert!(told.contains("because of JSON"), "{code}: {told}");
+        let result = world.mock.last().texts("tool").join(" ");
+        assert!(result.contains("because of JSON"), "{code}: {result}");
     }
 }
 
 /// Tools that Claude Code has not are held by the guards of those that do the same there.
 #[test]
 fn guards_of_files_and_commands_hold_our_other_tools() {
-    let guard = |told: &str| {
+    let guard = |result: &str| {
         format!(
-            "grep -q '\"tool_name\":\"{told}\".*secret' && {{ echo 'not there' >&2; exit 2; }}; exit 0"
+            "grep -q '\"tool_name\":\"{result}\".*secret' && {{ echo 'not there' >&2; exit 2; }}; exit 0"
         )
     };
     let patch = |path: &str| {
@@ -265,7 +269,7 @@ fn guards_of_files_and_commands_hold_our_other_tools() {
         call("apply_patch", json!({ "patchText": text }))
     };
     let paths = "python3 -c 'import json,sys; print(json.load(sys.stdin)[\"tool_input\"].get(\"file_path\"))' >> paths.txt";
-    for (matcher, told, made, file) in [
+    for (matcher, result, made, file) in [
         (
             "Edit|Write",
             "Write",
@@ -302,7 +306,7 @@ fn guards_of_files_and_commands_hold_our_other_tools() {
     ] {
         let world = with_hooks(
             [turn([made]), done()],
-            &[("PreToolUse", matcher, &guard(told))],
+            &[("PreToolUse", matcher, &guard(result))],
         );
         world.file("secret/s.csv", "key\n42\n");
         world.config(json!({
@@ -314,9 +318,9 @@ fn guards_of_files_and_commands_hold_our_other_tools() {
             file.is_empty() || !world.path(file).exists(),
             "{matcher} {file}"
         );
-        let told = world.mock.last().texts("tool").join(" ");
-        assert!(told.contains("not there"), "{matcher} {file}: {told}");
-        assert!(!told.contains("42"), "{matcher} {file}: {told}");
+        let result = world.mock.last().texts("tool").join(" ");
+        assert!(result.contains("not there"), "{matcher} {file}: {result}");
+        assert!(!result.contains("42"), "{matcher} {file}: {result}");
     }
     let world = with_hooks(
         [turn([patch("b.txt")]), done()],
@@ -365,8 +369,8 @@ fn a_condition_means_what_a_call_does() {
         std::os::unix::fs::symlink("../src", world.path("docs/way")).unwrap();
         world.config(json!({"permission": {"*": "allow"}}));
         world.run(&["do it"]).ok();
-        let told = world.mock.last().texts("tool").join(" ");
-        assert_eq!(told.contains("not there"), refused, "{made}: {told}");
+        let result = world.mock.last().texts("tool").join(" ");
+        assert_eq!(result.contains("not there"), refused, "{made}: {result}");
         let there = world.path("src/new.txt").exists() || world.path("src/made/new.txt").exists();
         assert!(!there, "{made}");
     }
@@ -413,8 +417,8 @@ fn a_result_may_be_replaced() {
         &[("PostToolUse", "Bash", &redact)],
     );
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert_eq!(told, ["key=?"]);
+    let results = world.mock.last().texts("tool");
+    assert_eq!(results, ["key=?"]);
     let exported = world.export().to_string();
     assert!(!exported.contains("key=42"), "{exported}");
 }
@@ -428,8 +432,8 @@ fn context_before_a_tool_is_read_behind_it() {
     );
     let world = with_hooks([bash("echo hi"), done()], &[("PreToolUse", "Bash", &says)]);
     let ran = world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert_eq!(told, ["hi\n\n\n[PreToolUse hook] mind the gap"]);
+    let results = world.mock.last().texts("tool");
+    assert_eq!(results, ["hi\n\n\n[PreToolUse hook] mind the gap"]);
     assert!(
         ran.stderr
             .contains("answers with `watchPaths`, which has no effect at PreToolUse"),
@@ -501,10 +505,10 @@ fn behind_a_tool_the_model_reads_what_it_says() {
         ],
     );
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert!(told[0].contains("result"), "{}", told[0]);
-    assert!(told[0].contains("[PostToolUse hook] lint: 3 problems"));
-    assert!(told[0].contains("[PostToolUse hook] by the way"));
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].contains("result"), "{}", results[0]);
+    assert!(results[0].contains("[PostToolUse hook] lint: 3 problems"));
+    assert!(results[0].contains("[PostToolUse hook] by the way"));
     let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
     assert_eq!(input["tool_response"]["stdout"], "again\n");
     assert_eq!(input["tool_input"]["command"], "echo again");
@@ -543,7 +547,7 @@ fn a_prompt_gets_context_or_is_refused() {
 }
 
 #[test]
-fn a_failing_hook_stops_nothing_and_is_told() {
+fn a_failing_hook_stops_nothing_and_is_reported() {
     let world = with_hooks(
         [bash("echo ran > ran.txt"), done()],
         &[("PreToolUse", "", "echo broken >&2; exit 1")],
@@ -555,7 +559,7 @@ fn a_failing_hook_stops_nothing_and_is_told() {
 
 /// A turn that an error has ended has an event of its own, by the kind of the error.
 #[test]
-fn a_turn_that_fails_is_told() {
+fn a_turn_that_fails_is_reported() {
     for (status, kind) in [(401, "authentication_failed"), (400, "invalid_request")] {
         let refusal = json!({ "status": status, "error": "no" });
         let hooks = [
@@ -565,9 +569,9 @@ fn a_turn_that_fails_is_told() {
         ];
         let world = with_hooks([refusal], &hooks);
         world.run(&["do it"]);
-        let told: Value = serde_json::from_str(&world.read("failed.json")).unwrap();
-        assert_eq!(told["error"], kind);
-        assert!(told["error_details"].is_string(), "{told}");
+        let written: Value = serde_json::from_str(&world.read("failed.json")).unwrap();
+        assert_eq!(written["error"], kind);
+        assert!(written["error_details"].is_string(), "{written}");
         assert!(!world.path("other").exists());
     }
 }
@@ -649,8 +653,8 @@ fn hooks_of_a_claude_plugin_know_its_folder() {
     assert!(!world.path("shell").exists());
     world.cli(&["plugin", "allow-hooks"]).ok();
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert!(told[0].contains("not that"), "{}", told[0]);
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].contains("not that"), "{}", results[0]);
     assert_eq!(world.read("shell"), format!("{}\n", root.display()));
     let project = world.project();
     assert_eq!(world.read("project"), format!("{}\n", project.display()));
@@ -704,7 +708,7 @@ fn a_turn_is_kept_from_ending_so_many_times_at_most() {
 }
 
 #[test]
-fn a_session_that_goes_on_is_resumed_and_its_end_is_told() {
+fn a_session_that_continues_is_resumed_and_its_end_is_reported() {
     let world = with_hooks(
         [done(), done()],
         &[
@@ -720,7 +724,7 @@ fn a_session_that_goes_on_is_resumed_and_its_end_is_told() {
 }
 
 #[test]
-fn a_question_is_told_before_it_is_asked() {
+fn a_question_is_announced_before_it_is_asked() {
     let world = with_hooks(
         [bash("echo hi"), done()],
         &[("Notification", "", "cat > in.json")],
@@ -780,7 +784,7 @@ fn a_subagent_has_its_own_event() {
 }
 
 #[test]
-fn a_compaction_is_told() {
+fn a_compaction_is_reported() {
     let world = with_hooks(
         [done(), done(), done()],
         &[

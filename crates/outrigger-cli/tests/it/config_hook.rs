@@ -100,8 +100,8 @@ fn rows() -> Vec<Row> {
                 "lsp",
                 &format!("c.lsp = {{ mine: {{ command: ['python3', '{lsp}', 'push', '/dev/null'], extensions: ['.txt'] }} }}"),
                 |world, _| {
-                    let told = world.mock.last().texts("tool").concat();
-                    format!("errors told: {}", told.contains("LSP errors"))
+                    let result = world.mock.last().texts("tool").concat();
+                    format!("errors told: {}", result.contains("LSP errors"))
                 },
             )
         },

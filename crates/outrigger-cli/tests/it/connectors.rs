@@ -64,13 +64,13 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
     world.verify();
 
     manifest(&world, "connectors = [\"other\"]");
-    let told = run();
-    assert!(told[0].contains("`box` cannot be used"), "{told:?}");
-    assert!(told[0].contains("provides.connectors"), "{told:?}");
+    let errors = run();
+    assert!(errors[0].contains("`box` cannot be used"), "{errors:?}");
+    assert!(errors[0].contains("provides.connectors"), "{errors:?}");
 
     world.config(json!({ "plugin": [] }));
-    let told = run();
-    assert!(told[0].contains("there is no plugin acme"), "{told:?}");
+    let errors = run();
+    assert!(errors[0].contains("there is no plugin acme"), "{errors:?}");
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn a_connector_is_a_bridge_or_a_plugin() {
     let world = World::new([]);
     for text in ["", "url = \"ws://127.0.0.1:1\"\nplugin = \"acme\""] {
         granting(&world, &format!("[connectors.box]\n{text}\n"));
-        let told = world.cli(&["tool", "list"]).exited(2).stderr;
+        let stderr = world.cli(&["tool", "list"]).exited(2).stderr;
         assert!(
-            told.contains("either the url of a bridge or the plugin"),
-            "{told}"
+            stderr.contains("either the url of a bridge or the plugin"),
+            "{stderr}"
         );
     }
 }
@@ -105,10 +105,10 @@ fn skills_of_a_plugin_are_those_in_its_package() {
         &world,
         "skill_sources = [\"skills\", \"../../elsewhere\", \"linked\", \"none\"]",
     );
-    let told = world.run(&["hi"]).ok().stderr;
+    let stderr = world.run(&["hi"]).ok().stderr;
     for out in ["../../elsewhere", "linked", "none"] {
         let line = format!("in {out} are left out");
-        assert!(told.contains(&line), "{out}: {told}");
+        assert!(stderr.contains(&line), "{out}: {stderr}");
     }
     let system = world.mock.last().texts("system").join("\n");
     for (text, there) in [

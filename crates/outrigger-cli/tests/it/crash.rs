@@ -70,7 +70,7 @@ fn check(world: &World, what: &str) {
     let in_flight = results[1].contains(UNKNOWN);
     assert!(
         if in_flight { ran <= 1 } else { ran == 1 },
-        "{what}: ran {ran} times, the model was told {:?}",
+        "{what}: ran {ran} times, the model got {:?}",
         results[1]
     );
     assert!(

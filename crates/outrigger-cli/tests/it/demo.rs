@@ -132,7 +132,7 @@ fn on_path(program: &str) -> Option<PathBuf> {
 }
 
 /// Standard output of a demo that went well and had nothing to say on the other one.
-fn told(output: &Output) -> String {
+fn stdout_of(output: &Output) -> String {
     let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert!(
@@ -154,7 +154,7 @@ const FILTERS: [(&str, &str); 5] = [
 ];
 
 fn whole_turn(machine: &Machine) {
-    let stdout = told(&machine.demo()).replace(&machine.root(), "ROOT");
+    let stdout = stdout_of(&machine.demo()).replace(&machine.root(), "ROOT");
     insta::with_settings!({ filters => FILTERS }, {
         insta::allow_duplicates! { insta::assert_snapshot!(stdout, @r#"
         A whole turn: the model's answers are recorded, all else is done here and now.
@@ -230,7 +230,7 @@ fn whole_turn(machine: &Machine) {
         ok   median of larger numbers: 10
 
         ── Where to look next ──
-        outrigger session show         a session, told again from its log
+        outrigger session show         a session, replayed from its log
         outrigger plugin list          a project's plugins, and why one does not run
         docs/plugins.md, docs/turn.md  how to write a plugin, how a turn works
         `outrigger demo --keep PATH` leaves project and session there to be looked at.
@@ -253,7 +253,7 @@ fn with_bun() {
 #[test]
 fn with_neither() {
     let machine = Machine::new(None);
-    let stdout = told(&machine.demo()).replace(&machine.root(), "ROOT");
+    let stdout = stdout_of(&machine.demo()).replace(&machine.root(), "ROOT");
     insta::with_settings!({ filters => FILTERS }, {
         insta::assert_snapshot!(stdout, @r#"
         A whole turn: the model's answers are recorded, all else is done here and now.
@@ -292,7 +292,7 @@ fn with_neither() {
         not loaded   demo  (neither Bun nor Node found)
 
         ── Where to look next ──
-        outrigger session show         a session, told again from its log
+        outrigger session show         a session, replayed from its log
         outrigger plugin list          a project's plugins, and why one does not run
         docs/plugins.md, docs/turn.md  how to write a plugin, how a turn works
         `outrigger demo --keep PATH` leaves project and session there to be looked at.
@@ -303,7 +303,7 @@ fn with_neither() {
 #[test]
 fn without_plugins_the_bug_is_fixed_all_the_same() {
     let machine = Machine::new(Some(("node", on_path("node").unwrap())));
-    let stdout = told(&machine.command(&["demo", "--pure"]).output().unwrap());
+    let stdout = stdout_of(&machine.command(&["demo", "--pure"]).output().unwrap());
     assert!(
         stdout.contains("passed") && !stdout.contains("project_facts"),
         "{stdout}"
@@ -315,7 +315,7 @@ fn what_is_kept_can_be_looked_at_as_it_says() {
     let machine = Machine::new(Some(("node", on_path("node").unwrap())));
     let keep = machine.at("kept here");
     let keep = keep.to_str().unwrap();
-    let stdout = told(&machine.command(&["demo", "--keep", keep]).output().unwrap());
+    let stdout = stdout_of(&machine.command(&["demo", "--keep", keep]).output().unwrap());
     assert!(
         fs::read_to_string(Path::new(keep).join("project/stats.js"))
             .unwrap()

@@ -113,7 +113,7 @@ export const A = async ({{ serverUrl, directory }}) => ({{ 'chat.message': async
 }
 
 #[test]
-fn what_a_config_hook_brings_runs_in_its_plugins_box() {
+fn what_a_config_hook_brings_runs_in_its_plugins_sandbox() {
     let world = attacked([
         turn([call(
             "write",
@@ -477,7 +477,7 @@ export const Attack = async ({ directory }) => {
     world.plugin("attack", &code.replace("HOME", &home));
     let mut run = world.command(&["run", "hi"]);
     run.env("MARKED_VARIABLE", "of-the-host");
-    let told = world.start(run).end().ok().stderr;
+    let warnings = world.start(run).end().ok().stderr;
     let seen = world.read("seen.txt");
     assert!(seen.contains("You are"), "{seen}");
     assert!(
@@ -486,9 +486,9 @@ export const Attack = async ({ directory }) => {
     );
     for name in ["AGENTS.md", "note.md", "environ.md", "sub/AGENTS.md"] {
         let line = format!("{} is left out", world.path(name).display());
-        assert!(told.contains(&line), "{name}: {told}");
+        assert!(warnings.contains(&line), "{name}: {warnings}");
     }
-    assert!(told.contains("switched `formatter` on"), "{told}");
+    assert!(warnings.contains("switched `formatter` on"), "{warnings}");
     assert!(world.path("a.md").exists() && !world.path("stolen").exists());
     for request in world.mock.all_requests() {
         assert!(!request.body.to_string().contains(KEY));
@@ -600,9 +600,13 @@ fn a_service_of_the_user_does_nothing_for_a_command() {
         granting(&world, &format!("[tools]\nunix_sockets = {granted}\n"));
         world.run(&["do it"]).ok();
         drop(service);
-        let told = world.mock.last().texts("tool");
-        assert_eq!(told[0].contains("connected"), granted, "{}", told[0]);
-        assert!(!has_views() || !told[1].contains("writable"), "{}", told[1]);
+        let results = world.mock.last().texts("tool");
+        assert_eq!(results[0].contains("connected"), granted, "{}", results[0]);
+        assert!(
+            !has_views() || !results[1].contains("writable"),
+            "{}",
+            results[1]
+        );
     }
 }
 
@@ -853,7 +857,7 @@ fn a_command_does_not_outlive_a_denied_file_that_is_saved_anew() {
     let run = running.end().ok();
     assert!(!world.path("stolen-late").exists());
     assert!(run.stderr.contains("was saved anew"), "{}", run.stderr);
-    let told = world.mock.last().texts("tool");
-    assert!(told[1].contains("then"), "{told:?}");
+    let results = world.mock.last().texts("tool");
+    assert!(results[1].contains("then"), "{results:?}");
     kept(&world, &[]);
 }

@@ -17,7 +17,7 @@ fn critical(hook: &str) -> String {
 }
 
 /// A turn that calls a tool; what the model read of it, and what was said of plugins.
-fn told(guard: &str, settings: &str) -> (World, String) {
+fn run_turn(guard: &str, settings: &str) -> (World, String) {
     let world = World::new([bash("echo ran >> ran.txt"), done()]);
     world.plugin("guard", guard);
     granting(&world, settings);
@@ -55,9 +55,9 @@ fn a_guard_that_fails_is_late_crashes_or_is_not_there_refuses() {
         ),
         ("export const G = (", "guard is failed: "),
     ] {
-        let (world, told) = told(guard, &critical("tool.execute.before"));
-        assert!(told.starts_with("exit 0: "), "{told}");
-        assert!(told.contains(says), "{says}: {told}");
+        let (world, run_turn) = run_turn(guard, &critical("tool.execute.before"));
+        assert!(run_turn.starts_with("exit 0: "), "{run_turn}");
+        assert!(run_turn.contains(says), "{says}: {run_turn}");
         assert!(!world.path("ran.txt").exists(), "{guard}");
         world.verify();
     }
@@ -70,7 +70,7 @@ fn the_same_guards_let_it_pass_where_they_are_not_critical() {
         "export const G = async () => ({ 'tool.execute.before': () => process.exit(3) })",
         "export const G = async () => { throw new Error('not today') }",
     ] {
-        let (world, _) = told(guard, "[deadlines]\nnormal_ms = 300\n");
+        let (world, _) = run_turn(guard, "[deadlines]\nnormal_ms = 300\n");
         assert!(world.path("ran.txt").exists(), "{guard}");
     }
 }
@@ -149,8 +149,8 @@ fn a_permission_that_could_not_be_looked_at_is_not_given() {
     // `--auto` would allow it.
     world.run(&["--auto", "hi"]).ok();
     assert!(!world.path("ran.txt").exists());
-    let told = world.mock.last().texts("tool").concat();
-    assert!(told.contains("no idea (hook.failed_closed)"), "{told}");
+    let result = world.mock.last().texts("tool").concat();
+    assert!(result.contains("no idea (hook.failed_closed)"), "{result}");
 }
 
 /// What has no effect is said where plugins are listed.

@@ -19,7 +19,7 @@ fn world() -> World {
 }
 
 #[test]
-fn every_call_of_a_session_is_told_in_order_and_what_hooks_cost() {
+fn every_call_of_a_session_is_reported_in_order_and_what_hooks_cost() {
     let world = world();
     world.run(&["hi"]).ok();
     let trace = world.cli(&["plugin", "trace"]).ok().stdout;
@@ -81,9 +81,9 @@ fn a_running_server_tells_what_its_plugins_use() {
             &json!({ "parts": [{ "type": "text", "text": "hi" }] }),
         )
         .json(200);
-    let told: Value = server.get("/outrigger/plugin").json(200);
-    assert_eq!(told["plugins"][0]["id"], "rules");
-    assert_eq!(told["perf"][0]["hook"], "chat.params");
+    let answer: Value = server.get("/outrigger/plugin").json(200);
+    assert_eq!(answer["plugins"][0]["id"], "rules");
+    assert_eq!(answer["perf"][0]["hook"], "chat.params");
     let screen = world
         .cli(&["plugin", "top", &server.url(), "--once"])
         .ok()
@@ -148,7 +148,7 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
         "ok   flag         plugin_timeout_self_heal on (default)",
         "note flag         plugin_circuit_breaker off (environment OUTRIGGER_FLAGS_PLUGIN_CIRCUIT_BREAKER)",
     ] {
-        assert!(flags.lines().any(|told| told == line), "{line}\n{flags}");
+        assert!(flags.lines().any(|shown| shown == line), "{line}\n{flags}");
     }
     insta::assert_snapshot!(part("cost "), @r#"
     note cost         slow: N ms of a turn at pN, N ms at pN, over N turn; most of it in chat.message

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::question::Person;
 use crate::support::*;
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 const ASKS: &str = "? trust this folder";
 
 /// The model is the user's own; the project says nothing yet.
@@ -77,7 +77,7 @@ fn a_project_is_one_question_and_each_change_one_more() {
         let mut person = Person::at(&world, &["do it"]);
         for (number, answer) in answers.iter().enumerate() {
             let asked = || person.screen().matches(ASKS).count() > number;
-            assert!(wait_until(PATIENCE, asked), "{}", person.screen());
+            assert!(wait_until(WAIT_TIMEOUT, asked), "{}", person.screen());
             person.types(answer);
         }
         person.ends(0);
@@ -145,14 +145,14 @@ fn without_a_terminal_one_line_says_what_is_left_out() {
     project(&world);
     let run = |args: &[&str]| world.cli(args).ok();
     let done = run(&["run", "do it"]);
-    let told: Vec<&str> = done
+    let lines: Vec<&str> = done
         .stderr
         .lines()
         .filter(|line| line.contains("outrigger "))
         .collect();
-    assert_eq!(told.len(), 1, "{}", done.stderr);
+    assert_eq!(lines.len(), 1, "{}", done.stderr);
     let left_out = "of its settings plugin, mcp, agent, command and 2 more are left out; `outrigger trust` shows what it asks for and lets it count";
-    assert!(told[0].ends_with(left_out), "{told:?}");
+    assert!(lines[0].ends_with(left_out), "{lines:?}");
     assert_eq!(ran(&world), [""; 0], "{}", done.stderr);
     let done = run(&["run", "--trust", "do it"]);
     assert_eq!(ran(&world), MARKS, "{}", done.stderr);

@@ -139,11 +139,11 @@ fn a_hostile_repository_starts_reads_sends_and_loosens_nothing() {
                 "{case}: {}",
                 done.stderr
             );
-            let told = done
+            let noticed = done
                 .stderr
                 .contains("this folder is not trusted, so of its settings");
             assert_eq!(
-                told,
+                noticed,
                 case != "an ask in place of a deny",
                 "{case} in {place}: {}",
                 done.stderr
@@ -452,7 +452,7 @@ fn a_worktree_of_a_trusted_repository_is_not_trusted_with_it() {
         let done = world
             .start(untrusted(&world, &["run", "--dir", &folder, "hi"]))
             .end();
-        let told = done.stderr.contains("not trusted");
-        assert_eq!(told, left_out, "{folder}: {}", done.stderr);
+        let noticed = done.stderr.contains("not trusted");
+        assert_eq!(noticed, left_out, "{folder}: {}", done.stderr);
     }
 }

@@ -109,9 +109,9 @@ fn what_the_policy_forbids_no_tool_and_no_command_reaches() {
     let (turns, says): (Vec<Value>, Vec<Option<&str>>) = ways.into_iter().unzip();
     let world = forbidding(turns.into_iter().chain([done()]));
     with(&world, &["run", "do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert_eq!(told.len(), says.len());
-    for (answer, says) in told.iter().zip(says) {
+    let results = world.mock.last().texts("tool");
+    assert_eq!(results.len(), says.len());
+    for (answer, says) in results.iter().zip(says) {
         assert!(
             !answer.contains(SECRET) && !answer.contains(RAN),
             "{answer}"
@@ -385,7 +385,7 @@ const GUARD: &str = "export const G = async () => ({ 'tool.execute.before': asyn
 fn a_project_changes_nothing_about_a_guard() {
     let options =
         "priority = -5\ntimeout_ms = 1\nchat_message = \"assistant\"\nisolation = \"shared\"\n";
-    for (policy, user, name, told) in [
+    for (policy, user, name, want) in [
         (
             "",
             "[plugins.guard]\nfail_closed = [\"tool.execute.before\"]\n",
@@ -419,8 +419,8 @@ fn a_project_changes_nothing_about_a_guard() {
         world.file("outrigger.toml", &format!("[plugins.{name}]\n{options}"));
         let snapshot = with(&world, &["plugin", "snapshot"]).stdout;
         let run = with(&world, &["run", "do it"]).ok();
-        let guarded = !told.is_empty();
-        assert!(snapshot.contains(&put(told)), "{snapshot}");
+        let guarded = !want.is_empty();
+        assert!(snapshot.contains(&put(want)), "{snapshot}");
         assert_eq!(
             run.stderr.contains("a project changes nothing about it"),
             guarded,

@@ -73,11 +73,11 @@ fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
         pids[0] != pids[1] && pids[0] != pids[2] && pids[1] != pids[2] && pids[2] == pids[3],
         "{pids:?}"
     );
-    for told in [
+    for warning in [
         "plugins.plain.env: ignored: a project cannot loosen its own box",
         "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins.\"named\"] are for the npm package of that name",
     ] {
-        assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
+        assert!(run.stderr.contains(warning), "{warning}: {}", run.stderr);
     }
     let secrets = ["acme-key-1", "other-1"];
     assert!(!secrets.iter().any(|secret| run.stderr.contains(secret)));
@@ -194,7 +194,7 @@ fn a_login_waits_for_the_browser_on_the_port_that_was_granted() {
 
 /// As `opencode-cursor-auth` 1.0.16 does, which answers for its model on a port of its own choice.
 #[test]
-fn a_plugin_that_serves_from_its_start_is_told_which_port_to_be_granted() {
+fn a_plugin_that_serves_from_its_start_learns_which_port_to_be_granted() {
     let world = World::new([]);
     let port = free_port();
     let serves = "export const Serves = async () => (Bun.serve({ hostname: '127.0.0.1', port: PORT, fetch: () => new Response('here') }), {})";

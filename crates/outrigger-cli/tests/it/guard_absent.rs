@@ -36,7 +36,7 @@ fn bash() -> serde_json::Value {
 }
 
 /// What the model read of its call, and what was said on screen.
-fn told(world: &World, variables: &[(&str, &str)]) -> (String, String) {
+fn run_turn(world: &World, variables: &[(&str, &str)]) -> (String, String) {
     let run = world.run_with(variables, &["hi"]).ok();
     let result = world.mock.last().texts("tool").concat();
     assert!(!world.path("ran.txt").exists(), "{result}\n{}", run.stderr);
@@ -104,7 +104,7 @@ fn a_guard_that_is_not_admitted_refuses_and_is_named() {
             ("OUTRIGGER_PLUGIN_PATH", env.to_str().unwrap()),
             ("OUTRIGGER_POLICY", policy.to_str().unwrap()),
         ];
-        let (result, screen) = told(&world, &variables);
+        let (result, screen) = run_turn(&world, &variables);
         assert!(
             result.contains("not called: guard is skipped: "),
             "{}: {result}\n{screen}",
@@ -129,7 +129,7 @@ fn another_guard_of_its_name_stands_for_it_and_pure_means_none() {
     guard(&world.root().join("env/one"), "");
     granting(&world, GUARDED);
     let env = world.root().join("env");
-    let (result, _) = told(&world, &[("OUTRIGGER_PLUGIN_PATH", env.to_str().unwrap())]);
+    let (result, _) = run_turn(&world, &[("OUTRIGGER_PLUGIN_PATH", env.to_str().unwrap())]);
     assert!(result.contains("guard says no"), "{result}");
     world.run(&["--pure", "hi"]).ok();
     assert!(world.path("ran.txt").exists());
@@ -178,7 +178,7 @@ fn no_project_takes_the_place_of_a_guard_of_the_user() {
         guard(&user(&world, "guard"), "");
         granting(&world, GUARDED);
         setup(&world);
-        let (result, screen) = told(&world, &[]);
+        let (result, screen) = run_turn(&world, &[]);
         assert!(result.contains("guard says no"), "{result}\n{screen}");
         assert!(screen.contains(says), "{says}: {screen}");
         let explained = world

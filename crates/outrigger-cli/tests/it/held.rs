@@ -155,21 +155,21 @@ fn a_server_whose_settings_wait_says_so() {
     server.post(&path, &body).json(200);
     world.config(json!({ "username": "by hand" }));
     let limit = std::time::Duration::from_secs(60);
-    let told = || server.running.stderr();
+    let stderr = || server.running.stderr();
     let says_so = || {
-        let told = told();
-        told.contains("opencode.json (changed)") && told.contains("outrigger config allow")
+        let stderr = stderr();
+        stderr.contains("opencode.json (changed)") && stderr.contains("outrigger config allow")
     };
-    assert!(wait_until(limit, says_so), "{}", told());
+    assert!(wait_until(limit, says_so), "{}", stderr());
     world.cli(&["config", "allow"]).ok();
     let mut events = server.events("/global/event");
     world.cli(&["plugin", "disable", "core-command"]).ok();
     events.until("outrigger.plugin.snapshot");
     assert_eq!(
-        told().matches("outrigger config allow").count(),
+        stderr().matches("outrigger config allow").count(),
         1,
         "{}",
-        told()
+        stderr()
     );
 }
 

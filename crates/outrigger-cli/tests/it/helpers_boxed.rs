@@ -145,11 +145,11 @@ fn a_formatter_of_the_project_does_not_run_where_the_folder_is_not_trusted() {
         ),
     ] {
         let world = untrusted(turns.into_iter().chain([done()]), config.clone(), &files);
-        let told = world.run(&["go"]).ok().stderr;
+        let stderr = world.run(&["go"]).ok().stderr;
         assert!(!world.path("leak.txt").exists(), "{case}");
         assert!(
-            told.contains("the folder is not trusted (`outrigger trust`)"),
-            "{case}: {told}"
+            stderr.contains("the folder is not trusted (`outrigger trust`)"),
+            "{case}: {stderr}"
         );
         kept(&world, case);
         assert_eq!(world.read("b.js"), "x");
@@ -172,9 +172,12 @@ fn a_program_by_a_path_from_an_untrusted_project_is_not_started() {
         let mut config = json!({});
         config[key] = json!({ "mine": entry });
         let world = untrusted([write("b.txt", "x"), done()], config, &[("x.sh", STEAL)]);
-        let told = world.run(&["go"]).ok().stderr;
+        let stderr = world.run(&["go"]).ok().stderr;
         assert!(!world.path("leak.txt").exists(), "{key}");
-        assert!(told.contains("x.sh lies in the project"), "{key}: {told}");
+        assert!(
+            stderr.contains("x.sh lies in the project"),
+            "{key}: {stderr}"
+        );
     }
 }
 

@@ -102,9 +102,9 @@ fn a_throw_before_a_tool_stops_it_and_the_model_reads_why() {
     world.plugin("guard", "export const Guard = async () => ({ 'tool.execute.before': async (i) => { if (i.tool === 'bash') throw new Error('no shells on Sundays') } })");
     assert_eq!(world.run(&["hi"]).ok().stdout, "All done.\n");
     assert!(!world.path("ran.txt").exists());
-    let told = world.mock.last().texts("tool");
-    assert!(told[0].contains("no shells on Sundays"), "{told:?}");
-    assert!(told[1].contains("hi there"), "{told:?}");
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].contains("no shells on Sundays"), "{results:?}");
+    assert!(results[1].contains("hi there"), "{results:?}");
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn rewritten_arguments_are_validated_again() {
     world.plugin("bad", "export const Bad = async () => ({ 'tool.execute.before': async (_, o) => { o.args = { command: 7 } } })");
     world.run(&["hi"]).ok();
     assert!(!world.path("ran.txt").exists());
-    let told = world.mock.last().texts("tool").remove(0);
-    insta::assert_snapshot!(told, @r#"
+    let result = world.mock.last().texts("tool").remove(0);
+    insta::assert_snapshot!(result, @r#"
     A plugin changed the arguments of the bash tool so that they are no longer valid: SchemaError(Expected string, got 7
       at ["command"]).
     The tool did not run.

@@ -66,8 +66,8 @@ fn the_kept_password_goes_to_our_own_server_only() {
         done.stderr
     };
 
-    let told = refused("nobody of ours ever listened there");
-    assert!(told.contains("that you have started"), "{told}");
+    let error = refused("nobody of ours ever listened there");
+    assert!(error.contains("that you have started"), "{error}");
     let place = servers.join(impostor.port.to_string());
     fs::copy(servers.join(ours), &place).unwrap();
     refused("our server lives, and that is not its socket");

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::granted::granting;
 use crate::support::*;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const STUCK: &str = "
 import fs from 'node:fs'
@@ -27,14 +27,14 @@ fn a_plugin_that_is_being_loaded_is_left_at_once() {
         let running = world.start(world.command(&["run", "hi"]));
         let pid = || world.read("pid.txt").parse::<u32>().ok();
         assert!(
-            wait_until(PATIENCE, || pid().is_some()),
+            wait_until(WAIT_TIMEOUT, || pid().is_some()),
             "{}",
             running.stderr()
         );
         running.signal(signal);
         running.end().exited(code);
         assert!(
-            wait_until(PATIENCE, || !alive(pid().unwrap())),
+            wait_until(WAIT_TIMEOUT, || !alive(pid().unwrap())),
             "the plugin is gone, too"
         );
         assert_eq!(world.mock.all_requests().len(), 0);
@@ -53,7 +53,7 @@ fn once_the_turn_is_over_one_is_enough() {
     world.plugin("stays", STAYS);
     let running = world.start(world.command(&["run", "hi"]));
     assert!(
-        wait_until(PATIENCE, || world.path("asked.txt").exists()),
+        wait_until(WAIT_TIMEOUT, || world.path("asked.txt").exists()),
         "{}",
         running.stderr()
     );
@@ -76,11 +76,13 @@ fn a_reader_that_does_not_read_cannot_hold_the_program() {
     let mut child = command.spawn().unwrap();
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     let pipe = child.stdout.take().unwrap();
-    assert!(wait_until(PATIENCE, || rustix::io::ioctl_fionread(&pipe)
-        .unwrap()
+    assert!(wait_until(WAIT_TIMEOUT, || rustix::io::ioctl_fionread(
+        &pipe
+    )
+    .unwrap()
         >= FULL));
     let mut status = None;
-    wait_until(PATIENCE, || {
+    wait_until(WAIT_TIMEOUT, || {
         let _ = rustix::process::kill_process(pid, Signal::INT);
         std::thread::sleep(Duration::from_millis(50));
         status = child.try_wait().unwrap();
@@ -98,7 +100,7 @@ fn standard_input_that_never_ends_is_named_and_can_be_left() {
     command.stdin(reader);
     let running = world.start(command);
     assert!(
-        wait_until(PATIENCE, || running
+        wait_until(WAIT_TIMEOUT, || running
             .stderr()
             .contains("reading standard input; </dev/null to skip")),
         "{}",
@@ -118,7 +120,7 @@ fn standard_input_that_ends_late_is_still_read() {
     command.stdin(reader);
     let running = world.start(command);
     assert!(
-        wait_until(PATIENCE, || running
+        wait_until(WAIT_TIMEOUT, || running
             .stderr()
             .contains("reading standard input")),
         "{}",

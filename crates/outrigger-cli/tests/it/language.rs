@@ -48,14 +48,14 @@ fn the_model_reads_the_errors_behind_an_edit() {
     ]);
     world.config(json!({ "lsp": { "scripted": server(&world, "push") } }));
     world.run(&["hi"]).ok();
-    let told: Vec<String> = world
+    let results: Vec<String> = world
         .mock
         .last()
         .texts("tool")
         .iter()
         .map(|t| world.plain(t))
         .collect();
-    insta::assert_snapshot!(told.join("\n---\n"), @r#"
+    insta::assert_snapshot!(results.join("\n---\n"), @r#"
     Wrote file successfully.
 
     LSP errors detected in this file, please fix:
@@ -194,7 +194,7 @@ fn the_lsp_tool_asks_the_server_of_a_file() {
         .ok();
     let said = world.mock.last();
     assert!(said.tools().contains(&"lsp".to_owned()));
-    let told: Vec<String> = said
+    let files: Vec<String> = said
         .texts("tool")
         .iter()
         .map(|t| {
@@ -206,7 +206,7 @@ fn the_lsp_tool_asks_the_server_of_a_file() {
         })
         .map(|t| t.chars().take(150).collect())
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(files.join("\n"), @r#"
     [ { "uri": "file://PROJECT/a.txt", "position": { "line": 2, "character": 4 }, "context": null } ]
     [ { "uri": "file://PROJECT/a.txt", "position": { "line": 2, "character": 4 }, "context": { "includeDeclaration": true } }, { "uri": "file://PROJECT/a.
     [ { "from": { "name": "main" } } ]
@@ -236,7 +236,7 @@ fn the_lsp_tool_asks_the_server_of_a_file() {
 }
 
 #[test]
-fn the_lsp_tool_is_behind_the_references_switch() {
+fn the_lsp_tool_is_behind_opencodes_switch() {
     for (variables, there) in [
         (vec![], false),
         (vec![("OPENCODE_EXPERIMENTAL", "1")], true),
@@ -259,7 +259,7 @@ fn the_lsp_tool_is_behind_the_references_switch() {
 }
 
 #[test]
-fn errors_behind_a_patch_are_told_for_each_of_its_files() {
+fn errors_after_a_patch_are_reported_for_each_of_its_files() {
     let patch = "*** Begin Patch\n*** Add File: a.txt\n+an error\n*** Add File: b.txt\n+fine\n*** Update File: hello.txt\n*** Move to: c.txt\n@@\n hi there\n+error too\n*** End Patch";
     let world = World::new([
         turn([call("apply_patch", json!({ "patchText": patch }))]),
@@ -276,8 +276,8 @@ fn errors_behind_a_patch_are_told_for_each_of_its_files() {
         "formatter": { "upper": { "command": [upper, "$FILE"], "extensions": [".txt"] } },
     }));
     world.run(&["hi"]).ok();
-    let told = world.plain(&world.mock.last().texts("tool").join("\n"));
-    insta::assert_snapshot!(told, @r#"
+    let result = world.plain(&world.mock.last().texts("tool").join("\n"));
+    insta::assert_snapshot!(result, @r#"
     Success. Updated the following files:
     A a.txt
     A b.txt

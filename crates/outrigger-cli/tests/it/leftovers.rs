@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Keeps itself busy, and has a child of its own; and one that has left its group and session and lost its parent.
 fn plugin(daemon: &str) -> String {
@@ -122,14 +122,14 @@ fn a_server_that_ends_leaves_no_process() {
             "sleep 325",
         ];
         let mut seen = BTreeMap::new();
-        let there = wait_until(PATIENCE, || {
+        let there = wait_until(WAIT_TIMEOUT, || {
             seen = below(server.running.pid());
             kinds
                 .iter()
                 .all(|kind| seen.values().any(|runs| runs.contains(kind)))
         });
         assert!(there, "{seen:?}");
-        assert!(wait_until(PATIENCE, || !running(&daemon).is_empty()));
+        assert!(wait_until(WAIT_TIMEOUT, || !running(&daemon).is_empty()));
         seen.extend(running(&daemon));
         server.running.signal(signal);
         server.running.end();

@@ -95,11 +95,11 @@ fn a_reload_takes_over_and_what_is_in_flight_ends_where_it_began() {
     one.say_and_leave("begin");
     wait_for(&world, "begun-1");
     world.plugin("p", &version(2));
-    let told = life(&world, &server, "reload").ok();
+    let reloaded = life(&world, &server, "reload").ok();
     assert!(
-        told.stdout.contains("p is active (generation 2)"),
+        reloaded.stdout.contains("p is active (generation 2)"),
         "{}",
-        told.stdout
+        reloaded.stdout
     );
     // The tool of the old one is still at it; the new one answers already.
     two.say("new?");
@@ -137,11 +137,11 @@ fn a_generation_that_is_of_no_use_never_takes_over() {
         "process.exit(3)",
     ] {
         world.plugin("p", bad);
-        let told = life(&world, &server, "reload").exited(1);
+        let failed = life(&world, &server, "reload").exited(1);
         assert!(
-            told.stderr.contains("PluginError") || told.stderr.contains("plugin"),
+            failed.stderr.contains("PluginError") || failed.stderr.contains("plugin"),
             "{}",
-            told.stderr
+            failed.stderr
         );
         talk.say("still");
         assert_eq!(heard(&world), "still v1", "{bad}");
@@ -164,8 +164,8 @@ fn a_suspended_plugin_is_not_called_and_keeps_its_process() {
     talk.say("one");
     assert_eq!(heard(&world), "one v1");
     let before = pid(&server);
-    let told = life(&world, &server, "suspend").ok();
-    assert!(told.stdout.contains("p is suspended"), "{}", told.stdout);
+    let done = life(&world, &server, "suspend").ok();
+    assert!(done.stdout.contains("p is suspended"), "{}", done.stdout);
     let event = events.until("outrigger.plugin.state");
     assert_eq!(event["properties"]["state"], "suspended");
     talk.say("two");

@@ -90,14 +90,14 @@ fn a_manifest_asks_and_the_user_grants() {
     }
     assert_eq!(saw["connects"], "yes");
     let shown = world.cli(&["plugin", "show", "acme"]).ok();
-    for told in [
+    for want in [
         "its own outrigger.plugin.toml",
         "not given  the variable ACME_SECOND_KEY",
         &format!(
             "not given  the host 127.0.0.1:{port} (`hosts = [\"127.0.0.1:{port}\"]` grants it)"
         ),
     ] {
-        assert!(shown.stdout.contains(told), "{told}: {}", shown.stdout);
+        assert!(shown.stdout.contains(want), "{want}: {}", shown.stdout);
     }
     let saw = sees(&world, "[\"api.acme.test\"]");
     assert_eq!(saw["connects"], "EACCES");

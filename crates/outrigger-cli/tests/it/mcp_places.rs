@@ -180,10 +180,10 @@ fn a_server_of_the_user_works_in_a_folder_that_nobody_trusts() {
         0,
         "its folder goes with it"
     );
-    let told = world.cli(&["doctor"]).stdout;
+    let stdout = world.cli(&["doctor"]).stdout;
     assert!(
-        told.contains("s starts as you, in an empty folder"),
-        "{told}"
+        stdout.contains("s starts as you, in an empty folder"),
+        "{stdout}"
     );
     // One that is trusted is where it starts, as in OpenCode.
     let mut command = world.command(&["mcp", "list"]);
@@ -273,10 +273,10 @@ fn a_server_whose_files_changed_is_not_started_again() {
             command.env("OUTRIGGER_TRUST_PROJECT", "1");
         }
         world.start(command).end().ok();
-        let told = world.mock.last().texts("tool").join("\n");
+        let result = world.mock.last().texts("tool").join("\n");
         assert!(
-            told.contains("s.sh is not as it was"),
-            "{of_user} {full}: {told}"
+            result.contains("s.sh is not as it was"),
+            "{of_user} {full}: {result}"
         );
         assert!(!world.path("leak.txt").exists(), "{of_user} {full}");
         kept(&world, "a restart");
@@ -317,10 +317,11 @@ fn a_formatter_or_language_server_whose_files_changed_is_not_started() {
         let mut config = json!({});
         config[key] = json!({ "f": entry });
         world.config(config);
-        let told = world.run(&["go"]).ok().stderr;
+        let stderr = world.run(&["go"]).ok().stderr;
         assert!(
-            told.contains("s.sh is not as it was when the folder was trusted (`outrigger trust`)"),
-            "{key}: {told}"
+            stderr
+                .contains("s.sh is not as it was when the folder was trusted (`outrigger trust`)"),
+            "{key}: {stderr}"
         );
         assert!(!world.path("leak.txt").exists(), "{key}");
     }
@@ -335,8 +336,8 @@ fn what_a_server_of_the_user_runs_of_a_trusted_folder_is_kept_by_content() {
     let listed = || world.cli(&["mcp", "list"]).ok().stdout;
     assert!(listed().contains("connected    s"), "{}", listed());
     world.file("s.sh", &format!("{STEAL}exec node {RICH}\n"));
-    let told = listed();
-    assert!(told.contains("s.sh is not as it was"), "{told}");
+    let listing = listed();
+    assert!(listing.contains("s.sh is not as it was"), "{listing}");
     assert!(!world.home().join("escaped").exists());
     world.cli(&["trust"]).ok();
     assert!(listed().contains("connected    s"), "{}", listed());
@@ -409,12 +410,12 @@ fn a_change_of_what_a_command_runs_asks_again_however_it_is_named() {
         let listed = || world.cli(&["mcp", "list"]).ok();
         assert!(!listed().stderr.contains("is not trusted"), "{entry}");
         world.file(changed, "changed\n");
-        let told = listed();
+        let listing = listed();
         assert!(
-            told.stderr.contains("this folder is not trusted"),
+            listing.stderr.contains("this folder is not trusted"),
             "{entry}: {}{}",
-            told.stdout,
-            told.stderr
+            listing.stdout,
+            listing.stderr
         );
     }
 }

@@ -278,11 +278,11 @@ fn ways(runtime: &str) {
     let said = saw["lookup"].as_str().unwrap();
     assert!(said.contains("names are not looked up here"), "{saw:#}");
     // The proxy's answer says why.
-    let told = [
+    let asked = [
         "fetch", "byName", "decimal", "octal", "six", "metadata", "redirect", "http", "agent",
         "socket", "curl", "guessed",
     ];
-    for name in told {
+    for name in asked {
         let said = saw[name].as_str().unwrap();
         let words = ["may not connect to", "network.private", "network.no_pass"];
         assert!(words.iter().any(|it| said.contains(it)), "{name}: {saw:#}");

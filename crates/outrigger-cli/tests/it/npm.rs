@@ -196,7 +196,7 @@ fn the_prompt_recorder_writes_prompts_and_answers_into_the_project() {
         (plugin["version"].as_str(), names(&plugin["hooks"])),
         (Some("1.9.9"), vec!["event"])
     );
-    for (args, told) in [
+    for (args, name) in [
         (&["Remember the milk"][..], "milk"),
         (&["-c", "And the bread"], "bread"),
     ] {
@@ -205,7 +205,7 @@ fn the_prompt_recorder_writes_prompts_and_answers_into_the_project() {
         assert!(
             texts
                 .iter()
-                .any(|(_, text)| text.contains(&format!("the {told}"))),
+                .any(|(_, text)| text.contains(&format!("the {name}"))),
             "{texts:#?}"
         );
     }
@@ -320,14 +320,14 @@ fn skills_become_tools_and_their_text_reaches_the_model() {
     let last = world.mock.last();
     assert_eq!(last.texts("tool"), ["Launching skill: greeting"]);
     // Sent with `session.prompt` and `noReply` from within the tool.
-    let told = last.texts("user").join("\n");
-    assert!(told.contains("# Greeting\n\nSay AHOY first."), "{told}");
+    let prompt = last.texts("user").join("\n");
+    assert!(prompt.contains("# Greeting\n\nSay AHOY first."), "{prompt}");
     assert!(
-        told.contains(&format!(
+        prompt.contains(&format!(
             "Base directory for this skill: {}",
             world.path(".opencode/skills/greeting").display()
         )),
-        "{told}"
+        "{prompt}"
     );
 }
 

@@ -165,9 +165,9 @@ fn pty_keeps_a_terminal_between_turns_and_tells_when_its_program_ends() {
         say(&server, &id, said);
         results(&world).pop().unwrap()
     };
-    let told = ask("start it");
-    let pty = told.lines().find_map(|line| line.strip_prefix("ID: "));
-    let pty = pty.unwrap_or_else(|| panic!("{told}"));
+    let answer = ask("start it");
+    let pty = answer.lines().find_map(|line| line.strip_prefix("ID: "));
+    let pty = pty.unwrap_or_else(|| panic!("{answer}"));
     for (said, name, args) in [
         (
             "write it",
@@ -327,11 +327,11 @@ fn wakatime_tells_its_program_what_was_read_written_and_edited() {
     let server = world.serve_with(with_program(&world, server, "wakatime-cli", &cli));
     say(&server, &session(&server), "hello");
     // The first file at once, the others when the session is idle.
-    let told = || {
+    let called = || {
         let calls = world.read("calls.txt");
         calls.contains("new.txt") && calls.matches("hello.txt").count() >= 2
     };
-    assert!(wait_until(SOON, told), "{}", world.read("calls.txt"));
+    assert!(wait_until(SOON, called), "{}", world.read("calls.txt"));
     let calls = world.read("calls.txt");
     has(
         &calls,
@@ -347,7 +347,7 @@ fn wakatime_tells_its_program_what_was_read_written_and_edited() {
 }
 
 #[test]
-fn context_mode_indexes_and_finds_and_runs_programs_outside_of_the_box() {
+fn context_mode_indexes_and_finds_and_runs_programs_outside_of_the_sandbox() {
     let code = json!({ "language": "shell", "code": "echo $((6 * 7))" });
     let manual = "# Mooring\n\nTie the zebra line first.\n\n# Sailing\n\nHoist the sail.\n";
     let turns = [

@@ -218,14 +218,14 @@ fn its_guards_and_injectors_work_on_tool_calls() {
         world.file(&format!("big/{n}.txt"), &text.repeat(100));
     }
     run(&world, &["look around"]).ok();
-    let told: Vec<String> = world
+    let result: Vec<String> = world
         .mock
         .requests()
         .iter()
         .filter_map(|request| request.texts("tool").pop())
         .collect();
-    let [read, task, bash, write, grep, skill_mcp] = &told[..] else {
-        panic!("{told:#?}")
+    let [read, task, bash, write, grep, skill_mcp] = &result[..] else {
+        panic!("{result:#?}")
     };
     // Directory AGENTS and README, and a conditional rule, behind what was read.
     for injected in [
@@ -265,14 +265,14 @@ fn its_session_tools_see_our_sessions_and_look_at_asks_another_model() {
         return;
     };
     run(&world, &["find the zebra"]).ok();
-    let told: Vec<String> = world
+    let result: Vec<String> = world
         .mock
         .requests()
         .iter()
         .filter_map(|request| request.texts("tool").pop())
         .collect();
-    let [list, found, looked, bash, output, cancelled] = &told[..] else {
-        panic!("{told:#?}")
+    let [list, found, looked, bash, output, cancelled] = &result[..] else {
+        panic!("{result:#?}")
     };
     assert!(list.contains("Sisyphus - ultraworker"), "{list}");
     assert!(

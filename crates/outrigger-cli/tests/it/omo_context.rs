@@ -81,12 +81,12 @@ fn it_keeps_the_context_small_and_whole() {
     }
     run(&world, &["look around"]).ok();
     let requests = world.mock.requests();
-    let told: Vec<String> = requests
+    let result: Vec<String> = requests
         .iter()
         .filter_map(|request| request.texts("tool").pop())
         .collect();
     // An MCP server of a skill's own. Its result reached the log, and the other plugin took it from the request.
-    assert!(told[0].contains("interrupted"), "{}", told[0]);
+    assert!(result[0].contains("interrupted"), "{}", result[0]);
     let calls = world.parts("tool");
     assert!(
         calls[0]["state"]["output"]

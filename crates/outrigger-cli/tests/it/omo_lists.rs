@@ -94,7 +94,7 @@ fn texts(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn its_agents_commands_servers_and_tools_are_those_that_the_reference_lists() {
+fn its_agents_commands_servers_and_tools_are_those_that_opencode_lists() {
     let Some(world) = omo([done()]) else { return };
     let server = serve(&world);
     let agents = server.get("/agent").json(200);
@@ -183,8 +183,8 @@ fn long_labels_of_questions_are_cut_where_its_hook_finds_its_tool() {
     world.plugin("asks", ASKS);
     granting(&world, MAY_REWRITE);
     run(&world, &["ask me"]).ok();
-    let told = world.mock.last().texts("tool").remove(0);
-    let labels: Value = serde_json::from_str(&told).unwrap_or_else(|_| panic!("{told}"));
+    let result = world.mock.last().texts("tool").remove(0);
+    let labels: Value = serde_json::from_str(&result).unwrap_or_else(|_| panic!("{result}"));
     assert_eq!(labels, json!([["a label that is far too lon...", "short"]]));
 }
 

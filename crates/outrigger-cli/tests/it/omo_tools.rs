@@ -68,10 +68,10 @@ fn interactive_bash_drives_a_real_tmux_that_the_shell_sees_and_that_ends_with_us
     };
     run(&world, &["drive it"]).ok();
     let requests = world.mock.requests();
-    let told = requests.iter().filter_map(|r| r.texts("tool").pop());
-    let told: Vec<String> = told.collect();
-    let [made, sent, captured, seen, server, two, killed, list, odd] = &told[..] else {
-        panic!("{told:#?}")
+    let result = requests.iter().filter_map(|r| r.texts("tool").pop());
+    let result: Vec<String> = result.collect();
+    let [made, sent, captured, seen, server, two, killed, list, odd] = &result[..] else {
+        panic!("{result:#?}")
     };
     assert_eq!(
         made,
@@ -239,7 +239,7 @@ fn it_reminds_of_agents_and_of_skills() {
     let reminded: Vec<bool> = requests
         .iter()
         .filter_map(|request| request.texts("tool").pop())
-        .map(|told| told.contains("[Agent Usage Reminder]"))
+        .map(|result| result.contains("[Agent Usage Reminder]"))
         .collect();
     // Three times at most.
     assert_eq!(reminded, [true, true, true, false]);
@@ -281,12 +281,12 @@ fn it_helps_after_edits_that_fail_where_the_tool_answers_so() {
     world.file(".opencode/tools/edit.js", EDITS);
     run(&world, &["edit it with another tool"]).ok();
     let requests = world.mock.requests();
-    let told: Vec<String> = requests
+    let result: Vec<String> = requests
         .iter()
         .filter_map(|r| r.texts("tool").pop())
         .collect();
-    let [own, found @ .., reworded] = &told[..] else {
-        panic!("{told:#?}")
+    let [own, found @ .., reworded] = &result[..] else {
+        panic!("{result:#?}")
     };
     assert_eq!((own.as_str(), reworded.as_str()), (thrown, thrown));
     assert_eq!(found.len(), 3, "{found:#?}");
@@ -382,6 +382,6 @@ fn a_model_that_nobody_has_does_not_hold_its_agents_up() {
     let child = children[0]["id"].as_str().unwrap();
     let messages = server.get(&format!("/session/{child}/message")).json(200);
     assert_eq!(messages[0]["parts"][0]["text"], "Look for whales");
-    let told = result(&server, &id, "call_omo_agent");
-    assert_eq!(told, "Error: No assistant or tool response found");
+    let answer = result(&server, &id, "call_omo_agent");
+    assert_eq!(answer, "Error: No assistant or tool response found");
 }

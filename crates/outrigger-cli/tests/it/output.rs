@@ -39,7 +39,7 @@ fn failures_are_lines_of_json_too_and_leave_no_session() {
         assert!(
             done.stderr
                 .contains(lines[0]["error"]["data"]["message"].as_str().unwrap()),
-            "people are told, too: {}",
+            "people see it, too: {}",
             done.stderr
         );
     }
@@ -51,7 +51,7 @@ fn failures_are_lines_of_json_too_and_leave_no_session() {
 }
 
 #[test]
-fn an_empty_answer_is_told() {
+fn an_empty_answer_is_reported() {
     let empty = json!({ "text": "" });
     let world = World::new([
         empty.clone(),
@@ -78,8 +78,8 @@ fn start_and_result_apart_on_request() {
         )]),
         done(),
     ]);
-    let told = world.run(&["--no-merge", "go"]).ok();
-    insta::assert_snapshot!(told.stderr.trim(), @r#"
+    let done = world.run(&["--no-merge", "go"]).ok();
+    insta::assert_snapshot!(done.stderr.trim(), @r#"
     > build · m1
 
     ▸ bash {"command":"echo one","description":"x"}
@@ -110,12 +110,12 @@ fn a_slow_reader_misses_nothing() {
         .len()
         == 4));
     std::thread::sleep(Duration::from_millis(300));
-    let mut told = String::new();
+    let mut stdout = String::new();
     child
         .stdout
         .take()
         .unwrap()
-        .read_to_string(&mut told)
+        .read_to_string(&mut stdout)
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let wants = [
@@ -126,9 +126,9 @@ fn a_slow_reader_misses_nothing() {
     ]
     .map(|text| text.trim().to_owned() + "\n");
     assert!(
-        told == wants.concat(),
+        stdout == wants.concat(),
         "{} bytes of {}",
-        told.len(),
+        stdout.len(),
         wants.concat().len()
     );
 }

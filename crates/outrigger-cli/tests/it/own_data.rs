@@ -74,16 +74,16 @@ fn what_is_ours_is_kept_from_commands() {
     let before = kept.clone().map(|path| fs::read_to_string(path).unwrap());
     let before_settings = fs::read_to_string(&settings).unwrap();
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert_eq!(told.len(), WAYS.len());
-    for answer in &told {
+    let results = world.mock.last().texts("tool");
+    assert_eq!(results.len(), WAYS.len());
+    for answer in &results {
         assert!(
             !answer.contains(SECRET) && !answer.contains("SQLite format"),
             "{answer}"
         );
     }
     // What is made for commands is there.
-    assert!(told[6].contains("the rest"), "{}", told[6]);
+    assert!(results[6].contains("the rest"), "{}", results[6]);
     assert_eq!(kept.map(|path| fs::read_to_string(path).unwrap()), before);
     assert_eq!(fs::read_to_string(settings).unwrap(), before_settings);
     world.verify();
@@ -135,7 +135,7 @@ fn helpers_of_the_model_see_no_more_than_its_commands() {
     for name in ["mcp:spy", "formatter:spy"] {
         let line = listed.lines().find(|line| line.contains(name));
         assert!(
-            line.is_some_and(|line| line.contains("box: full")),
+            line.is_some_and(|line| line.contains("sandbox: full")),
             "{name}: {listed}"
         );
     }

@@ -112,7 +112,7 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<Value>>, gone: &AtomicUsize) -> std
     }
     let lines = match (last["who"].as_str().unwrap(), said) {
         ("helper", found) => {
-            let told = found
+            let greeting = found
                 .lines()
                 .find(|line| line.contains("hi there"))
                 .unwrap_or("nothing");
@@ -121,7 +121,7 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<Value>>, gone: &AtomicUsize) -> std
                     json!({"k": "think", "t": "hm"}),
                     say("It says"),
                     say(": "),
-                    say(told),
+                    say(greeting),
                 ],
                 bye(1000, 20, "done"),
             ]
@@ -289,9 +289,9 @@ fn its_key_goes_to_it_alone_and_only_when_it_was_granted() {
     grant(&world);
     // Refused by the service: reported as such, without the key.
     let run = world.run_with(&[("ACME_API_KEY", "acme-key-wrong")], &["hi"]);
-    let told = format!("{}{}", run.stdout, run.stderr);
-    assert!(told.contains("is unknown"), "{told}");
-    assert!(!told.contains("acme-key-wrong"), "{told}");
+    let output = format!("{}{}", run.stdout, run.stderr);
+    assert!(output.contains("is unknown"), "{output}");
+    assert!(!output.contains("acme-key-wrong"), "{output}");
     assert_eq!(parley.asked().len(), 1, "a refused key is not tried again");
 }
 
@@ -317,8 +317,8 @@ fn failures_of_the_service_are_what_they_are() {
         ),
     ] {
         let run = world.run_with(WITH_KEY, &[said]);
-        let told = format!("{}{}", run.stdout, run.stderr);
-        assert!(told.contains(tells), "{said}: {told}");
+        let output = format!("{}{}", run.stdout, run.stderr);
+        assert!(output.contains(tells), "{said}: {output}");
         assert_ne!(run.code, 0, "{said}");
     }
     // The request that hung was dropped.

@@ -47,15 +47,15 @@ fn a_patch_goes_the_way_of_every_call() {
     file.watcher.updated hello.txt change
     file.watcher.updated new.txt add
     ");
-    let told = world.mock.last().texts("tool");
+    let results = world.mock.last().texts("tool");
     assert_eq!(
-        told[0],
+        results[0],
         "Success. Updated the following files:\nA new.txt\nM hello.txt"
     );
     assert!(
-        told[1].contains("apply_patch verification failed: Failed to read file to update"),
+        results[1].contains("apply_patch verification failed: Failed to read file to update"),
         "{}",
-        told[1]
+        results[1]
     );
     world.verify();
 }

@@ -27,14 +27,14 @@ fn a_question_without_a_terminal_is_refused_at_once() {
     );
     let done = world.run(&["do it"]);
     // How long the refusal took is this machine's affair.
-    let told = match done.stderr.split_once(" failed  ") {
+    let failure = match done.stderr.split_once(" failed  ") {
         Some((before, after)) => {
             let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
             format!("{before} failed  N{after}")
         }
         None => done.stderr.clone(),
     };
-    insta::assert_snapshot!(format!("exit {}\n{}---\n{told}", done.code, done.stdout), @r"
+    insta::assert_snapshot!(format!("exit {}\n{}---\n{failure}", done.code, done.stdout), @r"
     exit 0
     ---
 
@@ -60,8 +60,8 @@ fn auto_allows_what_no_rule_denies() {
     );
     assert_eq!(world.run(&["--auto", "do it"]).ok().stdout, "All done.\n");
     assert_eq!(world.read("ran.txt"), "ran\n");
-    let told = world.mock.last().texts("tool").remove(1);
-    insta::assert_snapshot!(told, @r"
+    let result = world.mock.last().texts("tool").remove(1);
+    insta::assert_snapshot!(result, @r"
     The user has specified a rule that denies bash for rm ran.txt. Do not try to do the same by other means.
     ");
 }
@@ -190,13 +190,13 @@ fn searches_and_moves_keep_to_the_rules_about_reading() {
         }
         world.file("sub/x.env", "SECRET=1\n");
         world.run(&["do it"]);
-        let told = world.parts("tool")[0]["state"].to_string();
+        let call = world.parts("tool")[0]["state"].to_string();
         let output = world.parts("tool")[0]["state"]["output"]
             .as_str()
             .unwrap_or_default()
             .to_owned();
         let shows = output.contains("SECRET") || output.contains("x.env");
-        assert_eq!(shows, seen, "{rules} {tool} {args}: {told}");
+        assert_eq!(shows, seen, "{rules} {tool} {args}: {call}");
         assert!(!world.path("open.txt").exists(), "{rules} {tool} {args}");
     }
 }

@@ -95,7 +95,7 @@ fn encoded(path: &std::path::Path) -> String {
 }
 
 #[test]
-fn another_project_is_refused_and_so_is_what_runs_outside_of_the_box() {
+fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
     let world = World::new([done()]);
     world.plugin("asker", ASKER);
     let other = world.root().join("other");
@@ -297,7 +297,7 @@ fn global_events_are_those_of_its_own_project() {
 }
 
 #[test]
-fn a_plugin_that_loads_is_told_which_program_this_is_and_may_write_to_the_log() {
+fn a_plugin_that_loads_knows_which_program_this_is_and_may_write_to_the_log() {
     let world = World::new([done()]);
     world.plugin(
         "early",
@@ -331,6 +331,6 @@ export const Early = async ({ directory, serverUrl }) => {
     );
     assert_eq!(log, "200 true");
     assert!(session.starts_with("503 "), "{session}");
-    let told = "[early] a word while loading";
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    let early = "[early] a word while loading";
+    assert!(run.stderr.contains(early), "{}", run.stderr);
 }

@@ -41,16 +41,16 @@ fn world(turns: impl IntoIterator<Item = Value>) -> World {
 }
 
 /// Everything that was sent to the model.
-fn told(world: &World) -> String {
+fn results(world: &World) -> String {
     let requests = world.mock.requests();
     let texts = requests.iter().flat_map(|request| request.texts("tool"));
     texts.collect::<Vec<_>>().join("\n")
 }
 
 fn got_through(world: &World) -> bool {
-    let told = told(world);
+    let results = results(world);
     // A request that went out is refused by the port.
-    told.contains(SECRET) || world.path("ran.txt").exists() || told.contains("127.0.0.1:9 ")
+    results.contains(SECRET) || world.path("ran.txt").exists() || results.contains("127.0.0.1:9 ")
 }
 
 fn by_config_hook(body: &str) -> String {
@@ -126,7 +126,7 @@ fn a_config_hook_makes_no_agent_wider_than_it_is_without_the_plugin() {
         world.config(user);
         world.plugin("p", &by_config_hook(&hook.replace("WIDE", WIDE)));
         let ran = world.run(&["do it"]);
-        assert!(!got_through(&world), "{hook} {step:?}: {}", told(&world));
+        assert!(!got_through(&world), "{hook} {step:?}: {}", results(&world));
         assert!(
             ran.stderr.contains("`approve = true` under [plugins."),
             "{hook}: {}",
@@ -159,7 +159,7 @@ fn a_subagent_that_a_plugin_brings_or_makes_of_another_has_no_more() {
         world.config(user);
         world.plugin("p", &by_config_hook(&hook.replace("WIDE", WIDE)));
         world.run(&["do it"]);
-        assert!(!got_through(&world), "{hook}: {}", told(&world));
+        assert!(!got_through(&world), "{hook}: {}", results(&world));
     }
 }
 
@@ -173,7 +173,7 @@ fn a_command_of_a_plugin_has_no_wider_agent_answer() {
         &by_config_hook("c.command = { ...c.command, c: { template: 'hi', agent: 'wide' } }"),
     );
     let ran = world.run(&["--command", "c"]);
-    assert!(!got_through(&world), "{}", told(&world));
+    assert!(!got_through(&world), "{}", results(&world));
     assert!(
         ran.stderr
             .contains("names the agent wide for the command c"),
@@ -188,7 +188,7 @@ fn with_the_grant_the_rules_of_a_plugin_count() {
     let plugin = world.plugin("p", &by_config_hook(&format!("c.permission = {WIDE}")));
     granting(&world, &format!("[plugins.{plugin:?}]\napprove = true\n"));
     let ran = world.run(&["do it"]).ok();
-    assert!(told(&world).contains(SECRET), "{}", told(&world));
+    assert!(results(&world).contains(SECRET), "{}", results(&world));
     assert!(!ran.stderr.contains("WARN"), "{}", ran.stderr);
 }
 
@@ -232,7 +232,11 @@ fn a_session_gets_no_rules_that_lift_a_default() {
         world.plugin("p", &GIVES.replace("RULES", &format!("[{rules}]")));
         world.run(&["do it"]);
         assert_eq!(world.lines("seen.txt"), ["403", "403"], "{rules}");
-        assert!(!got_through(&world), "{rules} {step:?}: {}", told(&world));
+        assert!(
+            !got_through(&world),
+            "{rules} {step:?}: {}",
+            results(&world)
+        );
     }
 }
 
@@ -270,5 +274,5 @@ export const P = async ({ serverUrl }) => ({
     );
     world.run(&["do it"]);
     world.run(&["-c", "go on"]);
-    assert!(!world.path("ran.txt").exists(), "{}", told(&world));
+    assert!(!world.path("ran.txt").exists(), "{}", results(&world));
 }

@@ -18,7 +18,7 @@ export const Points = async () => {
 }
 ";
 
-fn told(world: &World) -> BTreeMap<String, usize> {
+fn counts(world: &World) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in world.lines("points.log") {
         *counts.entry(line.trim().to_owned()).or_default() += 1;
@@ -27,7 +27,7 @@ fn told(world: &World) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn each_is_told_as_often_as_it_happens() {
+fn each_is_reached_as_often_as_it_happens() {
     let missing = call("read", json!({ "filePath": "missing.txt" }));
     let world = World::new([turn([missing]), done()]);
     world.plugin("points", PLUGIN);
@@ -48,25 +48,29 @@ fn each_is_told_as_often_as_it_happens() {
         ("tool.on_error tool.failed", 1),
     ];
     let want: BTreeMap<String, usize> = want.map(|(name, n)| (name.to_owned(), n)).into();
-    assert_eq!(told(&world), want);
+    assert_eq!(counts(&world), want);
     world.verify();
 }
 
 /// A call that is refused before it comes to the runtime is a failed one, too.
 #[test]
-fn a_call_that_is_refused_as_a_loop_is_told() {
+fn a_call_that_is_refused_as_a_loop_is_reported() {
     let again = || turn([call("read", json!({ "filePath": "hello.txt" }))]);
     let world = World::new([again(), again(), again(), again(), done()]);
     world.plugin("points", PLUGIN);
     world.run(&["hi"]);
-    let told = told(&world);
-    assert_eq!(told.get("tool.on_error tool.loop"), Some(&1), "{told:?}");
+    let counts = counts(&world);
+    assert_eq!(
+        counts.get("tool.on_error tool.loop"),
+        Some(&1),
+        "{counts:?}"
+    );
     world.verify();
 }
 
 /// A handler that throws there has failed, which is no refusal (C5): the request is sent, and the failure is reported.
 #[test]
-fn a_throw_before_a_request_costs_nothing_and_is_told() {
+fn a_throw_before_a_request_costs_nothing_and_is_reported() {
     let world = World::new([done()]);
     let policy = "export const P = async () => ({ 'llm.before_request': async () => { throw new Error('not on my watch') } })";
     world.plugin("policy", policy);
@@ -75,7 +79,7 @@ fn a_throw_before_a_request_costs_nothing_and_is_told() {
     assert_eq!(world.mock.requests().len(), 1);
     // The title's request is asked about, too.
     assert_eq!(
-        told(&world).get("hook.on_error llm.before_request"),
+        counts(&world).get("hook.on_error llm.before_request"),
         Some(&2)
     );
 }
@@ -111,7 +115,7 @@ export const P = async () => ({ 'chat.message': async (_, o) => fs.appendFileSyn
 /// Notify-only points come in the order in which a turn reaches them, one after the other, however long a handler
 /// takes; the turn continues meanwhile (C1, C4).
 #[test]
-fn told_points_come_in_order_and_hold_nothing_up() {
+fn notify_only_points_come_in_order_and_hold_nothing_up() {
     const STEPS: usize = 4;
     let made = |n: usize| {
         call(
@@ -144,21 +148,21 @@ export const P = async ({ directory }) => {
     );
     world.run(&["hi"]).ok();
     let mut want = Vec::new();
-    let mut told = |name: &str, about: String| {
+    let mut counts = |name: &str, about: String| {
         want.push(format!("{name} {about}"));
         if about == "1" {
             want.push("made true".to_owned());
         }
         want.push(format!("ended {name}"));
     };
-    told("session.after_append_entry", "user".into());
-    told("run.after_start", String::new());
+    counts("session.after_append_entry", "user".into());
+    counts("run.after_start", String::new());
     for step in 1..=STEPS + 1 {
-        told("execute.before_step", step.to_string());
-        told("llm.after_response", String::new());
-        told("session.after_append_entry", "assistant".into());
-        told("execute.after_step", String::new());
-        told("message.completed", String::new());
+        counts("execute.before_step", step.to_string());
+        counts("llm.after_response", String::new());
+        counts("session.after_append_entry", "assistant".into());
+        counts("execute.after_step", String::new());
+        counts("message.completed", String::new());
     }
     assert_eq!(world.lines("order.log"), want);
     world.verify();
@@ -196,7 +200,7 @@ fn context_stands_behind_the_error_of_a_request() {
 
 /// Hooks that nobody waits for fail as others do: in the log, at `hook.on_error` and in the audit (C5, C13).
 #[test]
-fn failures_that_nobody_waits_for_are_told_and_written_down() {
+fn failures_that_nobody_waits_for_are_reported_and_recorded() {
     let world = World::new([done()]);
     world.plugin(
         "fails",

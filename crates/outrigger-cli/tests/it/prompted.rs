@@ -201,10 +201,10 @@ fn without_a_person_a_plugins_prompt_needs_the_grant() {
         if has_run {
             continue;
         }
-        let told = world.parts("tool")[0]["state"]["output"].to_string();
+        let answer = world.parts("tool")[0]["state"]["output"].to_string();
         let hint = format!("`prompt = true` under [plugins.{plugin:?}]").replace('"', "\\\\\\\"");
-        assert!(told.contains(&hint), "{case}: {told}");
-        assert!(!told.contains("--auto"), "{case}: {told}");
+        assert!(answer.contains(&hint), "{case}: {answer}");
+        assert!(!answer.contains("--auto"), "{case}: {answer}");
     }
 }
 
@@ -260,7 +260,7 @@ fn a_prompted_call_may_do_what_the_plugin_may_do_itself() {
         let other = world.plugin("other", own);
         granting(&world, &grant(&other, "rewrite"));
         world.run(&["do it"]);
-        let told = world.cli(&[
+        let permissions = world.cli(&[
             "audit",
             "list",
             "--json",
@@ -281,7 +281,7 @@ fn a_prompted_call_may_do_what_the_plugin_may_do_itself() {
         ]);
         let outcomes: Vec<String> = why.lines().iter().map(Value::to_string).collect();
         assert_eq!(
-            told.lines().iter().any(denied),
+            permissions.lines().iter().any(denied),
             refused,
             "{tool} {args}: {outcomes:?}"
         );
@@ -500,11 +500,11 @@ export const G = async ({ directory }) => {
         );
     }
     assert!(has(&causes[1], &by("changes", "answered")), "{causes:?}");
-    let told = world.read("hook.txt");
-    let told: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    let text = world.read("hook.txt");
+    let input: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert!(
-        has(&told["outrigger_provenance"], &by("prompts", "prompted")),
-        "{told}"
+        has(&input["outrigger_provenance"], &by("prompts", "prompted")),
+        "{input}"
     );
 }
 
@@ -607,14 +607,14 @@ fn a_plugins_patch_changes_what_the_plugin_could_change() {
             granting(&world, &grant(&path, "prompt"));
         }
         let done = world.run(&["do it"]);
-        let told = world.mock.last().texts("tool").join("\n");
-        let case = format!("{file} {granted}: {told} {}", done.stderr);
+        let result = world.mock.last().texts("tool").join("\n");
+        let case = format!("{file} {granted}: {result} {}", done.stderr);
         assert_eq!(world.path(file).exists(), is_written, "{case}");
         let why = [
             "the plugin patches sent the patch",
             "a plugin's patch does not change",
         ];
-        let is_told = why.iter().any(|why| told.contains(why));
-        assert_eq!(is_told, !is_written, "{case}");
+        let is_explained = why.iter().any(|why| result.contains(why));
+        assert_eq!(is_explained, !is_written, "{case}");
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A run with a person at its standard input and standard error.
 pub(crate) struct Person {
@@ -132,7 +132,7 @@ impl Person {
     #[track_caller]
     pub(crate) fn sees(&self, what: &str) {
         assert!(
-            wait_until(PATIENCE, || self.screen().contains(what)),
+            wait_until(WAIT_TIMEOUT, || self.screen().contains(what)),
             "{what} is not in:\n{}",
             self.screen()
         );
@@ -150,7 +150,7 @@ impl Person {
     #[track_caller]
     pub(crate) fn ends(&mut self, code: i32) {
         let mut status = None;
-        wait_until(PATIENCE, || {
+        wait_until(WAIT_TIMEOUT, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
@@ -207,7 +207,7 @@ fn bun_is_fetched_with_consent_only() {
     if has_bun {
         return skip("there is a Bun in /usr/bin or /bin");
     }
-    for (answer, says, told) in [
+    for (answer, says, want) in [
         ("\n", "it was not to be fetched", "hi"),
         ("y\n", "installing bun@", "hi under bun"),
     ] {
@@ -219,7 +219,7 @@ fn bun_is_fetched_with_consent_only() {
         person.types(answer);
         person.ends(0);
         assert!(person.screen().contains(says), "{}", person.screen());
-        assert_eq!(world.mock.last().texts("user"), [told]);
+        assert_eq!(world.mock.last().texts("user"), [want]);
     }
     assert_eq!(world.lines("npm.log"), ["fetched"]);
 }
@@ -230,7 +230,7 @@ fn questions_asked_at_the_same_time_are_put_one_after_the_other() {
     let mut person = Person::at(&world, &["do it"]);
     for n in 1..=3 {
         assert!(
-            wait_until(PATIENCE, || person.questions() == n),
+            wait_until(WAIT_TIMEOUT, || person.questions() == n),
             "{}",
             person.screen()
         );
@@ -269,7 +269,7 @@ fn a_question_that_needs_no_answer_any_more_is_passed_over() {
     let mut answered = 0;
     for _ in 0..2 {
         assert!(
-            wait_until(PATIENCE, || person.questions() > answered),
+            wait_until(WAIT_TIMEOUT, || person.questions() > answered),
             "{}",
             person.screen()
         );
@@ -293,7 +293,7 @@ fn a_question_that_needs_no_answer_any_more_is_passed_over() {
 }
 
 #[test]
-fn a_refusal_is_told_to_the_model() {
+fn a_refusal_is_reported_to_the_model() {
     let world = asking([bash("touch ran.txt")]);
     let mut person = Person::at(&world, &["do it"]);
     person.sees(" command │ touch ran.txt\n");

@@ -11,14 +11,14 @@ use crate::support::*;
 /// A server with a password, as anyone starts it.
 fn secured(world: &World) -> (Server, String) {
     let mut server = world.serve(&[]);
-    let told = wait_until(Duration::from_secs(5), || {
+    let noticed = wait_until(Duration::from_secs(5), || {
         server
             .running
             .stderr()
             .contains("OPENCODE_SERVER_PASSWORD=")
     });
     let stderr = server.running.stderr();
-    assert!(told, "{stderr}");
+    assert!(noticed, "{stderr}");
     let password = stderr
         .split("OPENCODE_SERVER_PASSWORD=")
         .nth(1)
@@ -30,7 +30,7 @@ fn secured(world: &World) -> (Server, String) {
 }
 
 #[test]
-fn a_server_is_never_open_unless_it_is_told_to_be() {
+fn a_server_is_never_open_unless_configured_to_be() {
     let world = World::new([done()]);
     let (server, password) = secured(&world);
     let answer = server.send("GET", "/session", &[("authorization", "Basic eDp5")], None);

@@ -112,8 +112,8 @@ fn a_process_that_could_not_be_started_is_tried_again() {
     fs::remove_file(&own).unwrap();
     loop {
         let event = events.until("outrigger.plugin.state");
-        let told = &event["payload"]["properties"];
-        if told["action"] == "reload" && told["state"] == "active" {
+        let change = &event["payload"]["properties"];
+        if change["action"] == "reload" && change["state"] == "active" {
             break;
         }
     }
@@ -307,10 +307,10 @@ fn the_policy_requires_signatures() {
         (world.mock.last().texts("user").pop().unwrap(), run.stderr)
     };
     assert_eq!(heard().0, "hi");
-    let told = outrigger(&["plugin", "snapshot", "--explain", "acme"])
+    let stdout = outrigger(&["plugin", "snapshot", "--explain", "acme"])
         .ok()
         .stdout;
-    assert!(told.contains("SignatureMissing"), "{told}");
+    assert!(stdout.contains("SignatureMissing"), "{stdout}");
     outrigger(&["plugin", "verify"]).exited(3);
     let digest = outrigger(&["plugin", "verify", "acme", "--digest"])
         .ok()
@@ -321,14 +321,14 @@ fn the_policy_requires_signatures() {
         format!("untrusted comment: x\n{signature}\n"),
     )
     .unwrap();
-    let told = outrigger(&["plugin", "verify"]).ok().stdout;
-    assert!(told.contains("signed by 72676769"), "{told}");
+    let stdout = outrigger(&["plugin", "verify"]).ok().stdout;
+    assert!(stdout.contains("signed by 72676769"), "{stdout}");
     assert_eq!(heard().0, "hi acme");
     // What was signed is not what is there.
     let changed = fs::read_to_string(folder.join("main.js")).unwrap() + "// more\n";
     fs::write(folder.join("main.js"), changed).unwrap();
     assert_eq!(heard().0, "hi");
-    let told = outrigger(&["plugin", "verify", "acme"]).exited(3).stdout;
-    assert!(told.contains("SignatureInvalid"), "{told}");
+    let stdout = outrigger(&["plugin", "verify", "acme"]).exited(3).stdout;
+    assert!(stdout.contains("SignatureInvalid"), "{stdout}");
     outrigger(&["plugin", "verify", "nobody"]).exited(2);
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A session whose turn was killed after its tool had run.
 fn interrupted(turns: impl IntoIterator<Item = serde_json::Value>) -> World {
@@ -70,12 +70,12 @@ fn what_could_not_be_sent_is_named() {
             "friend",
         ])
         .exited(1);
-    let told: Vec<&str> = ran
+    let lines: Vec<&str> = ran
         .stderr
         .lines()
         .filter(|line| line.contains("not sent"))
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"! the turn that was interrupted did not come to its end; not sent: --command greet, "my friend", --file hello.txt"#);
+    insta::assert_snapshot!(lines.join("\n"), @r#"! the turn that was interrupted did not come to its end; not sent: --command greet, "my friend", --file hello.txt"#);
     assert_eq!(world.mock.requests().len(), 2);
 }
 
@@ -83,7 +83,7 @@ fn busy() -> (World, Running, String) {
     let world = World::new([json!({ "text": "Wait for it", "stall": 2 }), done()]);
     let running = world.start(world.command(&["run", "wait"]));
     assert!(
-        wait_until(PATIENCE, || !world.mock.requests().is_empty()),
+        wait_until(WAIT_TIMEOUT, || !world.mock.requests().is_empty()),
         "{}",
         running.stderr()
     );

@@ -210,7 +210,7 @@ fn json_is_one_event_per_line() {
     ]);
     let world = World::new([tools, done()]);
     let lines = world.run(&["--format", "json", "hi"]).ok().lines();
-    let mut told: Vec<String> = lines
+    let mut output: Vec<String> = lines
         .iter()
         .map(|l| {
             format!(
@@ -220,8 +220,8 @@ fn json_is_one_event_per_line() {
             )
         })
         .collect();
-    told[1..3].sort();
-    insta::assert_snapshot!(told.join("\n"), @r"
+    output[1..3].sort();
+    insta::assert_snapshot!(output.join("\n"), @r"
     step_start -
     tool_use completed
     tool_use error

@@ -46,7 +46,7 @@ fn no_key_is_in_a_request_body_nor_in_what_the_server_tells() {
         assert_eq!(elsewhere.count(), 0);
         assert!(!request.body.to_string().contains(KEY));
     }
-    let mut told: Vec<(String, String)> = [
+    let mut answers: Vec<(String, String)> = [
         "/config",
         "/global/config",
         "/config/providers",
@@ -57,9 +57,9 @@ fn no_key_is_in_a_request_body_nor_in_what_the_server_tells() {
     .map(|path| (path.to_owned(), server.get(path).text()))
     .into();
     let messages = path.as_str();
-    told.push((messages.to_owned(), server.get(messages).text()));
-    told.push(("the client of a plugin".into(), world.read("client.txt")));
-    for (place, text) in &told {
+    answers.push((messages.to_owned(), server.get(messages).text()));
+    answers.push(("the client of a plugin".into(), world.read("client.txt")));
+    for (place, text) in &answers {
         assert!(!text.is_empty(), "{place}");
         for key in [KEY, FROM_ENVIRONMENT] {
             assert!(!text.contains(key), "{place} tells {key}");

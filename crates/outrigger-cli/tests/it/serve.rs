@@ -49,10 +49,10 @@ fn each_folder_has_an_agent_of_its_own() {
     let created = there.until("session.created");
     assert_eq!(created["properties"]["sessionID"], session["id"]);
     assert!(created["id"].as_str().unwrap().starts_with("evt_"));
-    let told = all.until("session.created");
-    assert_eq!(told["directory"], json!(other));
-    assert_eq!(told["project"], "global");
-    assert_eq!(told["payload"], created);
+    let announced = all.until("session.created");
+    assert_eq!(announced["directory"], json!(other));
+    assert_eq!(announced["project"], "global");
+    assert_eq!(announced["payload"], created);
     let answer = server.post(
         &format!(
             "/session/{}/message?directory={encoded}",
@@ -138,8 +138,8 @@ fn configuration_files_are_changed_and_read_again() {
     let server = world.serve(&["--no-auth"]);
     let patch = |path: &str, body: Value| server.send("PATCH", path, &[], Some(&body.to_string()));
     let mut here = server.events("/event");
-    let told = patch("/config", json!({ "username": "bob" })).json(200);
-    assert_eq!(told, json!({ "username": "bob" }));
+    let answer = patch("/config", json!({ "username": "bob" })).json(200);
+    assert_eq!(answer, json!({ "username": "bob" }));
     here.until("server.instance.disposed");
     assert_eq!(server.get("/config").json(200)["username"], "bob");
     assert_eq!(server.get("/config").json(200)["model"], "mock/m1");
@@ -179,8 +179,8 @@ fn configuration_files_are_changed_and_read_again() {
         json!({ "share": "disabled" })
     );
     let mut all = server.events("/global/event");
-    let told = patch("/global/config", json!({ "share": "manual" })).json(200);
-    assert_eq!(told, json!({ "share": "manual" }));
+    let answer = patch("/global/config", json!({ "share": "manual" })).json(200);
+    assert_eq!(answer, json!({ "share": "manual" }));
     assert_eq!(
         std::fs::read_to_string(&file).unwrap(),
         text.replace("disabled", "manual")

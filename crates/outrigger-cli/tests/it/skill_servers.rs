@@ -178,7 +178,7 @@ fn servers_of_a_skill_that_is_not_the_users_wait_for_leave() {
 }
 
 #[test]
-fn a_server_that_cannot_start_is_told_and_the_skill_is_there() {
+fn a_server_that_cannot_start_is_reported_and_the_skill_is_there() {
     let world = world([load("count"), turn([call("good_next", json!({}))]), done()]);
     let home = world.home().join(".claude");
     let missing = json!({ "command": "node", "args": ["${NOT_SET}"] });

@@ -85,9 +85,9 @@ fn tools_change_nothing_that_runs_later_unasked() {
                 &format!("[plugins.{file:?}]\napprove = true\nrewrite = true\n"),
             );
         }
-        let told = world.run(args);
+        let done = world.run(args);
         for file in FILES {
-            assert!(!is_planted(&world, file), "{file}: {}", told.stderr);
+            assert!(!is_planted(&world, file), "{file}: {}", done.stderr);
         }
         let parts = world.parts("tool");
         assert_eq!(parts.len(), FILES.len());

@@ -128,7 +128,7 @@ fn damage(world: &World) {
 }
 
 #[test]
-fn a_damaged_store_is_told_and_salvaged() {
+fn a_damaged_store_is_reported_and_salvaged() {
     let world = World::new([text("The answer is here."), done()]);
     world.run(&["keep", "this"]).ok();
     let large = world.file(

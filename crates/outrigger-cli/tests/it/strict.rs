@@ -83,12 +83,12 @@ fn a_server_ends_before_it_says_where_it_listens() {
 fn every_stage_is_in_the_log_of_a_server_and_in_its_list() {
     let world = world();
     let server = world.serve(&["--no-auth", "--print-logs"]);
-    let told = server.get("/outrigger/plugin").json(200);
+    let answer = server.get("/outrigger/plugin").json(200);
     assert_eq!(
-        told["flags"]["plugin_seq_hooks"],
+        answer["flags"]["plugin_seq_hooks"],
         json!({"on": true, "from": "default"})
     );
-    let stages: Vec<_> = told["plugins"]
+    let stages: Vec<_> = answer["plugins"]
         .as_array()
         .unwrap()
         .iter()
@@ -117,15 +117,15 @@ fn every_stage_is_in_the_log_of_a_server_and_in_its_list() {
 
 /// Facts 3.2: a plugin that could not be loaded is reported to clients as an error without a session.
 #[test]
-fn clients_are_told_which_plugin_could_not_be_loaded() {
+fn clients_see_which_plugin_could_not_be_loaded() {
     let world = world();
     let server = world.serve(&["--no-auth"]);
     let mut all = server.events("/global/event");
     // The first request that needs the folder's agent loads its plugins.
     server.post("/session", &json!({})).json(200);
-    let told = all.until("session.error");
-    let properties = &told["payload"]["properties"];
-    assert!(properties.get("sessionID").is_none(), "{told}");
+    let failure = all.until("session.error");
+    let properties = &failure["payload"]["properties"];
+    assert!(properties.get("sessionID").is_none(), "{failure}");
     assert_eq!(properties["error"]["name"], "UnknownError");
     let message = properties["error"]["data"]["message"].as_str().unwrap();
     assert!(message.starts_with("Plugin "), "{message}");

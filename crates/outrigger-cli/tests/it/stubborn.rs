@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::granted::granting;
 use crate::support::*;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn pid(world: &World) -> u32 {
     world.read("pid.txt").trim().parse().unwrap()
@@ -32,7 +32,7 @@ export const Stubborn = async ({ directory }) => ({
     );
     let running = world.start(world.command(&["run", "wait"]));
     assert!(
-        wait_until(PATIENCE, || world.path("pid.txt").exists()
+        wait_until(WAIT_TIMEOUT, || world.path("pid.txt").exists()
             && !world.read("pid.txt").is_empty()),
         "{}",
         running.stderr()
@@ -45,7 +45,7 @@ export const Stubborn = async ({ directory }) => ({
     running.signal(Signal::INT);
     running.end().exited(130);
     assert!(
-        wait_until(PATIENCE, || !alive(plugin)),
+        wait_until(WAIT_TIMEOUT, || !alive(plugin)),
         "the plugin's process is gone"
     );
     world.verify();
@@ -74,7 +74,7 @@ export const Stays = async ({{ directory }}) => ({{
             ),
         );
         let running = world.start(world.command(&["run", "hi"]));
-        let answered = wait_until(PATIENCE, || running.stdout() == "All done.\n");
+        let answered = wait_until(WAIT_TIMEOUT, || running.stdout() == "All done.\n");
         assert!(answered, "{how}: {}", running.stderr());
         let began = Instant::now();
         let run = running.end().ok();
@@ -86,7 +86,7 @@ export const Stays = async ({{ directory }}) => ({{
             "{how}: {}",
             run.stderr
         );
-        assert!(wait_until(PATIENCE, || !alive(pid(&world))), "{how}");
+        assert!(wait_until(WAIT_TIMEOUT, || !alive(pid(&world))), "{how}");
         world.verify();
     }
 }

@@ -17,7 +17,7 @@ fn bash(command: &str) -> Value {
 }
 
 /// The answers that the model read.
-fn told(world: &World) -> String {
+fn results(world: &World) -> String {
     let requests = world.mock.requests();
     let texts = requests.iter().flat_map(|request| request.texts("tool"));
     texts.collect::<Vec<_>>().join("\n")
@@ -66,14 +66,14 @@ fn a_subagent_has_no_more_than_the_agent_that_calls_it() {
         ),
     ] {
         let world = ran(keys.clone(), turn([step]));
-        assert!(!told(&world).contains("KEYS_SECRET"));
+        assert!(!results(&world).contains("KEYS_SECRET"));
     }
     // What the caller may do it may do, too.
     let world = ran(
         json!({ "bash": { "*": "deny", "echo *": "allow" } }),
         bash("echo x > ran.txt"),
     );
-    assert!(world.path("ran.txt").exists(), "{}", told(&world));
+    assert!(world.path("ran.txt").exists(), "{}", results(&world));
 }
 
 #[test]
@@ -84,14 +84,14 @@ fn a_task_that_another_agent_goes_on_with_has_that_ones_limits() {
         json!({ "agent": { "ro": { "mode": "primary", "permission": { "bash": "deny" } } } });
     world.config(user);
     world.run(&["begin"]).ok();
-    let begun = told(&world);
+    let begun = results(&world);
     let id = begun.split('"').find(|it| it.starts_with("ses_"));
     let id = id.unwrap().to_owned();
     let args = json!({ "description": "job", "prompt": "more", "subagent_type": "general", "task_id": id });
     world.mock.when("go on", turn([call("task", args)]));
     world.mock.when("more", bash("echo x > ran.txt"));
     world.run(&["-c", "--agent", "ro", "go on"]);
-    let told = told(&world);
-    assert!(told.contains("unavailable tool 'bash'"), "{told}");
+    let results = results(&world);
+    assert!(results.contains("unavailable tool 'bash'"), "{results}");
     assert!(!world.path("ran.txt").exists());
 }

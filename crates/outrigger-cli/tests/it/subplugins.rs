@@ -66,7 +66,7 @@ fn a_hosted_plugin_works_within_its_host_and_is_known_by_both_names() {
         .collect();
     assert_eq!(outputs, [format!("\"{wrote}\""), format!("\"{wrote}\"")]);
     assert_eq!(world.read("out/inner.txt"), "x");
-    let told = |args: &[&str]| {
+    let entries = |args: &[&str]| {
         let mut all = vec!["audit", "list", "--json", "--plugin", "acme"];
         all.extend(args);
         let mut kinds: Vec<String> = world
@@ -86,7 +86,7 @@ fn a_hosted_plugin_works_within_its_host_and_is_known_by_both_names() {
         kinds.dedup();
         kinds
     };
-    let all = told(&["-n", "1000"]);
+    let all = entries(&["-n", "1000"]);
     for kind in [
         "hook inner",
         "hook -",

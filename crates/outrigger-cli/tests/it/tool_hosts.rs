@@ -72,9 +72,9 @@ fn commands_reach_the_hosts_that_are_named() {
         &format!("[tools]\nhosts = [\"127.0.0.1:{open}\"]\n"),
     );
     world.run(&["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert_eq!(told.len(), count);
-    for (index, answer) in told.iter().enumerate() {
+    let results = world.mock.last().texts("tool");
+    assert_eq!(results.len(), count);
+    for (index, answer) in results.iter().enumerate() {
         assert!(!answer.contains("behind-doors"), "{index}: {answer}");
         assert_eq!(
             answer.contains("in-the-open"),
@@ -88,7 +88,11 @@ fn commands_reach_the_hosts_that_are_named() {
             "{index}: {answer}"
         );
     }
-    assert!(told[2].contains("[tools] hosts = [..., "), "{}", told[2]);
+    assert!(
+        results[2].contains("[tools] hosts = [..., "),
+        "{}",
+        results[2]
+    );
     let list = |policy: &str| {
         let args = ["audit", "list", "--kind", "network", "--policy", policy];
         world.cli(&args).ok().stdout
@@ -146,8 +150,8 @@ fn without_a_list_commands_connect_where_they_like() {
         .each_ref()
         .map(|(name, value)| (*name, value.as_str()));
     let done = world.run_with(&ports, &["do it"]).ok();
-    let told = world.mock.last().texts("tool");
-    assert!(told[0].contains("in-the-open"), "{}", told[0]);
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].contains("in-the-open"), "{}", results[0]);
     assert!(done.stderr.contains("tools.hosts"), "{}", done.stderr);
 }
 
@@ -190,13 +194,13 @@ fn what_the_policy_forbids_nobody_reaches() {
         world.start(command).end()
     };
     with(&["run", "do it"]).ok();
-    let told = world.mock.last().texts("tool");
+    let results = world.mock.last().texts("tool");
     assert!(
-        told[0].contains("the policy of this machine forbids it"),
+        results[0].contains("the policy of this machine forbids it"),
         "{}",
-        told[0]
+        results[0]
     );
-    assert!(told[1].contains("in-the-open"), "{}", told[1]);
+    assert!(results[1].contains("in-the-open"), "{}", results[1]);
     let said = world.read("said.txt");
     assert!(said.contains("network.forbidden"), "{said}");
     let line = format!("policy: hosts forbidden: 127.0.0.1:{shut}");

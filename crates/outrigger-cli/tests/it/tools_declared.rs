@@ -40,13 +40,13 @@ fn tools_are_listed_with_what_they_declare() {
     apply_patch          1.0.0    -        NoIsolation    builtin            fs.read, fs.write
     ");
     let shown = world.cli(&["tool", "show", "write"]).ok().stdout;
-    for told in [
+    for want in [
         "needs           fs.write",
         "contract        write",
         "NoIsolation: none, it runs in the host",
         "writes          out",
     ] {
-        assert!(shown.contains(told), "{told}: {shown}");
+        assert!(shown.contains(want), "{want}: {shown}");
     }
     let json = world.cli(&["tool", "show", "bash", "--json"]).ok().json();
     assert_eq!(
@@ -64,7 +64,7 @@ fn tools_are_listed_with_what_they_declare() {
 }
 
 #[test]
-fn an_agent_without_a_capability_is_refused_and_told_which() {
+fn an_agent_without_a_capability_is_refused_and_learns_which() {
     let write = || call("write", json!({"filePath": "out/a.txt", "content": "x"}));
     let world = World::new([
         turn([write(), call("glob", json!({"pattern": "*.md"}))]),
@@ -101,11 +101,11 @@ fn an_agent_without_a_capability_is_refused_and_told_which() {
     assert!(!world.path("b.txt").exists());
     // A project says nothing about it.
     world.settings("[capabilities]\nbuild = []\n");
-    let told = world.cli(&["tool", "list"]);
+    let listing = world.cli(&["tool", "list"]);
     assert!(
-        told.stderr.contains("are ignored: a project"),
+        listing.stderr.contains("are ignored: a project"),
         "{}",
-        told.stderr
+        listing.stderr
     );
 }
 
@@ -143,11 +143,11 @@ fn what_a_plugins_tool_declares_holds_it() {
         ("wrong", "only a tool that is safe to repeat"),
         ("odd", "colour"),
     ] {
-        let told = done
+        let warnings = done
             .stderr
             .lines()
             .any(|line| line.contains(tool) && line.contains(why));
-        assert!(told, "{tool}: {}", done.stderr);
+        assert!(warnings, "{tool}: {}", done.stderr);
     }
     let audit = world
         .cli(&["audit", "list", "--decision", "tool left out", "--json"])
@@ -204,12 +204,12 @@ fn what_a_plugins_tool_declares_holds_it() {
         "{details:?}"
     );
     let shown = world.cli(&["tool", "show", "shaped"]).ok().stdout;
-    for told in [
+    for warnings in [
         "version         1.2.0",
         "Process: that of its plugin",
         "\"required\":[\"n\"]",
     ] {
-        assert!(shown.contains(told), "{told}: {shown}");
+        assert!(shown.contains(warnings), "{warnings}: {shown}");
     }
 }
 
@@ -259,11 +259,11 @@ fn a_connector_that_cannot_be_used_fails_its_calls() {
         assert!(!world.path("a.txt").exists());
     }
     granting(&world, "[[routes]]\nprovider = \"nobody\"\n");
-    let told = world.cli(&["tool", "list"]).exited(2);
+    let done = world.cli(&["tool", "list"]).exited(2);
     assert!(
-        told.stderr.contains("no [connectors.nobody]"),
+        done.stderr.contains("no [connectors.nobody]"),
         "{}",
-        told.stderr
+        done.stderr
     );
 }
 
@@ -291,10 +291,15 @@ fn what_does_not_say_what_it_needs_is_not_done_here() {
     ] {
         granting(&world, &rules);
         world.run(&["go"]).ok();
-        let told = world.mock.last().texts("tool");
-        let is = |at: usize| told[at].contains("works on this machine, and `read` is done by box");
-        assert_eq!([is(0), is(1), is(2)], [refused, false, refused], "{told:?}");
-        assert!(told[1].contains("says ran"), "{told:?}");
-        assert_eq!(told[0].contains("silent ran"), !refused, "{told:?}");
+        let results = world.mock.last().texts("tool");
+        let is =
+            |at: usize| results[at].contains("works on this machine, and `read` is done by box");
+        assert_eq!(
+            [is(0), is(1), is(2)],
+            [refused, false, refused],
+            "{results:?}"
+        );
+        assert!(results[1].contains("says ran"), "{results:?}");
+        assert_eq!(results[0].contains("silent ran"), !refused, "{results:?}");
     }
 }

@@ -13,7 +13,7 @@ fn says(word: &str) -> String {
     )
 }
 
-fn told(world: &World) -> Vec<String> {
+fn prompts(world: &World) -> Vec<String> {
     world.mock.last().texts("user")
 }
 
@@ -22,11 +22,11 @@ fn a_changed_plugin_is_left_out_until_it_was_reviewed() {
     let world = World::new([done(), done(), done(), done()]);
     world.plugin("word", &says("first"));
     world.run(&["hi"]).ok();
-    assert_eq!(told(&world), ["hi first"]);
+    assert_eq!(prompts(&world), ["hi first"]);
     // The project brings another text. Nobody is there to be asked.
     world.plugin("word", &says("second"));
     let run = world.run(&["hi"]).ok();
-    assert_eq!(told(&world), ["hi"]);
+    assert_eq!(prompts(&world), ["hi"]);
     assert!(
         run.stderr.contains("it is not what was trusted"),
         "{}",
@@ -51,7 +51,7 @@ fn a_changed_plugin_is_left_out_until_it_was_reviewed() {
     ");
     world.cli(&["plugin", "review", "word", "--accept"]).ok();
     world.run(&["hi"]).ok();
-    assert_eq!(told(&world), ["hi second"]);
+    assert_eq!(prompts(&world), ["hi second"]);
     let status = world.cli(&["plugin", "list", "--json"]).ok().json();
     assert_eq!(status[0]["trust"]["by"], "review");
     world.cli(&["plugin", "review", "nobody"]).exited(2);
@@ -80,10 +80,10 @@ fn a_person_at_a_terminal_is_asked_and_shown_what_changed() {
         assert!(screen.contains("+export const P"), "{screen}");
         person.types(answer);
         person.ends(0);
-        assert_eq!(told(&world), [says]);
+        assert_eq!(prompts(&world), [says]);
     }
     world.run(&["hi"]).ok();
-    assert_eq!(told(&world), ["hi second"]);
+    assert_eq!(prompts(&world), ["hi second"]);
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn a_project_cannot_loosen_trust_and_the_user_can() {
     world.plugin("word", &says("second"));
     world.settings("[trust]\nchanges = \"allow\"\nprojects = \"trust\"\nworld_writable = true\n");
     world.run(&["hi"]).ok();
-    assert_eq!(told(&world), ["hi"]);
+    assert_eq!(prompts(&world), ["hi"]);
     granting(&world, "[trust]\nchanges = \"allow\"\n");
     world.run(&["hi"]).ok();
-    assert_eq!(told(&world), ["hi second"]);
+    assert_eq!(prompts(&world), ["hi second"]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_project_that_was_never_trusted_is_asked_for_where_the_user_says_so() {
     granting(&world, "[trust]\nprojects = \"ask\"\n");
     world.plugin("word", &says("first"));
     let run = world.run(&["hi"]).ok();
-    assert_eq!(told(&world), ["hi"]);
+    assert_eq!(prompts(&world), ["hi"]);
     assert!(
         run.stderr.contains("plugins of projects are asked for"),
         "{}",
@@ -114,7 +114,7 @@ fn a_project_that_was_never_trusted_is_asked_for_where_the_user_says_so() {
     );
     world.cli(&["plugin", "review", "--accept"]).ok();
     world.run(&["hi"]).ok();
-    assert_eq!(told(&world), ["hi first"]);
+    assert_eq!(prompts(&world), ["hi first"]);
 }
 
 /// The policy file of a test. It can only make things stricter, so anybody may name one.
@@ -148,7 +148,7 @@ fn what_the_policy_says_no_project_and_no_user_loosens() {
         world.start(command).end()
     };
     with(&["run", "hi"]).ok();
-    assert_eq!(told(&world), ["hi"]);
+    assert_eq!(prompts(&world), ["hi"]);
     let listed = with(&["plugin", "list", "--json"]).ok().json();
     let codes: Vec<&str> = listed
         .as_array()

@@ -25,7 +25,7 @@ export const Good = async () => ({
   'tool.execute.after': async (_, o) => { o.output += ' (good, too)' },
 })";
 /// Within which a process has to be gone.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The deadlines of these worlds, and a restart (A7), five times, for each of the calls of a turn.
 const TURN: Duration = Duration::from_secs(60);
 
@@ -188,7 +188,7 @@ fn line(fault: &str, place: &str) -> String {
         ran && !lost,
         "{what}: {results:?}"
     );
-    let gone = wait_until(PATIENCE, || !runs(&world));
+    let gone = wait_until(WAIT_TIMEOUT, || !runs(&world));
     assert!(gone, "{what}: a process is left");
     world.verify();
     let tool = if ran { "" } else { ", the tool was refused" };
@@ -251,8 +251,8 @@ fn table(faults: &[&str]) -> String {
 
 #[test]
 fn hangs() {
-    let told = table(&["never tool load", "spin_in_timer", "second"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["never tool load", "spin_in_timer", "second"]);
+    insta::assert_snapshot!(report, @r"
     never at system: finished; named: bad; audit: hook failed_open late, life quarantine, life restart
     never at tool: finished; named: bad; audit: act failed
     never at load: finished; named: bad; audit: life failed
@@ -263,8 +263,8 @@ fn hangs() {
 
 #[test]
 fn holds_up_the_channel_and_others() {
-    let told = table(&["reads_nothing", "spin_later"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["reads_nothing", "spin_later"]);
+    insta::assert_snapshot!(report, @r"
     reads_nothing at system: finished; named: bad; audit: hook failed_open late, life quarantine, life restart
     spin_later at params: finished; named: nobody; audit: nothing
     ");
@@ -272,8 +272,8 @@ fn holds_up_the_channel_and_others() {
 
 #[test]
 fn ends() {
-    let told = table(&["exit_in_timer", "exit1 tool load", "forks_and_exits"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["exit_in_timer", "exit1 tool load", "forks_and_exits"]);
+    insta::assert_snapshot!(report, @r"
     exit_in_timer at system: finished; named: bad; audit: hook failed_open, life quarantine, life restart
     exit1 at params: finished; named: bad; audit: hook failed_open, life quarantine, life restart
     exit1 at tool: finished; named: bad; audit: act failed, life quarantine, life restart
@@ -284,8 +284,8 @@ fn ends() {
 
 #[test]
 fn ends_without_an_end() {
-    let told = table(&["closes", "dispose_never", "dispose_spins"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["closes", "dispose_never", "dispose_spins"]);
+    insta::assert_snapshot!(report, @r"
     closes at system: finished; named: bad; audit: hook failed_open, life quarantine, life restart
     dispose_never at params: finished; named: bad; audit: nothing
     dispose_spins at before: finished; named: bad; audit: nothing
@@ -294,7 +294,7 @@ fn ends_without_an_end() {
 
 #[test]
 fn throws_and_values() {
-    let told = table(&[
+    let report = table(&[
         "nan",
         "throw_error tool load",
         "throw_undefined",
@@ -310,7 +310,7 @@ fn throws_and_values() {
         "getter",
         "freezes",
     ]);
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(report, @r"
     nan at system: finished; named: nobody; audit: hook patch
     throw_error at params: finished; named: bad; audit: hook failed_open
     throw_error at tool: finished; named: nobody; audit: act failed
@@ -335,8 +335,8 @@ fn throws_and_values() {
 
 #[test]
 fn floods() {
-    let told = table(&["stdout", "stderr tool", "files", "huge", "large tool"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["stdout", "stderr tool", "files", "huge", "large tool"]);
+    insta::assert_snapshot!(report, @r"
     stdout at system: finished; named: its process; audit: nothing
     stderr at params: finished; named: its process; audit: nothing
     stderr at tool: finished; named: its process; audit: nothing
@@ -349,8 +349,8 @@ fn floods() {
 
 #[test]
 fn takes_all_there_is() {
-    let told = table(&["requests tool", "allocates tool"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["requests tool", "allocates tool"]);
+    insta::assert_snapshot!(report, @r"
     requests at system: finished; named: nobody; audit: nothing
     requests at tool: finished; named: nobody; audit: nothing
     allocates at params: finished; named: bad or its process; audit: hook failed_open, life restart
@@ -360,7 +360,7 @@ fn takes_all_there_is() {
 
 #[test]
 fn lies() {
-    let told = table(&[
+    let report = table(&[
         "protocol_lines",
         "answers_another",
         "answers_for_another",
@@ -369,7 +369,7 @@ fn lies() {
         "answers_early",
         "hello_again",
     ]);
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(report, @r"
     protocol_lines at system: finished; named: its process; audit: nothing
     answers_another at params: finished; named: nobody; audit: nothing
     answers_for_another at before: finished; named: bad; audit: hook failed_open, life quarantine, life restart
@@ -392,9 +392,9 @@ fn what_triggers_itself_through_the_client() {
         "load",
     ] {
         // Which of the many calls is the one that is too late is chance, and so is whether its turn is the one shown.
-        let told = line("recursive", place);
-        let told = told.split("; audit").next().unwrap();
-        let _ = writeln!(out, "{place}: {told}");
+        let report = line("recursive", place);
+        let report = report.split("; audit").next().unwrap();
+        let _ = writeln!(out, "{place}: {report}");
     }
     insta::assert_snapshot!(out, @r"
     chat.params: finished; named: bad
@@ -425,7 +425,7 @@ fn ctrl_c_while_the_plugin_takes_signals_for_itself() {
         let running = world.start(world.command(&["run", "hi"]));
         let pid = || world.read("pid.txt").trim().parse::<u32>().ok();
         assert!(
-            wait_until(PATIENCE, || pid().is_some()),
+            wait_until(WAIT_TIMEOUT, || pid().is_some()),
             "{place}: {}",
             running.stderr()
         );
@@ -444,7 +444,7 @@ fn ctrl_c_while_the_plugin_takes_signals_for_itself() {
             began.elapsed()
         );
         assert!(
-            wait_until(PATIENCE, || !alive(plugin) && !runs(&world)),
+            wait_until(WAIT_TIMEOUT, || !alive(plugin) && !runs(&world)),
             "{place}"
         );
         world.verify();

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::*;
 
 /// Memory that a run may hold, in KiB; a file of 3 GiB that is read takes far more.
-const MOST_MEMORY: u64 = 400 << 10;
+const MAX_MEMORY: u64 = 400 << 10;
 
 const OF_PROJECT: [&str; 27] = [
     ".mcp.json",
@@ -103,7 +103,7 @@ fn starts(world: &World, case: &str, is_trusted: bool) -> Done {
         "{case}: {}",
         done.stderr
     );
-    assert!(peak < MOST_MEMORY, "{case}: {peak} KiB");
+    assert!(peak < MAX_MEMORY, "{case}: {peak} KiB");
     done
 }
 
@@ -154,7 +154,7 @@ fn the_program_starts_in_a_repository_whose_files_are_none() {
 
 /// git would wait for who writes into it.
 #[test]
-fn a_pipe_as_settings_of_git_is_told_at_once() {
+fn a_pipe_as_settings_of_git_is_reported_at_once() {
     let world = world();
     world.file(".git/HEAD", "ref: refs/heads/main\n");
     put(&world.path(".git/config"), "a pipe");

@@ -70,10 +70,10 @@ fn reverse_requests_with_someone_elses_session() {
         let status = if n < refused.len() { " 403" } else { " 200" };
         assert!(answer.ends_with(status), "{answer}");
     }
-    let told = world.cli(&["session", "show", &theirs]).ok().stdout;
+    let stdout = world.cli(&["session", "show", &theirs]).ok().stdout;
     assert!(
-        told.contains("private words") && !told.contains("do as I say"),
-        "{told}"
+        stdout.contains("private words") && !stdout.contains("do as I say"),
+        "{stdout}"
     );
     let written = audit(&world, &["--kind", "client", "--policy", "refused"]);
     assert_eq!(
@@ -127,8 +127,11 @@ fn a_failed_command_stays_one() {
     world.plugin("praise", PRAISE);
     world.run(&["do it"]).ok();
     assert_eq!(world.parts("tool")[0]["state"]["metadata"]["exit"], 3);
-    let told = world.mock.last().texts("tool").remove(0);
-    assert!(told.contains("The command failed: exit code 3."), "{told}");
+    let result = world.mock.last().texts("tool").remove(0);
+    assert!(
+        result.contains("The command failed: exit code 3."),
+        "{result}"
+    );
     let refused = audit(&world, &["--hook", "tool.execute.after"]).remove(0);
     assert_eq!(refused["policyCheckResult"], "refused: failure");
 }

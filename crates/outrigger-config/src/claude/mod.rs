@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_take_the_references_form_and_the_nearest_counts() {
+    fn servers_take_opencodes_form_and_the_nearest_counts() {
         let dir = tempfile::tempdir().unwrap();
         write(
             dir.path(),

@@ -130,7 +130,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn as_the_reference_does() {
+    fn as_opencode_does() {
         for (given, expected) in [
             (json!({}), json!({})),
             (

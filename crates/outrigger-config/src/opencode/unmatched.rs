@@ -174,7 +174,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn rules_that_never_count_are_told() {
+    fn rules_that_never_count_are_reported() {
         for (permission, told) in [
             (
                 json!({"read": {"*": "allow", ".env": "deny", "/a/*": "deny", "~/x": "deny"}}),

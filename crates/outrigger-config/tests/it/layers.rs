@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::world::World;
 
 #[test]
-fn nothing_there_gives_the_references_keys_and_makes_nothing() {
+fn nothing_there_gives_opencodes_keys_and_makes_nothing() {
     let world = World::new(&[]);
     let before = world.listing();
     let loaded = world.load().unwrap();
@@ -282,7 +282,7 @@ fn errors_say_where_and_what_to_do() {
 }
 
 #[test]
-fn a_config_file_that_is_not_there_is_told() {
+fn a_config_file_that_is_not_there_is_reported() {
     let world = World::new(&[]).env("OPENCODE_CONFIG", "ROOT/none.json");
     let problems: Vec<String> = world
         .load()

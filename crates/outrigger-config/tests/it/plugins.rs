@@ -201,7 +201,7 @@ fn tool_files_of_every_config_folder_lowest_precedence_first() {
 
 /// Between the files of the global folder lists are replaced; what is lost that way is told.
 #[test]
-fn a_list_that_another_global_file_replaces_is_told() {
+fn a_list_that_another_global_file_replaces_is_reported() {
     let world = World::new(&[
         (
             "home/.config/opencode/config.json",

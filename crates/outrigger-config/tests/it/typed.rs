@@ -256,7 +256,7 @@ fn other_switches() {
 }
 
 #[test]
-fn skills_are_looked_for_where_the_reference_looks() {
+fn skills_are_looked_for_where_opencode_looks() {
     let skill = |name: &str| format!("---\nname: {name}\ndescription: d\n---\nbody\n");
     let (a, b, c, d) = (skill("a"), skill("b"), skill("c"), skill("d"));
     let files = [

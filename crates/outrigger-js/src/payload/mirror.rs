@@ -12,10 +12,11 @@ use outrigger_protocol::history::{History, HistoryMessage};
 
 use crate::error::JsError;
 
-/// Most sessions that are kept for one process. (The process keeps 16 of any size, and says what it needs.)
-const MOST_SESSIONS: usize = 32;
-/// Most bytes of their messages as JSON. The process keeps as many.
-const MOST_BYTES: u64 = 128 << 20;
+/// Maximum number of sessions that are kept for one process. (The process keeps 16 of any size, and says what it
+/// needs.)
+const MAX_SESSIONS: usize = 32;
+/// Maximum bytes of their messages as JSON. The process keeps as many.
+const MAX_BYTES: u64 = 128 << 20;
 
 /// What a process keeps.
 #[derive(Debug, Default)]
@@ -55,9 +56,9 @@ impl Mirrors {
             }
         }
         let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
-        let mut over = entries.len().saturating_sub(MOST_SESSIONS);
+        let mut over = entries.len().saturating_sub(MAX_SESSIONS);
         entries.retain(|entry| {
-            let drop = entry.session != session && (over > 0 || total > MOST_BYTES);
+            let drop = entry.session != session && (over > 0 || total > MAX_BYTES);
             if drop {
                 over = over.saturating_sub(1);
                 total -= entry.bytes;
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_process_does_not_have_is_told() {
+    fn only_what_the_process_does_not_have_is_sent() {
         let mut kept = Kept::default();
         assert_eq!(
             sent(&mut kept, &[json!(1), json!(2)]),
@@ -303,16 +304,16 @@ mod tests {
         };
         for session in ["a", "b", "c", "a"] {
             mirrors.session(session);
-            mirrors.bound(session, MOST_BYTES / 3);
+            mirrors.bound(session, MAX_BYTES / 3);
         }
         assert_eq!(names(), "b c a");
         mirrors.session("d");
-        mirrors.bound("d", MOST_BYTES / 2);
+        mirrors.bound("d", MAX_BYTES / 2);
         assert_eq!(names(), "a d");
         for index in 0..100 {
             mirrors.session(&index.to_string());
             mirrors.bound(&index.to_string(), 1);
         }
-        assert_eq!(mirrors.0.lock().unwrap().len(), MOST_SESSIONS);
+        assert_eq!(mirrors.0.lock().unwrap().len(), MAX_SESSIONS);
     }
 }

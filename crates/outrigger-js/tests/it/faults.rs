@@ -179,7 +179,7 @@ async fn what_an_event_hook_has_begun_is_finished_at_the_end_but_not_forever() {
 }
 
 #[tokio::test]
-async fn the_box_keeps_plugins_in() {
+async fn the_sandbox_keeps_plugins_in() {
     let plugin = "import fs from 'node:fs'; export const P = async () => ({ h: async (_, o) => {
         const attempt = (action) => { try { action(); return 'done' } catch (error) { return error.code } };
         o.project = attempt(() => fs.writeFileSync('inside', 'x'));

@@ -99,7 +99,7 @@ async fn what_is_large_goes_by_file_in_both_directions() {
         let room = Room::new(&runtime);
         let process = start(&room, 1000).await;
         let large = "\u{e4}".repeat(400_000) + "z";
-        for (hook, output, way, told) in [
+        for (hook, output, way, shown) in [
             (
                 "size",
                 json!({"text": "z"}),
@@ -127,7 +127,7 @@ async fn what_is_large_goes_by_file_in_both_directions() {
         ] {
             let bytes = serde_json::to_vec(&json!([{"input": {}, "output": output}])).unwrap();
             let (sent, results) = call(&process, hook, output, LONG).await;
-            assert_eq!(show(&results.unwrap()[0]), told, "{hook}");
+            assert_eq!(show(&results.unwrap()[0]), shown, "{hook}");
             assert_eq!(
                 (sent.way, sent.payload),
                 (way, bytes.len() as u64),

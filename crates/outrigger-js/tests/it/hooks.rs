@@ -225,7 +225,7 @@ async fn an_answer_over_the_frame_limit_is_the_handlers_error() {
 }
 
 #[tokio::test]
-async fn events_come_in_order_before_later_hooks_and_their_failures_are_told() {
+async fn events_come_in_order_before_later_hooks_and_their_failures_are_reported() {
     let plugin = "const seen = [];
         export const P = async () => ({
             event: ({ event }) => {

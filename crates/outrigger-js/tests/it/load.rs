@@ -151,7 +151,7 @@ async fn a_package_may_leave_out_its_id_and_common_js_is_a_module_too() {
 }
 
 #[tokio::test]
-async fn the_plugin_input_is_the_references_and_can_be_printed() {
+async fn the_plugin_input_is_opencodes_and_can_be_printed() {
     let plugin = "export const P = async (input, options) => ({ look: async (_, output) => {
         for (const [key, value] of Object.entries(input)) output[key] = typeof value;
         output.keys = Object.keys(input).sort().join();
@@ -234,7 +234,7 @@ async fn typescript_under_bun_and_a_way_out_under_node() {
 }
 
 #[tokio::test]
-async fn what_only_bun_imports_is_told_apart() {
+async fn what_only_bun_imports_is_distinguished() {
     for (name, source, needs_bun) in [
         ("a.mjs", "import { Glob } from 'bun'", true),
         ("b.mjs", "import { dlopen } from 'bun:ffi'", true),
@@ -259,13 +259,13 @@ async fn what_only_bun_imports_is_told_apart() {
             room.file("project/.opencode/plugin/part.ts", "export {}");
             room.file("project/.opencode/plugin/folder/index.js", "export {}");
             let (_process, loaded) = room.load(&[(name, source)]).await;
-            let told = loaded.plugins[0]
+            let needed = loaded.plugins[0]
                 .problems
                 .iter()
                 .any(|problem| problem.needs_bun);
             let expected = needs_bun && runtime.kind == outrigger_js::RuntimeKind::Node;
             assert_eq!(
-                told, expected,
+                needed, expected,
                 "{name} under {:?}: {:?}",
                 runtime.kind, loaded.plugins[0].problems
             );

@@ -154,7 +154,7 @@ async fn what_is_not_wanted_any_more_is_given_up() {
     }
 }
 
-/// A reader that does not read costs a window, whatever is told meanwhile, and holds up no other call.
+/// A reader that does not read costs a window, whatever is sent meanwhile, and holds up no other call.
 #[tokio::test]
 async fn a_slow_reader_takes_no_more_than_its_window_and_holds_nobody_up() {
     for runtime in runtimes() {

@@ -74,7 +74,7 @@ fn repo_bun() -> Option<PathBuf> {
     found.and_then(|path| fs::canonicalize(path).ok())
 }
 
-/// What plugins asked and told, and how requests are answered.
+/// What plugins requested and reported, and how requests are answered.
 #[derive(Default)]
 pub(crate) struct Host {
     pub(crate) sdk: Mutex<Vec<SdkRequest>>,
@@ -337,7 +337,7 @@ pub(crate) fn show(result: &HookResult) -> String {
             items.join(" | ")
         }
         HookOutcome::Failed(failure) => format!("! {failure}"),
-        HookOutcome::Block(block) => format!("! {}", block.told()),
+        HookOutcome::Block(block) => format!("! {}", block.record_text()),
     }
 }
 

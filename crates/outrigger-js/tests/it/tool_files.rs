@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::{LONG, Room, runtimes, tool_run};
 
-fn told(loaded: &LoadedPlugin) -> String {
+fn tools_and_problems(loaded: &LoadedPlugin) -> String {
     let tools = loaded.instances.iter().flat_map(|i| &i.tools);
     let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
     let problems = loaded.problems.iter();
@@ -62,7 +62,7 @@ async fn names_come_from_the_file_and_its_exports() {
             .await
             .unwrap();
         for (plugin, (source, expected)) in loaded.plugins.iter().zip(&cases) {
-            let mut names = told(plugin);
+            let mut names = tools_and_problems(plugin);
             // The order of exports is that of the module's namespace: by name.
             if plugin.instances.len() == 1 {
                 assert!(plugin.instances[0].hooks.is_empty());

@@ -239,7 +239,7 @@ impl Reason {
             }
             Self::LeftOut { .. } => "start without that".into(),
             Self::ForbiddenByManagedPolicy { file } => {
-                format!("whoever administers this machine can allow it in {file}")
+                format!("the administrator of this machine can allow it in {file}")
             }
             Self::Denied { pattern } => {
                 format!("take {pattern:?} from `discovery.deny` in outrigger.toml")

@@ -296,7 +296,7 @@ impl Chain {
     fn refuse(&mut self, block: Block, may_block: bool, run: &mut HandlerRun) {
         if may_block {
             run.decision = Decision::Block;
-            run.message = Some(block.told());
+            run.message = Some(block.record_text());
             self.block = Some(block);
             return;
         }
@@ -306,7 +306,7 @@ impl Chain {
             true => format!("{}, which {UNNAMED}, was to be refused", self.point),
             false => format!("{} does not allow a refusal", self.point),
         };
-        run.message = Some(format!("{why}: {}", block.told()));
+        run.message = Some(format!("{why}: {}", block.record_text()));
     }
 
     fn fail(

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::processors::{ToolProcessor, failed, reported};
 
 /// Names that are shown; a patch may have many.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// `apply_patch`.
 pub(super) struct Patched;
@@ -44,8 +44,8 @@ impl ToolProcessor for Patched {
                 Some(format!("{}{name}", sign(file)))
             })
             .collect();
-        let more = names.len().saturating_sub(MOST_NAMED);
-        let shown = names.get(..MOST_NAMED).unwrap_or(&names).join(", ");
+        let more = names.len().saturating_sub(MAX_NAMED);
+        let shown = names.get(..MAX_NAMED).unwrap_or(&names).join(", ");
         Some(if more == 0 {
             format!("Patched {shown}").trim_end().to_string()
         } else {

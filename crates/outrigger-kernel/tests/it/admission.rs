@@ -14,7 +14,7 @@ fn one(id: &str, source: Source) -> Candidate {
 }
 
 /// `id source: reason`, in order.
-fn told(entries: &[Entry]) -> Vec<String> {
+fn decisions(entries: &[Entry]) -> Vec<String> {
     let line = |entry: &Entry| {
         let reason = entry.disabled.as_ref().map_or("enabled", Reason::name);
         format!(
@@ -201,7 +201,7 @@ fn each_reason_has_its_layer() {
 }
 
 #[test]
-fn the_first_layer_that_says_no_is_the_one_that_is_told() {
+fn the_first_layer_that_says_no_is_reported() {
     let mut it = one("a", Source::UserRoot);
     it.env = texts(&["GONE"]);
     it.files = Some(Files {
@@ -242,8 +242,8 @@ fn higher_precedence_wins_and_a_required_id_is_nobody_elses() {
     let mut file = one("mcp", Source::WorkspaceRoot);
     (file.listed, file.has_own_id) = (true, false);
     candidates.push(file);
-    let told = told(&decide(candidates, &Rules::default(), &Machine::default()));
-    insta::assert_snapshot!(told.join("\n"), @r"
+    let decisions = decisions(&decide(candidates, &Rules::default(), &Machine::default()));
+    insta::assert_snapshot!(decisions.join("\n"), @r"
     builtin-tools ConfigPath: ReservedBundledPluginId
     builtin-tools EnvRoot: ReservedBundledPluginId
     builtin-tools WorkspaceRoot: ReservedBundledPluginId
@@ -359,7 +359,7 @@ fn what_displaces_and_what_does_not() {
     ] {
         let candidates = vec![of_project(change), one("a", Source::UserRoot)];
         assert_eq!(
-            told(&decide(candidates, rules, &Machine::default())),
+            decisions(&decide(candidates, rules, &Machine::default())),
             [
                 format!("a WorkspaceRoot: {project}"),
                 format!("a UserRoot: {user}")
@@ -374,7 +374,7 @@ fn what_displaces_and_what_does_not() {
     let mut all: Vec<Candidate> = BUNDLED.iter().map(|it| it.candidate()).collect();
     all.push(core);
     let entries = decide(all, &none, &Machine::default());
-    assert!(told(&entries).contains(&"core-fs Bundled: enabled".to_owned()));
+    assert!(decisions(&entries).contains(&"core-fs Bundled: enabled".to_owned()));
     assert_eq!(
         alone(of_project(|_| {}), &kept, &Machine::default()),
         "enabled"
@@ -394,7 +394,7 @@ fn who_steps_back_leaves_room() {
         &Machine::default(),
     );
     assert_eq!(
-        told(&entries),
+        decisions(&entries),
         [
             "a WorkspaceRoot: MissingDependency",
             "a UserRoot: enabled",
@@ -518,8 +518,8 @@ proptest! {
         other.reverse();
         let (rules, machine) = (Rules::default(), Machine::default());
         prop_assert_eq!(
-            told(&decide(candidates, &rules, &machine)),
-            told(&decide(other, &rules, &machine))
+            decisions(&decide(candidates, &rules, &machine)),
+            decisions(&decide(other, &rules, &machine))
         );
     }
 

@@ -18,7 +18,7 @@ enum End {
 use End::{Answer, Timeout, Unclear};
 
 /// Calls one after another: `(pause before it, duration, how it ends)`; what was let through and what turned.
-fn told(calls: &[(u64, u64, End)]) -> String {
+fn run(calls: &[(u64, u64, End)]) -> String {
     let (mut breaker, mut now, mut out) = (Breaker::default(), 0, Vec::new());
     for (pause, took, end) in calls {
         now += pause;
@@ -147,7 +147,7 @@ fn a_breaker_opens_pauses_tries_and_closes() {
             "call call call call call",
         ),
     ] {
-        assert_eq!(told(&calls), expected, "{what}");
+        assert_eq!(run(&calls), expected, "{what}");
     }
 }
 

@@ -254,7 +254,7 @@ fn what_is_beside_a_guarded_place_is_taken() {
 
 /// What is not guarded yet may be said: a plugin may deny, and call its own result a failure.
 #[test]
-fn a_failure_may_be_told_and_not_taken_back() {
+fn a_failure_may_be_explained_and_not_undone() {
     for (point, before, path, bad, good) in [
         (
             "tool.before_permission",

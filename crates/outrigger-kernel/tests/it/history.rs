@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn an_order_is_told_by_the_messages_before() {
+fn an_order_is_given_by_the_messages_before() {
     let lost = "its answer names messages that there are not";
     let z = || {
         vec![vec![Change {

@@ -64,10 +64,10 @@ proptest! {
         let mut world = run(script.clone(), random, cancel);
         let log = std::mem::take(&mut world.log);
         let mut turn = None;
-        let mut told: Vec<Input> = vec![];
+        let mut inputs: Vec<Input> = vec![];
         for (at, input, _) in log {
             step(&mut turn, at, input.clone());
-            told.push(input);
+            inputs.push(input);
             let before = turn.clone();
             let open = before.as_ref().unwrap().open_effects();
             let unknown = EffectId(9999);
@@ -81,7 +81,7 @@ proptest! {
             ];
             // Outcomes that were fed before, of effects that have ended; and outcomes of another kind.
             let ended = |input: &&Input| effect_of(input).is_some_and(|effect| !open.contains(&effect));
-            strays.extend(told.iter().rev().filter(ended).take(3).cloned());
+            strays.extend(inputs.iter().rev().filter(ended).take(3).cloned());
             for effect in &open {
                 strays.extend(misfits(before.as_ref().unwrap(), *effect, &world.effects));
             }

@@ -376,19 +376,22 @@ fn the_table_names_what_handlers_read() {
             continue;
         }
         let (_, payload) = found.unwrap_or_else(|| panic!("{point}: no sample of its payload"));
-        let told = point.spec().input;
+        let documented = point.spec().input;
         // The request itself, and the end of each session, which only commands are notified of.
-        if told.starts_with("the ") || *point == HookPoint::RuntimeDispose {
+        if documented.starts_with("the ") || *point == HookPoint::RuntimeDispose {
             continue;
         }
-        let told: BTreeSet<&str> = told
+        let documented: BTreeSet<&str> = documented
             .split(", ")
             .map(|key| key.trim_end_matches('?'))
             .collect();
         let fields = payload.input.as_object().into_iter().flatten();
         let written: BTreeSet<&str> = fields.map(|(key, _)| key.as_str()).collect();
-        let told: BTreeSet<&str> = told.into_iter().filter(|key| !key.is_empty()).collect();
-        assert_eq!(written, told, "{point}");
+        let documented: BTreeSet<&str> = documented
+            .into_iter()
+            .filter(|key| !key.is_empty())
+            .collect();
+        assert_eq!(written, documented, "{point}");
     }
 }
 

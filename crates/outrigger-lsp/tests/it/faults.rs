@@ -67,7 +67,7 @@ async fn one_that_says_nothing_is_waited_for_twice() {
         began.elapsed()
     );
     assert_eq!(listed(&lsp), r#"scripted "" connected"#);
-    assert_eq!(project.told(&lsp), "");
+    assert_eq!(project.diagnostics(&lsp), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,7 +95,7 @@ async fn one_that_ends_is_started_again_a_few_times() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     lsp.touch(&good).await;
-    assert_eq!(project.told(&lsp), "good.txt: found: a warning");
+    assert_eq!(project.diagnostics(&lsp), "good.txt: found: a warning");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +110,7 @@ async fn one_that_floods_neither_fills_memory_nor_holds_anybody() {
         lsp.touch(&a).await;
         lsp.touch(&b).await;
     }
-    assert_eq!(project.told(&lsp), "a.txt: found: error");
+    assert_eq!(project.diagnostics(&lsp), "a.txt: found: error");
     lsp.shutdown(Duration::from_millis(300)).await;
 }
 

@@ -78,7 +78,7 @@ impl Project {
     }
 
     /// `file: message, message` of all diagnostics.
-    pub(crate) fn told(&self, lsp: &Lsp) -> String {
+    pub(crate) fn diagnostics(&self, lsp: &Lsp) -> String {
         let lines = lsp.diagnostics().into_iter().map(|(path, list)| {
             let texts: Vec<_> = list
                 .iter()

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_is_told_when_it_is_met_and_again_when_it_has_changed() {
+async fn a_file_is_sent_when_it_is_met_and_again_when_it_has_changed() {
     for mode in ["push", "versions", "ranges", "pull", "registers", "late"] {
         let project = Project::new();
         let lsp = project.lsp(mode);
@@ -15,17 +15,21 @@ async fn a_file_is_told_when_it_is_met_and_again_when_it_has_changed() {
         );
         let file = project.file("a.txt", "fine\nan error here\n");
         lsp.touch(&file).await;
-        assert_eq!(project.told(&lsp), "a.txt: found: an error here", "{mode}");
+        assert_eq!(
+            project.diagnostics(&lsp),
+            "a.txt: found: an error here",
+            "{mode}"
+        );
         project.file("a.txt", "a warning\nanother error");
         lsp.touch(&file).await;
         assert_eq!(
-            project.told(&lsp),
+            project.diagnostics(&lsp),
             "a.txt: found: a warning, found: another error",
             "{mode}"
         );
         project.file("a.txt", "fine");
         lsp.touch(&file).await;
-        assert_eq!(project.told(&lsp), "a.txt: ", "{mode}");
+        assert_eq!(project.diagnostics(&lsp), "a.txt: ", "{mode}");
         let log = project.log();
         assert_eq!(log.iter().filter(|l| *l == "start").count(), 1, "{mode}");
         for line in [

@@ -12,10 +12,10 @@ use super::exchange::short;
 use super::{CALLBACK_PATH, CALLBACK_PORT};
 
 /// How long a person may take (OpenCode's).
-const PATIENCE: Duration = Duration::from_secs(300);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a browser may take to say what it wants.
 const REQUEST: Duration = Duration::from_secs(5);
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 
 /// What the browser has to come back with.
 pub(crate) struct Expected {
@@ -116,10 +116,10 @@ impl Callback {
                 }
             }
         };
-        timeout(PATIENCE, wait).await.unwrap_or_else(|_| {
+        timeout(LOGIN_TIMEOUT, wait).await.unwrap_or_else(|_| {
             Err(format!(
                 "nobody logged in within {} minutes",
-                PATIENCE.as_secs() / 60
+                LOGIN_TIMEOUT.as_secs() / 60
             ))
         })
     }
@@ -167,7 +167,7 @@ async fn target(stream: &mut TcpStream) -> Option<String> {
         if held.windows(4).any(|end| end == b"\r\n\r\n") {
             break;
         }
-        if held.len() > MOST_BYTES {
+        if held.len() > MAX_BYTES {
             return None;
         }
     }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_told_and_a_port_that_is_taken_named() {
+    async fn a_refusal_is_reported_and_a_port_that_is_taken_named() {
         let (callback, port) = listening().await;
         let taken = Callback::listen(&format!("http://127.0.0.1:{port}/x")).await;
         assert!(taken.unwrap_err().contains(&format!("port {port}")));

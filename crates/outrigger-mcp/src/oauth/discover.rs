@@ -11,7 +11,7 @@ use crate::transport::remote::{Way, client, reason};
 
 const WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a metadata document or an answer.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 const REDIRECTS: usize = 3;
 /// Where a server has its resource metadata, at its root (RFC 9728).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
@@ -290,7 +290,7 @@ pub(crate) async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, Str
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
         body.extend_from_slice(&chunk);
-        if body.len() > MOST_BYTES {
+        if body.len() > MAX_BYTES {
             return Err("the answer is too long".to_owned());
         }
     }

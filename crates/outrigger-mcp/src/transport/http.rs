@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::error::McpError;
 use crate::transport::pending::Pending;
 use crate::transport::remote::Remote;
-use crate::wire::{self, Id, Incoming, MOST_BYTES};
+use crate::wire::{self, Id, Incoming, MAX_BYTES};
 use outrigger_sse::Parser;
 
 /// For messages whose answer nobody waits for.
@@ -153,7 +153,7 @@ impl Http {
             .map_err(|e| self.target.remote.failed(&e))?
         {
             body.extend_from_slice(&chunk);
-            if body.len() > MOST_BYTES {
+            if body.len() > MAX_BYTES {
                 return Err(self.target.remote.too_long());
             }
         }
@@ -174,7 +174,7 @@ impl Http {
         method: &str,
         wait: Duration,
     ) -> Result<Value, McpError> {
-        let (mut parser, mut events) = (Parser::new(MOST_BYTES), Vec::new());
+        let (mut parser, mut events) = (Parser::new(MAX_BYTES), Vec::new());
         let mut deadline = Instant::now() + wait;
         loop {
             let chunk =

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_over_is_told_in_the_next_second() {
+    async fn what_is_over_is_reported_in_the_next_second() {
         let mut quota = Quota::new(2);
         let taken: Vec<bool> = (0..4).map(|_| quota.take(1).within).collect();
         assert_eq!(taken, [true, true, false, false]);

@@ -10,11 +10,11 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use crate::error::McpError;
 use crate::oauth::Bearer;
 use crate::secret::Secrets;
-use crate::wire::MOST_BYTES;
+use crate::wire::MAX_BYTES;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of an error page.
-const MOST_QUOTED: usize = 300;
+const MAX_QUOTED: usize = 300;
 
 /// The proxy for a server that a plugin contributed; the user's servers are reached as this machine reaches anything.
 pub(crate) type Way = Option<String>;
@@ -134,7 +134,7 @@ impl Remote {
             Some(token) => page.replace(&token, "***"),
             None => page,
         };
-        let page: String = page.trim().chars().take(MOST_QUOTED).collect();
+        let page: String = page.trim().chars().take(MAX_QUOTED).collect();
         let reason = if page.is_empty() {
             format!("HTTP {status}")
         } else {
@@ -164,7 +164,7 @@ impl Remote {
     }
 
     pub(crate) fn too_long(&self) -> McpError {
-        self.answer(&format!("it is longer than {} MiB", MOST_BYTES >> 20))
+        self.answer(&format!("it is longer than {} MiB", MAX_BYTES >> 20))
     }
 }
 

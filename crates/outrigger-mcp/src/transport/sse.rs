@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::error::McpError;
 use crate::transport::pending::{Asked, Pending};
 use crate::transport::remote::Remote;
-use crate::wire::{self, Incoming, MOST_BYTES};
+use crate::wire::{self, Incoming, MAX_BYTES};
 use outrigger_sse::Parser;
 
 /// For messages whose answer nobody waits for.
@@ -250,7 +250,7 @@ async fn read(response: Response, shared: Arc<Shared>) {
 }
 
 async fn follow(mut response: Response, shared: &Arc<Shared>) -> Result<(), McpError> {
-    let (mut parser, mut events) = (Parser::new(MOST_BYTES), Vec::new());
+    let (mut parser, mut events) = (Parser::new(MAX_BYTES), Vec::new());
     while let Some(chunk) = response
         .chunk()
         .await

@@ -19,23 +19,23 @@ use crate::secret::Secrets;
 use crate::transport::lines::Lines;
 use crate::transport::pending::{Asked, Pending};
 use crate::transport::quota::Quota;
-use crate::wire::{self, Incoming, MOST_BYTES};
+use crate::wire::{self, Incoming, MAX_BYTES};
 
 /// Messages that wait for a server which does not read.
 const QUEUE: usize = 64;
 /// Between the end of its output and the end of the process, and the other way round.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// What a server may print that is no message, in bytes between two messages, before it is ended.
-const MOST_JUNK: usize = 16 * 1024 * 1024;
+const MAX_JUNK: usize = 16 * 1024 * 1024;
 /// Messages in a second that nobody asked for; beyond that the pipe fills and the server waits.
-const MOST_NOTICES: u64 = 5_000;
+const MAX_NOTICES: u64 = 5_000;
 const STDERR_LINE: usize = 4 * 1024;
 const STDERR_LINES_A_SECOND: u64 = 50;
 const STDERR_BYTES_A_SECOND: u64 = 4 * 1024 * 1024;
 /// Lines that are kept to say why it ended.
 const KEPT: usize = 5;
 /// Of a line in an error.
-const MOST_QUOTED: usize = 300;
+const MAX_QUOTED: usize = 300;
 
 /// What to start.
 pub(crate) struct Program {
@@ -239,7 +239,7 @@ fn quote(bytes: &[u8], secrets: &Secrets) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(STDERR_LINE)]);
     // Hidden before it is cut, which might leave half of one.
     let text = secrets.hide(text.into_owned());
-    let shown = text.trim().chars().take(MOST_QUOTED);
+    let shown = text.trim().chars().take(MAX_QUOTED);
     shown
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
@@ -356,14 +356,14 @@ async fn read(
     shared: Arc<Shared>,
     outgoing: mpsc::WeakSender<String>,
 ) -> Option<String> {
-    let mut lines = Lines::new(stdout, MOST_BYTES);
-    let mut unasked = Quota::new(MOST_NOTICES);
+    let mut lines = Lines::new(stdout, MAX_BYTES);
+    let mut unasked = Quota::new(MAX_NOTICES);
     let mut junk = 0;
     while let Ok(Some(line)) = lines.next().await {
         if !line.whole {
             return Some(format!(
                 "it printed a line of more than {} MiB",
-                MOST_BYTES >> 20
+                MAX_BYTES >> 20
             ));
         }
         if line.bytes.iter().all(u8::is_ascii_whitespace) {
@@ -373,10 +373,10 @@ async fn read(
         let Some(messages) = wire::read(&line.bytes) else {
             junk += line.bytes.len();
             shared.junk(&line.bytes);
-            if junk > MOST_JUNK {
+            if junk > MAX_JUNK {
                 return Some(format!(
                     "it printed more than {} MiB that are no messages",
-                    MOST_JUNK >> 20
+                    MAX_JUNK >> 20
                 ));
             }
             unasked.hold(1).await;

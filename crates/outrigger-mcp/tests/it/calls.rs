@@ -50,7 +50,7 @@ async fn the_environment_is_the_short_list_and_what_is_configured() {
 }
 
 #[tokio::test]
-async fn a_call_without_answer_ends_at_its_deadline_and_the_server_is_told() {
+async fn a_call_without_answer_ends_at_its_deadline_and_the_server_is_notified() {
     let mut entry = node(&[]);
     entry["timeout"] = json!(3000);
     let room = Room::one(entry).await;

@@ -42,13 +42,16 @@ async fn what_servers_have_besides_tools_is_listed_and_read() {
         .await
         .unwrap();
     assert_eq!(prompt["messages"][0]["content"]["text"], "Say hello to $1.");
-    let told = servers.instructions();
-    assert_eq!(told.len(), 2);
+    let instructions = servers.instructions();
+    assert_eq!(instructions.len(), 2);
     assert_eq!(
-        (told[1].text.as_str(), told[1].tools.as_slice()),
+        (
+            instructions[1].text.as_str(),
+            instructions[1].tools.as_slice()
+        ),
         ("Ask for notes.\nThen read them.", &["z_say".to_owned()][..])
     );
-    assert!(told[0].tools.is_empty());
+    assert!(instructions[0].tools.is_empty());
 }
 
 #[tokio::test]

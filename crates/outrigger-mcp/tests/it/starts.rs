@@ -133,7 +133,7 @@ async fn only_what_is_new_or_has_changed_is_started_again() {
 }
 
 #[tokio::test]
-async fn one_that_is_late_comes_up_later_and_that_is_told() {
+async fn one_that_is_late_comes_up_later_and_that_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let gate = dir.path().join("gate");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.mjs");

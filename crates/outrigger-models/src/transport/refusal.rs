@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use crate::secret::Secrets;
 
 /// Bytes of a body that are kept. It is stored with the message that failed.
-const MOST_BODY: usize = 16 * 1024;
+const MAX_BODY: usize = 16 * 1024;
 /// Bytes of a header's value that are kept.
-const MOST_VALUE: usize = 1024;
+const MAX_VALUE: usize = 1024;
 /// Headers that carry something to log in with.
 const SECRET_HEADERS: &[&str] = &["set-cookie", "authorization", "proxy-authenticate"];
 
@@ -40,7 +40,7 @@ impl Refusal {
                 continue;
             }
             let text = String::from_utf8_lossy(value.as_bytes());
-            let text = secrets.scrub(beginning(&text, MOST_VALUE));
+            let text = secrets.scrub(beginning(&text, MAX_VALUE));
             match kept.iter_mut().find(|(known, _)| known == name.as_str()) {
                 Some((_, before)) => {
                     before.push_str(", ");
@@ -54,7 +54,7 @@ impl Refusal {
             status,
             headers: kept,
             // First without keys: one that is cut in two is not found.
-            body: beginning(&secrets.scrub(body), MOST_BODY).to_owned(),
+            body: beginning(&secrets.scrub(body), MAX_BODY).to_owned(),
         }
     }
 
@@ -93,7 +93,7 @@ mod tests {
         headers.append("x-echo", HeaderValue::from_static("top-secret-key"));
         headers.append("via", HeaderValue::from_static("a"));
         headers.append("via", HeaderValue::from_static("b"));
-        let body = format!("top-secret-key {}", "\u{e4}".repeat(MOST_BODY));
+        let body = format!("top-secret-key {}", "\u{e4}".repeat(MAX_BODY));
         let url = "http://h/v1?key=top-secret-key";
         let refusal = Refusal::new(url, 418, &headers, &body, &secrets);
         assert!(!format!("{refusal:?}").contains("top-secret-key"));
@@ -104,7 +104,7 @@ mod tests {
                 ("via".to_owned(), "a, b".to_owned())
             ]
         );
-        assert!(refusal.body.len() <= MOST_BODY && refusal.body.ends_with('\u{e4}'));
+        assert!(refusal.body.len() <= MAX_BODY && refusal.body.ends_with('\u{e4}'));
         let mut data = Map::new();
         refusal.describe(&mut data);
         assert_eq!(

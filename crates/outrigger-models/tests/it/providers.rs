@@ -12,7 +12,7 @@ fn fails(models: &Models, name: &str) -> ModelError {
 }
 
 #[test]
-fn what_hooks_get_has_the_form_of_the_reference() {
+fn what_hooks_get_has_the_form_of_opencode() {
     let models = models(mock("http://127.0.0.1:1/v1"), &[]);
     let resolved = resolve(&models, "mock/m1");
     // Key by key as in the `chat.params` rows of the recordings.

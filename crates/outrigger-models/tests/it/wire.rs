@@ -11,7 +11,7 @@ use crate::server::{Reply, Then, chunks, hello, serve, sse, status};
 use crate::{KEY, collect, mock, models, options, request, resolve, user};
 
 #[tokio::test]
-async fn a_request_is_that_of_the_reference() {
+async fn a_request_is_that_of_opencode() {
     let server = serve(vec![hello()]).await;
     let mut req = request(vec![user("\"say hi\"")], &["bash"]);
     req.params = ModelParams {

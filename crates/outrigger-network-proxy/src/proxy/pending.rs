@@ -1,5 +1,5 @@
-//! Connections that have not said yet what they want. Nobody knows whose they are, so there are few: when one more comes, the
-//! one that has been silent longest is closed. Whoever means it sends its head with the connection.
+//! Connections that have not sent a request yet. Their owner is unknown, so there are few: when one more comes, the one
+//! that has been silent longest is closed. A client sends its head with the connection.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -100,9 +100,9 @@ impl Pending {
                 Some(known) => known.report("(nothing asked)", 0, None, Some(Refusal::TooMany)),
                 None => {
                     let due = lock(&pending.unknown).take(Instant::now());
-                    if let Some(untold) = due {
+                    if let Some(unreported) = due {
                         tracing::warn!(
-                            "[proxy] {peer} opened a connection and asked for nothing within {} s, or too many of them; whose it is is not known ({untold} more before it)",
+                            "[proxy] {peer} opened a connection and asked for nothing within {} s, or too many of them; whose it is is not known ({unreported} more before it)",
                             pending.head_timeout.as_secs()
                         );
                     }

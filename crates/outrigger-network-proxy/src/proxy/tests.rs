@@ -114,7 +114,7 @@ async fn a_granted_host_is_reached_in_both_ways() {
             && tunnel.ends_with("GET /inside HTTP/1.1\r\n\r\n"),
         "{tunnel}"
     );
-    // Told once for the host, whatever the number of connections.
+    // Reported once for the host, whatever the number of connections.
     let seen = lock(&seen);
     assert_eq!((seen.len(), seen[0].refused, seen[0].port), (1, None, port));
     assert!(pass.bytes().0 > 0 && pass.bytes().1 > 0);
@@ -271,7 +271,7 @@ async fn a_token_is_its_clients_and_ends_with_it() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_up_to_a_limit_and_then_counted() {
+async fn refusals_are_reported_up_to_a_limit_and_then_counted() {
     let seen = Seen::default();
     let proxy = start(None).await.unwrap();
     let pass = proxy.admit(client("acme", None, &[], &seen)).unwrap();

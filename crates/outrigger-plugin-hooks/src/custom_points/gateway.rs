@@ -320,9 +320,9 @@ impl PointGateway {
         link: &Link,
         (rule, why): &No,
     ) -> Option<HookRecord> {
-        let untold = {
+        let unreported = {
             let mut refusals = lock(&self.refusals);
-            let untold = refusals.take(Instant::now());
+            let unreported = refusals.take(Instant::now());
             if refusals.has_just_filled() {
                 drop(refusals);
                 self.limit(format!(
@@ -330,11 +330,11 @@ impl PointGateway {
                     why.chars().take(MAX_WHY).collect::<String>()
                 ));
             }
-            untold?
+            unreported?
         };
         // Names are the plugin's, and as long as it likes.
         let name: String = name.chars().take(MAX_NAME).collect();
-        let message = counted(why, MAX_WHY, (untold, "refusals"));
+        let message = counted(why, MAX_WHY, (unreported, "refusals"));
         tracing::warn!("plugin {}: {name} is refused: {message}", self.id);
         Some(HookRecord {
             point: name.clone(),

@@ -58,7 +58,7 @@ pub fn problems<'a>(
     let problem = |name: &String| {
         let own = declared.get(name.as_str()).copied();
         let Some(point) = HookPoint::parse(name).or(own) else {
-            // Whoever declares it may not be there yet.
+            // The plugin that declares it may not be there yet.
             let mut brings = brings.clone();
             let known = name.contains('/') && brings.any(|hook| hook == name);
             return (!known).then(|| format!("fail_closed names {name}, which is no hook"));

@@ -126,7 +126,7 @@ impl Network {
                 port: it.port,
                 address: it.address.map(|address| address.to_string()),
                 refused,
-                untold: it.unreported,
+                unreported: it.unreported,
             });
         })
     }
@@ -147,7 +147,7 @@ fn granted(rules: &PluginRules) -> Hosts {
     match Hosts::parse(list) {
         Ok(hosts) if rules.hosts_withheld => hosts.by_name(),
         Ok(hosts) => hosts,
-        // Told where it was read; a list that cannot be read grants nothing.
+        // Reported where it was read; a list that cannot be read grants nothing.
         Err(_) => Hosts::default(),
     }
 }

@@ -95,9 +95,9 @@ pub struct Restarts {
 /// Limits of one plugin process with everything it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// Most resident bytes.
+    /// Maximum resident bytes.
     pub memory: u64,
-    /// Most processes.
+    /// Maximum number of processes.
     pub processes: usize,
     /// Highest number of open files of each process (`RLIMIT_NOFILE`).
     pub files: u64,

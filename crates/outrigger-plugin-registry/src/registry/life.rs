@@ -55,7 +55,7 @@ impl Registry {
         if fits {
             self.change(index, |plugin| {
                 plugin.stage = to;
-                // Whoever asked for it tells of it.
+                // The caller reports it.
                 plugin.notified = Some(to.into());
             });
         }

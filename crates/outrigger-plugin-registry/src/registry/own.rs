@@ -20,7 +20,8 @@ pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Declarations> {
     Arc::new(own.unwrap_or_default())
 }
 
-/// Whoever speaks for a provider says so in a manifest: only then is its process its own, and the key in it nobody else's.
+/// A plugin that serves a provider says so in a manifest: only then does it have a process, and the key in it, to
+/// itself.
 pub(super) fn without_manifest(instances: &mut [Instance]) -> Vec<String> {
     let streams = instances.iter_mut().filter_map(|it| it.streams.take());
     let removed = streams.map(|it| {

@@ -20,7 +20,7 @@ impl Group {
             slot.missed += dropped;
             if let Some(limit) = limit {
                 tracing::warn!(
-                    "plugin process {}: {limit} for it; the oldest are dropped, and its plugins are told how many",
+                    "plugin process {}: {limit} for it; the oldest are dropped, and its plugins are notified how many",
                     self.name
                 );
             }

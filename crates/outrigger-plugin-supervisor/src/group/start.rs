@@ -56,7 +56,7 @@ impl Group {
         };
         let cause = match fault.culprit {
             Some(_) => fault.cause.clone(),
-            None => format!("{} (it cannot be told whose it was)", fault.cause),
+            None => format!("{} (which plugin caused it is unknown)", fault.cause),
         };
         for index in &leaving {
             let group = self.beside(processes.key(), *index);
@@ -69,7 +69,7 @@ impl Group {
             registry.quarantine(*index, group.key, &cause);
             let why = fault
                 .culprit
-                .map_or(": it cannot be told whose it was", |_| "");
+                .map_or(": which plugin caused it is unknown", |_| "");
             tracing::warn!("plugin {}: it gets a process of its own{why}", group.name);
             (self.launch.notice)(Notice::Quarantine {
                 plugin: group.name.clone(),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// Files over this size are no configuration, in bytes.
 const MAX_FILE: u64 = 1024 * 1024;
-/// Most files that are copied.
+/// Maximum number of files that are copied.
 const MAX_FILES: usize = 500;
 /// Folders of the configuration that hold code or packages; plugins are imported from where they are.
 const LEFT_OUT: &[&str] = &["node_modules", ".git", "plugin", "plugins"];

@@ -75,7 +75,7 @@ impl Gauge {
 }
 
 impl Gauge {
-    /// Told once, until it has closed some.
+    /// Reported once, until it has closed some.
     fn fills(&mut self, usage: &Usage, limits: &ProcessLimits) -> Option<Verdict> {
         let open = u64::try_from(usage.files).unwrap_or(u64::MAX);
         let full = open.saturating_mul(20) >= limits.files.saturating_mul(19);

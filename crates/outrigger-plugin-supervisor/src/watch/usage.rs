@@ -37,7 +37,7 @@ pub fn watch(processes: &Arc<Processes>, limits: ProcessLimits, stuck: Option<Du
     });
 }
 
-/// No call is open to a process whose plugins only listen, so no deadline finds the one that does not let go of the thread.
+/// No call is open to a process whose plugins only listen, so no deadline finds one that does not yield the thread.
 async fn end_if_stuck(group: &Arc<Group>, live: &Live, stuck: Duration) {
     if live.process.responds(PING).await || live.given_up().is_some() {
         return;

@@ -61,7 +61,7 @@ impl Bare {
         channel.read_exact(&mut back).await.unwrap();
     }
 
-    /// JSON back, and before it who is entered, which the host has to be told while nothing of it has run.
+    /// JSON back, and before it who is entered, which the host has to know while nothing of it has run.
     pub(crate) async fn call(&mut self) {
         let channel = self.child.channel.as_mut().unwrap();
         let sent = serde_json::to_vec(&self.call).unwrap();

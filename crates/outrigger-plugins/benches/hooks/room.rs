@@ -194,8 +194,8 @@ impl Room {
     /// CPU time of the plugin process so far, in milliseconds, as it says itself.
     pub(crate) async fn js_cpu(&self) -> f64 {
         let item = HookPayload::new(json!({}), json!({"headers": {}}));
-        let told = self.run(HookPoint::LlmBeforeHeaders, item).await;
-        let micros: f64 = told["headers"]["cpu"].as_str().unwrap().parse().unwrap();
+        let output = self.run(HookPoint::LlmBeforeHeaders, item).await;
+        let micros: f64 = output["headers"]["cpu"].as_str().unwrap().parse().unwrap();
         micros / 1000.0
     }
 

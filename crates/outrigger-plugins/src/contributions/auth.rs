@@ -11,7 +11,7 @@ use outrigger_protocol::Object;
 use outrigger_protocol::auth::{AuthMethod, Credential};
 use outrigger_protocol::login::{
     AuthAsk, AuthAsked, AuthBegin, AuthBegun, AuthFetch, AuthFinish, AuthFinished, AuthHead,
-    AuthLoad, AuthLoaded, ProviderAsk, ProviderTold,
+    AuthLoad, AuthLoaded, ModelsAnswer, ProviderAsk,
 };
 use outrigger_protocol::rpc::{HandlerRef, host};
 use serde::Serialize;
@@ -419,7 +419,7 @@ impl ProviderHook {
             auth,
         };
         let slow = self.inner.settings.deadlines.slow;
-        let answer: ProviderTold = ask((&group, &live), &self.plugin, what, &params, slow).await?;
+        let answer: ModelsAnswer = ask((&group, &live), &self.plugin, what, &params, slow).await?;
         Ok(answer.models)
     }
 }
@@ -494,7 +494,7 @@ fn pieces(live: Arc<Live>, body: FetchBody) -> FetchStream {
             Err(fault) => Some((Err(format!("its process was ended: {}", fault.cause)), None)),
         }
     })
-    // Whoever reads it may ask once more behind the end.
+    // A reader may poll once more after the end.
     .fuse()
     .boxed()
 }

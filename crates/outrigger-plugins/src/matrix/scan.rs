@@ -48,7 +48,7 @@ const EVENTS: &[&str] = &[
     "vcs.branch.updated",
 ];
 
-/// Most bytes that are read of one plugin.
+/// Maximum bytes that are read of one plugin.
 const MAX_BYTES: usize = 48 * 1024 * 1024;
 const EXTENSIONS: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "tsx"];
 

@@ -264,7 +264,7 @@ pub(super) fn bundled(config: &Loaded) -> Vec<Known> {
             kind: row.kind,
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             manifest: true,
-            // Whoever names a server wants it: OpenCode's configuration knows no profiles.
+            // A server that is named is wanted: OpenCode's configuration knows no profiles.
             switched_on: (row.id == "mcp" && servers > 0)
                 .then(|| format!("`mcp` of the configuration, which names {servers}")),
         }

@@ -206,7 +206,7 @@ impl Snapshot {
         for entry in self.entries.iter().filter(|entry| entry.listed) {
             if let (Some(Layer::Identity | Layer::Policy), Some(spec)) =
                 (entry.layer, &entry.plugin)
-                && !is_told_later(entry)
+                && !is_reported_later(entry)
                 && let Some(at) = plugins.iter().position(|it| it == spec)
             {
                 skipped.push(entry.skipped(plugins.remove(at)));
@@ -286,7 +286,7 @@ fn switches(config: &Loaded, it: &mut Known, rules: &mut Rules) {
 }
 
 /// OpenCode's entries have codes of their own for these.
-fn is_told_later(entry: &SnapshotEntry) -> bool {
+fn is_reported_later(entry: &SnapshotEntry) -> bool {
     matches!(
         entry.reason,
         Some(

@@ -16,19 +16,19 @@ fn timed(fault: &str) -> String {
     )
 }
 
-/// Its `chat.headers` lets go of the thread and waits longer than its deadline would allow a spin.
+/// Its `chat.headers` yields the thread and waits longer than its deadline would allow a spin.
 const WAITS: &str = r#"export default async () => ({
     "chat.headers": (input) => new Promise((done) => setTimeout(done, input.fault ? 600 : 1)),
     "experimental.chat.system.transform": (_, output) => void output.system.push("waits") })"#;
 
 /// The causes of restarts, and who was given a process of its own.
-fn told_of(project: &Project) -> (Vec<String>, String) {
-    let told = project.told.lock().unwrap();
-    let causes = told.iter().filter_map(|notice| match notice {
+fn notices_of(project: &Project) -> (Vec<String>, String) {
+    let notices = project.notices.lock().unwrap();
+    let causes = notices.iter().filter_map(|notice| match notice {
         Notice::Restart { cause, .. } => Some(cause.clone()),
         _ => None,
     });
-    let apart = told.iter().filter_map(|notice| match notice {
+    let apart = notices.iter().filter_map(|notice| match notice {
         Notice::Quarantine { plugin, .. } => Some(plugin.as_str()),
         _ => None,
     });
@@ -78,7 +78,7 @@ async fn a_call_that_waits_does_not_pay_for_another_plugins_timer() {
             ["timed", "waits"].map(|id| status(&plugins, id).pid.is_some()) == [true; 2]
         })
         .await;
-        let (causes, quarantined) = told_of(&project);
+        let (causes, quarantined) = notices_of(&project);
         assert!(causes[0].contains(says), "{fault}: {causes:?}");
         assert_eq!(quarantined, apart, "{fault}");
         assert!(status(&plugins, "waits").breakers.is_empty(), "{fault}");
@@ -106,8 +106,11 @@ async fn a_spin_behind_an_await_is_split_and_then_plain() {
         project.plugin("good", &appender("good")),
     ];
     let plugins = project.load(specs).await;
-    assert_eq!(told(&system(&plugins).await), "good1 | spins lost, good ok");
-    let (causes, apart) = told_of(&project);
+    assert_eq!(
+        summary(&system(&plugins).await),
+        "good1 | spins lost, good ok"
+    );
+    let (causes, apart) = notices_of(&project);
     assert!(
         causes[0].contains("code that no call entered"),
         "{causes:?}"
@@ -116,7 +119,7 @@ async fn a_spin_behind_an_await_is_split_and_then_plain() {
     assert!(status(&plugins, "spins").breakers.is_empty());
     // It is alone now: it is charged with it.
     assert_eq!(
-        told(&system(&plugins).await),
+        summary(&system(&plugins).await),
         "good2 | spins timeout, good ok"
     );
     assert_eq!(status(&plugins, "spins").breakers[0].timeouts, 1);
@@ -143,8 +146,8 @@ async fn a_tool_that_waits_does_not_pay_either() {
         .await
         .unwrap_err();
     assert_eq!(lost.code(), "plugin.tool_timeout");
-    wait_for("it is given up", || !told_of(&project).1.is_empty()).await;
-    let (causes, apart) = told_of(&project);
+    wait_for("it is given up", || !notices_of(&project).1.is_empty()).await;
+    let (causes, apart) = notices_of(&project);
     assert!(
         causes[0].contains("code that no call entered"),
         "{causes:?}"
@@ -185,13 +188,13 @@ async fn a_plugin_that_is_being_started_does_not_pay_for_one_that_was_ready() {
                 })
                 .await;
                 assert_eq!(
-                    told(&system(&plugins).await),
+                    summary(&system(&plugins).await),
                     "timed waits | timed ok, waits ok"
                 );
             }
             Some(failed) => {
                 assert_eq!(listed(&plugins), format!("{failed}\nwaits active"));
-                assert_eq!(told(&system(&plugins).await), "waits | waits ok");
+                assert_eq!(summary(&system(&plugins).await), "waits | waits ok");
             }
         }
         plugins.dispose(Duration::from_secs(5)).await;

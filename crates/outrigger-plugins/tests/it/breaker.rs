@@ -28,10 +28,10 @@ fn project() -> Project {
     project
 }
 
-/// What was told of breakers.
+/// The notices about breakers.
 fn breakers(project: &Project) -> String {
-    let told = project.told.lock().unwrap();
-    let states = told.iter().filter_map(|notice| match notice {
+    let notices = project.notices.lock().unwrap();
+    let states = notices.iter().filter_map(|notice| match notice {
         Notice::Breaker { plugin, state, .. } => Some(format!("{plugin} {state}")),
         _ => None,
     });
@@ -39,7 +39,7 @@ fn breakers(project: &Project) -> String {
 }
 
 async fn call(plugins: &outrigger_plugins::Plugins, fault: bool) -> String {
-    told(
+    summary(
         &run(
             plugins,
             "llm.before_system",
@@ -117,10 +117,10 @@ async fn while_a_trial_is_under_way_other_calls_are_skipped() {
     }
     tokio::time::sleep(Duration::from_millis(PAUSE + 100)).await;
     let calls = (0..5).map(|_| call(&plugins, true));
-    let mut told = futures_util::future::join_all(calls).await;
-    told.sort();
-    assert_eq!(told[..4], [" | slow skipped"; 4].map(str::to_owned));
-    assert_eq!(told[4], " | slow timeout");
+    let mut answers = futures_util::future::join_all(calls).await;
+    answers.sort();
+    assert_eq!(answers[..4], [" | slow skipped"; 4].map(str::to_owned));
+    assert_eq!(answers[4], " | slow timeout");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -205,7 +205,7 @@ async fn a_crash_in_a_call_counts_for_the_breaker_and_for_the_limit() {
     let plugins = project.load(vec![project.plugin("crash", crash)]).await;
     let mut seen = Vec::new();
     for _ in 0..4 {
-        seen.push(told(&system(&plugins).await));
+        seen.push(summary(&system(&plugins).await));
     }
     assert_eq!(
         seen.join(";"),
@@ -225,9 +225,9 @@ async fn with_the_flag_off_every_call_is_made_and_the_limit_counts_timeouts() {
     for _ in 0..4 {
         assert_eq!(call(&plugins, true).await, " | slow timeout");
     }
-    // Told behind the switch.
+    // Reported after the switch.
     wait_for("that it is off", || {
-        project.told.lock().unwrap().iter().any(
+        project.notices.lock().unwrap().iter().any(
             |notice| matches!(notice, Notice::Off { plugin, cause } if plugin == "slow" && cause.contains("3 restarts")),
         )
     })
@@ -247,7 +247,7 @@ async fn a_trial_that_is_dropped_is_made_again() {
     let dropped = tokio::time::timeout(Duration::from_millis(100), call(&plugins, true)).await;
     assert!(dropped.is_err());
     assert_eq!(call(&plugins, false).await, "slow | slow ok");
-    // That it came to nothing is told, too.
+    // A trial that failed is reported, too.
     assert_eq!(
         breakers(&project),
         "slow open, slow half open, slow open, slow half open, slow closed"

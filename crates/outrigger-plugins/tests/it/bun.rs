@@ -83,7 +83,7 @@ async fn a_plugin_whose_file_needs_bun_brings_it_once() {
         project.seen.lock().unwrap().clear();
         let plugins = project.load(specs.clone()).await;
         assert_eq!(
-            told(&system(&plugins).await),
+            summary(&system(&plugins).await),
             "typed:bun plain:bun | typed ok, plain ok"
         );
         plugins.dispose(Duration::from_secs(5)).await;
@@ -112,7 +112,7 @@ async fn a_plugin_whose_import_needs_bun_gets_it_and_the_others_stay_where_they_
     ];
     let plugins = project.load(specs.clone()).await;
     assert_eq!(
-        told(&system(&plugins).await),
+        summary(&system(&plugins).await),
         "glob:bun plain:node short:bun | glob ok, plain ok, short ok"
     );
     insta::assert_snapshot!(listed(&plugins), @r"
@@ -128,7 +128,7 @@ async fn a_plugin_whose_import_needs_bun_gets_it_and_the_others_stay_where_they_
     plugins.dispose(Duration::from_secs(5)).await;
     let plugins = project.load(specs).await;
     assert!(
-        told(&system(&plugins).await).starts_with("glob:bun plain:bun short:bun |"),
+        summary(&system(&plugins).await).starts_with("glob:bun plain:bun short:bun |"),
         "now it is there for all"
     );
     assert_eq!(calls(&log), 1);
@@ -153,7 +153,7 @@ async fn offline_the_others_run_and_the_cause_says_why() {
     ] {
         let plugins = project.load(specs).await;
         assert_eq!(
-            told(&system(&plugins).await),
+            summary(&system(&plugins).await),
             "plain:node | plain ok",
             "{failing:?}"
         );
@@ -182,7 +182,7 @@ async fn nothing_is_fetched_without_need_or_leave() {
     };
     let plain = project.plugin("plain", &named("plain", ""));
     let plugins = project.load(vec![plain]).await;
-    assert_eq!(told(&system(&plugins).await), "plain:node | plain ok");
+    assert_eq!(summary(&system(&plugins).await), "plain:node | plain ok");
 
     // Other plugins come to the project.
     project.settings.trust.changes = outrigger_config::settings::TrustChanges::Allow;
@@ -219,7 +219,7 @@ async fn nothing_is_fetched_without_need_or_leave() {
     assert_eq!(runtime.path, bun_path(&data));
     assert_eq!(calls(&log), 1);
     let plugins = project.load(vec![import]).await;
-    assert_eq!(told(&system(&plugins).await), "glob:bun | glob ok");
+    assert_eq!(summary(&system(&plugins).await), "glob:bun | glob ok");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -270,6 +270,6 @@ async fn nothing_is_fetched_without_consent() {
     assert_eq!(calls(&log), 0);
     project.consent = answers(true);
     let plugins = project.load(vec![import]).await;
-    assert_eq!(told(&system(&plugins).await), "glob:bun | glob ok");
+    assert_eq!(summary(&system(&plugins).await), "glob:bun | glob ok");
     assert_eq!(calls(&log), 1);
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The agent's side: no box, sessions of which one is a subagent's, and a shell that can be read up to `&&`.
+/// The agent's side: no sandbox, sessions of which one is a subagent's, and a shell that can be read up to `&&`.
 #[derive(Default)]
 struct Host {
     /// How often a session was read.
@@ -184,7 +184,7 @@ fn place(event: HookEvent) -> (&'static str, Value, Value) {
     }
 }
 
-/// What came of it, in a line: refusal, what changed, the end of the turn, and what the user was told.
+/// The outcome in a line: refusal, what changed, the end of the turn, and notices to the user.
 fn line(result: &PipelineResult, before: &Value, project: &Project) -> String {
     let mut said = Vec::new();
     if let Some(block) = &result.block {
@@ -195,7 +195,7 @@ fn line(result: &PipelineResult, before: &Value, project: &Project) -> String {
     if let Some(why) = &result.stop {
         said.push(format!("turn ends: {why}"));
     }
-    for notice in project.told.lock().unwrap().drain(..) {
+    for notice in project.notices.lock().unwrap().drain(..) {
         if let Notice::Command { message, .. } = notice {
             said.push(format!("told: {message}"));
         }
@@ -529,8 +529,9 @@ async fn an_async_command_holds_nothing_up() {
     assert_eq!(result.stop, None);
     std::fs::write(project.path("project/go"), "").unwrap();
     wait_for("the async command", || {
-        let told = project.told.lock().unwrap();
-        told.iter()
+        let notices = project.notices.lock().unwrap();
+        notices
+            .iter()
             .any(|notice| matches!(notice, Notice::Command { .. }))
     })
     .await;
@@ -546,9 +547,9 @@ async fn an_async_command_holds_nothing_up() {
     );
     let result = at(&plugins, prompt, &asked, &parts).await;
     assert_eq!(result.outputs[0], parts);
-    let told = line(&result, &parts, &project);
+    let notices = line(&result, &parts, &project);
     assert_eq!(
-        told,
+        notices,
         "told: an async hook has decided something, which has no effect: enough"
     );
 }

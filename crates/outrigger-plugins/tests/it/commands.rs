@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// The agent's side: no box, or none that can be made, and a session that is nothing special.
+/// The agent's side: no sandbox, or one that cannot be made, and an ordinary session.
 #[derive(Default)]
 struct Host {
     boxless: Arc<AtomicBool>,
@@ -329,7 +329,7 @@ async fn a_slow_command_never_costs_a_guard() {
 }
 
 #[tokio::test]
-async fn a_guard_that_is_left_out_is_told() {
+async fn a_guard_that_is_left_out_is_reported() {
     let mut hooks = file(HookScope::User, &["sleep 1000"]);
     hooks.hooks.hooks[0].timeout = Duration::from_millis(100);
     let project = project(vec![hooks]);
@@ -386,7 +386,7 @@ async fn arguments_go_to_the_program_itself() {
 
 /// A command that was not run has not answered: what its breaker counts stays.
 #[tokio::test]
-async fn a_call_without_a_box_says_nothing_of_its_command() {
+async fn a_call_without_a_sandbox_says_nothing_of_its_command() {
     let mut hooks = file(HookScope::User, &["sleep 1000"]);
     hooks.hooks.hooks[0].timeout = Duration::from_millis(100);
     let mut project = project(vec![hooks]);

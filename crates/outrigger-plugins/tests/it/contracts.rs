@@ -7,8 +7,8 @@ use outrigger_protocol::hook::Decision;
 
 use crate::support::*;
 
-/// `BHV-AGENT-HOOK-LIFECYCLE`: by priority, then by registration, each once, each with what the one before left; every run
-/// is told with what was given and what came of it, and a second chain begins anew.
+/// `BHV-AGENT-HOOK-LIFECYCLE`: by priority, then by registration, each once, each with what the one before left; every
+/// run is recorded with its input and outcome, and a second chain begins anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn bhv_agent_hook_lifecycle() {
     let mut project = Project::new();
@@ -20,7 +20,7 @@ async fn bhv_agent_hook_lifecycle() {
     project.rules("c", first);
     let plugins = project.load(specs.to_vec()).await;
     let result = system(&plugins).await;
-    assert_eq!(told(&result), "c1 a1 b1 | c ok, a ok, b ok");
+    assert_eq!(summary(&result), "c1 a1 b1 | c ok, a ok, b ok");
     let inputs: Vec<_> = result
         .records
         .iter()

@@ -67,7 +67,7 @@ async fn what_comes_while_a_process_is_started_again_waits_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_process_had_not_heard_when_it_was_ended_is_counted_and_told() {
+async fn what_a_process_had_not_heard_when_it_was_ended_is_counted_and_reported() {
     let mut project = Project::new();
     project.settings.deadlines.normal = Duration::from_millis(700);
     let plugins = project.load(vec![project.plugin("ear", EAR)]).await;
@@ -88,7 +88,7 @@ async fn what_a_process_had_not_heard_when_it_was_ended_is_counted_and_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_queue_is_put_together_and_bounded_and_its_plugins_are_told() {
+async fn a_long_queue_is_put_together_and_bounded_and_its_plugins_are_notified() {
     let project = Project::new();
     // It takes its time to start.
     let slow = EAR.replace(
@@ -105,8 +105,8 @@ async fn a_long_queue_is_put_together_and_bounded_and_its_plugins_are_told() {
         plugins.events(&[delta("prt_a", "xy"), delta("prt_b", "z")]);
     }
     wait_for("it is there", || status(&plugins, "ear").pid.is_some()).await;
-    let told = heard(&plugins).await;
-    let (whole, deltas) = told.split_at(told.find("prt_").unwrap_or(told.len()));
+    let received = heard(&plugins).await;
+    let (whole, deltas) = received.split_at(received.find("prt_").unwrap_or(received.len()));
     assert_eq!(whole.split_whitespace().count(), 1500);
     assert_eq!(deltas, "prt_a+4000 prt_b+2000");
 
@@ -115,8 +115,12 @@ async fn a_long_queue_is_put_together_and_bounded_and_its_plugins_are_told() {
         plugins.events(&[idle(n)]);
     }
     wait_for("it is there", || status(&plugins, "ear").pid.is_some()).await;
-    let told = heard(&plugins).await;
-    assert!(told.starts_with("dropped 5 e5 e6 "), "{}", &told[..60]);
-    assert!(told.ends_with(" e10004"));
+    let received = heard(&plugins).await;
+    assert!(
+        received.starts_with("dropped 5 e5 e6 "),
+        "{}",
+        &received[..60]
+    );
+    assert!(received.ends_with(" e10004"));
     assert_eq!(status(&plugins, "ear").events_missed, 5);
 }

@@ -47,7 +47,7 @@ async fn a_hang_or_crash_costs_one_call_and_the_chain_goes_on_behind_it() {
         )
         .await;
         assert_eq!(
-            told(&result),
+            summary(&result),
             format!("before1 after1 | before ok, faulty {outcome}, after ok"),
             "{fault}"
         );
@@ -60,7 +60,7 @@ async fn a_hang_or_crash_costs_one_call_and_the_chain_goes_on_behind_it() {
 
         // The next call works, in a process of the next generation with all plugins in it.
         assert_eq!(
-            told(&system(&plugins).await),
+            summary(&system(&plugins).await),
             "before1 faulty after2 | before ok, faulty ok, after ok",
             "{fault}"
         );
@@ -116,7 +116,7 @@ async fn concurrent_chains_see_one_restart_and_the_right_one_is_blamed() {
     assert_eq!(culprit.block, None);
     let mut answers = Vec::new();
     for bystander in bystanders {
-        answers.push(told(&bystander.await.unwrap()));
+        answers.push(summary(&bystander.await.unwrap()));
     }
     answers.sort();
     let expected: Vec<String> = (1..=8).map(|n| format!("other{n} | other ok")).collect();
@@ -186,7 +186,7 @@ async fn an_event_hook_that_spins_is_blamed_for_the_call_it_holds_up() {
         },
     };
     plugins.events(&[idle]);
-    assert_eq!(told(&system(&plugins).await), "a1 | a ok");
+    assert_eq!(summary(&system(&plugins).await), "a1 | a ok");
     assert_eq!(status(&plugins, "a").generation, 2);
 }
 
@@ -218,7 +218,7 @@ async fn a_process_that_keeps_failing_is_off_with_the_cause_and_others_run() {
         )
         .await;
         let faulty = if round <= 3 { "faulty lost, " } else { "" };
-        assert_eq!(told(&result), format!("good{round} | {faulty}good ok"));
+        assert_eq!(summary(&result), format!("good{round} | {faulty}good ok"));
         if round == 3 {
             // The restart that is refused is tried behind the chain.
             while status(&plugins, "faulty").stage != Stage::Off {
@@ -276,8 +276,8 @@ async fn with_self_healing_off_a_timeout_leaves_the_process_alone() {
         json!({"system": []}),
     )
     .await;
-    assert_eq!(told(&result), " | faulty timeout");
-    assert_eq!(told(&system(&plugins).await), "faulty | faulty ok");
+    assert_eq!(summary(&result), " | faulty timeout");
+    assert_eq!(summary(&system(&plugins).await), "faulty | faulty ok");
     assert_eq!(status(&plugins, "faulty").generation, 1);
 }
 
@@ -308,7 +308,7 @@ async fn an_event_hook_that_keeps_spinning_ends_up_off() {
         assert_eq!(a.unwrap().outcome.name(), "ok");
     }
     assert_eq!(
-        told(&system(&plugins).await),
+        summary(&system(&plugins).await),
         "a1 | a ok".replace('1', &(rounds + 1).to_string())
     );
 }
@@ -336,7 +336,7 @@ async fn what_goes_on_after_it_was_cancelled_costs_its_process() {
     };
     tokio::time::sleep(Duration::from_millis(300)).await;
     sender.send_replace(true);
-    assert_eq!(told(&chain.await.unwrap()), " | faulty skipped");
+    assert_eq!(summary(&chain.await.unwrap()), " | faulty skipped");
     assert_eq!(status(&plugins, "faulty").generation, 1);
     wait_for("its process is another", || {
         status(&plugins, "faulty").generation == 2

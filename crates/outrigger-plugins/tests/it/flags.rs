@@ -38,7 +38,7 @@ async fn without_plugin_seq_hooks_observers_run_at_once_and_others_never() {
             .collect();
         assert_eq!(records, ["a ok", "b ok"], "{point}");
         assert_eq!(
-            told(&system(&plugins).await),
+            summary(&system(&plugins).await),
             format!("{expected} | a ok, b ok"),
             "seq {seq} at {point}"
         );

@@ -17,7 +17,7 @@ async fn plugins_compose_in_load_order_and_by_priority() {
     let specs = ["a", "b", "c"].map(|name| project.plugin(name, &appender(name)));
     let plugins = project.load(specs.to_vec()).await;
     let result = system(&plugins).await;
-    assert_eq!(told(&result), "a1 b1 c1 | a ok, b ok, c ok");
+    assert_eq!(summary(&result), "a1 b1 c1 | a ok, b ok, c ok");
     assert_eq!(
         project.stages("a"),
         "found installed starting initialised active"
@@ -63,7 +63,10 @@ async fn plugins_compose_in_load_order_and_by_priority() {
         },
     );
     let plugins = project.load(specs.to_vec()).await;
-    assert_eq!(told(&system(&plugins).await), "c1 a1 b1 | c ok, a ok, b ok");
+    assert_eq!(
+        summary(&system(&plugins).await),
+        "c1 a1 b1 | c ok, a ok, b ok"
+    );
     assert_eq!(status(&plugins, "a").pid, status(&plugins, "c").pid);
     assert_ne!(status(&plugins, "a").pid, status(&plugins, "b").pid);
     plugins.dispose(Duration::from_secs(5)).await;
@@ -84,7 +87,7 @@ async fn spellings_without_experimental_are_called_once_and_in_order() {
     ];
     let plugins = project.load(specs).await;
     assert_eq!(
-        told(&system(&plugins).await),
+        summary(&system(&plugins).await),
         "first1 alias both | first ok, alias ok, both ok"
     );
 }
@@ -241,7 +244,7 @@ async fn events_come_in_order_and_before_any_later_call() {
     }
     let expected: Vec<String> = (0..400).map(|n| n.to_string()).collect();
     assert_eq!(
-        told(&system(&plugins).await),
+        summary(&system(&plugins).await),
         format!("{} | ear ok", expected.join(","))
     );
 }
@@ -273,8 +276,11 @@ async fn a_cancelled_chain_ends_at_once_and_the_process_stays() {
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
     sender.send(true).unwrap();
-    assert_eq!(told(&chain.await.unwrap()), " | slow skipped, next skipped");
-    assert_eq!(told(&system(&plugins).await), "next1 | slow ok, next ok");
+    assert_eq!(
+        summary(&chain.await.unwrap()),
+        " | slow skipped, next skipped"
+    );
+    assert_eq!(summary(&system(&plugins).await), "next1 | slow ok, next ok");
     assert_eq!(status(&plugins, "slow").generation, 1);
 }
 

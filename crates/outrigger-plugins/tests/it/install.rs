@@ -87,10 +87,10 @@ async fn a_package_is_installed_once_locked_and_found_again_without_an_installer
             spawner.clone(),
         );
         assert_eq!(cache.find("demo-plugin", &request).unwrap(), None);
-        let mut told = 0;
+        let mut finished = 0;
         let package = cache
             .get("demo-plugin", "demo-plugin", &request, |grown| {
-                told += usize::from(grown.is_none())
+                finished += usize::from(grown.is_none())
             })
             .await
             .unwrap();
@@ -116,13 +116,13 @@ async fn a_package_is_installed_once_locked_and_found_again_without_an_installer
         for request in [request.as_str(), "1.2.3"] {
             let again = offline
                 .get("demo-plugin", "demo-plugin", request, |grown| {
-                    told += usize::from(grown.is_none())
+                    finished += usize::from(grown.is_none())
                 })
                 .await
                 .unwrap();
             assert_eq!(again, package);
         }
-        assert_eq!(told, 1);
+        assert_eq!(finished, 1);
         let error = offline
             .get("demo-plugin@2", "demo-plugin", "2", |_| {})
             .await
@@ -181,7 +181,7 @@ async fn one_bad_dependency_fails_only_its_plugin_with_the_installers_last_lines
     let Some(dependency) = pack(&root, "dep-package", "3.0.0", "").await else {
         return;
     };
-    // Imported inside the box, so its folder must be within the plugin's reach.
+    // Imported inside the sandbox, so its folder must be within the plugin's reach.
     let needs = format!(
         r#""dependencies":{{"dep-package":"file:{}"}}"#,
         dependency.display()
@@ -250,7 +250,7 @@ async fn one_bad_dependency_fails_only_its_plugin_with_the_installers_last_lines
         "found installing installed starting initialised active"
     );
     assert!(
-        told(&system(&plugins).await)
+        summary(&system(&plugins).await)
             .starts_with("good-plugin@1.0.0:1 web-plugin@1.0.0:1 local1 |")
     );
     plugins.dispose(Duration::from_secs(5)).await;

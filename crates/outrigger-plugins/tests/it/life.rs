@@ -30,7 +30,7 @@ async fn kill(plugins: &Plugins, id: &str) {
 }
 
 async fn heard(plugins: &Plugins) -> String {
-    told(&system(plugins).await)
+    summary(&system(plugins).await)
 }
 
 /// A plugin in a folder, with a manifest.
@@ -184,7 +184,7 @@ async fn a_generation_that_is_not_admitted_does_not_take_over() {
 
 /// In the order of the configuration the one that is needed would be first, and is refused then.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_suspended_can_be_again_in_the_order_that_is_told() {
+async fn what_was_suspended_can_be_again_in_the_order_that_is_reported() {
     let project = project();
     let b = folder(&project, "b", "", &[]);
     let a = folder(&project, "a", "", &[]);
@@ -264,7 +264,7 @@ async fn a_hosted_process_ends_when_its_host_is_off() {
     wait_for("the end of its process", || !alive(hosted)).await;
 }
 
-/// A `config` hook that is new is called with the configuration that holds; what it changes is not applied, and that is told.
+/// A new `config` hook is called with the current configuration; what it changes is not applied, and that is reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_config_hook_is_called() {
     let project = project();
@@ -290,7 +290,7 @@ async fn a_new_config_hook_is_called() {
     assert_eq!(heard(&plugins).await, "x/y | a ok");
 }
 
-/// Hooks only (C6): what else a plugin of that kind brings is left out, and that is told.
+/// Hooks only (C6): what else a plugin of that kind brings is skipped, and that is reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_of_hooks_brings_nothing_else() {
     let project = project();
@@ -336,9 +336,9 @@ async fn a_hosted_plugin_is_called_behind_its_host() {
     );
 }
 
-/// Every state that a plugin comes to is told, once.
+/// Every state that a plugin comes to is reported, once.
 #[tokio::test(flavor = "multi_thread")]
-async fn states_are_told() {
+async fn states_are_reported() {
     let mut project = project();
     project.rules(
         "off",
@@ -354,8 +354,8 @@ async fn states_are_told() {
     ];
     let plugins = project.load(specs).await;
     let states = |id: &str| -> String {
-        let told = project.told.lock().unwrap();
-        let states = told.iter().filter_map(|it| match it {
+        let notices = project.notices.lock().unwrap();
+        let states = notices.iter().filter_map(|it| match it {
             Notice::State { plugin, action, .. } if plugin == id => Some(action.as_str()),
             _ => None,
         });

@@ -9,19 +9,19 @@ use crate::support::*;
 
 /// Restarts with their causes.
 fn restarts(project: &Project) -> Vec<String> {
-    let told = project.told.lock().unwrap();
-    let causes = told.iter().filter_map(|notice| match notice {
+    let notices = project.notices.lock().unwrap();
+    let causes = notices.iter().filter_map(|notice| match notice {
         Notice::Restart { cause, .. } => Some(cause.clone()),
         _ => None,
     });
     causes.collect()
 }
 
-/// Limits that were told of and did not end the process.
-async fn told_of(project: &Project, what: &str) -> String {
+/// Limits that were reported and did not end the process.
+async fn notices_of(project: &Project, what: &str) -> String {
     let near = || {
-        let told = project.told.lock().unwrap();
-        told.iter().find_map(|notice| match notice {
+        let notices = project.notices.lock().unwrap();
+        notices.iter().find_map(|notice| match notice {
             Notice::Limit { plugins, cause } => Some(format!("{}: {cause}", plugins.join(" "))),
             _ => None,
         })
@@ -68,11 +68,11 @@ async fn one_that_takes_too_much_is_stopped_and_started_again() {
         let plugins = project.load(vec![project.plugin("greedy", &source)]).await;
         let input = json!({"fault": true});
         let first = run(&plugins, "llm.before_system", input, json!({"system": []})).await;
-        assert_eq!(told(&first), "ok | greedy ok", "{what}");
+        assert_eq!(summary(&first), "ok | greedy ok", "{what}");
         wait_for(what, || !restarts(&project).is_empty()).await;
         let causes = restarts(&project);
         assert!(causes[0].contains(names), "{what}: {causes:?}");
-        assert_eq!(told(&system(&plugins).await), "ok | greedy ok", "{what}");
+        assert_eq!(summary(&system(&plugins).await), "ok | greedy ok", "{what}");
         wait_for("what it started is gone", || !runs("98761")).await;
         plugins.dispose(Duration::from_secs(5)).await;
     }
@@ -86,10 +86,10 @@ async fn open_files_are_limited_and_the_plugin_sees_it() {
         export default async () => ({ "experimental.chat.system.transform": (input, output) => {
             try { for (let n = 0; n < 1000; n++) openSync("/dev/null") } catch (error) { output.system.push(error.code) } } })"#;
     let plugins = project.load(vec![project.plugin("leaks", leaks)]).await;
-    assert_eq!(told(&system(&plugins).await), "EMFILE | leaks ok");
+    assert_eq!(summary(&system(&plugins).await), "EMFILE | leaks ok");
     // The channel was there before, so it answers still.
-    assert_eq!(told(&system(&plugins).await), "EMFILE | leaks ok");
-    let limit = told_of(&project, "the limit is told").await;
+    assert_eq!(summary(&system(&plugins).await), "EMFILE | leaks ok");
+    let limit = notices_of(&project, "the limit is reported").await;
     assert!(
         limit.starts_with("leaks: it has 12")
             && limit.ends_with(" files open of the 128 of limits.plugin_open_files"),
@@ -140,9 +140,9 @@ async fn one_that_burns_cpu_for_nobody_is_put_behind_others_before_it_is_stopped
     let fault = json!({"fault": true});
     run(&plugins, "llm.before_system", fault, json!({"system": []})).await;
     wait_for("it is put behind others", || nice(pid) == 10).await;
-    let limit = told_of(&project, "it is told").await;
+    let limit = notices_of(&project, "it is reported").await;
     assert!(limit.starts_with("burns: it has used "), "{limit}");
-    assert_eq!(told(&system(&plugins).await), "ok | burns ok");
+    assert_eq!(summary(&system(&plugins).await), "ok | burns ok");
     assert_eq!(restarts(&project), Vec::<String>::new());
 }
 
@@ -164,6 +164,6 @@ async fn what_grows_faster_than_the_watch_is_held_by_the_control_group() {
     wait_for("a restart", || !restarts(&project).is_empty()).await;
     let causes = restarts(&project);
     assert!(causes[0].contains("limits.plugin_memory_mb"), "{causes:?}");
-    assert_eq!(told(&system(&plugins).await), "ok | grows ok");
+    assert_eq!(summary(&system(&plugins).await), "ok | grows ok");
     plugins.dispose(Duration::from_secs(5)).await;
 }

@@ -39,7 +39,7 @@ async fn one_that_cannot_be_loaded_is_listed_and_the_rest_runs() {
     assert!(message(&plugins, "import").contains("bad day"));
     assert_eq!(project.stages("syntax"), "found installed starting failed");
     assert_eq!(
-        told(&system(&plugins).await),
+        summary(&system(&plugins).await),
         "good1 last1 | good ok, last ok"
     );
     assert_eq!(status(&plugins, "good").generation, 1);
@@ -95,7 +95,7 @@ async fn one_that_never_finishes_loading_is_named_and_the_rest_runs() {
             "{what}"
         );
         assert_eq!(
-            told(&system(&plugins).await),
+            summary(&system(&plugins).await),
             "first1 last1 | first ok, last ok",
             "{what}"
         );
@@ -134,7 +134,7 @@ async fn two_files_of_one_name_are_two_plugins() {
     let plugins = project.load(specs).await;
     assert_eq!(listed(&plugins), "same active\nsame#2 active");
     assert_eq!(
-        told(&system(&plugins).await),
+        summary(&system(&plugins).await),
         "top1 deep1 | same ok, same#2 ok"
     );
 }
@@ -186,6 +186,6 @@ async fn one_that_brings_more_than_fits_into_an_answer_is_named_and_the_rest_run
     let plugins = project.load(specs).await;
     assert_eq!(listed(&plugins), "many failed plugin.crashed\ngood active");
     assert!(message(&plugins, "many").contains("over the limit of"));
-    assert_eq!(told(&system(&plugins).await), "good1 | good ok");
+    assert_eq!(summary(&system(&plugins).await), "good1 | good ok");
     plugins.dispose(Duration::from_secs(5)).await;
 }

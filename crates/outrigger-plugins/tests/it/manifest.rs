@@ -368,12 +368,17 @@ async fn a_plugin_gets_what_it_asks_for_and_the_user_grants() {
     the tool unnamed is not registered: `provides.tools` of its manifest does not name it
     "#);
     let result = system(&plugins).await;
-    let told: serde_json::Value =
+    let refusals: serde_json::Value =
         serde_json::from_str(&refusals(result.outputs[0]["system"][0].as_str().unwrap())).unwrap();
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() == 0 {
         return skip("there is no Landlock");
     }
-    let reached = json!([told["read"], told["write"], told["other"], told["rewrite"]]);
+    let reached = json!([
+        refusals["read"],
+        refusals["write"],
+        refusals["other"],
+        refusals["rewrite"]
+    ]);
     assert_eq!(reached, json!(["yes", "yes", "EACCES", "EACCES"]));
 }
 
@@ -401,9 +406,9 @@ async fn one_that_denies_its_side_effects_has_none() {
         return skip("there is no Landlock");
     }
     let result = system(&plugins).await;
-    let told: serde_json::Value =
+    let written: serde_json::Value =
         serde_json::from_str(&refusals(result.outputs[0]["system"][0].as_str().unwrap())).unwrap();
-    assert_eq!(told["write"], "EACCES");
+    assert_eq!(written["write"], "EACCES");
     assert!(!project.path("project/writable/b.txt").exists());
 }
 

@@ -1,4 +1,4 @@
-//! Many at once: no answer is lost, none comes twice, and each goes to whoever asked.
+//! Many calls at once: no answer is lost, none comes twice, and each goes to its caller.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn a_thousand_hook_calls_at_once_get_each_its_own_answer() {
         }
     });
     for (n, result) in join_all(calls).await.into_iter().enumerate() {
-        assert_eq!(told(&result), format!("a{n} b{n} | a ok, b ok"));
+        assert_eq!(summary(&result), format!("a{n} b{n} | a ok, b ok"));
     }
     assert_eq!(status(&plugins, "a").generation, 1);
 }
@@ -96,14 +96,14 @@ async fn ten_thousand_requests_of_a_plugin_at_once_get_each_one_answer() {
         headers.outputs[0]["headers"],
         json!({"answers": 5000, "wrong": 0})
     );
-    assert_eq!(told(&good), "good1 | good ok");
+    assert_eq!(summary(&good), "good1 | good ok");
     // The host was asked for each once.
     let seen = project.handler.paths.lock().unwrap();
     let different: BTreeSet<&String> = seen.iter().collect();
     assert_eq!((seen.len(), different.len()), (10_000, 10_000));
 }
 
-/// The next call after a timeout works within 2 s (A7), for the culprit and for whoever shared its process.
+/// The next call after a timeout works within 2 s (A7), for the culprit and for plugins that shared its process.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_call_after_a_timeout_works_within_two_seconds() {
     let mut project = Project::new();

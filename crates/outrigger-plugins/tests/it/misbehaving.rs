@@ -13,8 +13,8 @@ use row::table;
 
 #[test]
 fn hangs() {
-    let told = table(&["never", "spin", "second", "spin_in_timer"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["never", "spin", "second", "spin_in_timer"]);
+    insta::assert_snapshot!(report, @r"
     never
       system params before: bad timeout good ok | bad timeout good ok  [a call in 13.5s]
           blame  bad (apart, log, record, restart)
@@ -66,12 +66,12 @@ fn hangs() {
           blame  bad (log, record, restart); nobody (all apart, restart)
           log    plugin bad: lost at PLACE: its process was held up by code that no call entered (a timer, say)
           log    plugin bad: timeout at PLACE: no answer within 700 ms
-          log    plugin good: it gets a process of its own: it cannot be told whose it was
+          log    plugin good: it gets a process of its own: which plugin caused it is unknown
           log    plugin process shared (generation 1) is started again: code that no call entered (a timer, say) did not answer within 700 ms
           log    plugin process shared (generation 2) is started again: bad (PLACE) did not answer within 700 ms
       tool: plugin.tool_timeout | plugin.tool_timeout  [a call in 20s]
           blame  bad (its tool, log, restart); nobody (all apart, restart)
-          log    plugin good: it gets a process of its own: it cannot be told whose it was
+          log    plugin good: it gets a process of its own: which plugin caused it is unknown
           log    plugin process shared (generation 1) is started again: code that no call entered (a timer, say): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
           log    plugin process shared (generation 2) is started again: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load: good ok | good ok  [a call in 3.5s]
@@ -82,17 +82,17 @@ fn hangs() {
 
 #[test]
 fn timers_of_others() {
-    let told = table(&["spin_later"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["spin_later"]);
+    insta::assert_snapshot!(report, @r"
     spin_later
       system params before load: bad ok good ok | bad ok good ok; open: good lost  [a call in 13.5s]
           blame  nobody (all apart, restart)
-          log    plugin good: it gets a process of its own: it cannot be told whose it was
+          log    plugin good: it gets a process of its own: which plugin caused it is unknown
           log    plugin good: lost at chat.headers: its process was held up by code that no call entered (a timer, say)
           log    plugin process shared (generation 1) is started again: code that no call entered (a timer, say) did not answer within 700 ms
       tool: done | done; open: good lost  [a call in 13.5s]
           blame  nobody (all apart, restart)
-          log    plugin good: it gets a process of its own: it cannot be told whose it was
+          log    plugin good: it gets a process of its own: which plugin caused it is unknown
           log    plugin good: lost at chat.headers: its process was held up by code that no call entered (a timer, say)
           log    plugin process shared (generation 1) is started again: code that no call entered (a timer, say) did not answer within 700 ms
     ");
@@ -100,8 +100,8 @@ fn timers_of_others() {
 
 #[test]
 fn do_not_end() {
-    let told = table(&["dispose_never", "dispose_spins", "signals"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["dispose_never", "dispose_spins", "signals"]);
+    insta::assert_snapshot!(report, @r"
     dispose_never
       system params before load: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
@@ -138,7 +138,7 @@ fn do_not_end() {
 
 #[test]
 fn ends() {
-    let told = table(&[
+    let report = table(&[
         "exit0",
         "exit1",
         "kill",
@@ -146,7 +146,7 @@ fn ends() {
         "exit_in_timer",
         "forks_and_exits",
     ]);
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(report, @r"
     exit0
       system params before: bad lost good ok | bad lost good ok  [a call in 13.5s]
           blame  bad (apart, log, restart)
@@ -215,12 +215,12 @@ fn ends() {
       system params before: bad lost good ok | bad lost good ok  [a call in 13.5s]
           blame  bad (log, restart); nobody (all apart, restart)
           log    plugin bad: lost at PLACE: the plugin process shared is gone (exit code 5)
-          log    plugin good: it gets a process of its own: it cannot be told whose it was
+          log    plugin good: it gets a process of its own: which plugin caused it is unknown
           log    plugin process shared (generation 1) is started again: the plugin process shared is gone (exit code 5)
           log    plugin process shared (generation 2) is started again: the plugin process shared is gone (exit code 5)
       tool: plugin.tool_lost | plugin.tool_lost  [a call in 20s]
           blame  bad (restart); nobody (all apart, restart)
-          log    plugin good: it gets a process of its own: it cannot be told whose it was
+          log    plugin good: it gets a process of its own: which plugin caused it is unknown
           log    plugin process shared (generation 1) is started again: tool act of bad: the plugin process shared is gone (exit code 5)
           log    plugin process shared (generation 2) is started again: tool act of bad: the plugin process shared is gone (exit code 5)
       load: good ok | good ok  [a call in 3.5s]
@@ -247,7 +247,7 @@ fn ends() {
 
 #[test]
 fn throws() {
-    let told = table(&[
+    let report = table(&[
         "throw_text",
         "throw_error",
         "throw_undefined",
@@ -256,7 +256,7 @@ fn throws() {
         "unhandled",
         "throw_in_timer",
     ]);
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(report, @r"
     throw_text
       system params: bad error good ok | bad error good ok  [a call in 3.5s]
           blame  bad (log, record)
@@ -331,10 +331,10 @@ fn throws() {
 
 #[test]
 fn floods() {
-    let told = table(&[
+    let report = table(&[
         "stdout", "stderr", "files", "huge", "large", "deep", "requests",
     ]);
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(report, @r"
     stdout
       system params before load: bad ok good ok | bad ok good ok  [a call in 50s]
           blame  its process (log)
@@ -403,8 +403,8 @@ fn floods() {
 /// While it loads it is a `spin`: nothing is sent to a process before it has said what it has loaded.
 #[test]
 fn does_not_read() {
-    let told = table(&["reads_nothing"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["reads_nothing"]);
+    insta::assert_snapshot!(report, @r"
     reads_nothing
       system params before: bad timeout good ok | bad timeout good ok  [a call in 13.5s]
           blame  bad (apart, log, restart)
@@ -422,8 +422,8 @@ fn does_not_read() {
 
 #[test]
 fn takes_all_memory() {
-    let told = table(&["allocates", "allocates_objects"]);
-    insta::assert_snapshot!(told, @r"
+    let report = table(&["allocates", "allocates_objects"]);
+    insta::assert_snapshot!(report, @r"
     allocates
       system params before: bad lost good ok | bad lost good ok  [a call in 60s]
           blame  bad (restart)

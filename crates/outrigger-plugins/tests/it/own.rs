@@ -68,7 +68,7 @@ async fn done(plugins: &Plugins, calls: Value) -> Vec<Value> {
     let texts = result.outputs[0]["system"].as_array().unwrap();
     texts
         .iter()
-        // What was told and not asked has no answer.
+        // A notification has no answer.
         .filter_map(|text| serde_json::from_str(text.as_str()?).ok())
         .collect()
 }
@@ -284,7 +284,7 @@ async fn what_a_plugin_may_not_reach_is_refused_and_written_down() {
     }})"#;
     let project = Project::new();
     let plugins = project.load(vec![project.plugin("bare", bare)]).await;
-    assert_eq!(told(&system(&plugins).await), "own.undeclared | bare ok");
+    assert_eq!(summary(&system(&plugins).await), "own.undeclared | bare ok");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -352,9 +352,12 @@ async fn events_go_out_as_declared_and_no_faster_than_allowed() {
         .collect();
     assert_eq!(codes[0], "own.size");
     assert!(codes[1..].iter().all(|code| *code == "own.rate"));
-    let told = project.handler.emitted.lock().unwrap().len();
-    assert_eq!(told + codes.len(), 401);
-    assert!((50..=50 * seconds).contains(&told), "{told} in {seconds} s");
+    let emitted = project.handler.emitted.lock().unwrap().len();
+    assert_eq!(emitted + codes.len(), 401);
+    assert!(
+        (50..=50 * seconds).contains(&emitted),
+        "{emitted} in {seconds} s"
+    );
 }
 
 /// A loop of refusals would fill log and audit and push out what others did.
@@ -371,12 +374,13 @@ async fn refusals_are_listed_so_many_times_a_minute_and_counted() {
     let plugins = project
         .load(vec![declaring(&project, "acme", BEFORE, source)])
         .await;
-    assert_eq!(told(&system(&plugins).await), "500 | acme ok");
+    assert_eq!(summary(&system(&plugins).await), "500 | acme ok");
     assert_eq!(records(&project).len(), 30);
     plugins.dispose(Duration::from_secs(2)).await;
     let limits = || -> Vec<String> {
-        let told = project.told.lock().unwrap();
-        told.iter()
+        let notices = project.notices.lock().unwrap();
+        notices
+            .iter()
             .filter_map(|notice| match notice {
                 outrigger_plugins::Notice::Limit { plugins, cause } => {
                     Some(format!("{}: {cause}", plugins.join(" ")))
@@ -386,7 +390,7 @@ async fn refusals_are_listed_so_many_times_a_minute_and_counted() {
             .collect()
     };
     drop(plugins);
-    wait_for("the rest is told", || limits().len() == 2).await;
+    wait_for("the rest is reported", || limits().len() == 2).await;
     insta::assert_snapshot!(limits().join("\n"), @r"
     acme: more than 30 of its calls and events were refused within a minute, the last because no event acme/nothing30 is declared: it belongs under [[events]] in outrigger.plugin.toml; more are counted and not listed
     acme: 470 refused calls and events of it are not listed
@@ -515,9 +519,9 @@ async fn nobody_refuses_at_a_point_that_allows_no_refusal() {
                 let about = format!("{refused} {name} {by_user}: {answers:?}");
                 let code = answers[0]["code"].as_str();
                 assert_eq!(code == Some("point.refused"), refused, "{about}");
-                let told = status(&plugins, "rules").warnings.join("\n");
+                let warnings = status(&plugins, "rules").warnings.join("\n");
                 let problem = "fail_closed names acme/deploy.before, where nothing can be refused";
-                assert_eq!(told.contains(problem), !refused, "{about} {told}");
+                assert_eq!(warnings.contains(problem), !refused, "{about} {warnings}");
             }
         }
     }

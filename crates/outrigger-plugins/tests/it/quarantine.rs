@@ -19,7 +19,7 @@ fn faulty(fault: &str) -> String {
 async fn call(plugins: &Plugins, fault: bool) -> String {
     let input = json!({ "fault": fault });
     let output = json!({"system": []});
-    told(&run(plugins, "llm.before_system", input, output).await)
+    summary(&run(plugins, "llm.before_system", input, output).await)
 }
 
 /// Which plugins live together: `a+b c`, and the generation of each process.
@@ -39,8 +39,8 @@ fn processes(plugins: &Plugins) -> String {
 }
 
 fn quarantined(project: &Project) -> String {
-    let told = project.told.lock().unwrap();
-    let names = told.iter().filter_map(|notice| match notice {
+    let notices = project.notices.lock().unwrap();
+    let names = notices.iter().filter_map(|notice| match notice {
         Notice::Quarantine { plugin, .. } => Some(plugin.as_str()),
         _ => None,
     });

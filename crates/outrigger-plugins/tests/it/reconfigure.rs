@@ -42,7 +42,7 @@ async fn restarted(config: &str, until: Stage) -> (String, Vec<String>) {
     assert_eq!(configured["model"], "a/b");
     let fault = json!({"fault": true});
     run(&plugins, "llm.before_system", fault, json!({"system": []})).await;
-    let next = told(&system(&plugins).await);
+    let next = summary(&system(&plugins).await);
     wait_for("the stage", || status(&plugins, "needy").stage == until).await;
     (next, status(&plugins, "needy").warnings)
 }

@@ -25,8 +25,8 @@ fn idle(n: usize) -> BusEvent {
 }
 
 fn apart(project: &Project) -> Vec<String> {
-    let told = project.told.lock().unwrap();
-    let apart = told.iter().filter_map(|notice| match notice {
+    let notices = project.notices.lock().unwrap();
+    let apart = notices.iter().filter_map(|notice| match notice {
         Notice::Quarantine { plugin, cause } => Some(format!("{plugin}: {cause}")),
         _ => None,
     });
@@ -74,7 +74,7 @@ fn unlucky_bun(project: &mut Project) -> Option<std::path::PathBuf> {
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     project.runtimes.bun = Some(script);
-    // The script starts another program, which the box would refuse.
+    // The script starts another program, which the sandbox would refuse.
     project.settings.sandbox = false;
     Some(flag)
 }
@@ -102,11 +102,11 @@ async fn a_start_that_fails_once_is_tried_again() {
     })
     .await;
     assert_eq!(system(&plugins).await.records[0].outcome.name(), "ok");
-    let told = project.told.lock().unwrap();
-    let said = told.iter().any(|notice| {
+    let notices = project.notices.lock().unwrap();
+    let said = notices.iter().any(|notice| {
         matches!(notice, Notice::Restart { cause, .. } if cause.contains("said nothing within"))
     });
-    assert!(said, "{told:?}");
+    assert!(said, "{notices:?}");
 }
 
 async fn slow(plugins: &Plugins, session: &str, context: PipelineContext) -> String {

@@ -399,7 +399,7 @@ async fn what_it_imports_from_outside_is_trusted_with_its_host() {
         plugins.dispose(std::time::Duration::from_secs(5)).await;
         listed
     };
-    // In its box it may not be able to read it; without one it is.
+    // In its sandbox it may not be able to read it; without one it is.
     let first = load("export {}").await;
     assert!(first.starts_with("acme active"), "{first}");
     let changed = load("globalThis.evil = 1").await;
@@ -449,7 +449,7 @@ async fn a_hosted_plugin_may_do_no_more_than_its_host() {
         let refused = result.records[0].audit.refused;
         assert_eq!(refused, named.is_empty().then_some("rights"));
         assert_eq!(
-            told(&system(&plugins).await),
+            summary(&system(&plugins).await),
             "host1 inner | acme ok, acme>inner ok"
         );
     }

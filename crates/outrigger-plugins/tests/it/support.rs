@@ -34,10 +34,10 @@ pub(crate) struct Project {
     pub(crate) skipped: Vec<SkippedPlugin>,
     pub(crate) admits: Option<outrigger_plugins::AdmitFn>,
     pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
-    pub(crate) told: Arc<Mutex<Vec<Notice>>>,
+    pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
 }
 
-/// Answers permissions by a table and writes down what it was told.
+/// Answers permissions by a table and records its calls.
 #[derive(Default)]
 pub(crate) struct Handler {
     pub(crate) asked: Mutex<Vec<ToolAsk>>,
@@ -132,7 +132,7 @@ impl Project {
             skipped: Vec::new(),
             admits: None,
             seen: Arc::default(),
-            told: Arc::default(),
+            notices: Arc::default(),
         }
     }
 
@@ -187,8 +187,8 @@ impl Project {
             handler: self.handler.clone(),
             progress: Arc::new(move |progress| seen.lock().unwrap().push(progress)),
             notice: {
-                let told = Arc::clone(&self.told);
-                Arc::new(move |notice| told.lock().unwrap().push(notice))
+                let notices = Arc::clone(&self.notices);
+                Arc::new(move |notice| notices.lock().unwrap().push(notice))
             },
             now: || 1_700_000_000_000,
         })
@@ -248,7 +248,7 @@ pub(crate) async fn run(
 }
 
 /// `a1 b2 | a ok, b timeout` of a system transform.
-pub(crate) fn told(result: &PipelineResult) -> String {
+pub(crate) fn summary(result: &PipelineResult) -> String {
     let texts = result.outputs[0]["system"].as_array().unwrap();
     let texts: Vec<&str> = texts.iter().map(|text| text.as_str().unwrap()).collect();
     let runs: Vec<String> = result
@@ -312,7 +312,8 @@ pub(crate) async fn wait_for(what: &str, is: impl Fn() -> bool) {
     }
 }
 
-/// What a plugin tells, with one word for what the box refuses: a write is `EROFS` where the system has views, else `EACCES`.
+/// What a plugin reports, with one word for what the sandbox refuses: a write is `EROFS` where the system has views,
+/// else `EACCES`.
 pub(crate) fn refusals(text: &str) -> String {
     text.replace("EROFS", "EACCES")
 }

@@ -192,14 +192,17 @@ fn what_a_repository_of_a_command_runs_is_taken_out() {
         let mine = world.project.join("users/.git/config");
         let before = fs::read(&mine).unwrap();
         make(&world);
-        let told = nested.clear(true);
-        assert!(told.iter().any(|it| it.contains("sub")), "{what}: {told:?}");
+        let report = nested.clear(true);
+        assert!(
+            report.iter().any(|it| it.contains("sub")),
+            "{what}: {report:?}"
+        );
         assert!(!world.ran.exists(), "{what}");
         for args in [&["status"][..], &["diff"], &["submodule", "status"]] {
             git(&world.project, args);
         }
         git(&world.project.join("sub"), &["status"]);
-        assert!(!world.ran.exists(), "{what}: {told:?}");
+        assert!(!world.ran.exists(), "{what}: {report:?}");
         assert_eq!(fs::read(&mine).unwrap(), before, "{what}");
         assert!(
             nested.clear(true).is_empty() || what == "a file that names it",
@@ -226,8 +229,8 @@ fn repositories_that_appear_are_looked_at_too() {
         format!("gitdir: {}\n", users.join(".git").display()),
     )
     .unwrap();
-    let told = nested.clear(true);
-    assert_eq!(told.len(), 2, "{told:?}");
+    let report = nested.clear(true);
+    assert_eq!(report.len(), 2, "{report:?}");
     git(&near, &["status"]);
     assert!(!world.ran.exists());
     assert!(!out.join(".git").exists());
@@ -271,10 +274,10 @@ fn bare_repositories_and_those_of_packages_are_looked_at_too() {
             false => commit(&folder),
         }
         set(&folder, "core.fsmonitor", &world.ran);
-        let told = nested.clear(true);
+        let report = nested.clear(true);
         git(&folder, &["status"]);
-        assert!(!world.ran.exists(), "{at}: {told:?}");
-        assert!(told.iter().any(|it| it.contains(at)), "{at}: {told:?}");
+        assert!(!world.ran.exists(), "{at}: {report:?}");
+        assert!(report.iter().any(|it| it.contains(at)), "{at}: {report:?}");
         assert!(nested.clear(true).is_empty(), "{at}");
     }
     // The marks of a repository hide none that lies in it.
@@ -284,9 +287,9 @@ fn bare_repositories_and_those_of_packages_are_looked_at_too() {
     hand_made(&decoy);
     commit(&sub);
     set(&sub, "core.fsmonitor", &world.ran);
-    let told = nested.clear(true);
+    let report = nested.clear(true);
     git(&sub, &["status"]);
-    assert!(!world.ran.exists(), "{told:?}");
+    assert!(!world.ran.exists(), "{report:?}");
     // One of the user's stays as it is.
     let world = World::fresh();
     let mirror = world.project.join("mirror.git");
@@ -340,10 +343,10 @@ fn a_lock_of_settings_is_removed_and_explained() {
     let lock = world.project.join(".git/config.lock");
     fs::write(&lock, "").unwrap();
     assert!(nested.clear(false).is_empty() && lock.exists());
-    let told = nested.clear(true);
+    let report = nested.clear(true);
     assert!(
-        told[0].contains("outside of the sandbox") && !lock.exists(),
-        "{told:?}"
+        report[0].contains("outside of the sandbox") && !lock.exists(),
+        "{report:?}"
     );
     fs::write(&lock, "").unwrap();
     assert!(NestedGit::before(&world.project).clear(true).is_empty());

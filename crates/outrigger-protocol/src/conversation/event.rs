@@ -35,7 +35,7 @@ pub struct StoredEvents {
 #[serde(tag = "type", content = "properties")]
 #[expect(
     missing_docs,
-    reason = "names and fields are those of the reference's wire format"
+    reason = "names and fields are those of OpenCode's wire format"
 )]
 pub enum Event {
     #[serde(rename = "session.created")]

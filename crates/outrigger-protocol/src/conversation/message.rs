@@ -466,7 +466,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn parts_keep_the_reference_form_and_unknown_keys() {
+    fn parts_keep_opencode_form_and_unknown_keys() {
         let wire = json!({"id":"prt_1","sessionID":"ses_1","messageID":"msg_1","type":"tool","callID":"call_1","tool":"read",
             "state":{"status":"running","input":{"filePath":"/a"},"time":{"start":1}},"fromPlugin":true});
         let part: Part = serde_json::from_value(wire.clone()).unwrap();
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart_by_role() {
+    fn messages_are_distinguished_by_role() {
         let wire = json!({"role":"user","id":"msg_1","sessionID":"ses_1","time":{"created":5},"agent":"build",
             "model":{"providerID":"p","modelID":"m"},"variant":"high"});
         let info: MessageInfo = serde_json::from_value(wire.clone()).unwrap();

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_have_the_form_of_the_reference_and_show_nothing() {
+    fn credentials_have_the_form_of_opencode_and_show_nothing() {
         for text in [
             r#"{"type":"api","key":"k-1"}"#,
             r#"{"type":"api","key":"k-1","metadata":{"region":"eu"}}"#,

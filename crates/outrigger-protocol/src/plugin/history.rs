@@ -204,9 +204,9 @@ impl History {
         // What was changed before in the same answer is nobody else's, so this copies a message once.
         let nothing = Arc::new(HistoryMessage::from(Value::Null));
         let mut value = std::mem::replace(place, nothing).into_value();
-        let told = change(&mut value);
+        let result = change(&mut value);
         *place = Arc::new(HistoryMessage::from(value));
-        Some(told)
+        Some(result)
     }
 
     // The place of a message that there is, for putting another there.

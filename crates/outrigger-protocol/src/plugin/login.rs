@@ -189,7 +189,7 @@ pub struct ProviderAsk {
 
 /// Its models by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ProviderTold {
+pub struct ModelsAnswer {
     /// Absent when it answered with none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Object>,

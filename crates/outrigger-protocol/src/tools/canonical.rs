@@ -143,9 +143,9 @@ fn write(value: &Value, left: usize, out: &mut String) -> Result<(), Malformed> 
 /// A whole number is written as one, whether it came as `5`, `5.0` or `5e0`.
 fn plain(number: &Number) -> String {
     // Whole numbers between these are exact as `i128`, and JSON readers give no others as integers.
-    const MOST: f64 = 18_446_744_073_709_551_616.0;
+    const MAX_INTEGER: f64 = 18_446_744_073_709_551_616.0;
     match number.as_f64() {
-        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MOST => {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_INTEGER => {
             #[expect(clippy::cast_possible_truncation, reason = "whole, and in range")]
             let whole = float as i128;
             whole.to_string()

@@ -165,7 +165,7 @@ impl Absent {
     }
 
     /// Puts aside what has come, and answers all that was so far, by the names it came under.
-    pub(crate) fn put_aside(&self) -> Vec<PathBuf> {
+    pub(crate) fn move_aside(&self) -> Vec<PathBuf> {
         let mut aside = self.0.aside.lock().unwrap_or_else(PoisonError::into_inner);
         for free in &self.0.free {
             let Some(place) = free.place() else { continue };
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_is_put_aside_and_what_was_there_stays() {
+    fn what_appears_is_moved_aside_and_what_was_there_stays() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("old"), "").unwrap();
@@ -196,13 +196,13 @@ mod tests {
             &[at("old"), at("file"), at("folder"), at("link")],
             Clear::default(),
         );
-        assert!(absent.put_aside().is_empty());
+        assert!(absent.move_aside().is_empty());
         fs::write(at("file"), "1").unwrap();
         fs::create_dir_all(at("folder/deep")).unwrap();
         std::os::unix::fs::symlink("/etc", at("link")).unwrap();
-        assert_eq!(absent.put_aside(), ["file", "folder", "link"].map(at));
+        assert_eq!(absent.move_aside(), ["file", "folder", "link"].map(at));
         fs::write(at("file"), "2").unwrap();
-        assert_eq!(absent.put_aside().len(), 3);
+        assert_eq!(absent.move_aside().len(), 3);
         assert!(at("old").exists() && !at("file").exists() && !at("folder").exists());
         let kept = fs::read_dir(dir.path()).unwrap().flatten();
         let kept = kept.filter(|it| {

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 
 /// How often a folder is looked for that others exchange meanwhile.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 /// A folder to be gone into, by its own name: a link is refused.
 const FOLDER: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -89,7 +89,7 @@ fn enter(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<OwnedFd> {
             Err(error) => error,
         };
         tries += 1;
-        if tries > MOST_TRIES {
+        if tries > MAX_TRIES {
             return Err(error.into());
         }
         // A folder stays, whether somebody has just made it or it cannot be opened.

@@ -103,11 +103,11 @@ impl PartialEq for Kept {
 impl Eq for Kept {}
 
 /// Files and folders that a walk looks at.
-pub const MOST_ENTRIES: usize = 300_000;
+pub const MAX_ENTRIES: usize = 300_000;
 /// Paths that can be masked: each is a mount that is made at every start.
-pub const MOST_COVERS: usize = 2_000;
+pub const MAX_COVERS: usize = 2_000;
 /// How long a walk is begun anew because folders are moved about under it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const WALK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Times of files are as coarse as the kernel's ticks, and up to this far behind the clock.
 const COARSE: Duration = Duration::from_millis(20);
 
@@ -129,7 +129,7 @@ pub fn find(
     root: &Path,
     mut decide: impl FnMut(&str, bool) -> Cover,
 ) -> Result<Covers, SandboxError> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + WALK_TIMEOUT;
     loop {
         let mut walk = Walk::new(root);
         match walk.all(&mut decide) {
@@ -246,8 +246,8 @@ impl<'a> Walk<'a> {
         let at = SystemTime::now();
         for (path, kind, number) in entries(&folder, folder == self.root)? {
             self.seen += 1;
-            if self.seen > MOST_ENTRIES {
-                return Err(self.too_many("files and folders", MOST_ENTRIES));
+            if self.seen > MAX_ENTRIES {
+                return Err(self.too_many("files and folders", MAX_ENTRIES));
             }
             if let Some(below) = self.take(&path, &kind, frozen, decide)? {
                 self.known.insert(path.clone(), number);
@@ -319,8 +319,8 @@ impl<'a> Walk<'a> {
             }
             Cover::None => kind.is_dir().then_some(frozen),
         };
-        if covers.hide.len() + covers.read_only.len() > MOST_COVERS {
-            return Err(self.too_many("paths that a rule denies", MOST_COVERS));
+        if covers.hide.len() + covers.read_only.len() > MAX_COVERS {
+            return Err(self.too_many("paths that a rule denies", MAX_COVERS));
         }
         Ok(below)
     }
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn more_than_can_be_covered_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        for number in 0..=MOST_COVERS {
+        for number in 0..=MAX_COVERS {
             fs::write(dir.path().join(number.to_string()), "").unwrap();
         }
         let error = find(dir.path(), |_, _| Cover::Hidden).unwrap_err();

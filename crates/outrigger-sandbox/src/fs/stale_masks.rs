@@ -104,7 +104,7 @@ fn watch() {
         end_uncovered(&mut all);
         for watched in &all {
             watched.absent.beat();
-            watched.absent.put_aside();
+            watched.absent.move_aside();
             watched.absent.clear(false);
         }
     }

@@ -4,7 +4,7 @@
 /// Text of `/proc/self/maps` that is looked at, at once.
 const BUFFER: usize = 4096;
 /// Areas that are given back; with more the rest stays.
-const MOST: usize = 512;
+const MAX_AREAS: usize = 512;
 
 /// Unmaps what is private, may be written and belongs to no file, but for the stack that this runs on. Async-signal-safe. After it nothing may be
 /// allocated, and nothing that was.
@@ -15,7 +15,7 @@ const MOST: usize = 512;
 pub(crate) unsafe fn memory() {
     let here = 0_u8;
     let here = std::ptr::addr_of!(here) as usize;
-    let mut areas = [(0_usize, 0_usize); MOST];
+    let mut areas = [(0_usize, 0_usize); MAX_AREAS];
     let mut found = 0;
     // SAFETY: raw calls on locals of the sizes that are said. What is unmapped is nobody's: the one thread of this copy has its stack
     // and its thread-local storage in the area that is left out, and its code and constants are of files.

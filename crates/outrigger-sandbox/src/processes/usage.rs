@@ -7,10 +7,10 @@ use rustix::process::Pid;
 
 use crate::processes::procfs;
 
-/// Processes of one tree that are looked at.
-const MOST: usize = 4096;
+/// Processes of one tree, and threads of one process, that are looked at.
+const MAX_TASKS: usize = 4096;
 /// Open files of one process that are counted.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 
 /// What a tree of processes uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub fn usage(root: u32) -> Option<Usage> {
     let mut usage = Usage::default();
     let mut stack = vec![root];
     while let Some(pid) = stack.pop() {
-        if usage.processes >= MOST {
+        if usage.processes >= MAX_TASKS {
             break;
         }
         if pid == root && crate::namespaces::init::is_init(pid) {
@@ -78,7 +78,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    for thread in threads.flatten().take(MOST) {
+    for thread in threads.flatten().take(MAX_TASKS) {
         let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
         found.extend(
             list.split_ascii_whitespace()
@@ -91,7 +91,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
 /// 0 where it cannot be seen.
 fn files(pid: u32) -> usize {
     let all = fs::read_dir(format!("/proc/{pid}/fd"));
-    all.map_or(0, |files| files.take(MOST_FILES).count())
+    all.map_or(0, |files| files.take(MAX_FILES).count())
 }
 
 fn page() -> u64 {
@@ -106,7 +106,7 @@ pub fn lower_priority(pid: u32, start_time: u64, nice: i32) {
     }
     // On Linux it is a matter of each thread.
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
-    for thread in threads.into_iter().flatten().flatten().take(MOST) {
+    for thread in threads.into_iter().flatten().flatten().take(MAX_TASKS) {
         let number = thread
             .file_name()
             .to_str()

@@ -37,7 +37,7 @@ pub(crate) struct Started {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Undone {
     /// Files and folders that it created ([`crate::Policy::absent`]); they were moved aside.
-    pub put_aside: Vec<PathBuf>,
+    pub moved_aside: Vec<PathBuf>,
     /// The rest ([`crate::Policy::clear`]), in sentences.
     pub changes: Vec<String>,
 }
@@ -141,7 +141,7 @@ impl Child {
         // What still runs would do it again.
         self.process.end_all();
         Undone {
-            put_aside: self.absent.put_aside(),
+            moved_aside: self.absent.move_aside(),
             changes: self.absent.clear(true),
         }
     }

@@ -231,7 +231,7 @@ impl Corpse {
             return Some(self);
         }
         if !self.absent.is_empty() {
-            self.absent.put_aside();
+            self.absent.move_aside();
             self.absent.clear(true);
         }
         if let Some(ledger) = &self.ledger

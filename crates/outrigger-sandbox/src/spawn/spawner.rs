@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
-use crate::fs::path_masks::{CoversFn, Kept, PATIENCE};
+use crate::fs::path_masks::{CoversFn, Kept, WALK_TIMEOUT};
 use crate::fs::stale_masks::Hidden;
 use crate::namespaces::init;
 use crate::namespaces::view;
@@ -34,7 +34,7 @@ pub struct Spawner {
     jobs: mpsc::Sender<Job>,
     ledger: Option<Ledger>,
     recorder: Option<StartFn>,
-    boxed: Option<Boxed>,
+    sandbox: Option<DefaultSandbox>,
     network: Option<Arc<ScopedNetwork>>,
     forbids: Option<Arc<dyn Forbids>>,
 }
@@ -49,7 +49,7 @@ pub trait Forbids: Send + Sync {
 }
 
 #[derive(Clone)]
-struct Boxed {
+struct DefaultSandbox {
     covers: CoversFn,
     /// The sandbox of processes without one of their own; `None` leaves open what is not covered.
     base: Option<BaseFn>,
@@ -125,7 +125,7 @@ impl Spawner {
             jobs: jobs.clone(),
             ledger: None,
             recorder: None,
-            boxed: None,
+            sandbox: None,
             network: None,
             forbids: None,
         })
@@ -136,7 +136,7 @@ impl Spawner {
     #[must_use]
     pub fn with_covers(mut self, covers: CoversFn, strict: bool) -> Self {
         let own = SandboxOverrides::default();
-        self.boxed = Some(Boxed {
+        self.sandbox = Some(DefaultSandbox {
             covers,
             base: None,
             strict,
@@ -149,8 +149,8 @@ impl Spawner {
     /// ([`Self::with_covers`]) nothing is sandboxed.
     #[must_use]
     pub fn with_base(mut self, base: BaseFn) -> Self {
-        if let Some(boxed) = &mut self.boxed {
-            boxed.base = Some(base);
+        if let Some(sandbox) = &mut self.sandbox {
+            sandbox.base = Some(base);
         }
         self
     }
@@ -158,23 +158,23 @@ impl Spawner {
     /// The same, where some processes have a narrower sandbox, by their label.
     #[must_use]
     pub fn with_overrides(mut self, own: SandboxOverrides) -> Self {
-        if let Some(boxed) = &mut self.boxed {
-            boxed.own = own;
+        if let Some(sandbox) = &mut self.sandbox {
+            sandbox.own = own;
         }
         self
     }
 
     /// Whether processes with this label have a sandbox of their own ([`SandboxOverrides`]).
     #[must_use]
-    pub fn has_own_box(&self, label: &str) -> bool {
-        let boxed = self.boxed.as_ref();
-        boxed.is_some_and(|it| it.own.of(label).is_some())
+    pub fn has_sandbox_override(&self, label: &str) -> bool {
+        let sandbox = self.sandbox.as_ref();
+        sandbox.is_some_and(|it| it.own.of(label).is_some())
     }
 
     /// The proxy of the sandbox of this label ([`SandboxOverrides`]), where it has one.
     #[must_use]
     pub fn proxy_of(&self, label: &str) -> Option<String> {
-        self.boxed.as_ref()?.own.of(label)?.proxy()
+        self.sandbox.as_ref()?.own.of(label)?.proxy()
     }
 
     /// A handle whose processes reach these hosts and nothing else; those with a narrower sandbox
@@ -273,8 +273,8 @@ impl Spawner {
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
         self.allows(&spec).await?;
         let mut network = self.network.as_ref();
-        if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
-            let own = boxed.own.of(&spec.label);
+        if let (Some(sandbox), None) = (&self.sandbox, &spec.policy) {
+            let own = sandbox.own.of(&spec.label);
             let policy = match own {
                 Some(own) => {
                     network = None;
@@ -282,9 +282,9 @@ impl Spawner {
                     spec.proxy_redirect = own.proxy_redirect;
                     own.policy
                 }
-                None => boxed.base().await?,
+                None => sandbox.base().await?,
             };
-            spec.policy = Some(boxed.policy(policy, &spec.program).await?);
+            spec.policy = Some(sandbox.policy(policy, &spec.program).await?);
         }
         // A sandbox with connection rules of its own, such as a plugin's, reaches no more by being started here.
         let ruled = |policy: &Policy| policy.connect_tcp.is_some();
@@ -292,7 +292,7 @@ impl Spawner {
             Some(network) => Some(network.apply(&mut spec).await?),
             None => None,
         };
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + WALK_TIMEOUT;
         let what = spec.label_or_name();
         spec.name_temporary();
         let (started, hidden) = loop {
@@ -425,7 +425,7 @@ async fn renewed(mut spec: Spec, error: SandboxError) -> Result<Spec, SandboxErr
     looked.await.map_err(|_| SandboxError::Stopped)?
 }
 
-impl Boxed {
+impl DefaultSandbox {
     async fn base(&self) -> Result<Policy, SandboxError> {
         let Some(base) = self.base.clone() else {
             return Ok(Policy::open());

@@ -505,8 +505,8 @@ async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
     }
     let (open, shut) = (capitals(), capitals());
     let proxy = Proxy::start(None, ProcSockets).await.unwrap();
-    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let tells = Arc::clone(&told);
+    let reported = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tells = Arc::clone(&reported);
     let pass = granted(&proxy, &[format!("127.0.0.1:{open}")], move |it| {
         let said = (it.port, it.refused.map(|why| why.code()));
         tells.lock().unwrap().push(said);
@@ -520,11 +520,11 @@ async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
         let policy = ruled(&[pass.port()]);
         assert_eq!(answer(spec.policy(policy)).await, want, "{to}");
     }
-    let told = told.lock().unwrap().clone();
+    let reported = reported.lock().unwrap().clone();
     assert_eq!(
-        told,
+        reported,
         [(open, None), (shut, Some("network.private"))],
-        "a granted host is told once"
+        "a granted host is reported once"
     );
 }
 
@@ -594,7 +594,7 @@ fn led_everywhere() -> Arc<ScopedNetwork> {
 
 /// What a plugin contributed runs beside the commands, and gets no more than the plugin.
 #[tokio::test]
-async fn a_box_with_rules_of_its_own_is_not_led_elsewhere() {
+async fn a_sandbox_with_rules_of_its_own_is_not_redirected() {
     if !possible() {
         return;
     }

@@ -84,7 +84,7 @@ fn helper() {
         "connect" => say(TcpStream::connect(("127.0.0.1", argument.parse().unwrap())).map(drop)),
         "bind" => say(TcpListener::bind(("127.0.0.1", argument.parse().unwrap())).map(drop)),
         "host" => host(argument),
-        "boxed" => boxed(argument),
+        "boxed" => sandboxed(argument),
         "call" => say(super::calls::make(argument)),
         "reach" => say(super::connects::make(argument)),
         other => panic!("no task {other}"),
@@ -100,7 +100,7 @@ fn say(answer: std::io::Result<()>) {
 
 /// A host with a sandboxed command, which waits to be killed.
 #[tokio::main]
-async fn boxed(argument: &str) {
+async fn sandboxed(argument: &str) {
     super::namespace::host(argument).await;
 }
 

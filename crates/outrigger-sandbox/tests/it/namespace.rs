@@ -38,7 +38,7 @@ fn holding(word: &str) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn a_boxed_process_sees_its_own_processes_only() {
+async fn a_sandboxed_process_sees_its_own_processes_only() {
     if !is_possible() {
         return;
     }

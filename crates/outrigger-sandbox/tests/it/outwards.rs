@@ -77,7 +77,7 @@ fn session() -> i32 {
 }
 
 #[tokio::test]
-async fn a_boxed_process_reaches_none_outside() {
+async fn a_sandboxed_process_reaches_none_outside() {
     let memory = Memory::new();
     let host = (
         getpriority_process(None).unwrap(),
@@ -124,7 +124,7 @@ async fn a_boxed_process_reaches_none_outside() {
 
 /// What it may do with its own.
 #[tokio::test]
-async fn a_boxed_process_rules_its_own() {
+async fn a_sandboxed_process_rules_its_own() {
     for script in [
         "sleep 1000 & kill -STOP $! && kill -CONT $! && kill $! && ! wait $!",
         "nice -n 5 sh -c 'test $(nice) -ge 5'",

@@ -14,12 +14,12 @@ const TESTS: &[&str] = &[
     "loopback::services_of_others_are_not_reached",
     "loopback::services_of_the_session_are_reached",
     "loopback::unix_sockets_of_the_session_are_reached_and_no_others",
-    "namespace::a_boxed_process_sees_its_own_processes_only",
+    "namespace::a_sandboxed_process_sees_its_own_processes_only",
     "namespace::its_end_is_reported_as_it_was",
     "namespace::nothing_outlives_a_killed_host",
     "namespace::nothing_outlives_its_command",
-    "outwards::a_boxed_process_reaches_none_outside",
-    "outwards::a_boxed_process_rules_its_own",
+    "outwards::a_sandboxed_process_reaches_none_outside",
+    "outwards::a_sandboxed_process_rules_its_own",
     "view::marks_of_files_are_changed_where_files_may_be_written",
 ];
 

@@ -290,24 +290,27 @@ async fn many_at_once_each_with_a_channel() {
 
 /// C13: a listener is called for every process, with its sandbox; not for one that could not be started.
 #[tokio::test]
-async fn every_start_is_told_with_its_box() {
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let list = std::sync::Arc::clone(&told);
+async fn every_start_is_reported_with_its_sandbox() {
+    let starts = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let list = std::sync::Arc::clone(&starts);
     let spawner = spawner().with_recorder(std::sync::Arc::new(move |start| {
         list.lock().unwrap().push(start.clone());
     }));
     let policy = outrigger_sandbox::Policy::system();
-    let boxed = spawner.spawn(sh(":").policy(policy)).await.unwrap();
+    let sandboxed = spawner.spawn(sh(":").policy(policy)).await.unwrap();
     let plain = spawner.spawn(sh(":").label("plain")).await.unwrap();
     spawner
         .spawn(Spec::new("no-such-program"))
         .await
         .unwrap_err();
-    let told = told.lock().unwrap();
-    assert_eq!(told.len(), 2);
-    assert_eq!((told[0].pid, told[0].level), (boxed.pid(), boxed.level()));
+    let starts = starts.lock().unwrap();
+    assert_eq!(starts.len(), 2);
     assert_eq!(
-        (told[1].pid, told[1].level, told[1].label.as_str()),
+        (starts[0].pid, starts[0].level),
+        (sandboxed.pid(), sandboxed.level())
+    );
+    assert_eq!(
+        (starts[1].pid, starts[1].level, starts[1].label.as_str()),
         (plain.pid(), None, "plain")
     );
 }

@@ -42,7 +42,7 @@ async fn a_shell_leads_a_session_in_its_terminal() {
 }
 
 #[tokio::test]
-async fn what_is_typed_is_read_and_a_new_size_is_told() {
+async fn what_is_typed_is_read_and_a_new_size_is_signalled() {
     let script =
         "trap 'stty size' WINCH; read -r line; echo \"got $line\"; while :; do sleep 0.05; done";
     let spec = sh(script)

@@ -215,13 +215,13 @@ async fn a_view_changes_nothing_else() {
     fill(dir.path());
     let script = "id -u; pwd; cat open.txt; grep -c . /proc/self/status >/dev/null && echo proc";
     let plain = output(sh(script).cwd(dir.path())).await.unwrap();
-    let boxed = sh(script)
+    let sandboxed = sh(script)
         .cwd(dir.path())
         .policy(covered(dir.path(), Policy::open()));
-    let boxed = output(boxed).await.unwrap();
+    let sandboxed = output(sandboxed).await.unwrap();
     assert_eq!(
         String::from_utf8_lossy(&plain.stdout),
-        String::from_utf8_lossy(&boxed.stdout)
+        String::from_utf8_lossy(&sandboxed.stdout)
     );
     let sleeper = sh("sleep 1000 & echo $!; wait")
         .cwd(dir.path())

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 
-/// Most rules that a plugin may give at once, and most bytes of their texts together: each is held against each of the
-/// user's, and the price of that is the product of their lengths.
+/// Maximum number of rules that a plugin may give at once, and maximum bytes of their texts together: each is held
+/// against each of the user's, and the price of that is the product of their lengths.
 const RULES: usize = 256;
 const BYTES: usize = 16 * 1024;
 

@@ -110,7 +110,7 @@ pub(crate) fn in_scope(scope: Option<&Extension<Scope>>, session: &Session) -> b
 
 /// What the user starts runs outside of a plugin's sandbox and asks no permission: a plugin neither starts it nor gets at what
 /// others have started. It may look.
-pub(crate) async fn outside_the_box(request: Request, next: Next) -> Response {
+pub(crate) async fn unsandboxed_only(request: Request, next: Next) -> Response {
     let from_plugin = request.extensions().get::<FromPlugin>().is_some();
     let looks = request.method() == Method::GET && !request.uri().path().ends_with("/connect");
     if from_plugin && !looks {

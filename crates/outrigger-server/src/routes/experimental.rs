@@ -160,7 +160,7 @@ async fn none() -> Json<Vec<Value>> {
 }
 
 async fn no_console() -> ApiError {
-    ApiError::unsupported("the console of the reference's maker")
+    ApiError::unsupported("the console of OpenCode's maker")
 }
 
 async fn no_worktree() -> ApiError {

@@ -18,13 +18,13 @@ use outrigger_workspace::terminals::{Attached, NewPty, PtyError, PtyFrom, PtyInf
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::access::scope::outside_the_box;
+use crate::access::scope::unsandboxed_only;
 use crate::error::ApiError;
 
 /// Letters of what was written before that go into one frame, as in OpenCode.
 const CHUNK: usize = 64 * 1024;
-/// Most bytes of one message of a client: nobody types more.
-const MOST_TYPED: usize = 1024 * 1024;
+/// Maximum bytes of one message of a client: nobody types more.
+const MAX_TYPED: usize = 1024 * 1024;
 /// What a page has to send to get a ticket: a header that no plain form or link can.
 const TICKET_HEADER: &str = "x-opencode-ticket";
 
@@ -35,7 +35,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/pty/{id}", get(one).put(update).delete(remove))
         .route("/pty/{id}/connect-token", post(token))
         .route("/pty/{id}/connect", get(connect))
-        .route_layer(from_fn(outside_the_box))
+        .route_layer(from_fn(unsandboxed_only))
 }
 
 impl From<PtyError> for ApiError {
@@ -220,7 +220,7 @@ async fn connect(
     };
     let from = first_output(query.cursor.as_deref());
     upgrade
-        .max_message_size(MOST_TYPED)
+        .max_message_size(MAX_TYPED)
         .on_upgrade(move |socket| async move {
             match agent.attach_pty(&id, from) {
                 Some(attached) => show(socket, attached).await,

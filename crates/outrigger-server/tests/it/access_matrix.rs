@@ -167,7 +167,7 @@ impl Faults {
         self.1 += 1;
         let tells = answer.contains(&victim.canary());
         if tells == is_kept {
-            let wrong = if tells { "is told" } else { "is not told" };
+            let wrong = if tells { "is shown" } else { "is not shown" };
             let rule = victim.pattern.as_deref().unwrap_or("no rule");
             let what = victim.what;
             self.0
@@ -260,7 +260,7 @@ async fn what_external_directory_denies_nobody_tells() {
 /// A file with an `ask` rule is shown by no tool and goes with no prompt where there is nobody to ask. A client, and a
 /// command in the sandbox, need no approval.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_asked_about_is_told_by_no_tool() {
+async fn no_tool_shows_what_needs_approval() {
     for (permission, forms, least) in [
         ("read", OF_FILES, 700),
         ("external_directory", OF_FOLDERS, 200),

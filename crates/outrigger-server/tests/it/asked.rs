@@ -177,17 +177,17 @@ async fn a_session_that_waits_to_ask_again_says_so() {
     let h = Harness::new([busy], json!({})).await;
     let session = h.session().await;
     h.prompt_async(&session, "go").await;
-    let told = loop {
-        let found = h.told("session.status").into_iter();
+    let published = loop {
+        let found = h.published("session.status").into_iter();
         let mut waits = found.filter(|e| e["properties"]["status"]["type"] == "retry");
         if let Some(event) = waits.next() {
             break event;
         }
-        assert!(h.told("session.idle").is_empty(), "{:?}", h.kinds());
+        assert!(h.published("session.idle").is_empty(), "{:?}", h.kinds());
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     };
     let all = h.ok("GET", "/session/status", Value::Null).await;
-    assert_eq!(all, json!({ &session: told["properties"]["status"] }));
+    assert_eq!(all, json!({ &session: published["properties"]["status"] }));
     h.ok("POST", &format!("/session/{session}/abort"), Value::Null)
         .await;
     h.sees("session.idle", 1).await;

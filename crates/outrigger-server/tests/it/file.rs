@@ -28,7 +28,7 @@ async fn lines_and_names_are_found() {
 }
 
 #[tokio::test]
-async fn folders_and_files_have_the_reference_form() {
+async fn folders_and_files_have_opencode_form() {
     let world = World::git().await;
     world.write(".gitignore", "*.log\n");
     world.write("x.log", " kept short \n\n");
@@ -139,7 +139,7 @@ async fn what_cannot_be_shown_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn bad_requests_have_the_reference_form() {
+async fn bad_requests_have_opencode_form() {
     let world = World::plain().await;
     let query = world.get("/find").await.json();
     assert_eq!(query["data"]["kind"], "Query");

@@ -211,7 +211,7 @@ impl Harness {
     }
 
     /// Events of a kind so far.
-    pub(crate) fn told(&self, kind: &str) -> Vec<Value> {
+    pub(crate) fn published(&self, kind: &str) -> Vec<Value> {
         let events = self.events.lock().unwrap();
         events
             .iter()
@@ -233,7 +233,7 @@ impl Harness {
     pub(crate) async fn sees(&self, kind: &str, n: usize) -> Value {
         let end = Instant::now() + STUCK;
         loop {
-            if let Some(event) = self.told(kind).get(n - 1) {
+            if let Some(event) = self.published(kind).get(n - 1) {
                 return event.clone();
             }
             assert!(Instant::now() < end, "no {n}. {kind} in {:?}", self.kinds());

@@ -47,7 +47,7 @@ async fn a_session_begins_with_what_it_is_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_request_is_told_in_the_references_form() {
+async fn errors_in_a_request_are_reported_in_opencodes_form() {
     let h = Harness::new([done()], json!({})).await;
     let entry = |config: Value| json!({ "name": "bad", "config": config });
     let cases = [

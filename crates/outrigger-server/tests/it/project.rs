@@ -28,7 +28,7 @@ async fn projects_are_known_from_their_first_agent_on() {
 }
 
 #[tokio::test]
-async fn a_project_is_renamed_and_everyone_is_told() {
+async fn a_project_is_renamed_and_everyone_is_notified() {
     let world = World::git().await;
     let mut events = world.agent.listen();
     let id = world.agent.project().id.clone();

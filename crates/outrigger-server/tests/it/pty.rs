@@ -238,7 +238,7 @@ async fn a_ticket_opens_one_terminal_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_told() {
+async fn what_cannot_be_started_is_reported() {
     let world = World::plain().await;
     let cases = [
         json!({"command": "/no/such/program"}),

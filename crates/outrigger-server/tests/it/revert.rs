@@ -164,7 +164,7 @@ async fn no_trees_where_they_are_switched_off_or_there_is_no_git() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn taken_back_and_brought_back() {
+async fn reverted_and_restored() {
     let h = project([
         turn([
             edit("hi", "ho"),
@@ -204,7 +204,7 @@ async fn taken_back_and_brought_back() {
 
     // The next prompt removes for good what is taken back.
     revert(&h, &session, json!({ "messageID": users[1] })).await;
-    let before = h.told("message.removed").len();
+    let before = h.published("message.removed").len();
     h.prompt(&session, "third").await;
     let texts: Vec<_> = h
         .parts(&session, "text")
@@ -221,7 +221,7 @@ async fn taken_back_and_brought_back() {
             json!("All done.")
         ]
     );
-    assert_eq!(h.told("message.removed").len() - before, 3);
+    assert_eq!(h.published("message.removed").len() - before, 3);
     let one = h
         .ok("GET", &format!("/session/{session}"), Value::Null)
         .await;

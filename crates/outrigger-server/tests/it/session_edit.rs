@@ -84,7 +84,7 @@ async fn messages_and_parts_are_taken_out_and_rewritten() {
     );
     assert_eq!(h.messages(&id).await.len(), 3);
     h.sees("message.removed", 1).await;
-    assert_eq!(h.told("message.removed").len(), 1);
+    assert_eq!(h.published("message.removed").len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

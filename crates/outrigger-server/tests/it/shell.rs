@@ -35,7 +35,7 @@ async fn a_command_is_a_pair_of_messages_that_the_model_reads() {
     assert_eq!(answer["info"]["parentID"], messages[0]["info"]["id"]);
     h.sees("session.idle", 1).await;
     assert_eq!(
-        h.told("session.status")[0]["properties"]["status"]["type"],
+        h.published("session.status")[0]["properties"]["status"]["type"],
         "busy"
     );
 
@@ -50,7 +50,7 @@ async fn an_abort_ends_the_command_with_what_it_printed() {
     let aborted = async {
         loop {
             let shown = h
-                .told("message.part.updated")
+                .published("message.part.updated")
                 .into_iter()
                 .any(|e| e["properties"]["part"]["state"]["metadata"]["output"] == "begun\n");
             if shown {

@@ -12,7 +12,7 @@ use outrigger_server::{Guard, Login};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-const PATIENCE: Duration = Duration::from_millis(300);
+const STRANGER_TIMEOUT: Duration = Duration::from_millis(300);
 const PLENTY: Duration = Duration::from_secs(60);
 
 async fn said(address: &str, request: &str) -> TcpStream {
@@ -37,7 +37,7 @@ async fn until(stream: &mut TcpStream, end: &str) -> String {
 async fn a_stranger_does_not_stay_and_a_client_does() {
     let events = || async {
         let pause = || async {
-            tokio::time::sleep(4 * PATIENCE).await;
+            tokio::time::sleep(4 * STRANGER_TIMEOUT).await;
             Ok::<_, Infallible>(Bytes::from("data: second\n\n"))
         };
         let first = futures_util::stream::iter([Ok(Bytes::from("data: first\n\n"))]);
@@ -57,7 +57,7 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let door = Door::with_bounds(listener, 4, PATIENCE);
+    let door = Door::with_bounds(listener, 4, STRANGER_TIMEOUT);
     let router = guard.around(router);
     tokio::spawn(async move {
         axum::serve(

@@ -47,7 +47,7 @@ async fn outcome(turns: &[Value], retries: Value) -> String {
         })
         .collect();
     // Nothing is an event of its own about it: neither that it is there, nor that it is not.
-    assert!(h.told("session.error").is_empty());
+    assert!(h.published("session.error").is_empty());
     h.sees("session.idle", 1).await;
     let info = &message["info"];
     let came = match &info["error"] {
@@ -103,7 +103,7 @@ async fn the_turn_ends_with_an_answer_that_fits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_model_is_told_and_what_is_stored() {
+async fn what_the_model_gets_and_what_is_stored() {
     let h = Harness::new([answer(json!({ "answer": 4 })), text("so what")], json!({})).await;
     let session = h.session().await;
     let path = format!("/session/{session}/message");

@@ -13,7 +13,7 @@ fn task(agent: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn they_go_as_deep_as_the_configuration_says() {
     let refused = "A subagent at depth 1 may not start another one: the limit is 1.";
-    for (depth, told) in [(None, refused), (Some(2), "inner says done")] {
+    for (depth, published) in [(None, refused), (Some(2), "inner says done")] {
         let mut turns = vec![task("lead"), task("general")];
         turns.extend(depth.map(|_| text("inner says done")));
         turns.extend([text("outer says done"), done()]);
@@ -30,7 +30,7 @@ async fn they_go_as_deep_as_the_configuration_says() {
             .iter()
             .filter_map(|request| request.texts("tool").pop())
             .collect();
-        assert!(answers[0].contains(told), "{depth:?}: {answers:#?}");
+        assert!(answers[0].contains(published), "{depth:?}: {answers:#?}");
         assert!(answers[1].contains("outer says done"), "{answers:#?}");
     }
 }

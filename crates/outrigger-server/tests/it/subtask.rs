@@ -60,7 +60,7 @@ async fn a_command_of_a_subagent_runs_as_a_task_and_the_model_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subtask_that_fails_is_told_to_the_model_and_an_abort_ends_it() {
+async fn a_subtask_that_fails_is_reported_to_the_model_and_an_abort_ends_it() {
     let config = json!({ "command": { "look": { "template": "t", "agent": "general" } } });
     let fails = json!({ "status": 400, "error": "no" });
     let h = Harness::new([fails, done()], config.clone()).await;
@@ -85,7 +85,7 @@ async fn a_subtask_that_fails_is_told_to_the_model_and_an_abort_ends_it() {
     let _ = tokio::join!(h.call("POST", &path, body), abort);
     let tool = h.parts(&session, "tool").await.remove(0);
     assert_eq!(tool["state"]["status"], "error");
-    assert_eq!(h.told("command.executed").len(), 0);
+    assert_eq!(h.published("command.executed").len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

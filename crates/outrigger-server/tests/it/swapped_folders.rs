@@ -173,8 +173,11 @@ async fn tools_stay_in_a_folder_that_is_swapped_for_a_link() {
                 .ok("POST", &path, json!({ "parts": text, "model": model }))
                 .await;
             for part in harness.parts(&session, "tool").await {
-                let told = part["state"].to_string();
-                assert!(!told.contains(CANARY) && !told.contains(NAME), "{told}");
+                let output = part["state"].to_string();
+                assert!(
+                    !output.contains(CANARY) && !output.contains(NAME),
+                    "{output}"
+                );
             }
         }
     }
@@ -199,11 +202,11 @@ async fn routes_and_prompts_stay_in_a_folder_that_is_swapped_for_a_link() {
             "/file?path=work".to_owned(),
             format!("/file/content?path=work/{file}"),
         ] {
-            let told = harness.text("GET", &path).await;
-            shown += usize::from(told.contains("plain"));
+            let published = harness.text("GET", &path).await;
+            shown += usize::from(published.contains("plain"));
             assert!(
-                !told.contains(CANARY) && !told.contains(NAME),
-                "{path}: {told}"
+                !published.contains(CANARY) && !published.contains(NAME),
+                "{path}: {published}"
             );
         }
         let url = |name: &str| format!("file://{}", harness.path(name).display());
@@ -223,8 +226,11 @@ async fn routes_and_prompts_stay_in_a_folder_that_is_swapped_for_a_link() {
     }
     swapping.end();
     for request in harness.mock.requests() {
-        let told = request.body.to_string();
-        assert!(!told.contains(CANARY) && !told.contains(NAME), "{told}");
+        let published = request.body.to_string();
+        assert!(
+            !published.contains(CANARY) && !published.contains(NAME),
+            "{published}"
+        );
     }
     assert!(shown > 0);
 }

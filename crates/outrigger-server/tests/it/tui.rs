@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::World;
 
 #[tokio::test]
-async fn every_request_is_told_as_the_reference_tells_it() {
+async fn every_request_is_published_as_in_opencode() {
     let world = World::plain().await;
     let session = world
         .agent

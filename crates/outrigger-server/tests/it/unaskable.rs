@@ -51,16 +51,16 @@ async fn what_was_said_is_kept_and_the_session_is_idle_again() {
             "session.updated message.updated message.part.updated session.updated session.status session.error \
              session.status session.idle"
         );
-        let told = h.told("session.error").pop().unwrap();
-        assert_eq!(told["properties"]["sessionID"], session.as_str());
-        assert_eq!(told["properties"]["error"]["data"]["message"], text);
+        let published = h.published("session.error").pop().unwrap();
+        assert_eq!(published["properties"]["sessionID"], session.as_str());
+        assert_eq!(published["properties"]["error"]["data"]["message"], text);
         assert_eq!(h.ok("GET", "/session/status", Value::Null).await, json!({}));
         assert!(h.mock.all_requests().is_empty());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_told_once_where_nobody_waits_and_the_session_goes_on() {
+async fn it_is_published_once_where_nobody_waits_and_the_session_continues() {
     let h = Harness::new([text("here")], json!({})).await;
     let session = h.session().await;
     let path = format!("/session/{session}/prompt_async");
@@ -74,7 +74,7 @@ async fn it_is_told_once_where_nobody_waits_and_the_session_goes_on() {
     let noted = h.ok("POST", &path, note).await;
     assert_eq!(noted["info"]["role"], "user");
     h.ok("POST", &path, prompt("again", "mock", "m1")).await;
-    assert_eq!(h.told("session.error").len(), 1);
+    assert_eq!(h.published("session.error").len(), 1);
     assert_eq!(
         said(&h, &session).await,
         "user lost, user note, user again, assistant -"
@@ -124,7 +124,7 @@ async fn a_prompt_during_a_turn_is_kept_and_the_turn_goes_on() {
     }
     std::fs::write(h.path("go"), "").unwrap();
     h.sees("session.idle", 2).await;
-    assert_eq!(h.told("session.error").len(), 1);
+    assert_eq!(h.published("session.error").len(), 1);
     let last = h.parts(&session, "text").await;
     let texts: Vec<&str> = last
         .iter()

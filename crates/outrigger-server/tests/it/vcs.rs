@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{World, git};
 
 #[tokio::test]
-async fn the_branch_and_the_changes_are_told() {
+async fn the_branch_and_the_changes_are_reported() {
     let world = World::git().await;
     let info = world.get("/vcs").await.ok();
     assert_eq!(info, json!({"branch": "main", "default_branch": "main"}));

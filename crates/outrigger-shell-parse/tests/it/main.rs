@@ -18,7 +18,7 @@ use compare::Shell;
 /// Lines of the generator that are run in every test run, for each shell; each takes about 10 ms.
 const LINES: usize = 1200;
 /// Longest time for them, where the machine is slow.
-const MOST: Duration = Duration::from_secs(25);
+const MAX_TIME: Duration = Duration::from_secs(25);
 
 const CORPUS: &str = include_str!("corpus.txt");
 
@@ -81,14 +81,14 @@ fn shells_run_what_was_read_of_generated_lines() {
         let begun = Instant::now();
         let mut lines = generate::Lines::new(1, corpus());
         let mut run = 0;
-        while run < LINES && begun.elapsed() < MOST {
+        while run < LINES && begun.elapsed() < MAX_TIME {
             let line = lines.next_line();
             if compare::may_be_run(&line) {
                 check(&shell, &line);
                 run += 1;
             }
         }
-        assert!(run > 50, "only {run} lines were run in {MOST:?}");
+        assert!(run > 50, "only {run} lines were run in {MAX_TIME:?}");
     }
 }
 

@@ -131,7 +131,7 @@ impl Bound {
                 match self.take(&source) {
                     None => continue,
                     Some(0) => {}
-                    Some(untold) => listed.push(source.not_listed(at, untold)),
+                    Some(unreported) => listed.push(source.not_listed(at, unreported)),
                 }
             }
             listed.push(record);
@@ -157,7 +157,7 @@ impl Bound {
             match self.take(&source) {
                 None => return false,
                 Some(0) => {}
-                Some(untold) => counts.push(source.not_listed(at, untold)),
+                Some(unreported) => counts.push(source.not_listed(at, unreported)),
             }
             true
         });

@@ -11,7 +11,7 @@ use crate::chain::{GENESIS, Hash, Head};
 use crate::error::StoreError;
 
 /// Bytes of a text of a record, which others may have chosen.
-const MOST_TEXT: usize = 8 * 1024;
+const MAX_TEXT: usize = 8 * 1024;
 
 /// A record as it will stand in the audit, without its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Entry {
             .flatten()
         {
             redactor.clean(text);
-            text.truncate(outrigger_protocol::text::floor(text, MOST_TEXT));
+            text.truncate(outrigger_protocol::text::floor(text, MAX_TEXT));
         }
         redactor.clean(&mut record.decision);
         redactor.clean(&mut record.policy_check_result);

@@ -241,7 +241,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_value_that_was_told_is_never_left(before in ".{0,20}", value in "[a-zA-Z0-9=:/@-]{6,20}", after in ".{0,20}") {
+        fn a_known_value_is_never_left(before in ".{0,20}", value in "[a-zA-Z0-9=:/@-]{6,20}", after in ".{0,20}") {
             proptest::prop_assume!(!REMOVED.contains(value.as_str()));
             let redactor = Redactor::default();
             redactor.hide([value.clone()]);

@@ -498,10 +498,10 @@ fn nothing_is_written_over_and_secrets_do_not_get_in() {
     runtime().block_on(async {
         let (store, _) = Store::open(&case.path).unwrap();
         store.redactor().hide(["hunter2hunter2".to_owned()]);
-        let mut told = record(3);
-        told.subject = Some("bash: echo hunter2hunter2 --password abcdef".into());
-        told.detail = Some("Bearer xyz".into());
-        store.audit(3, vec![told]).await.unwrap();
+        let mut secret = record(3);
+        secret.subject = Some("bash: echo hunter2hunter2 --password abcdef".into());
+        secret.detail = Some("Bearer xyz".into());
+        store.audit(3, vec![secret]).await.unwrap();
         let last = store
             .audit_records(&AuditQuery {
                 seq: Some(3),

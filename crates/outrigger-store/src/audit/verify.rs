@@ -13,7 +13,7 @@ use super::seal::{SEAL_LOST, Seal, SealPlace, as_hash, seal_file, seals};
 use crate::chain::{GENESIS, Hash, Head};
 
 /// Faults that are listed.
-const MOST_FAULTS: usize = 100;
+const MAX_FAULTS: usize = 100;
 /// How far from its place a record is looked for.
 const NEAR: i64 = 64;
 
@@ -186,7 +186,7 @@ pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Resu
         head,
         seals: good.len() as u64,
         unsealed: links.iter().filter(|link| link.seq > sealed).count() as u64,
-        faults: faults.into_iter().take(MOST_FAULTS).collect(),
+        faults: faults.into_iter().take(MAX_FAULTS).collect(),
     })
 }
 
@@ -244,7 +244,7 @@ fn read(conn: &Connection) -> Result<Vec<Link>> {
         let gives = |number: &i64| entry.hash(*number, &prev).as_slice() == hash;
         let was = if gives(&seq) {
             Some(seq)
-        } else if searched < 10 * MOST_FAULTS {
+        } else if searched < 10 * MAX_FAULTS {
             searched += 1;
             (1..=NEAR)
                 .flat_map(|d| [seq - d, seq + d])
@@ -327,11 +327,11 @@ fn check_links(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>) {
             continue;
         }
         let fault = AuditFault::Replaced(owner.unwrap_or(link.seq));
-        let told = owner.is_some_and(|seq| {
+        let reported = owner.is_some_and(|seq| {
             faults.contains(&AuditFault::Changed(seq))
                 || faults.contains(&AuditFault::Inserted(seq))
         });
-        if !told {
+        if !reported {
             faults.insert(fault);
         }
     }

@@ -19,7 +19,7 @@ fn csv(text: &str) -> Table {
     read(text.as_bytes(), Format::Csv, None).unwrap()
 }
 
-fn told(table: &Table) -> String {
+fn rows_of(table: &Table) -> String {
     let mut out = table.columns.join(" | ");
     for row in &table.rows {
         let cells: Vec<String> = row
@@ -40,7 +40,7 @@ fn told(table: &Table) -> String {
 fn query(query: Value) -> Result<String, TableError> {
     let query: Query = serde_json::from_value(query).unwrap();
     let (table, matched) = query.run(csv(PEOPLE))?;
-    Ok(format!("{matched} matched\n{}", told(&table)))
+    Ok(format!("{matched} matched\n{}", rows_of(&table)))
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn files_are_read_with_their_quirks() {
         ),
     ] {
         assert_eq!(
-            told(&read(text.as_bytes(), format, None).unwrap()),
+            rows_of(&read(text.as_bytes(), format, None).unwrap()),
             expected,
             "{text}"
         );
@@ -157,7 +157,7 @@ fn spreadsheets_go_there_and_back() {
     let back = read(&bytes, Format::Spreadsheet, None).unwrap();
     // No formula is made of a text, no digit is lost, and what is nested is its JSON.
     assert_eq!(
-        told(&back),
+        rows_of(&back),
         "text | number | yes\na | 7 | true\n=1+1 | 1.5 | -\n007 | 9007199254740993 | {\"n\":1}"
     );
     let error = read(&bytes, Format::Spreadsheet, Some("Other")).unwrap_err();
@@ -272,7 +272,7 @@ fn tables_are_joined() {
                 .unwrap();
         let joined = join(&left, &right, &by).unwrap();
         assert_eq!(
-            told(&joined),
+            rows_of(&joined),
             format!("id | name | right_name\n{expected}"),
             "{how}"
         );

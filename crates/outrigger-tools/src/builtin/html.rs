@@ -202,7 +202,7 @@ mod tests {
     const PAGE: &str = "<html><head><title>T</title><style>.x{}</style><script>var a='<p>'</script></head><body><h1>Head</h1><p>Para <b>bold</b> <a href=\"/l?a>b\">link</a> &amp; more</p><ul><li>one</li><li>two<ul><li>n</li></ul></li></ul><!-- <p>no</p> --><pre><code class=\"language-js\">x = 1\ny = 2</code></pre><hr><blockquote>q</blockquote><ol><li>1st</li></ol></body></html>";
 
     #[test]
-    fn markdown_as_the_reference_makes_it() {
+    fn markdown_as_opencode_makes_it() {
         insta::assert_snapshot!(markdown(PAGE), @r"
         T
 

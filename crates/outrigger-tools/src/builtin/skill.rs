@@ -16,7 +16,7 @@ When the task at hand is what a skill is for, load it before you begin and follo
 ";
 
 // Files of the skill's folder that the result lists, as OpenCode has it.
-const MOST_FILES: usize = 10;
+const MAX_FILES: usize = 10;
 
 /// The skill tool.
 pub(super) struct Skill {
@@ -60,7 +60,7 @@ fn files(skill: &SkillEntry) -> Vec<String> {
     walk.filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
         .filter(|entry| entry.file_name() != "SKILL.md")
-        .take(MOST_FILES)
+        .take(MAX_FILES)
         .map(|entry| format!("<file>{}</file>", entry.path().display()))
         .collect()
 }

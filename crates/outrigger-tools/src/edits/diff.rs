@@ -10,7 +10,7 @@ use std::fmt::Write;
 // Lines of context around a change, as OpenCode has them.
 const CONTEXT: usize = 4;
 // Beyond this the algorithm settles for a diff that is right but not the shortest.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 // Contents up to this many bytes go into the metadata whole, so that a client can show the true texts before and after.
 const LARGEST_SHOWN: usize = 256 * 1024;
 
@@ -37,7 +37,7 @@ pub(crate) fn diff(path: &Path, before: &str, after: &str) -> Diff {
     };
     let (before, after) = (shown(before), shown(after));
     let compared = TextDiff::configure()
-        .timeout(PATIENCE)
+        .timeout(DIFF_TIMEOUT)
         .diff_lines(&before, &after);
     let path = path.display();
     let mut patch = format!(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_is_the_references() {
+    fn the_header_is_opencodes() {
         let found = diff(Path::new("/p/hello.txt"), "hi there\n", "bye there\n");
         insta::assert_snapshot!(found.patch, @r"
         Index: /p/hello.txt
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn hunks_are_written_as_the_reference_writes_them() {
+    fn hunks_are_written_as_opencode_writes_them() {
         assert_eq!(hunks("", "made\n"), "@@ -0,0 +1,1 @@\n+made\n");
         assert_eq!(
             hunks("one\ntwo", "one\nthree"),

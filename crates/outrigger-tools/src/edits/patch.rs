@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_read_as_the_reference_reads_them() {
+    fn sections_are_read_as_opencode_reads_them() {
         let missing = "Invalid patch format: missing Begin/End markers";
         let add = r#"[Add { path: "a", content: "x\n" }]"#;
         for (text, want) in [

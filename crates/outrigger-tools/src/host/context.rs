@@ -18,11 +18,11 @@ use crate::error::ToolError;
 /// Limits of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Most lines of output that the model gets (OpenCode's 2000).
+    /// Maximum number of lines of output that the model gets (OpenCode's 2000).
     pub max_lines: usize,
-    /// Most bytes of output that the model gets (OpenCode's 50 KiB).
+    /// Maximum bytes of output that the model gets (OpenCode's 50 KiB).
     pub max_bytes: usize,
-    /// Most bytes of one output that are kept in a file.
+    /// Maximum bytes of one output that are kept in a file.
     pub artifact_bytes: u64,
     /// How long a tool without a deadline of its own may run.
     pub deadline: Duration,

@@ -22,7 +22,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause that doubling comes to.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Sessions whose last step is remembered.
-const MOST_SESSIONS: usize = 256;
+const MAX_SESSIONS: usize = 256;
 
 /// What a call came to, for those that are equal to it: the result, and the answer in the tool's own form.
 type Came = (Result<ToolOutput, ToolError>, Option<Value>);
@@ -41,7 +41,7 @@ impl Same {
     fn cell(&self, ctx: &ToolContext, call: &CanonicalCall) -> (Arc<OnceCell<Came>>, bool) {
         let (session, message) = (&ctx.call.session_id, &ctx.call.message_id);
         let mut steps = lock(&self.0);
-        if steps.len() > MOST_SESSIONS {
+        if steps.len() > MAX_SESSIONS {
             steps.retain(|id, _| id == session);
         }
         let step = steps.entry(session.clone()).or_insert_with(|| Step {

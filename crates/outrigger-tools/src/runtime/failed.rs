@@ -47,7 +47,7 @@ pub fn with_context(message: String, output: &Value) -> String {
 const NOTE: &str = "\n\n<shell_metadata>";
 const END: &str = "</shell_metadata>";
 /// The longest that is taken over.
-const MOST: usize = 1024;
+const MAX_NOTE: usize = 1024;
 
 /// The line about a failed command; `None` for one that went well, and for what is no command.
 pub(super) fn note(output: &ToolOutput) -> Option<String> {
@@ -67,7 +67,7 @@ pub(super) fn note(output: &ToolOutput) -> Option<String> {
 /// What the tool said after the output of a command that was stopped: the last thing in it.
 fn last(output: &str) -> Option<&str> {
     let note = output.get(output.rfind(NOTE)?..)?;
-    (note.len() <= MOST && note.ends_with(END)).then_some(note)
+    (note.len() <= MAX_NOTE && note.ends_with(END)).then_some(note)
 }
 
 /// Puts the line after what hooks have rewritten, where they have taken it away.

@@ -111,7 +111,7 @@ impl<'a> Running<'a> {
         // What it left is looked at where nothing else waits for it.
         let undone = tokio::task::spawn_blocking(move || child.finish()).await;
         let undone = undone.map_err(|e| ToolError::failed(e.to_string()))?;
-        self.aside = undone.put_aside;
+        self.aside = undone.moved_aside;
         self.notes.extend(undone.changes);
         Ok(exit.flatten())
     }

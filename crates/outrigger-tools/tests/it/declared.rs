@@ -331,7 +331,7 @@ async fn equal_calls_of_one_step_run_once_where_the_tool_is_deterministic() {
 }
 
 #[tokio::test]
-async fn listeners_are_told_of_every_stage_and_disturb_nothing() {
+async fn listeners_are_notified_of_every_stage_and_disturb_nothing() {
     let room = Room::new();
     room.file("a.txt", "text");
     let seen = Arc::new(Mutex::new(Vec::new()));

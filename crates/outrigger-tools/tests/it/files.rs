@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::Room;
 
 #[tokio::test]
-async fn read_shows_files_as_the_reference_does() {
+async fn read_shows_files_as_opencode_does() {
     let room = Room::new();
     room.file("hello.txt", "hi there\n");
     let output = room
@@ -290,7 +290,7 @@ async fn what_is_asked_for_files() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_file_outside_is_told_when_the_question_is_refused() {
+async fn nothing_of_a_file_outside_is_shown_when_the_question_is_refused() {
     let room = Room::new();
     *room.host.refuse.lock().unwrap() = Some("external_directory");
     let path = room.outside().join("o.txt");
@@ -343,7 +343,7 @@ async fn nothing_of_a_file_outside_is_told_when_the_question_is_refused() {
 }
 
 #[tokio::test]
-async fn edit_answers_as_the_reference_does() {
+async fn edit_answers_as_opencode_does() {
     let room = Room::new();
     let path = room.file("hello.txt", "hi there\n");
     let output = room
@@ -375,7 +375,7 @@ async fn edit_answers_as_the_reference_does() {
 }
 
 #[tokio::test]
-async fn edit_refuses_as_the_reference_does() {
+async fn edit_refuses_as_opencode_does() {
     let room = Room::new();
     room.file("dup.txt", "x = 1\nx = 1\n");
     room.file("sub/x", "");
@@ -483,7 +483,7 @@ async fn edits_of_one_file_side_by_side_lose_nothing() {
 }
 
 #[tokio::test]
-async fn write_answers_as_the_reference_does() {
+async fn write_answers_as_opencode_does() {
     let room = Room::new();
     let path = room.project().join("d1/new.txt");
     let output = room

@@ -135,7 +135,7 @@ async fn results_beyond_a_hundred_are_cut() {
 }
 
 #[tokio::test]
-async fn grep_finds_lines_as_the_reference_shows_them() {
+async fn grep_finds_lines_as_opencode_shows_them() {
     let room = Room::new();
     small(&room);
     let output = room.output("grep", json!({"pattern": "hi"})).await;

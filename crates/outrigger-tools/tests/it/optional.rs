@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 /// The output or the error.
-async fn told(room: &Room, tool: &str, input: Value) -> String {
+async fn answer_of(room: &Room, tool: &str, input: Value) -> String {
     let text = match room.execute(tool, input).await.outcome {
         ToolOutcome::Completed { output, .. } => output.output,
         ToolOutcome::Failed { code, message, .. } => format!("error {code}: {message}"),
@@ -41,7 +41,7 @@ async fn a_table_is_read_joined_and_written() {
         json!({"path": "people.csv", "where": [{"column": "age", "op": "like"}]}),
         json!({"path": "a.txt"}),
     ] {
-        let answer = told(&room, "table", input.clone()).await;
+        let answer = answer_of(&room, "table", input.clone()).await;
         out.push(format!("{input}\n{}", answer));
     }
     insta::assert_snapshot!(out.join("\n\n"), @r#"
@@ -119,7 +119,7 @@ async fn a_table_is_read_joined_and_written() {
 async fn a_table_is_asked_for_as_the_files_are_that_it_reads_and_writes() {
     let room = Room::new();
     room.file("a.csv", "x\n1\n");
-    told(&room, "table", json!({"path": "a.csv", "join": {"path": room.outside().join("b.csv"), "on": [{"left": "x", "right": "x"}]}, "to": "c.csv"})).await;
+    answer_of(&room, "table", json!({"path": "a.csv", "join": {"path": room.outside().join("b.csv"), "on": [{"left": "x", "right": "x"}]}, "to": "c.csv"})).await;
     insta::assert_snapshot!(room.asked().join("\n"), @r#"
     read ["a.csv"] ["*"]
     external_directory ["ROOM/outside/*"] ["ROOM/outside/*"]
@@ -130,14 +130,14 @@ async fn a_table_is_asked_for_as_the_files_are_that_it_reads_and_writes() {
         let room = Room::new();
         room.file("a.csv", "x\n1\n");
         *room.host.refuse.lock().unwrap() = Some(refuse);
-        let answer = told(&room, "table", json!({"path": "a.csv", "to": "d.csv"})).await;
+        let answer = answer_of(&room, "table", json!({"path": "a.csv", "to": "d.csv"})).await;
         assert!(answer.starts_with("error"), "{file}: {answer}");
         assert!(!room.project().join("d.csv").exists());
     }
 }
 
 #[tokio::test]
-async fn a_script_runs_in_the_box_of_commands() {
+async fn a_script_runs_in_the_sandbox_of_commands() {
     let room = Room::new();
     let mut out = Vec::new();
     for input in [
@@ -147,7 +147,7 @@ async fn a_script_runs_in_the_box_of_commands() {
         json!({"script": "while True: pass", "timeout": 300}),
         json!({"script": "print(1)\u{0}"}),
     ] {
-        out.push(told(&room, "python", input).await);
+        out.push(answer_of(&room, "python", input).await);
     }
     insta::assert_snapshot!(out.join("\n\n"), @r#"
     True 200000
@@ -179,11 +179,11 @@ async fn a_script_runs_in_the_box_of_commands() {
 #[test]
 fn they_are_known_as_what_nobody_has_to_offer() {
     let room = Room::new();
-    let brought: Vec<String> = room
+    let tools: Vec<String> = room
         .runtime
         .specs()
         .iter()
         .filter_map(|spec| Some(format!("{} by {}", spec.name, optional::plugin(spec)?)))
         .collect();
-    assert_eq!(brought, ["table by core-table", "python by core-python"]);
+    assert_eq!(tools, ["table by core-table", "python by core-python"]);
 }

@@ -332,11 +332,11 @@ async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
     });
     let noted = room.output("bash", long.clone()).await;
     assert!(std::path::Path::new(&path(&noted)).exists());
-    let (told, seen) = std::sync::mpsc::channel();
-    let told = std::sync::Mutex::new(told);
+    let (paths, seen) = std::sync::mpsc::channel();
+    let paths = std::sync::Mutex::new(paths);
     room.host.hook(HookPoint::ToolAfterResult, move |left| {
         let path = left["metadata"]["outputPath"].as_str().unwrap().to_owned();
-        told.lock().unwrap().send(path).unwrap();
+        paths.lock().unwrap().send(path).unwrap();
         Ok(json!({"output": "?", "metadata": {"exit": 0, "truncated": true}}))
     });
     let replaced = room.output("bash", long).await;
@@ -432,10 +432,10 @@ async fn a_tool_that_hangs_panics_or_is_cancelled_costs_its_call() {
     let done = room.execute("worse", json!({"n": 1})).await;
     assert_eq!(done.record.outcome, "tool.failed");
     let lines = room.host.lines();
-    let mut told = lines
+    let mut errors = lines
         .lines()
         .filter(|line| line.starts_with("hooks tool.on_error"));
-    assert!(told.any(|line| line.contains("worse")), "{lines}");
+    assert!(errors.any(|line| line.contains("worse")), "{lines}");
 
     add(&room, FnTool::new(spec("hang"), hang));
     let (switch, flag) = CancelFlag::new();
@@ -604,7 +604,7 @@ fn without_texts(schema: &mut Value) {
 }
 
 #[test]
-fn schemas_are_the_references() {
+fn schemas_are_opencodes() {
     let runtime = ToolRuntime::new();
     let options = builtin::Options {
         lsp: true,

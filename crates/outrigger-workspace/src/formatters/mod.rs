@@ -344,9 +344,9 @@ mod tests {
             vec![("PATH".into(), path)],
         );
         formatters.deadline = Duration::from_secs(1);
-        let mut told = Vec::new();
+        let mut results = Vec::new();
         for _ in 0..3 {
-            told.push(formatters.format(&file).await);
+            results.push(formatters.format(&file).await);
         }
         let late = Formatted {
             ran: true,
@@ -356,7 +356,7 @@ mod tests {
             ran: true,
             ended: Vec::new(),
         };
-        assert_eq!(told, [late.clone(), late, without]);
+        assert_eq!(results, [late.clone(), late, without]);
         let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
         assert_eq!(log, "ran\nfine\nran\nfine\nfine\n");
     }

@@ -59,11 +59,11 @@ impl Vcs {
             let message = String::from_utf8_lossy(&output.stderr);
             return Err(VcsError::NotClean(message.trim().to_owned()));
         }
-        let told = String::from_utf8_lossy(&output.stdout);
-        let told = told
+        let names = String::from_utf8_lossy(&output.stdout);
+        let names = names
             .split('\0')
             .filter_map(|line| line.splitn(3, '\t').nth(2));
-        let mut files: Vec<PathBuf> = told.map(PathBuf::from).collect();
+        let mut files: Vec<PathBuf> = names.map(PathBuf::from).collect();
         let above = self.place().directory.strip_prefix(&self.place().worktree);
         let above = above.unwrap_or(Path::new(""));
         for file in patch_names::files(patch) {

@@ -33,7 +33,7 @@ pub enum VcsError {
     },
     /// The rules cannot be kept from git, or a pipe is in the place of one of its files.
     #[error("git was not started: {0}")]
-    Box(String),
+    Sandbox(String),
     /// git failed otherwise.
     #[error("`git {what}` failed: {message}")]
     Failed {
@@ -53,7 +53,7 @@ impl VcsError {
             Self::NoGit => "no-git",
             Self::NotClean(_) => "not-clean",
             Self::Denied { .. } | Self::NotGranted(_) | Self::RunsLater { .. } => "denied",
-            Self::Box(_) => "box",
+            Self::Sandbox(_) => "box",
             Self::Failed { .. } => "failed",
         }
     }

@@ -121,7 +121,7 @@ impl Vcs {
         input: Option<Vec<u8>>,
     ) -> Result<Output, VcsError> {
         if let Some(why) = git_policy::unfit(&self.place().worktree) {
-            return Err(VcsError::Box(why));
+            return Err(VcsError::Sandbox(why));
         }
         let env = outrigger_sandbox::env::allow_list(&[]);
         let path = env.iter().find(|(key, _)| key == "PATH");
@@ -151,9 +151,9 @@ impl Vcs {
             .vars(git_policy::NO_PROGRAMS)
             .label("git");
         let covers = self.kept.get_or_try_init(|| self.host.kept());
-        let covers = covers.await.map_err(VcsError::Box)?;
-        let boxed = |covers: &Kept| git_policy::policy(self.place(), home, covers.clone());
-        spec.policy = covers.as_ref().map(boxed);
+        let covers = covers.await.map_err(VcsError::Sandbox)?;
+        let sandbox = |covers: &Kept| git_policy::policy(self.place(), home, covers.clone());
+        spec.policy = covers.as_ref().map(sandbox);
         outrigger_sandbox::run_with_input(self.host.spawner(), spec, input, DEADLINE, MAX_OUTPUT)
             .await
             .map_err(|e| VcsError::Failed {

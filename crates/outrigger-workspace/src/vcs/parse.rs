@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patches_are_told_apart_by_their_file() {
+    fn patches_are_distinguished_by_their_file() {
         let patch = "diff --git a/a b.txt b/a b.txt\nindex 1..2 100644\n--- a/a b.txt\t\n+++ b/a b.txt\t\n@@ -1 +1 @@\n-+++ b/no\n+x\n\
 diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\
 diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n";

@@ -176,7 +176,7 @@ pub(super) fn where_to_look(paint: Paint, ground: &Ground, kept: bool) -> String
     let lines = [
         (
             format!("{prefix}outrigger session show{dir}"),
-            "a session, told again from its log",
+            "a session, replayed from its log",
         ),
         (
             format!("{prefix}outrigger plugin list{dir}"),

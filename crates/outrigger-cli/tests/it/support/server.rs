@@ -73,8 +73,8 @@ impl Serve for World {
         let running = self.start(command);
         let mut address = None;
         let listens = wait_until(LIMIT, || {
-            let told = running.stdout();
-            let line = told
+            let stdout = running.stdout();
+            let line = stdout
                 .lines()
                 .find(|line| line.contains(" server listening on http://"));
             address = line

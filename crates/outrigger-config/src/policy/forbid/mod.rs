@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_adds_up_and_is_told() {
+    fn what_is_forbidden_adds_up_and_is_reported() {
         let mut one =
             read("hosts = [\"*.evil.com\", \"10.0.0.0/8\"]\nfiles = [\"*.pem\"]").unwrap();
         one.add(

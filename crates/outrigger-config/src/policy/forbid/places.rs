@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::{FilePattern, Forbid};
 
 /// Most paths that patterns may fit.
-const MOST_FOUND: usize = 2_000;
+const MAX_FOUND: usize = 2_000;
 /// Most entries of folders that are looked at.
-const MOST_SEEN: usize = 300_000;
+const MAX_SEEN: usize = 300_000;
 
 /// Patterns that fit more than is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,8 +95,8 @@ fn below(
     };
     let Some((part, rest)) = parts.split_first() else {
         found.insert(base.to_owned());
-        return match found.len() > MOST_FOUND {
-            true => Err(too_many("paths that the policy forbids", MOST_FOUND)),
+        return match found.len() > MAX_FOUND {
+            true => Err(too_many("paths that the policy forbids", MAX_FOUND)),
             false => Ok(()),
         };
     };
@@ -109,8 +109,8 @@ fn below(
     }
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         *seen += 1;
-        if *seen > MOST_SEEN {
-            return Err(too_many("files and folders", MOST_SEEN));
+        if *seen > MAX_SEEN {
+            return Err(too_many("files and folders", MAX_SEEN));
         }
         if FilePattern::part_fits(part, &entry.file_name().to_string_lossy()) {
             below(&entry.path(), rest, seen, found)?;
@@ -155,7 +155,7 @@ mod tests {
     fn a_pattern_that_fits_too_much_forbids_everything() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        for n in 0..=MOST_FOUND {
+        for n in 0..=MAX_FOUND {
             std::fs::write(root.join(format!("f{n}")), "").unwrap();
         }
         let found = leads(&root, "f*");

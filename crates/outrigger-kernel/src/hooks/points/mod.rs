@@ -216,7 +216,7 @@ mod tests {
 
     /// Every hook function of B3 has a point. `tool`, `auth` and `provider` are registrations, not calls.
     #[test]
-    fn every_hook_of_the_reference_is_a_view_of_a_point() {
+    fn every_hook_of_opencode_is_a_view_of_a_point() {
         for hook in [
             "event",
             "config",

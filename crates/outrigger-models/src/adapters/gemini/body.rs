@@ -163,7 +163,7 @@ mod tests {
     use outrigger_protocol::model::{ModelParams, ToolOffer};
 
     #[test]
-    fn the_body_is_that_of_the_reference() {
+    fn the_body_is_that_of_opencode() {
         let text = |t: &str| Content::Text { text: t.into() };
         let call = |id: &str, metadata| Content::ToolCall {
             call_id: id.into(),
@@ -272,7 +272,7 @@ mod tests {
         };
         for (name, messages, want) in [
             (
-                "a failure is told as its text",
+                "a failure becomes its text",
                 vec![
                     calls(&[("c1", "read")]),
                     answer("c1", "read", "no such file", true),
@@ -334,7 +334,7 @@ mod tests {
                     _ => text(&part["text"]),
                 }
             };
-            let told: Vec<String> = contents
+            let texts: Vec<String> = contents
                 .iter()
                 .map(|content| {
                     let parts: Vec<String> = content["parts"]
@@ -346,7 +346,7 @@ mod tests {
                     format!("{} {}", content["role"].as_str().unwrap(), parts.join(" "))
                 })
                 .collect();
-            assert_eq!(told.join(" | "), want, "{name}");
+            assert_eq!(texts.join(" | "), want, "{name}");
         }
     }
 

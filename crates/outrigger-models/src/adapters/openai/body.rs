@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_that_of_the_reference() {
+    fn the_body_is_that_of_opencode() {
         let got = Value::Object(body(Dialect::Compatible, &model(), &request()));
         insta::assert_snapshot!(serde_json::to_string_pretty(&got).unwrap(), @r#"
         {

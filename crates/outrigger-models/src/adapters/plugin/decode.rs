@@ -8,7 +8,7 @@ use crate::adapters::wire::{Decode, Failure, Progress};
 use outrigger_sse::Event as SseEvent;
 
 /// One answer is no longer than this, in bytes of its pieces.
-const MOST: usize = 64 << 20;
+const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
@@ -87,7 +87,7 @@ impl Decoder {
 impl Decode for Decoder {
     fn feed(&mut self, event: &SseEvent, out: &mut Vec<StreamEvent>) -> Result<Progress, Failure> {
         self.bytes = self.bytes.saturating_add(event.data.len());
-        if self.bytes > MOST {
+        if self.bytes > MAX_ANSWER_BYTES {
             return Err(Failure::Malformed(
                 "the answer is longer than 64 MiB".into(),
             ));
@@ -111,9 +111,9 @@ impl Decode for Decoder {
             ProviderPiece::ToolCall { id, name, input } => self.call(id, name, input, out),
             ProviderPiece::Finish { reason, usage } => {
                 self.close(out);
-                let told = if self.called { "tool-calls" } else { "stop" };
+                let default = if self.called { "tool-calls" } else { "stop" };
                 out.push(StreamEvent::Finished {
-                    reason: reason.unwrap_or_else(|| told.to_owned()),
+                    reason: reason.unwrap_or_else(|| default.to_owned()),
                     usage: counted(usage),
                 });
                 return Ok(Progress::Done);
@@ -155,7 +155,7 @@ fn counted(usage: ProviderUsage) -> Usage {
 mod tests {
     use super::*;
 
-    fn told(pieces: &[Value]) -> Result<Vec<StreamEvent>, Failure> {
+    fn decode_all(pieces: &[Value]) -> Result<Vec<StreamEvent>, Failure> {
         let mut decoder = Decoder::default();
         let mut out = Vec::new();
         for piece in pieces {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn pieces_become_blocks_and_calls() {
-        let out = told(&[
+        let out = decode_all(&[
             json!({"type": "reasoning", "text": "hm"}),
             json!({"type": "text", "text": "a"}),
             json!({"type": "text", "text": ""}),
@@ -215,13 +215,13 @@ mod tests {
         ] {
             assert!(
                 matches!(
-                    told(std::slice::from_ref(&piece)),
+                    decode_all(std::slice::from_ref(&piece)),
                     Err(Failure::Malformed(_))
                 ),
                 "{piece}"
             );
         }
-        let failed = told(&[json!({"type": "error", "message": "no more", "status": 429})]);
+        let failed = decode_all(&[json!({"type": "error", "message": "no more", "status": 429})]);
         assert!(matches!(
             failed,
             Err(Failure::Provider {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_that_of_the_reference() {
+    fn the_body_is_that_of_opencode() {
         let mut model = ModelInfo::default();
         model.api.id = "gpt-5".into();
         model.capabilities.reasoning = true;

@@ -4,7 +4,7 @@ use super::row::table;
 
 #[test]
 fn lies() {
-    let told = table(&[
+    let report = table(&[
         "protocol_lines",
         "answers_another",
         "answers_early",
@@ -14,7 +14,7 @@ fn lies() {
         "hello_again",
         "wrong_version",
     ]);
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(report, @r#"
     protocol_lines
       system params before load: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  its process (log)
@@ -96,14 +96,14 @@ fn lies() {
 
 #[test]
 fn breaks_the_channel() {
-    let told = table(&[
+    let report = table(&[
         "not_json",
         "not_utf8",
         "closes",
         "too_large",
         "half_a_frame",
     ]);
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(report, @r"
     not_json
       system params before: bad lost good ok | bad lost good ok  [a call in 13.5s]
           blame  bad (apart, log, restart)
@@ -188,7 +188,7 @@ fn breaks_the_channel() {
 
 #[test]
 fn values() {
-    let told = table(&[
+    let report = table(&[
         "cycle",
         "bigint",
         "nan",
@@ -201,7 +201,7 @@ fn values() {
         "freezes",
         "getter",
     ]);
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(report, @r"
     cycle
       system params: bad error good ok | bad error good ok  [a call in 3.5s]
           blame  bad (log, record)

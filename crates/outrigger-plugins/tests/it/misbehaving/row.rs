@@ -86,7 +86,7 @@ fn lie(project: &mut Project, place: &str) {
     let real = project.runtimes.bun.clone().unwrap();
     let runtime = liar(project.root.path(), &mark, &real);
     project.runtimes.bun = Some(runtime);
-    // The box lets a process execute its runtime, and not what that stands for.
+    // The sandbox lets a process execute its runtime, and not what that stands for.
     project.settings.sandbox = false;
     if place == "load" {
         std::fs::write(mark, "").unwrap();
@@ -177,7 +177,7 @@ async fn calls(project: &Project, plugins: &Plugins, place: &str, row: &mut Row)
     let mut restarted = false;
     for _ in 0..2 {
         let began = Instant::now();
-        let (told, deadline) = if place == "tool" {
+        let (outcome, deadline) = if place == "tool" {
             (tool(plugins, row).await, deadlines.tool)
         } else {
             let hook = if place == "load" { HOOKS[0] } else { place };
@@ -192,20 +192,20 @@ async fn calls(project: &Project, plugins: &Plugins, place: &str, row: &mut Row)
             (format!("{}{block}", runs.join(" ")), deadlines.normal)
         };
         // What a tool answers is a text like any other.
-        let answered = place == "tool" && !told.starts_with("plugin.");
-        let ended = told.split(' ').filter(|_| !answered);
+        let answered = place == "tool" && !outcome.starts_with("plugin.");
+        let ended = outcome.split(' ').filter(|_| !answered);
         for how in ended.filter(|it| !["bad", "good", "blocked"].contains(it)) {
-            assert!(IN_TURNS.contains(&how), "{place}: {told}");
+            assert!(IN_TURNS.contains(&how), "{place}: {outcome}");
         }
-        restarted |= told.contains("lost") || told.contains("timeout");
+        restarted |= outcome.contains("lost") || outcome.contains("timeout");
         row.took(place, began.elapsed(), deadline, restarted);
-        let _ = write!(row.calls, "{told} | ");
+        let _ = write!(row.calls, "{outcome} | ");
     }
     row.calls
         .truncate(row.calls.trim_end_matches([' ', '|']).len());
 }
 
-/// A call of the good plugin is open when a timer of the bad one does not let go of the thread.
+/// A call of the good plugin is open when a timer of the bad one does not yield the thread.
 async fn open_meanwhile(project: &Project, plugins: &Plugins, row: &mut Row) {
     let began = Instant::now();
     let input = json!({ "wait": 600 });
@@ -222,9 +222,11 @@ async fn open_meanwhile(project: &Project, plugins: &Plugins, row: &mut Row) {
 
 /// Whom notices, states and the log blame.
 fn blamed(project: &Project, plugins: &Plugins, row: &mut Row) {
-    for notice in &*project.told.lock().unwrap() {
+    for notice in &*project.notices.lock().unwrap() {
         match notice {
-            Notice::Quarantine { cause, .. } if cause.contains("cannot be told whose") => {
+            Notice::Quarantine { cause, .. }
+                if cause.contains("which plugin caused it is unknown") =>
+            {
                 row.blames("nobody", "all apart");
             }
             Notice::Quarantine { plugin, .. } => row.blames(plugin, "apart"),
@@ -313,7 +315,7 @@ async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
     let after = Instant::now();
     let headers = || run(&plugins, "chat.headers", json!({}), json!({"headers": {}}));
     let mut result = headers().await;
-    // An answer that was made up beforehand meets whoever calls next, once: its process is ended for it.
+    // An answer that was made up beforehand meets the next call, once: its process is ended for it.
     if fault == "answers_early" && result.records.iter().any(|it| it.outcome.name() == "lost") {
         result = headers().await;
     }
@@ -326,9 +328,10 @@ async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
     );
     if fault == "files" {
         // The watch looks once a second.
-        wait_for("the limit is told", || {
-            let told = project.told.lock().unwrap();
-            told.iter()
+        wait_for("the limit is reported", || {
+            let notices = project.notices.lock().unwrap();
+            notices
+                .iter()
                 .any(|notice| matches!(notice, Notice::Limit { .. }))
         })
         .await;
@@ -349,10 +352,10 @@ async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
     );
     let home = project.root.path().to_string_lossy().into_owned();
     wait_for("no process is left", || !runs_with(&home)).await;
-    let told = std::mem::take(&mut row.log)
+    let notices = std::mem::take(&mut row.log)
         .into_iter()
         .chain(captured.lines());
-    for line in told {
+    for line in notices {
         let line = plain(&project, place, &line);
         if line.contains("plugin bad") || line.contains("bad.mjs") {
             row.blames("bad", "log");
@@ -464,14 +467,14 @@ pub(super) fn table(faults: &[&str]) -> String {
             let row = captured.run(observed(fault, place, &captured));
             eprintln!("{fault} at {place}: {:?}", began.elapsed());
             let name = short(place);
-            let told = shown(&row);
-            match rows.iter_mut().find(|(_, same)| *same == told) {
+            let line = shown(&row);
+            match rows.iter_mut().find(|(_, same)| *same == line) {
                 Some((places, _)) => places.push(name),
-                None => rows.push((vec![name], told)),
+                None => rows.push((vec![name], line)),
             }
         }
-        for (places, told) in rows {
-            let _ = writeln!(out, "  {}: {told}", places.join(" "));
+        for (places, line) in rows {
+            let _ = writeln!(out, "  {}: {line}", places.join(" "));
         }
     }
     out

@@ -75,7 +75,7 @@ fn an_order_that_names_what_there_is_not_is_none() {
         .into_iter()
         .map(|text| json!(text))
         .collect();
-    for (order, told) in [
+    for (order, want) in [
         (json!([[1, 2], [0, 1]]), Some(json!(["b", "c", "a"]))),
         (json!([[2, 2]]), None),
         (json!([[0, 2], [0, 2]]), None),
@@ -84,7 +84,7 @@ fn an_order_that_names_what_there_is_not_is_none() {
     ] {
         let pieces: Vec<Piece> = serde_json::from_value(order.clone()).unwrap();
         let arranged = history.arranged(&pieces).map(|history| json!(history));
-        assert_eq!(arranged, told, "{order}");
+        assert_eq!(arranged, want, "{order}");
     }
 }
 

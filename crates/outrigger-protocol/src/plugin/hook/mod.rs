@@ -184,7 +184,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_deleted_key_and_a_null_are_told_apart() {
+    fn a_deleted_key_and_a_null_are_distinguished() {
         let deleted: Change = serde_json::from_value(json!({"path":["a",0]})).unwrap();
         assert_eq!(deleted.value, None);
         let null: Change = serde_json::from_value(json!({"path":["a"],"value":null})).unwrap();

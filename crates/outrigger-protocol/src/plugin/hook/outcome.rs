@@ -24,7 +24,7 @@ pub struct Block {
 impl Block {
     /// For records: the text, with the code where it is a plugin's own (ours begin with `hook.`), and the details.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn record_text(&self) -> String {
         let mut text = match self.code.starts_with("hook.") {
             true => self.message.clone(),
             false => format!("{}: {}", self.code, self.message),

@@ -38,9 +38,9 @@ pub const RESERVED_DOMAINS: [&str; 27] = [
 ];
 
 /// How many points, or events, one plugin may declare.
-const MOST: usize = 64;
+const MAX_DECLARED: usize = 64;
 /// A schema is no longer than this as JSON, in bytes.
-const MOST_SCHEMA: usize = 16 * 1024;
+const MAX_SCHEMA: usize = 16 * 1024;
 
 /// What handlers may do at a declared point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +139,8 @@ pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
             };
             why.map(|why| format!("{name:?} {why}"))
         });
-        let many = (names.len() > MOST).then(|| format!("more than {MOST} are declared"));
+        let many =
+            (names.len() > MAX_DECLARED).then(|| format!("more than {MAX_DECLARED} are declared"));
         bad.or(many).map(|message| ManifestProblem { key, message })
     };
     let points = names(
@@ -204,8 +205,8 @@ fn misnamed(plugin: &str, name: &str) -> Option<String> {
 
 /// `whole`: it has to describe an object.
 fn misshaped(schema: &Value, whole: bool) -> Option<String> {
-    if schema.to_string().len() > MOST_SCHEMA {
-        return Some(format!("is longer than {MOST_SCHEMA} bytes"));
+    if schema.to_string().len() > MAX_SCHEMA {
+        return Some(format!("is longer than {MAX_SCHEMA} bytes"));
     }
     let Some(keys) = schema.as_object() else {
         return Some("is no object".to_owned());
@@ -335,7 +336,7 @@ mod tests {
         };
         manifest.events = vec![event(1), event(1)];
         assert!(manifest.problems()[0].message.contains("twice"));
-        manifest.events = (0..=MOST).map(event).collect();
+        manifest.events = (0..=MAX_DECLARED).map(event).collect();
         assert!(manifest.problems()[0].message.contains("more than 64"));
     }
 }

@@ -6,7 +6,7 @@ use super::check::is_inside;
 use super::{Manifest, ManifestProblem, Permissions};
 
 /// How many plugins one plugin may host: each has a process.
-const MOST: usize = 16;
+const MAX_HOSTED: usize = 16;
 
 /// A plugin that another one hosts. It hosts none itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub(super) fn problems(manifest: &Manifest) -> Option<ManifestProblem> {
         let problem = alone.problems().into_iter().next()?;
         Some(format!("{} of {id:?}: {}", problem.key, problem.message))
     });
-    let many = (subs.len() > MOST).then(|| format!("more than {MOST} are hosted"));
+    let many = (subs.len() > MAX_HOSTED).then(|| format!("more than {MAX_HOSTED} are hosted"));
     wrong.or(many).map(|message| ManifestProblem {
         key: "subplugins",
         message,

@@ -98,7 +98,7 @@ impl Place {
     /// Moves it away, or removes it where that cannot be, and says so in the log; `whose` is what made it.
     pub(super) fn take_away(&self, whose: &str) {
         let path = self.path.display();
-        match self.put_aside() {
+        match self.move_aside() {
             Some(to) => tracing::warn!(
                 "[sandbox] {path} was made by a process that must not make it{whose}; it is {} now",
                 to.display()
@@ -114,7 +114,7 @@ impl Place {
 
     /// Renames it to a name with [`SUFFIX`] that nobody can have taken, which it answers; `None` where it stays.
     #[must_use]
-    pub fn put_aside(&self) -> Option<PathBuf> {
+    pub fn move_aside(&self) -> Option<PathBuf> {
         for _ in 0..TRIES {
             let mut bytes = [0; 8];
             getrandom::fill(&mut bytes).ok()?;
@@ -180,7 +180,7 @@ mod tests {
         fs::write(users.join("tasks.json"), "mine").unwrap();
         symlink(&users, project.join(".vscode")).unwrap();
         let place = Place::of(&project, &project.join(".vscode/tasks.json")).unwrap();
-        assert!(place.put_aside().is_some());
+        assert!(place.move_aside().is_some());
         assert!(!project.join(".vscode").exists());
         assert_eq!(
             fs::read_to_string(users.join("tasks.json")).unwrap(),
@@ -203,7 +203,7 @@ mod tests {
         fs::write(&made, "old").unwrap();
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o555)).unwrap();
         let place = Place::of(&root, &made).unwrap();
-        let aside = place.put_aside().unwrap();
+        let aside = place.move_aside().unwrap();
         place.write_new("new", 0o600).unwrap();
         assert!(place.write_new("again", 0o600).is_err());
         assert_eq!(fs::read_to_string(aside).unwrap(), "old");

@@ -71,7 +71,7 @@ pub(crate) fn end(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let is_own = entry.file_name().as_bytes().starts_with(own.as_bytes());
         if is_own && path.extension().is_some_and(|it| it == EXTENSION) {
             let file = outrigger_files::open(&path)?;
-            put_aside(&file, &mut aside, None)?;
+            move_aside(&file, &mut aside, None)?;
             fs::remove_file(&path)?;
         }
     }
@@ -103,7 +103,7 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
         }
         // Another start may look at it, too, and be ahead.
         let seen = file.metadata().and_then(|it| it.modified());
-        let done = seen.and_then(|seen| put_aside(&file, &mut aside, Some(seen)));
+        let done = seen.and_then(|seen| move_aside(&file, &mut aside, Some(seen)));
         if let Err(error) = done.and_then(|()| fs::remove_file(&path)) {
             tracing::debug!("{}: {error}", path.display());
         }
@@ -112,7 +112,7 @@ pub(crate) fn sweep(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Moves away what is there of the names in a record, but for what was made after its host was last seen.
-fn put_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> io::Result<()> {
+fn move_aside(file: &File, aside: &mut Vec<PathBuf>, seen: Option<SystemTime>) -> io::Result<()> {
     let whose = if seen.is_some() {
         " (of an Outrigger that was killed)"
     } else {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_host_left_is_put_aside_and_nothing_else() {
+    fn what_a_killed_host_left_is_moved_aside_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let at = |name: &str| root.join(name);

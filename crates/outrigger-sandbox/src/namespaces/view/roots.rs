@@ -10,7 +10,7 @@ use crate::namespaces::syscall::{called, check};
 use crate::policy::Policy;
 
 /// Files and folders that may be written: the child allocates no memory to note more.
-const MOST: usize = 64;
+const MAX_ROOTS: usize = 64;
 
 /// What may be written, none of it below another.
 #[derive(Debug, Clone, Default)]
@@ -42,11 +42,11 @@ impl Roots {
                 roots.push((path, target));
             }
         }
-        if roots.len() > MOST {
+        if roots.len() > MAX_ROOTS {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
-                    "{} files and folders may be written, and {MOST} at most can be",
+                    "{} files and folders may be written, and {MAX_ROOTS} at most can be",
                     roots.len()
                 ),
             ));
@@ -60,7 +60,7 @@ impl Roots {
     /// read-only, and then it is put back: so what was read-only inside of it stays that.
     #[expect(unsafe_code, reason = "see `View::apply`")]
     pub(super) fn apply(&self) -> io::Result<()> {
-        let mut trees = [-1; MOST];
+        let mut trees = [-1; MAX_ROOTS];
         // SAFETY: raw calls on literals and on descriptors that are open.
         unsafe {
             for (tree, target) in trees.iter_mut().zip(&self.0) {
@@ -138,7 +138,9 @@ mod tests {
     #[test]
     fn more_than_can_be_mounted_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let folders: Vec<PathBuf> = (0..=MOST).map(|n| dir.path().join(n.to_string())).collect();
+        let folders: Vec<PathBuf> = (0..=MAX_ROOTS)
+            .map(|n| dir.path().join(n.to_string()))
+            .collect();
         for folder in &folders {
             fs::create_dir(folder).unwrap();
         }

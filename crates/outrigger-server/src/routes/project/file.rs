@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, JsonResult};
 
 /// Lines and names that are answered, as OpenCode has it.
-const MOST_LINES: usize = 10;
-const MOST_NAMES: usize = 200;
+const MAX_LINES: usize = 10;
+const MAX_NAMES: usize = 200;
 const NAMES: usize = 10;
 /// A file that is larger is not sent: it would be held in memory several times over.
 const LARGEST: u64 = 32 * 1024 * 1024;
@@ -84,7 +84,7 @@ async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Jso
     blocking(move || {
         let searched = Searched::of(&agent)?;
         let root = searched.root();
-        let hits = search::lines(&root, &query.pattern, MOST_LINES, &|path| {
+        let hits = search::lines(&root, &query.pattern, MAX_LINES, &|path| {
             searched.may_read(&root, path)
         })
         .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?;
@@ -124,9 +124,9 @@ async fn find_file(
     Query(names): Query<Names>,
 ) -> JsonResult<Vec<String>> {
     let limit = names.limit.unwrap_or(NAMES);
-    if !(1..=MOST_NAMES).contains(&limit) {
+    if !(1..=MAX_NAMES).contains(&limit) {
         return Err(ApiError::bad_request(format!(
-            "limit is {limit} and has to be from 1 to {MOST_NAMES}"
+            "limit is {limit} and has to be from 1 to {MAX_NAMES}"
         )));
     }
     let kind = match names.kind {

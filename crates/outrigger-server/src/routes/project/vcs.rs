@@ -37,7 +37,7 @@ impl From<VcsError> for ApiError {
             VcsError::Denied { .. } | VcsError::NotGranted(_) | VcsError::RunsLater { .. } => {
                 Self::forbidden(error.to_string())
             }
-            VcsError::NoGit | VcsError::Box(_) | VcsError::Failed { .. } => {
+            VcsError::NoGit | VcsError::Sandbox(_) | VcsError::Failed { .. } => {
                 Self::internal(error.to_string())
             }
         }

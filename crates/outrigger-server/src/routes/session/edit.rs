@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::access::author::{Author, By};
-use crate::access::scope::outside_the_box;
+use crate::access::scope::unsandboxed_only;
 use crate::error::{ApiError, JsonResult};
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/diff", get(diff))
         .route(
             "/session/{id}/shell",
-            post(shell).route_layer(from_fn(outside_the_box)),
+            post(shell).route_layer(from_fn(unsandboxed_only)),
         )
         .route("/session/{id}/revert", post(revert))
         .route("/session/{id}/unrevert", post(unrevert))

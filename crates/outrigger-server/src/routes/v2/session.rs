@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn cursors_are_those_of_the_reference() {
+    fn cursors_are_those_of_opencode() {
         // Recorded from opencode 1.18.33.
         let text = "eyJvcmRlciI6ImRlc2MiLCJhbmNob3IiOnsiaWQiOiJzZXNfZGZjOWMyMTFlZmZlNzl1V0o2aFQ1ZXcxV2EiLCJ0aW1lIjoxNzk1MzUzMjA2NDk3LCJkaXJlY3Rpb24iOiJuZXh0In19";
         let cursor = Cursor::decode(text).unwrap();

@@ -270,7 +270,7 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
         parts.push(json!({ "type": "file", "mime": "application/x-directory", "filename": "x", "url": url }));
         mentioned.push_str(&format!(" @{}", from_project.display()));
     }
-    let told = said_with(&matrix.harness, &parts).await;
+    let published = said_with(&matrix.harness, &parts).await;
     let command = json!({ "command": "look", "arguments": mentioned });
     let session = matrix.harness.session().await;
     matrix
@@ -284,7 +284,7 @@ async fn names(matrix: &Matrix, faults: &mut Faults) {
         .filter(|it| it.place == Place::Project)
     {
         let is_kept = matrix.keeps(victim);
-        faults.hold_name(victim, "a folder as a part", is_kept, &told);
+        faults.hold_name(victim, "a folder as a part", is_kept, &published);
         faults.hold_name(victim, "a folder that is mentioned", is_kept, &by_command);
     }
 }
@@ -382,7 +382,7 @@ async fn prompts(matrix: &Matrix, faults: &mut Faults) {
             }
         }
     }
-    let told = said_with(&matrix.harness, &parts).await;
+    let answer = said_with(&matrix.harness, &parts).await;
     let session = matrix.harness.session().await;
     let command = json!({ "command": "look", "arguments": mentioned });
     matrix
@@ -395,7 +395,7 @@ async fn prompts(matrix: &Matrix, faults: &mut Faults) {
     for victim in &matrix.victims {
         let is_kept = matrix.keeps(victim);
         if is_kept || victim.place == Place::Project {
-            faults.hold(victim, "a part of a prompt", is_kept, &told);
+            faults.hold(victim, "a part of a prompt", is_kept, &answer);
             faults.hold(victim, "a mention", is_kept, &by_command);
         }
         // The user's own settings name what they ask about.

@@ -118,7 +118,7 @@ pub(super) async fn differences(matrix: &Matrix, faults: &mut Faults) {
         std::fs::write(harness.path("of-model-go"), "").unwrap();
     };
     tokio::join!(harness.prompt(&session, "wait a little"), change);
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
     let messages = harness.messages(&session).await;
     let user = messages[0]["info"]["id"].as_str().unwrap().to_owned();
     for path in [
@@ -127,7 +127,7 @@ pub(super) async fn differences(matrix: &Matrix, faults: &mut Faults) {
         "/vcs/diff/raw".to_owned(),
     ] {
         let text = harness.text("GET", &path).await;
-        told.push((path, text));
+        answers.push((path, text));
     }
     let messages = json!(messages).to_string();
     for victim in matrix
@@ -136,7 +136,7 @@ pub(super) async fn differences(matrix: &Matrix, faults: &mut Faults) {
         .filter(|it| it.place == Place::Project)
     {
         let is_kept = matrix.keeps(victim);
-        for (by, text) in &told {
+        for (by, text) in &answers {
             faults.hold(victim, by, is_kept, text);
         }
         faults.hold(victim, "the messages of the turn", is_kept, &messages);

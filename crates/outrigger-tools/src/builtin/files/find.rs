@@ -17,7 +17,7 @@ use crate::files::{Kind, Located, locate};
 use crate::host::{PermissionAsk, ToolContext};
 
 // Results that are shown, as OpenCode has it.
-const MOST: usize = 100;
+const MAX_RESULTS: usize = 100;
 
 /// A file that was found. Newest first, then by path.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -43,7 +43,7 @@ A patch begins and ends with a line of its own, and has a section for each file:
 "#;
 
 /// Paths that one patch may change; more is no patch of a model.
-const MOST_SECTIONS: usize = 1000;
+const MAX_SECTIONS: usize = 1000;
 
 /// The apply_patch tool.
 pub(in crate::builtin) struct ApplyPatch {
@@ -81,9 +81,9 @@ fn sections(input: &Value) -> Result<Vec<Section>, ToolError> {
             refused("no hunks found")
         });
     }
-    if sections.len() > MOST_SECTIONS {
+    if sections.len() > MAX_SECTIONS {
         return Err(refused(format!(
-            "it has more than {MOST_SECTIONS} sections; send it in parts"
+            "it has more than {MAX_SECTIONS} sections; send it in parts"
         )));
     }
     Ok(sections)

@@ -28,8 +28,8 @@ Shows a file, or what is in a folder.
 ";
 
 // OpenCode's figures.
-const MOST_LINES: u64 = 2000;
-const MOST_BYTES: usize = 50 * 1024;
+const MAX_LINES: u64 = 2000;
+const MAX_BYTES: usize = 50 * 1024;
 const LONGEST_LINE: usize = 2000;
 const PREVIEW_LINES: usize = 20;
 const SAMPLE: usize = 4096;
@@ -104,7 +104,7 @@ impl Tool for Read {
         Box::pin(async move {
             let at = locate(ctx, text(&input, "filePath"))?;
             let from = number(&input, "offset").unwrap_or(1).max(1);
-            let limit = number(&input, "limit").unwrap_or(MOST_LINES);
+            let limit = number(&input, "limit").unwrap_or(MAX_LINES);
             let title = at.relative(ctx);
             let (place, here) = (at.clone(), ctx.clone());
             let shown = tokio::task::spawn_blocking(move || show(&place, from, limit, &here))
@@ -332,7 +332,7 @@ fn lines(file: File, from: u64, limit: u64, cancel: &CancelFlag) -> io::Result<P
         }
         let text = shorten(&line, part.total == 1);
         let size = text.len() + usize::from(!part.lines.is_empty());
-        if bytes + size > MOST_BYTES {
+        if bytes + size > MAX_BYTES {
             part.capped = true;
             break;
         }
@@ -398,7 +398,7 @@ fn present(at: &Located, from: u64, part: Part) -> Result<ToolOutput, ToolError>
     let note = if capped {
         format!(
             "(Output capped at {} KB. Showing lines {from}-{last}. Use offset={} to continue.)",
-            MOST_BYTES / 1024,
+            MAX_BYTES / 1024,
             last + 1
         )
     } else if truncated {

@@ -16,7 +16,7 @@ const SLACK: usize = 4;
 // Longer lines are only compared for being equal.
 const LONGEST: usize = 400;
 // So many blocks are weighed; a file of closing braces has no end of them.
-const MOST: usize = 200;
+const MAX_BLOCKS: usize = 200;
 
 /// First and last line are the same but for white space, and what is between them is similar. For blocks of three lines or more.
 pub(super) fn anchored(content: &str, old: &str) -> Spans {
@@ -27,7 +27,7 @@ pub(super) fn anchored(content: &str, old: &str) -> Spans {
         if let Some(span) = span(block, old).filter(|_| score >= SIMILAR) {
             scored.push((score, span));
         }
-        if scored.len() >= MOST {
+        if scored.len() >= MAX_BLOCKS {
             break;
         }
     }
@@ -57,11 +57,11 @@ pub(super) fn context_aware(content: &str, old: &str) -> Spans {
 fn half_equal(window: &[Line<'_>], wanted: &[Line<'_>]) -> bool {
     let inner = wanted.len() - 1;
     let pairs = window[1..inner].iter().zip(&wanted[1..inner]);
-    let told: Vec<bool> = pairs
+    let equal: Vec<bool> = pairs
         .filter(|(a, b)| !(a.text.trim().is_empty() && b.text.trim().is_empty()))
         .map(|(a, b)| a.text.trim() == b.text.trim())
         .collect();
-    told.iter().filter(|same| **same).count() * 2 >= told.len()
+    equal.iter().filter(|same| **same).count() * 2 >= equal.len()
 }
 
 fn ends_match(block: &[Line<'_>], wanted: &[Line<'_>]) -> bool {

@@ -3,7 +3,7 @@
 use super::{Line, PatchError, Place};
 
 /// Comparisons of two lines that one section may cost: a patch of many places in a large file must not hold up everything.
-const MOST_COMPARED: usize = 20_000_000;
+const MAX_COMPARED: usize = 20_000_000;
 
 /// The text after the changes. It ends with a line end, as in OpenCode; line ends are those of the text.
 ///
@@ -151,7 +151,7 @@ impl Search<'_> {
     ) -> Result<bool, PatchError> {
         for (line, want) in self.lines.iter().skip(at).zip(wanted) {
             self.compared += 1;
-            if self.compared > MOST_COMPARED {
+            if self.compared > MAX_COMPARED {
                 return Err(PatchError::TooMuch {
                     path: self.path.to_owned(),
                 });
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_as_the_reference_finds_them() {
+    fn places_are_found_as_opencode_finds_them() {
         for (text, body, want) in [
             ("a\nb\n", "@@\n-a\n+x", "x\nb\n"),
             // A line end is put after the last line.

@@ -107,7 +107,7 @@ async fn clear_cut(
         Verdict::Bad => nothing(
             "bisect.bad_with_none",
             "the command fails without any plugin, too, so no plugin is to blame",
-            "run it with --pure to see why; a command that works in another folder is told to bisect with --dir",
+            "run it with --pure to see why; for a command that works in another folder, use --dir",
         ),
         Verdict::Skip => nothing(
             "bisect.cannot_tell",

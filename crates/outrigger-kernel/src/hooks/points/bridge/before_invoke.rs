@@ -17,7 +17,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "callID, connection, sessionID?, tool, path",
-    about: "A brain elsewhere asks the bridge to execute something (C17). Authentication, limits and guards are nobody's to change.",
+    about: "A remote controller asks the bridge to execute something (C17). Authentication, limits and guards cannot be changed.",
 };
 
 /// What handlers read.

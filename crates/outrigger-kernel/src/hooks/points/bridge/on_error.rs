@@ -17,7 +17,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "callID, connection, sessionID?, tool, path, code, message",
-    about: "The bridge has refused it behind its limits, or it failed.",
+    about: "The bridge has refused it after its limits, or it failed.",
 };
 
 /// What handlers read.

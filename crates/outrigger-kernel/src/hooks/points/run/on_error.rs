@@ -18,7 +18,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, error",
-    about: "A turn has ended with an error, which is stored and told by then.",
+    about: "A turn has ended with an error, which is stored and published by then.",
 };
 
 /// What handlers read.

@@ -18,7 +18,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, agent, model, messageID, variant?",
-    about: "An assistant message of a turn is stored, and every tool part of it has reached its final state; told once for each message, with message and parts as output (A4).",
+    about: "An assistant message of a turn is stored, and every tool part of it has reached its final state; once for each message, with message and parts as output (A4).",
 };
 
 /// What handlers read.

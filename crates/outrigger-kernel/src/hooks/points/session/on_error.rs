@@ -18,7 +18,7 @@ pub const SPEC: PointSpec = PointSpec {
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, error",
-    about: "The session told an error.",
+    about: "The session published an error.",
 };
 
 /// What handlers read.

@@ -5,7 +5,7 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_sandbox::paths::stands;
 use serde_json::{Value, json};
 
-use super::{Found, MOST, Wanted, asks, root, shown, walk};
+use super::{Found, MAX_RESULTS, Wanted, asks, root, shown, walk};
 use crate::builtin::{reading, spec, text};
 use crate::error::ToolError;
 use crate::files::Located;
@@ -21,7 +21,7 @@ Finds files by name. Answers with absolute paths, newest file first, at most 100
 ";
 
 // With more than this many files a name pattern is too wide to be of use, and sorting them too slow.
-const MOST_SEEN: usize = 200_000;
+const MAX_SEEN: usize = 200_000;
 
 /// The glob tool.
 pub(in crate::builtin) struct Glob {
@@ -89,7 +89,7 @@ fn find(
         ctx,
         |file| {
             found.push(file);
-            found.len() < MOST_SEEN
+            found.len() < MAX_SEEN
         },
     )?;
     found.sort();
@@ -134,12 +134,12 @@ impl Tool for Glob {
                 tokio::task::spawn_blocking(move || find(&place, &pattern, anchored, &here))
                     .await
                     .map_err(|e| ToolError::failed(e.to_string()))??;
-            let truncated = found.len() > MOST;
+            let truncated = found.len() > MAX_RESULTS;
             // Names that a link led to while it was searched are those of another folder.
             let mut lines: Vec<String> = found
                 .iter()
                 .filter(|file| stands(&file.path))
-                .take(MOST)
+                .take(MAX_RESULTS)
                 .map(|file| shown(&file.path, &root).display().to_string())
                 .collect();
             let count = lines.len();
@@ -148,7 +148,7 @@ impl Tool for Glob {
             }
             if truncated {
                 lines.push(format!(
-                    "\n(Results are truncated: showing first {MOST} results. Consider using a more specific path or pattern.)"
+                    "\n(Results are truncated: showing first {MAX_RESULTS} results. Consider using a more specific path or pattern.)"
                 ));
             }
             Ok(ToolOutput {

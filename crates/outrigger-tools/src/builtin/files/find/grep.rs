@@ -10,7 +10,7 @@ use outrigger_sandbox::paths::open_resolved;
 use serde_json::{Value, json};
 
 use super::super::read::asks_read;
-use super::{Found, MOST, Wanted, asks, root, shown, walk};
+use super::{Found, MAX_RESULTS, Wanted, asks, root, shown, walk};
 use crate::builtin::{reading, spec, text};
 use crate::error::ToolError;
 use crate::files::Located;
@@ -28,7 +28,7 @@ Finds lines in files by a regular expression. Answers with file, line number and
 
 const LONGEST_LINE: usize = 2000;
 // Lines held at a time; when there are more, those of the oldest files go.
-const MOST_HELD: usize = 4000;
+const MAX_HELD: usize = 4000;
 
 /// The grep tool.
 pub(in crate::builtin) struct Grep {
@@ -86,7 +86,7 @@ impl Search {
     fn look_into(&mut self, file: Found) {
         let mut hits = Hits::new();
         let sink = Lossy(|number, line| {
-            if hits.len() == MOST {
+            if hits.len() == MAX_RESULTS {
                 self.more = true;
                 return Ok(false);
             }
@@ -102,7 +102,7 @@ impl Search {
         }
         self.held += hits.len();
         self.files.push((file, hits));
-        if self.held > MOST_HELD {
+        if self.held > MAX_HELD {
             self.trim();
         }
     }
@@ -110,14 +110,14 @@ impl Search {
     // Newest first, and no more lines than are shown.
     fn trim(&mut self) {
         self.files.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut left = MOST;
+        let mut left = MAX_RESULTS;
         for (_, hits) in &mut self.files {
             self.more |= hits.len() > left;
             hits.truncate(left);
             left -= hits.len();
         }
         self.files.retain(|(_, hits)| !hits.is_empty());
-        self.held = MOST - left;
+        self.held = MAX_RESULTS - left;
     }
 }
 
