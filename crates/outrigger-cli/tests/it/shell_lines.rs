@@ -148,12 +148,16 @@ fn another_program_of_the_same_name_and_a_file_behind_a_redirection() {
         .collect();
     assert_eq!(made, Vec::<&str>::new());
     assert!(world.path("allowed").exists());
-    let told = world
+    let states = world
         .parts("tool")
         .iter()
         .map(|it| it["state"].to_string())
         .collect::<String>();
-    assert_eq!(told.matches("a rule that denies edit").count(), 2, "{told}");
+    assert_eq!(
+        states.matches("a rule that denies edit").count(),
+        2,
+        "{states}"
+    );
 }
 
 #[test]
