@@ -1,6 +1,6 @@
 //! `cargo xtask generate`: files that are made from the code, so that they cannot say anything else.
 //!
-//! `docs/hooks.md` is the table of hook points (C1: every hook of the reference is a view of one of ours).
+//! `docs/hooks.md` is the table of hook points (C1: every hook of OpenCode is a view of one of ours).
 //! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`, `docs/opencode.schema.json` for those of `opencode.json`.
 //! The pages in `docs/bypass` are the tables of `docs/bypass/attempts.toml`.
 

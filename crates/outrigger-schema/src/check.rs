@@ -52,7 +52,7 @@ impl Schema {
                 }
             }
             (Self::AnyOf(all), _) => match all.iter().find(|one| one.has_shape_of(value)) {
-                // A word of the wrong spelling is best told with everything that would do.
+                // For a misspelled word the message lists every value that would do.
                 Some(one) if value.is_object() || value.is_array() => {
                     one.walk(value, pointer, wrong);
                 }

@@ -162,8 +162,8 @@ fn configuration_files_are_changed_and_read_again() {
     for to in [&theirs, &world.path("../new.json")] {
         std::os::unix::fs::symlink(to, &file).unwrap();
         let refused = patch("/config", json!({ "username": "eve" })).json(400);
-        let told = refused["data"]["message"].as_str().unwrap();
-        assert!(told.contains("symbolic link"), "{told}");
+        let message = refused["data"]["message"].as_str().unwrap();
+        assert!(message.contains("symbolic link"), "{message}");
         std::fs::remove_file(&file).unwrap();
     }
     assert!(!std::fs::read_to_string(&theirs).unwrap().contains("eve"));
