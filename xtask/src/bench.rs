@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve`, `bench hooks`, `bench audit`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
+/// `bench turn`, `bench serve`, `bench scale`, `bench hooks`, `bench audit`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let serve = match arguments.next() {
@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             return Ok(());
         }
         Some("build") => return build::run(&mut arguments),
+        Some("scale") => return scale(&mut arguments),
         Some("recovery") => return hooks(&mut arguments, Some("recovery")),
         Some(other) => return usage(format!("there is no benchmark `{other}`")),
         None => return usage("which benchmark?"),
@@ -76,6 +77,35 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         python.arg("--bun").arg(setup::bun(&tools)?);
     }
     check(&mut python)
+}
+
+/// What a long history and many sessions cost, on stores that are filled without a server.
+fn scale(arguments: &mut Arguments<'_>) -> Result {
+    let mut binary: Option<PathBuf> = None;
+    let mut python = command("python3");
+    python.arg("tests/bench/scale.py");
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
+            "--runs" | "--messages" | "--sessions" | "--json" => {
+                python.arg(argument).arg(arguments.value(argument)?);
+            }
+            "--check" => {
+                python.arg(argument);
+            }
+            other => return usage(format!("bench scale takes no `{other}`")),
+        }
+    }
+    check(&mut sh::cargo(&[
+        "build",
+        "--package",
+        "outrigger-store",
+        "--example",
+        "fill",
+    ]))?;
+    let ours = binary.map_or_else(parity::release_binary, Ok)?;
+    python.arg("--ours").arg(ours);
+    check(python.args(["--fill", "target/debug/examples/fill"]))
 }
 
 /// The benchmark of outrigger-plugins, which runs the host's own code over a real plugin process.

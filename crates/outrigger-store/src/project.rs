@@ -105,6 +105,39 @@ pub(crate) fn apply(conn: &Connection, seq: i64, row: &Row) -> Result<()> {
     }
 }
 
+/// Which messages of its session an event changes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Touched {
+    Nothing,
+    Message(String),
+    All,
+}
+
+/// Reads from the text of an event's record what [`apply`] changes of the messages.
+pub(crate) fn touched(body: &str) -> Touched {
+    let Ok(event) = serde_json::from_str::<EventView<'_>>(body) else {
+        return Touched::Nothing;
+    };
+    match event.kind.as_ref() {
+        "session.created" | "session.deleted" => return Touched::All,
+        "message.updated" | "message.removed" | "message.part.updated" | "message.part.removed" => {
+        }
+        _ => return Touched::Nothing,
+    }
+    let Ok(p) = serde_json::from_str::<Properties<'_>>(event.properties.get()) else {
+        return Touched::Nothing;
+    };
+    let written = p.info.or(p.part).map(RawValue::get);
+    let written = written.and_then(|json| serde_json::from_str::<IdView<'_>>(json).ok());
+    let message = match event.kind.as_ref() {
+        "message.updated" => written.map(|it| it.id),
+        "message.part.updated" => written.and_then(|it| it.message),
+        _ => p.message,
+    };
+    let message = message.map(Cow::into_owned);
+    message.map_or(Touched::Nothing, Touched::Message)
+}
+
 fn apply_event(conn: &Connection, event: &EventView<'_>) -> Result<()> {
     if !matches!(
         event.kind.as_ref(),

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use outrigger_protocol::Millis;
-use outrigger_protocol::id::{MessageId, SessionId, TurnId};
+use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part};
 use outrigger_protocol::session::{Session, Todo};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, params};
 use serde::de::DeserializeOwned;
 
@@ -175,7 +175,7 @@ impl Reader<'_> {
         read(self.conn).map_err(|e| StoreError::sqlite(self.path, "read", e))
     }
 
-    fn decode<T: DeserializeOwned>(
+    pub(crate) fn decode<T: DeserializeOwned>(
         &self,
         what: &str,
         id: &str,
@@ -189,7 +189,11 @@ impl Reader<'_> {
     }
 
     /// Rows of an identifier and a JSON text.
-    fn bodies(&self, sql: &str, values: impl Params) -> Result<Vec<(String, String)>, StoreError> {
+    pub(crate) fn bodies(
+        &self,
+        sql: &str,
+        values: impl Params,
+    ) -> Result<Vec<(String, String)>, StoreError> {
         self.sql(|conn| {
             conn.prepare_cached(sql)?
                 .query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?
@@ -219,27 +223,41 @@ impl Reader<'_> {
     }
 
     pub(crate) fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
-        self.list(
-            "session",
-            "SELECT id, body FROM sessions
-             WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR directory = ?2) AND (?3 = 0 OR parent IS NULL)
-               AND (?5 IS NULL OR updated >= ?5) AND (?6 IS NULL OR updated < ?6)
-               AND (?7 IS NULL OR instr(lower(body ->> '$.title'), lower(?7)) > 0)
-               AND (?8 = 0 OR body ->> '$.time.archived' IS NULL)
-               AND (?9 IS NULL OR body ->> '$.path' = ?9 OR substr(body ->> '$.path', 1, length(?9) + 1) = ?9 || '/')
-             ORDER BY updated DESC, id LIMIT ?4",
-            params![
-                filter.project,
-                filter.directory,
-                filter.roots_only,
-                limit(filter.limit),
-                time(filter.since),
-                time(filter.before),
-                filter.search,
-                filter.not_archived,
-                filter.path,
-            ],
-        )
+        // Only the conditions that are asked for: then SQLite walks an index in the order of the list and stops at the limit.
+        let text = |text: &Option<String>| text.clone().map(Value::Text);
+        let flag = |is: bool| is.then_some(Value::Null);
+        let millis = |at: Option<Millis>| time(at).map(Value::Integer);
+        let conditions = [
+            ("directory = ?", text(&filter.directory)),
+            ("project = ?", text(&filter.project)),
+            ("parent IS ?", flag(filter.roots_only)),
+            ("updated >= ?", millis(filter.since)),
+            ("updated < ?", millis(filter.before)),
+            (
+                "instr(lower(body ->> '$.title'), lower(?)) > 0",
+                text(&filter.search),
+            ),
+            ("body ->> '$.time.archived' IS ?", flag(filter.not_archived)),
+            (
+                "instr(body ->> '$.path' || '/', ?) = 1",
+                filter
+                    .path
+                    .as_ref()
+                    .map(|path| Value::Text(format!("{path}/"))),
+            ),
+        ];
+        let mut sql = "SELECT id, body FROM sessions WHERE TRUE".to_owned();
+        let mut values = Vec::new();
+        for (condition, value) in conditions {
+            if let Some(value) = value {
+                sql.push_str(" AND ");
+                sql.push_str(condition);
+                values.push(value);
+            }
+        }
+        sql.push_str(" ORDER BY updated DESC, id LIMIT ?");
+        values.push(Value::Integer(limit(filter.limit)));
+        self.list("session", &sql, rusqlite::params_from_iter(values))
     }
 
     pub(crate) fn children(&self, id: &SessionId) -> Result<Vec<Session>, StoreError> {
@@ -248,57 +266,6 @@ impl Reader<'_> {
             "SELECT id, body FROM sessions WHERE parent = ? ORDER BY created, id",
             [id.as_str()],
         )
-    }
-
-    pub(crate) fn messages(
-        &self,
-        session: &SessionId,
-    ) -> Result<Vec<MessageWithParts>, StoreError> {
-        let infos: Vec<MessageInfo> = self.list(
-            "message",
-            "SELECT id, body FROM messages WHERE session = ? ORDER BY id",
-            [session.as_str()],
-        )?;
-        let parts: Vec<Part> = self.list(
-            "part",
-            "SELECT id, body FROM parts WHERE session = ? ORDER BY message, id",
-            [session.as_str()],
-        )?;
-        // Both lists ascend by message: one walk joins them. Parts of a message that is not there are passed over.
-        let mut parts = parts.into_iter().peekable();
-        let mut out = Vec::with_capacity(infos.len());
-        for info in infos {
-            let mut own = Vec::new();
-            while let Some(part) = parts.next_if(|part| part.message_id <= *info.id()) {
-                if part.message_id == *info.id() {
-                    own.push(part);
-                }
-            }
-            out.push(MessageWithParts { info, parts: own });
-        }
-        Ok(out)
-    }
-
-    pub(crate) fn message(
-        &self,
-        session: &SessionId,
-        message: &MessageId,
-    ) -> Result<Option<MessageWithParts>, StoreError> {
-        let key = [session.as_str(), message.as_str()];
-        let found: Vec<MessageInfo> = self.list(
-            "message",
-            "SELECT id, body FROM messages WHERE session = ? AND id = ?",
-            key,
-        )?;
-        let Some(info) = found.into_iter().next() else {
-            return Ok(None);
-        };
-        let parts = self.list(
-            "part",
-            "SELECT id, body FROM parts WHERE session = ? AND message = ? ORDER BY id",
-            key,
-        )?;
-        Ok(Some(MessageWithParts { info, parts }))
     }
 
     pub(crate) fn todos(&self, session: &SessionId) -> Result<Vec<Todo>, StoreError> {
@@ -430,6 +397,6 @@ fn time(at: Option<Millis>) -> Option<i64> {
 }
 
 /// SQLite takes a negative limit for none.
-fn limit(most: Option<usize>) -> i64 {
+pub(crate) fn limit(most: Option<usize>) -> i64 {
     most.map_or(-1, |n| i64::try_from(n).unwrap_or(-1))
 }

@@ -21,7 +21,11 @@ pub(crate) enum Step {
 
 /// Every step since the first format. The format of a file (`PRAGMA user_version`) is how many of them it has been
 /// through; a step that was released is never changed, a new one is put at the end.
-pub(crate) const STEPS: &[Step] = &[Step::Sql(FORMAT_1), Step::Sql(FORMAT_2)];
+pub(crate) const STEPS: &[Step] = &[
+    Step::Sql(FORMAT_1),
+    Step::Sql(FORMAT_2),
+    Step::Sql(FORMAT_3),
+];
 
 // The log's `kind`, `session` and `turn` repeat what stands in `body` for the indexes. The triggers are no protection
 // against an attacker (the hash chain is what tells), they keep our own code honest.
@@ -112,6 +116,14 @@ CREATE TABLE audit_seals(
 ) STRICT;
 ";
 
+// Lists of sessions are read in the order in which they are shown, as far as they are asked for.
+const FORMAT_3: &str = "
+DROP INDEX sessions_updated;
+CREATE INDEX sessions_updated ON sessions(updated DESC, id);
+CREATE INDEX sessions_directory ON sessions(directory, updated DESC, id);
+CREATE INDEX sessions_project ON sessions(project, updated DESC, id);
+";
+
 /// The format of an open file; 0 for a new one.
 pub(crate) fn version(conn: &Connection) -> Result<u32> {
     conn.query_row("PRAGMA user_version", [], |row| row.get(0))
@@ -149,17 +161,18 @@ mod tests {
     fn steps_run_once_and_in_order_and_a_failed_one_leaves_the_file_as_it_was() {
         let mut conn = Connection::open_in_memory().unwrap();
         migrate(&mut conn, STEPS).unwrap();
-        assert_eq!(version(&conn).unwrap(), 2);
+        assert_eq!(version(&conn).unwrap(), 3);
         let more = [
             Step::Sql(FORMAT_1),
             Step::Sql(FORMAT_2),
+            Step::Sql(FORMAT_3),
             Step::Sql("ALTER TABLE meta ADD COLUMN at INTEGER"),
             Step::Rebuild,
             Step::Sql("CREATE TABLE a(x); CREATE TABLE meta(y);"),
         ];
         let error = migrate(&mut conn, &more).unwrap_err();
         assert!(error.to_string().contains("meta"), "{error}");
-        assert_eq!(version(&conn).unwrap(), 4);
+        assert_eq!(version(&conn).unwrap(), 5);
         let tables: i64 = conn
             .query_row(
                 "SELECT count(*) FROM sqlite_schema WHERE name = 'a'",
@@ -168,7 +181,7 @@ mod tests {
             )
             .unwrap();
         assert_eq!(tables, 0, "the failed step left nothing");
-        migrate(&mut conn, &more[..4]).unwrap();
+        migrate(&mut conn, &more[..5]).unwrap();
     }
 
     #[test]

@@ -432,6 +432,10 @@ impl Store {
         &self.inner.redactor
     }
 
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.inner.readers
+    }
+
     pub(crate) fn bound(&self) -> &Bound {
         &self.inner.bound
     }

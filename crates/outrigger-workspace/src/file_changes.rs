@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, ToolState};
 use outrigger_protocol::session::SessionSummary;
@@ -22,34 +23,52 @@ struct FileChange {
     adopted: bool,
 }
 
-/// Changes by file.
+/// Changes by file. Cheap to clone: the texts of the files are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    files: BTreeMap<String, FileChange>,
+    files: BTreeMap<String, Arc<FileChange>>,
 }
 
-impl Changes {
-    /// What the stored history says.
-    pub fn of(history: &[MessageWithParts], worktree: &Path) -> Self {
-        let mut changes = Self::default();
-        for part in history.iter().flat_map(|message| &message.parts) {
+/// What a stored history says of changes, read message by message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoredChanges {
+    /// What tools reported.
+    reported: Changes,
+    /// What the files themselves said. It counts where no tool reported a file, before or after.
+    adopted: Changes,
+}
+
+impl StoredChanges {
+    /// The next message.
+    pub fn add(&mut self, message: &MessageWithParts, worktree: &Path) {
+        for part in &message.parts {
             if let PartKind::Tool(call) = &part.kind
                 && let ToolState::Completed { metadata, .. } = &call.state
             {
-                changes.add(metadata);
+                self.reported.add(metadata);
             }
         }
-        for message in history {
-            if let MessageInfo::User(user) = &message.info
-                && let Some(summary) = &user.summary
-                && let Some(diffs) = summary.get("diffs").and_then(Value::as_array)
-            {
-                changes.adopt(diffs, worktree);
-            }
+        if let MessageInfo::User(user) = &message.info
+            && let Some(summary) = &user.summary
+            && let Some(diffs) = summary.get("diffs").and_then(Value::as_array)
+        {
+            self.adopted.adopt(diffs, worktree);
+        }
+    }
+
+    /// All changes.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        let mut changes = self.reported.clone();
+        for (file, change) in &self.adopted.files {
+            let file = changes.files.entry(file.clone());
+            file.or_insert_with(|| Arc::clone(change));
         }
         changes
     }
+}
 
+impl Changes {
     /// Adds what the files themselves say, for files that no tool reported: those that a shell command wrote.
     pub fn adopt(&mut self, diffs: &[Value], worktree: &Path) {
         for diff in diffs {
@@ -69,7 +88,7 @@ impl Changes {
                 adopted: true,
                 ..FileChange::default()
             };
-            self.files.insert(file, change);
+            self.files.insert(file, Arc::new(change));
         }
     }
 
@@ -90,7 +109,7 @@ impl Changes {
             return;
         }
         let first = !self.files.contains_key(left);
-        let change = self.files.entry(left.to_owned()).or_default();
+        let change = Arc::make_mut(self.files.entry(left.to_owned()).or_default());
         change.adopted = false;
         change.created |= first && matches!(kind, "add" | "move");
         change.deleted = kind == "delete";
@@ -107,7 +126,7 @@ impl Changes {
             self.files.remove(path);
             return false;
         }
-        let change = self.files.entry(path.to_owned()).or_default();
+        let change = Arc::make_mut(self.files.entry(path.to_owned()).or_default());
         (change.adopted, change.deleted) = (false, true);
         true
     }
@@ -125,7 +144,7 @@ impl Changes {
         let number = |key: &str| diff.get(key).and_then(Value::as_u64).unwrap_or(0);
         let Some(file) = text("file") else { return };
         let first = !self.files.contains_key(&file);
-        let change = self.files.entry(file.clone()).or_default();
+        let change = Arc::make_mut(self.files.entry(file.clone()).or_default());
         change.adopted = false;
         if first {
             change.before = text("before");
@@ -152,7 +171,7 @@ impl Changes {
 
     /// The entries of `session.diff`.
     pub fn list(&self) -> Vec<Value> {
-        let entry = |(file, change): (&String, &FileChange)| {
+        let entry = |(file, change): (&String, &Arc<FileChange>)| {
             json!({
                 "file": file, "patch": change.patch, "additions": change.additions, "deletions": change.deletions,
                 "status": if change.created { "added" } else if change.deleted { "deleted" } else { "modified" },

@@ -12,6 +12,7 @@ use outrigger_protocol::turn::Input;
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::state::Agent;
+use crate::state::histories::Conversation;
 
 impl Agent {
     /// Closes what a dead process left open in the sessions of subagents: their parent does not wait for them any more.
@@ -35,8 +36,11 @@ impl Agent {
     pub(crate) async fn close_shells(
         &self,
         id: &SessionId,
-        history: &[MessageWithParts],
+        conversation: &Conversation,
     ) -> Result<bool, AgentError> {
+        if conversation.facts.open.is_empty() {
+            return Ok(false);
+        }
         // The message of a prompt that is stored beside a running turn changes nothing of that turn.
         if self
             .inner
@@ -51,7 +55,7 @@ impl Agent {
             "TurnAbandonedError",
             "The program that ran this was ended before it was over",
         );
-        let events = closings(id, history.to_vec(), &error, now());
+        let events = closings(id, open_answers(conversation), &error, now());
         let any = !events.is_empty();
         if any {
             self.inner.commit(Vec::new(), events).await?;
@@ -85,7 +89,7 @@ impl Agent {
             "TurnAbandonedError",
             format!("This turn was interrupted and could not be gone on with: {why}"),
         );
-        let mut events = closings(id, self.inner.store.messages(id)?, &error, at);
+        let mut events = closings(id, open_answers(&self.inner.conversation(id)?), &error, at);
         events.push(Event::SessionError {
             session_id: Some(id.clone()),
             error,
@@ -113,6 +117,12 @@ impl Agent {
             .commit(vec![LogRecord::TurnStep(Box::new(step))], events)
             .await
     }
+}
+
+fn open_answers(conversation: &Conversation) -> Vec<MessageWithParts> {
+    let open = conversation.facts.open.iter();
+    open.filter_map(|id| conversation.message(id).cloned())
+        .collect()
 }
 
 /// The ends of messages and parts that have none.

@@ -3,14 +3,16 @@
 use outrigger_prompt::compaction::plan::has_text;
 use outrigger_prompt::history::active::Active;
 use outrigger_protocol::compaction::CompactRequest;
+use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, UserMessage};
+use outrigger_protocol::message::{MessageInfo, ModelRef, UserMessage};
 use outrigger_protocol::session::{PromptInput, Session};
 use outrigger_protocol::turn::{Begin, TurnOutcome};
 use tokio::sync::oneshot;
 
 use crate::error::AgentError;
 use crate::state::Agent;
+use crate::state::histories::Conversation;
 use crate::turn::message::{CompactionAsk, Msg};
 use crate::turn::request::{Compact, Origin};
 use crate::turn::start::Start;
@@ -102,7 +104,7 @@ impl Agent {
         session: &Session,
         compact: &Compact,
     ) -> Result<ModelRef, AgentError> {
-        let history = self.inner.store.messages(&session.id)?;
+        let history = self.inner.history(&session.id)?;
         let last = last_prompt(&history).map(|user| user.model.clone());
         match compact.model.clone().or(last) {
             Some(model) => Ok(model),
@@ -114,18 +116,18 @@ impl Agent {
     pub(crate) fn begin_compaction(
         &self,
         session: &Session,
-        history: &[MessageWithParts],
+        conversation: &Conversation,
         compact: Compact,
     ) -> Result<Begin, AgentError> {
         let model = self.compaction_model(session, &compact)?;
         self.inner.models.resolve(&model)?;
         let prompt = PromptInput {
-            agent: last_prompt(history).map(|user| user.agent.clone()),
+            agent: last_prompt(&conversation.history).map(|user| user.agent.clone()),
             model: Some(model),
             provenance: compact.provenance.clone(),
             ..PromptInput::default()
         };
-        let begin = self.begin(session, history, prompt.into())?;
+        let begin = self.begin(session, conversation, prompt.into())?;
         Ok(Begin {
             compact: Some(CompactRequest {
                 auto: compact.auto,
@@ -137,8 +139,9 @@ impl Agent {
     }
 }
 
-fn last_prompt(history: &[MessageWithParts]) -> Option<&UserMessage> {
-    history.iter().rev().find_map(|m| match &m.info {
+fn last_prompt(history: &History) -> Option<&UserMessage> {
+    let messages = history.iter().rev().filter_map(|m| m.stored());
+    messages.into_iter().find_map(|m| match &m.info {
         MessageInfo::User(user) => Some(user),
         MessageInfo::Assistant(_) => None,
     })

@@ -15,7 +15,7 @@ impl Inner {
             return Ok(());
         }
         let at = now();
-        let parts = old_output(self.store.messages(id)?, at);
+        let parts = old_output(&self.history(id)?, at);
         if parts.is_empty() {
             return Ok(());
         }

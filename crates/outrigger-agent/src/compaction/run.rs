@@ -12,7 +12,7 @@ use outrigger_prompt::compaction::select;
 use outrigger_prompt::history::active::Active;
 use outrigger_protocol::compaction::{AutoCompact, CompactionPlan};
 use outrigger_protocol::id::{MessageId, SessionId};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, NamedError};
+use outrigger_protocol::message::{MessageInfo, NamedError};
 use outrigger_protocol::model::ModelInfo;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input};
 
@@ -22,16 +22,12 @@ use crate::turn::message::Msg;
 use crate::turn::request_options;
 
 impl Inner {
-    /// When a turn with this model compacts by itself.
-    pub(crate) fn auto_compact(
-        &self,
-        model: &ModelInfo,
-        history: &[MessageWithParts],
-    ) -> Option<AutoCompact> {
+    /// When a turn with this model compacts by itself, in a session whose last step used so many tokens.
+    pub(crate) fn auto_compact(&self, model: &ModelInfo, used: u64) -> Option<AutoCompact> {
         let config = &self.config.config.compaction;
         (config.auto != Some(false)).then(|| AutoCompact {
             limit: select::usable(config, model),
-            used: Active::of(history.to_vec()).used(),
+            used,
         })
     }
 

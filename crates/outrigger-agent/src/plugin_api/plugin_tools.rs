@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use outrigger_plugins::{PluginError, ToolRunner};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
-use outrigger_protocol::message::MessageWithParts;
+use outrigger_protocol::history::History;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{FnTool, ToolContext, ToolError};
 use serde_json::{Value, json};
@@ -81,8 +81,8 @@ pub(crate) async fn call(
     let host = owner.upgrade();
     let history = host
         .as_ref()
-        .and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
-    let history = newest(history.unwrap_or_default(), MAX_HISTORY);
+        .and_then(|inner| inner.history(&ctx.call.session_id).ok());
+    let history = newest(&history.unwrap_or_default(), MAX_HISTORY);
     let context = json!({
         "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
         "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,
@@ -153,15 +153,14 @@ fn lenient(mut schema: Value) -> Value {
 }
 
 /// The newest messages that fit into so many bytes, in order.
-fn newest(history: Vec<MessageWithParts>, most: usize) -> Vec<Value> {
+fn newest(history: &History, most: usize) -> Vec<Value> {
     let mut left = most;
     let mut kept: Vec<Value> = history
-        .into_iter()
+        .iter()
         .rev()
         .map_while(|message| {
-            let value = json!(message);
-            left = left.checked_sub(value.to_string().len())?;
-            Some(value)
+            left = left.checked_sub(usize::try_from(message.size()).ok()?)?;
+            Some(message.to_value())
         })
         .collect();
     kept.reverse();
@@ -189,15 +188,18 @@ mod tests {
 
     #[test]
     fn the_newest_messages_are_kept() {
-        let message = |id: &str| -> MessageWithParts {
+        let message = |id: &str| -> outrigger_protocol::message::MessageWithParts {
             serde_json::from_value(json!({"info": {"role":"user","id":id,"sessionID":"s","time":{"created":1},"agent":"a",
                 "model":{"providerID":"p","modelID":"m"}}, "parts": []}))
             .unwrap()
         };
-        let history = vec![message("msg_1"), message("msg_2"), message("msg_3")];
+        let history: History = ["msg_1", "msg_2", "msg_3"]
+            .map(message)
+            .into_iter()
+            .collect();
         let size = json!(message("msg_1")).to_string().len();
         let ids = |most| -> Vec<String> {
-            let kept = newest(history.clone(), most);
+            let kept = newest(&history, most);
             kept.iter()
                 .filter_map(|m| Some(m.pointer("/info/id")?.as_str()?.to_owned()))
                 .collect()

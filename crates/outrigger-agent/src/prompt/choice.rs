@@ -21,11 +21,9 @@ impl Agent {
     /// The text of a session's last answer.
     #[must_use]
     pub fn last_text(&self, id: &SessionId) -> String {
-        let messages = self.inner.store.messages(id).unwrap_or_default();
-        let last = messages
-            .iter()
-            .rev()
-            .find(|m| matches!(m.info, MessageInfo::Assistant(_)));
+        let history = self.inner.history(id).unwrap_or_default();
+        let mut messages = history.iter().rev().filter_map(|m| m.stored());
+        let last = messages.find(|m| matches!(m.info, MessageInfo::Assistant(_)));
         let texts = last
             .map(|m| m.parts.as_slice())
             .unwrap_or_default()

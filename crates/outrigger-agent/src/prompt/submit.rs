@@ -4,7 +4,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::Object;
 use outrigger_protocol::compaction::AutoCompact;
-use outrigger_protocol::message::{MessageWithParts, ModelRef, NamedError, PartKind, UserMessage};
+use outrigger_protocol::message::{ModelRef, NamedError, UserMessage};
 use outrigger_protocol::model::Cost;
 use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_protocol::session::{PromptInput, Session};
@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::ids;
+use crate::session::edit::plugins_that_prompted;
 use crate::session::sessions::is_placeholder;
 use crate::state::Agent;
+use crate::state::histories::Conversation;
 use crate::turn::start::Prompt;
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
@@ -33,7 +35,7 @@ impl Agent {
     pub(crate) fn begin(
         &self,
         session: &Session,
-        history: &[MessageWithParts],
+        conversation: &Conversation,
         prompt: Prompt,
     ) -> Result<Begin, AgentError> {
         let Prompt {
@@ -42,7 +44,7 @@ impl Agent {
         } = prompt;
         let agent = self.choose_agent(prompt.agent.as_deref())?;
         let model = self.choose_model(session, &agent, prompt.model.clone())?;
-        let facts = self.facts(&model, history, command.is_some())?;
+        let facts = self.facts(&model, conversation, command.is_some())?;
         let model = ModelRef {
             variant: prompt.variant.clone().or(model.variant),
             ..model
@@ -53,7 +55,7 @@ impl Agent {
         };
         let own = prompt.message_id.as_ref();
         let mut provenance = sent.clone();
-        provenance.extend(crate::session::edit::plugins_that_prompted(history, own));
+        provenance.extend(plugins_that_prompted(&conversation.facts, own));
         provenance.extend(self.inner.contributions(&agent.name, command.as_ref()));
         Ok(Begin {
             turn: ids::turn(),
@@ -79,7 +81,7 @@ impl Agent {
             path: self.inner.message_path(),
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: self.max_steps(&agent),
-            used_calls: used_calls(history),
+            used_calls: conversation.facts.calls.clone(),
             stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
@@ -96,12 +98,14 @@ impl Agent {
     fn facts(
         &self,
         model: &ModelRef,
-        history: &[MessageWithParts],
+        conversation: &Conversation,
         is_command: bool,
     ) -> Result<ModelFacts, AgentError> {
         match self.inner.models.resolve(model) {
             Ok(resolved) => Ok(ModelFacts {
-                auto_compact: self.inner.auto_compact(&resolved.model, history),
+                auto_compact: self
+                    .inner
+                    .auto_compact(&resolved.model, conversation.used()),
                 cost: resolved.model.cost,
                 unaskable: None,
             }),
@@ -129,17 +133,6 @@ impl Agent {
 /// What tokens cost: input, output, and the cache read and written.
 fn prices(cost: &Cost) -> [f64; 4] {
     [cost.input, cost.output, cost.cache.read, cost.cache.write]
-}
-
-/// The identifiers that calls of this session have had.
-fn used_calls(history: &[MessageWithParts]) -> Vec<String> {
-    let parts = history.iter().flat_map(|m| &m.parts);
-    parts
-        .filter_map(|part| match &part.kind {
-            PartKind::Tool(call) => Some(call.call_id.0.clone()),
-            _ => None,
-        })
-        .collect()
 }
 
 /// The hook's view of the prompt: keys that the client did not set are absent. A command always names agent and model.

@@ -12,6 +12,7 @@ use crate::error::AgentError;
 use crate::ids::now;
 use crate::session::owner::{Owner, own};
 use crate::state::Agent;
+use crate::state::facts::Facts;
 
 /// What [`Cause::what`] says of a plugin that sent an earlier message of the session, and of one that changed a message.
 const EARLIER: &str = "an earlier message";
@@ -39,24 +40,12 @@ fn is_no_call(part: &Part, found: &MessageWithParts) -> Result<(), AgentError> {
 }
 
 /// The plugins that sent, or rewrote, messages of a session: a turn reads all of them. `own` is the message that it begins with.
-pub(crate) fn plugins_that_prompted(
-    history: &[MessageWithParts],
-    own: Option<&MessageId>,
-) -> Provenance {
-    let mut causes = Provenance::default();
-    for message in history {
-        let MessageInfo::User(user) = &message.info else {
-            continue;
-        };
-        if own == Some(&user.id) {
-            continue;
-        }
-        for plugin in user.provenance.plugins_that(Deed::Prompted) {
-            let what = Some(EARLIER.to_owned());
-            causes = causes.with(Actor::plugin(&plugin), Deed::Prompted, what);
-        }
-    }
-    causes
+pub(crate) fn plugins_that_prompted(facts: &Facts, own: Option<&MessageId>) -> Provenance {
+    let others = facts.prompted.iter().filter(|(id, _)| own != Some(id));
+    others.fold(Provenance::default(), |causes, (_, plugin)| {
+        let what = Some(EARLIER.to_owned());
+        causes.with(Actor::plugin(plugin), Deed::Prompted, what)
+    })
 }
 
 impl Agent {

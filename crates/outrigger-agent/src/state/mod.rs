@@ -1,6 +1,8 @@
 //! What a running agent holds.
 
 pub(crate) mod deferred_events;
+pub(crate) mod facts;
+pub(crate) mod histories;
 pub(crate) mod logins;
 pub(crate) mod message_changes;
 pub(crate) mod notifications;
@@ -33,6 +35,7 @@ use outrigger_workspace::sync::lock;
 use tokio::sync::broadcast;
 
 use self::deferred_events::DeferredEvents;
+use self::histories::Histories;
 use self::logins::WaitingLogins;
 use self::message_changes::MessageChanges;
 use self::notifications::Notifications;
@@ -80,6 +83,8 @@ pub(crate) struct Inner {
     pub(crate) commands: BTreeMap<String, CommandInfo>,
     pub(crate) skills: Vec<outrigger_config::skills::Skill>,
     pub(crate) store: Store,
+    /// Messages of the sessions in use.
+    pub(crate) histories: Histories,
     pub(crate) bus: Bus,
     pub(crate) spawner: Spawner,
     /// The same for commands, which reach the hosts of `tools.hosts`.

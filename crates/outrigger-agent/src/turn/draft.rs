@@ -18,8 +18,8 @@ use crate::error::AgentError;
 use crate::state::Inner;
 use crate::turn::effects::structured;
 use crate::turn::request_options;
-use outrigger_prompt::history::active::Active;
 use outrigger_prompt::history::decode;
+use outrigger_prompt::history::read::as_read;
 use outrigger_prompt::history::request;
 
 /// What the model reads in the last step that its limit leaves it.
@@ -146,14 +146,10 @@ fn payload(
     let agent = inner.agents.get(&begin.agent).cloned().unwrap_or_default();
     Ok(match point {
         HookPoint::LlmBeforeMessages => {
-            let current = state.message().map(|m| m.id.clone());
-            let mut history = inner.store.messages(session_id)?;
-            history.retain(|m| Some(m.info.id()) != current.as_ref());
+            let history = inner.history(session_id)?;
+            let current = state.message().map(|m| &m.id);
             let waiting = inner.waiting.messages(session_id);
-            let history =
-                outrigger_prompt::history::order::in_order(history, &waiting, &state.user().id);
-            let history = Active::of(history).into_messages();
-            before_messages::Input::over(history.into_iter().collect())
+            before_messages::Input::over(as_read(&history, current, &waiting, &state.user().id))
         }
         HookPoint::LlmBeforeSystem => system(inner, session_id, state, &agent)?,
         HookPoint::LlmBeforeParams | HookPoint::LlmBeforeHeaders => {

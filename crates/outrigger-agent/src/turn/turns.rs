@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
-use outrigger_workspace::file_changes::Changes;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::error::AgentError;
@@ -271,11 +270,11 @@ impl Agent {
             self.clean_up_revert(&session).await?;
             session = self.session(id)?;
         }
-        let mut history = self.inner.store.messages(id)?;
-        if !matches!(start, Start::Resume(_)) && self.close_shells(id, &history).await? {
-            history = self.inner.store.messages(id)?;
+        let mut conversation = self.inner.conversation(id)?;
+        if !matches!(start, Start::Resume(_)) && self.close_shells(id, &conversation).await? {
+            conversation = self.inner.conversation(id)?;
         }
-        let changes = Changes::of(&history, &self.inner.place.worktree);
+        let changes = conversation.facts.changes.changes();
         let driver = |turn: &TurnId| {
             let inner = Arc::clone(&self.inner);
             Driver::new(inner, turn.clone(), id.clone(), changes, cancelled)
@@ -288,25 +287,25 @@ impl Agent {
         }
         match start {
             Start::Prompt(prompt) => {
-                let begin = self.begin(&session, &history, *prompt)?;
+                let begin = self.begin(&session, &conversation, *prompt)?;
                 self.answered(driver(&begin.turn), begin).await
             }
             Start::Beside(prompt, message) => {
-                let mut begin = self.begin(&session, &history, *prompt)?;
+                let mut begin = self.begin(&session, &conversation, *prompt)?;
                 begin.message.id = message;
                 let driver = driver(&begin.turn);
                 driver.run(Input::Begin(Box::new(begin))).await
             }
             Start::Announced(prompt) => {
-                let begin = self.begin(&session, &history, *prompt)?;
+                let begin = self.begin(&session, &conversation, *prompt)?;
                 // Someone took the message back while it waited.
-                let Some(begin) = crate::turn::queue::steering::stored(begin, history) else {
+                let Some(begin) = crate::turn::queue::steering::stored(begin, &conversation) else {
                     return Ok(TurnOutcome::Cancelled);
                 };
                 self.answered(driver(&begin.turn), begin).await
             }
             Start::Compact(compact) => {
-                let begin = self.begin_compaction(&session, &history, compact)?;
+                let begin = self.begin_compaction(&session, &conversation, compact)?;
                 let driver = driver(&begin.turn);
                 driver.run(Input::Begin(Box::new(begin))).await
             }

@@ -1,7 +1,8 @@
 //! Pruning: which output of old tool calls is taken out of later requests.
 
 use outrigger_protocol::Millis;
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, ToolState};
+use outrigger_protocol::history::History;
+use outrigger_protocol::message::{MessageInfo, Part, PartKind, ToolState};
 
 use super::select::estimate;
 
@@ -16,10 +17,10 @@ const KEPT: [&str; 1] = ["skill"];
 
 /// The calls whose output goes, marked; empty when it is not worth it.
 #[must_use]
-pub fn old_output(history: Vec<MessageWithParts>, at: Millis) -> Vec<Part> {
+pub fn old_output(history: &History, at: Millis) -> Vec<Part> {
     let (mut seen, mut users, mut gain) = (0, 0, 0);
     let mut old = Vec::new();
-    'all: for message in history.into_iter().rev() {
+    'all: for message in history.iter().rev().filter_map(|m| m.stored()) {
         match &message.info {
             MessageInfo::User(_) => users += 1,
             MessageInfo::Assistant(info) if info.summary == Some(true) && users >= TURNS => break,
@@ -28,11 +29,11 @@ pub fn old_output(history: Vec<MessageWithParts>, at: Millis) -> Vec<Part> {
         if users < TURNS {
             continue;
         }
-        for mut part in message.parts.into_iter().rev() {
-            let PartKind::Tool(call) = &mut part.kind else {
+        for part in message.parts.iter().rev() {
+            let PartKind::Tool(call) = &part.kind else {
                 continue;
             };
-            let ToolState::Completed { output, time, .. } = &mut call.state else {
+            let ToolState::Completed { output, time, .. } = &call.state else {
                 continue;
             };
             if KEPT.contains(&call.tool.as_str()) {
@@ -46,18 +47,27 @@ pub fn old_output(history: Vec<MessageWithParts>, at: Millis) -> Vec<Part> {
             seen += size;
             if seen > PROTECTED {
                 gain += size;
-                time.compacted = Some(at);
-                old.push(part);
+                old.push(compacted(part.clone(), at));
             }
         }
     }
     if gain > LEAST { old } else { Vec::new() }
 }
 
+fn compacted(mut part: Part, at: Millis) -> Part {
+    if let PartKind::Tool(call) = &mut part.kind
+        && let ToolState::Completed { time, .. } = &mut call.state
+    {
+        time.compacted = Some(at);
+    }
+    part
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::*;
+    use outrigger_protocol::message::MessageWithParts;
     use serde_json::{Value, json};
 
     /// A turn with one call of that many tokens.
@@ -151,7 +161,7 @@ mod tests {
             ),
         ];
         for (name, history, want) in table {
-            let got: Vec<String> = old_output(history, 9)
+            let got: Vec<String> = old_output(&history.into_iter().collect(), 9)
                 .into_iter()
                 .map(|part| part.message_id.0)
                 .collect();

@@ -25,30 +25,14 @@ impl Active {
     /// pinned stands after the summary (both are ours).
     #[must_use]
     pub fn of(all: Vec<MessageWithParts>) -> Self {
-        let done: BTreeSet<MessageId> = all.iter().filter_map(summary_of).cloned().collect();
-        let last = all
-            .iter()
-            .rposition(|m| is_compaction(m) && done.contains(m.info.id()));
-        let Some(last) = last else {
-            return Self {
-                rest: all.into_iter().filter(|m| !is_of_compaction(m)).collect(),
-                ..Self::default()
-            };
-        };
-        let id = all.get(last).map(|m| m.info.id().clone());
-        let tail = all.get(last).and_then(tail_start);
-        let tail = tail.and_then(|start| all.iter().position(|m| m.info.id().as_str() == start));
-        let tail = tail.filter(|at| *at < last).unwrap_or(last);
+        let roles = roles(&all.iter().collect::<Vec<_>>());
         let mut active = Self::default();
-        for (at, message) in all.into_iter().enumerate() {
-            let is_summary = id.is_some() && summary_of(&message) == id.as_ref();
-            if at == last || is_summary {
-                active.compaction.push(message);
-            } else if is_of_compaction(&message) {
-            } else if at < tail {
-                active.pinned.extend(pinned(message));
-            } else {
-                active.rest.push(message);
+        for (message, role) in all.into_iter().zip(roles) {
+            match role {
+                Role::Compaction => active.compaction.push(message),
+                Role::Summarised => active.pinned.extend(pinned(message)),
+                Role::Rest => active.rest.push(message),
+                Role::Dropped => {}
             }
         }
         active
@@ -72,13 +56,102 @@ impl Active {
     #[must_use]
     pub fn used(&self) -> u64 {
         let finished = |m: &&MessageWithParts| answer(m).is_some_and(|info| info.finish.is_some());
-        let Some(info) = self.rest.iter().rev().find(finished).and_then(answer) else {
-            return 0;
-        };
-        let tokens = &info.tokens;
-        let sum = tokens.input + tokens.output + tokens.cache.read + tokens.cache.write;
-        tokens.total.filter(|total| *total > 0).unwrap_or(sum)
+        let info = self.rest.iter().rev().find(finished).and_then(answer);
+        info.map_or(0, tokens)
     }
+}
+
+/// What a message of a history is after the last compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The last compaction or its summary.
+    Compaction,
+    /// The summary stands for it.
+    Summarised,
+    /// Stays as it is.
+    Rest,
+    /// Of an earlier compaction, or of one that failed.
+    Dropped,
+}
+
+/// The role of each message.
+pub(super) fn roles(all: &[&MessageWithParts]) -> Vec<Role> {
+    let done: BTreeSet<&MessageId> = all.iter().filter_map(|m| summary_of(m)).collect();
+    let is_last = |m: &&MessageWithParts| done.contains(m.info.id()) && is_compaction(m);
+    let found = match done.is_empty() {
+        true => None,
+        false => all.iter().rposition(is_last),
+    };
+    let Some((last, compaction)) = found.and_then(|at| Some((at, *all.get(at)?))) else {
+        let role = |m: &&MessageWithParts| match is_of_compaction(m) {
+            true => Role::Dropped,
+            false => Role::Rest,
+        };
+        return all.iter().map(role).collect();
+    };
+    let tail = tail_start(compaction);
+    let tail = tail.and_then(|start| all.iter().position(|m| m.info.id().as_str() == start));
+    let tail = tail.filter(|at| *at < last).unwrap_or(last);
+    let role = |(at, message): (usize, &&MessageWithParts)| {
+        if at == last || summary_of(message) == Some(compaction.info.id()) {
+            Role::Compaction
+        } else if is_of_compaction(message) {
+            Role::Dropped
+        } else if at < tail {
+            Role::Summarised
+        } else {
+            Role::Rest
+        }
+    };
+    all.iter().enumerate().map(role).collect()
+}
+
+/// What [`Active::used`] says of a history, worked out message by message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Used {
+    /// How many messages there were.
+    len: usize,
+    /// Messages that stand for compactions, with the message that stays as the first.
+    compactions: Vec<(usize, MessageId, Option<String>)>,
+    /// Those with a finished summary.
+    done: BTreeSet<MessageId>,
+    /// The last finished step that is no summary, and its tokens.
+    step: Option<(usize, u64)>,
+}
+
+impl Used {
+    /// The next message of the history.
+    pub fn add(&mut self, message: &MessageWithParts) {
+        self.done.extend(summary_of(message).cloned());
+        if is_compaction(message) {
+            let id = message.info.id().clone();
+            self.compactions.push((self.len, id, tail_start(message)));
+        } else if !is_of_compaction(message)
+            && let Some(info) = answer(message).filter(|info| info.finish.is_some())
+        {
+            self.step = Some((self.len, tokens(info)));
+        }
+        self.len += 1;
+    }
+
+    /// Tokens of the last finished step; 0 when it was the summary. `place` says where a message stands.
+    #[must_use]
+    pub fn tokens(&self, place: impl FnOnce(&str) -> Option<usize>) -> u64 {
+        let last = self.compactions.iter().rev();
+        let last = last.into_iter().find(|(_, id, _)| self.done.contains(id));
+        let first = last.map_or(0, |(last, _, tail)| {
+            let tail = tail.as_deref().and_then(place);
+            tail.filter(|at| at < last).unwrap_or(*last)
+        });
+        let step = self.step.filter(|(at, _)| *at >= first);
+        step.map_or(0, |(_, tokens)| tokens)
+    }
+}
+
+fn tokens(info: &AssistantMessage) -> u64 {
+    let tokens = &info.tokens;
+    let sum = tokens.input + tokens.output + tokens.cache.read + tokens.cache.write;
+    tokens.total.filter(|total| *total > 0).unwrap_or(sum)
 }
 
 fn answer(message: &MessageWithParts) -> Option<&AssistantMessage> {
@@ -124,7 +197,7 @@ fn tail_start(message: &MessageWithParts) -> Option<String> {
 }
 
 /// The message with the texts that are pinned in it: `metadata.pinned` of a text part is true.
-fn pinned(mut message: MessageWithParts) -> Option<MessageWithParts> {
+pub(super) fn pinned(mut message: MessageWithParts) -> Option<MessageWithParts> {
     message.parts.retain(|part| match &part.kind {
         PartKind::Text(text) => {
             let metadata = text.extra.get("metadata");
@@ -206,6 +279,15 @@ mod tests {
             ),
         ];
         for (name, all, want) in table {
+            // However far it has come, both ways to count are one.
+            for end in 0..=all.len() {
+                let part = all.get(..end).unwrap_or_default();
+                let mut used = Used::default();
+                part.iter().for_each(|message| used.add(message));
+                let place = |id: &str| part.iter().position(|m| m.info.id().as_str() == id);
+                let whole = Active::of(part.to_vec()).used();
+                assert_eq!(used.tokens(place), whole, "{name}, {end}");
+            }
             assert_eq!(ids(Active::of(all).into_messages()), want, "{name}");
         }
     }

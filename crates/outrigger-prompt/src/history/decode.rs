@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 /// The conversation with nothing but messages in it.
 #[must_use]
 pub fn history(left: &History) -> History {
+    if left.iter().all(|item| item.stored().is_some()) {
+        return left.clone();
+    }
     let mut history = History::default();
     for item in left.iter() {
         if item.stored().is_some() {

@@ -3,4 +3,5 @@
 pub mod active;
 pub mod decode;
 pub mod order;
+pub mod read;
 pub mod request;

@@ -164,6 +164,30 @@ impl History {
         self.len == 0
     }
 
+    /// These messages.
+    #[must_use]
+    pub fn of(messages: Vec<Arc<HistoryMessage>>) -> Self {
+        let len = messages.len();
+        Self {
+            root: Node::over(messages),
+            len,
+        }
+    }
+
+    /// How many messages from the first on `is_before` holds for, where it holds for no message after one that it does not
+    /// hold for.
+    pub fn partition_point(&self, is_before: impl Fn(&HistoryMessage) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.get(middle) {
+                Some(message) if is_before(message) => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
+    }
+
     /// A message.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Arc<HistoryMessage>> {
@@ -172,9 +196,18 @@ impl History {
     }
 
     /// All messages.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<HistoryMessage>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<HistoryMessage>> + Clone {
         let leaves = (0..self.len).step_by(tree::WIDTH);
         leaves.flat_map(|index| self.root.leaf(index).0)
+    }
+
+    /// The messages from an index on.
+    pub fn iter_from(&self, index: usize) -> impl Iterator<Item = &Arc<HistoryMessage>> {
+        let leaf = index - index % tree::WIDTH;
+        let leaves = (leaf..self.len).step_by(tree::WIDTH);
+        leaves
+            .flat_map(|index| self.root.leaf(index).0)
+            .skip(index - leaf)
     }
 
     /// One message more.
@@ -248,13 +281,21 @@ impl History {
     /// Takes the messages of another history where they are the same, place by place, so that what is known of them need
     /// not be worked out again.
     pub fn renew(&mut self, before: &Self) {
-        for (index, kept) in before.iter().enumerate() {
-            let same = |own: &&Arc<HistoryMessage>| own.is_same(kept);
-            if self.get(index).filter(same).is_some()
+        let mut index = 0;
+        while index < self.len.min(before.len) {
+            let shared = self.shared_from(before, index);
+            if shared > 0 {
+                index += shared;
+                continue;
+            }
+            if let (Some(own), Some(kept)) = (self.get(index), before.get(index))
+                && !Arc::ptr_eq(own, kept)
+                && own.is_same(kept)
                 && let Some(place) = self.place(index)
             {
                 *place = Arc::clone(kept);
             }
+            index += 1;
         }
         self.share(before);
     }
@@ -269,6 +310,28 @@ impl History {
     pub fn shared_from(&self, other: &Self, index: usize) -> usize {
         let room = self.root.shared_from(&other.root, index).unwrap_or(0);
         room.min(self.len.saturating_sub(index))
+    }
+
+    /// Whether the first `len` messages are the very same ones as those of another history. Equal messages that are not shared
+    /// are not.
+    #[must_use]
+    pub fn begins_like(&self, other: &Self, len: usize) -> bool {
+        if len > self.len.min(other.len) {
+            return false;
+        }
+        let mut index = 0;
+        while index < len {
+            let shared = self.shared_from(other, index);
+            let same = match (self.get(index), other.get(index)) {
+                (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+                _ => false,
+            };
+            if shared == 0 && !same {
+                return false;
+            }
+            index += shared.max(1);
+        }
+        true
     }
 
     /// Bytes of all messages as JSON, without the list around them.
@@ -300,10 +363,7 @@ impl History {
 
 impl<M: Into<HistoryMessage>> FromIterator<M> for History {
     fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
-        let mut history = Self::default();
-        let shared = messages.into_iter().map(|message| Arc::new(message.into()));
-        shared.for_each(|message| history.push(message));
-        history
+        Self::of(messages.into_iter().map(|it| Arc::new(it.into())).collect())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outrigger_protocol::history::History;
 use outrigger_protocol::log::LogRecord;
-use outrigger_store::Store;
+use outrigger_store::{Store, StoredHistory};
 use proptest::prelude::*;
 
 use crate::support::*;
@@ -168,6 +169,83 @@ proptest! {
             store.rebuild().await.unwrap();
             assert_eq!(live, store.dump_projections().unwrap());
             assert!(store.verify_chain().unwrap().is_valid());
+        });
+    }
+}
+
+/// Changes of one session, long enough that its messages fill several leaves of the tree that they are kept in.
+fn change() -> impl Strategy<Value = Act> {
+    let m = || 0..60u8;
+    prop_oneof![
+        8 => (m(), -1.0..1.0f64).prop_map(|(m, cost)| Act::Message(0, m, cost)),
+        1 => m().prop_map(|m| Act::RemoveMessage(0, m)),
+        6 => (m(), 0..3u8, ".{0,6}").prop_map(|(m, p, text)| Act::Part(0, m, p, text)),
+        1 => (m(), 0..3u8).prop_map(|(m, p)| Act::RemovePart(0, m, p)),
+        1 => (1..3u8, m(), -1.0..1.0f64).prop_map(|(s, m, cost)| Act::Message(s, m, cost)),
+        1 => (0..9u64).prop_map(|at| Act::Update(0, at)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn a_history_that_is_kept_up_to_date_is_what_a_fresh_read_gives(
+        batches in proptest::collection::vec(
+            (proptest::collection::vec(change(), 1..40), any::<bool>(), 0..40u8),
+            1..16,
+        )
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store.db");
+            let (store, _) = Store::open(&path).unwrap();
+            // As another process has it open.
+            let (other, _) = Store::open(&path).unwrap();
+            let id = ses(0).into();
+            let (mut each, mut seldom) = (StoredHistory::default(), StoredHistory::default());
+            for (batch, elsewhere, fate) in &batches {
+                let writer = if *elsewhere { &other } else { &store };
+                if *fate == 0 {
+                    writer.append(7, vec![Act::Delete(0).record()]).await.unwrap();
+                } else if *fate == 1 {
+                    writer.append(7, vec![Act::Create(0).record()]).await.unwrap();
+                }
+                writer.append(7, batch.iter().map(Act::record).collect()).await.unwrap();
+                store.update_history(&id, &mut each).unwrap();
+                if *fate % 4 == 0 {
+                    store.update_history(&id, &mut seldom).unwrap();
+                }
+                let mut fresh = StoredHistory::default();
+                store.update_history(&id, &mut fresh).unwrap();
+                let all: History = store.messages(&id).unwrap().into_iter().collect();
+                assert_eq!(each.messages(), &all);
+                assert_eq!(each.bytes(), fresh.bytes());
+            }
+            store.update_history(&id, &mut seldom).unwrap();
+            assert_eq!(seldom.messages(), each.messages());
+            assert_eq!(seldom.bytes(), each.bytes());
+        });
+    }
+
+    #[test]
+    fn pages_of_messages_are_cut_out_of_all(
+        acts in proptest::collection::vec(change(), 1..120), most in 0..70usize, before in 0..64u8,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let (store, _) = Store::open(&folder.path().join("store.db")).unwrap();
+            store.append(7, acts.iter().map(Act::record).collect()).await.unwrap();
+            let id = ses(0).into();
+            for before in [None, Some(msg(before).into())] {
+                let mut all = store.messages(&id).unwrap();
+                if let Some(before) = &before {
+                    all.retain(|message| message.info.id() < before);
+                }
+                let page = all.split_off(all.len().saturating_sub(most));
+                assert_eq!(store.newest_messages(&id, before.as_ref(), most).unwrap(), page);
+            }
         });
     }
 }

@@ -27,6 +27,7 @@ use crate::bus::Bus;
 use crate::plugin_api::{capability_grants, contract_routes, plugin_tools};
 use crate::state::Inner;
 use crate::state::deferred_events::DeferredEvents;
+use crate::state::histories::Histories;
 use crate::state::logins::WaitingLogins;
 use crate::state::message_changes::MessageChanges;
 use crate::state::notifications::Notifications;
@@ -52,12 +53,12 @@ impl Bootstrap {
     /// The agent, which plugin processes reach from now on.
     pub(super) fn assemble(mut self, parts: Parts) -> Arc<Inner> {
         let bridge = Arc::clone(&self.bridge);
-        let artifacts = self.boot.folders.data.join("tool-output");
         let env = lsp::environment(&self.boot);
         let inner = Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             access: self.access(),
-            agents: self.agents(&artifacts, &parts),
+            agents: self.agents(&parts),
+            artifacts: self.artifacts(),
             anchor: Anchor::hold(&self.place.directory).ok().map(Arc::new),
             answering: self.boot.answering,
             background: Background::default(),
@@ -82,6 +83,7 @@ impl Bootstrap {
             runtime: parts.tools.runtime,
             sdk: Mutex::default(),
             session_locks: SessionLocks::default(),
+            histories: Histories::default(),
             shell: parts.tools.options,
             server_launcher: Arc::clone(&self.helpers.launcher),
             skill_servers: SkillServers::default(),
@@ -96,7 +98,6 @@ impl Bootstrap {
             waiting: WaitingPrompts::default(),
             waiting_logins: WaitingLogins::default(),
             admitted: self.admitted,
-            artifacts,
             sandboxes: self.sandboxes,
             commands_spawner: self.commands_spawner,
             config: self.config,

@@ -131,8 +131,8 @@ impl Agent {
         ];
         self.inner.commit(Vec::new(), events).await?;
         let session = self.session(id)?;
-        let history = self.inner.store.messages(id)?;
-        let begin = self.begin(&session, &history, prompt.into())?;
-        Ok(stored(begin, history))
+        let conversation = self.inner.conversation(id)?;
+        let begin = self.begin(&session, &conversation, prompt.into())?;
+        Ok(stored(begin, &conversation))
     }
 }

@@ -1,5 +1,6 @@
 //! Prompts that a running turn takes in: they are handed to its driver once their message is stored.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use outrigger_kernel::turn::Turn;
@@ -10,6 +11,7 @@ use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::oneshot;
 
 use crate::error::AgentError;
+use crate::state::histories::Conversation;
 use crate::state::{Agent, Inner};
 use crate::turn::message::{Joining, Msg};
 use crate::turn::start::Prompt;
@@ -70,15 +72,15 @@ impl Agent {
             return Ok(None);
         };
         let session = self.session(id)?;
-        let history = self.inner.store.messages(id)?;
+        let conversation = self.inner.conversation(id)?;
         let mut prompt = prompt.clone();
         prompt.input.no_reply = None;
-        let begin = self.begin(&session, &history, prompt)?;
+        let begin = self.begin(&session, &conversation, prompt)?;
         // The turn that runs has a model that answers: it is not ended for the sake of one that cannot.
         if begin.unaskable.is_some() {
             return Ok(None);
         }
-        let Some(begin) = stored(begin, history) else {
+        let Some(begin) = stored(begin, &conversation) else {
             return Ok(None);
         };
         let (ended, end) = oneshot::channel();
@@ -93,8 +95,8 @@ impl Agent {
         id: &SessionId,
         message: &MessageId,
     ) -> Result<(), AgentError> {
-        let history = self.inner.store.messages(id)?;
-        if let Some(prompt) = history.iter().rev().find_map(|m| readable(m, message)) {
+        let found = self.inner.store.message(id, message)?;
+        if let Some(prompt) = found.and_then(|found| readable(&found)) {
             self.join(id, &prompt.into())?;
         }
         Ok(())
@@ -115,23 +117,26 @@ impl Agent {
         id: &SessionId,
         state: &Turn,
     ) -> Result<Vec<Begin>, AgentError> {
-        let history = self.inner.store.messages(id)?;
+        let conversation = self.inner.conversation(id)?;
+        let messages = || conversation.history.iter().filter_map(|m| m.stored());
         let session = self.session(id)?;
         let known = state.joined();
         let own = &state.user().id;
+        let answered: HashSet<&MessageId> = messages()
+            .filter_map(|m| match &m.info {
+                MessageInfo::Assistant(answer) => Some(&answer.parent_id),
+                MessageInfo::User(_) => None,
+            })
+            .collect();
         let mut found = Vec::new();
-        for message in history.iter().filter(|m| m.info.id() > own) {
+        for message in messages().filter(|m| m.info.id() > own) {
             let id = message.info.id();
-            let answered = history.iter().any(|m| match &m.info {
-                MessageInfo::Assistant(answer) => answer.parent_id == *id,
-                MessageInfo::User(_) => false,
-            });
-            if answered || known.contains(&id) {
+            if answered.contains(id) || known.contains(&id) {
                 continue;
             }
-            if let Some(prompt) = readable(message, id) {
-                let begin = self.begin(&session, &history, prompt.into())?;
-                found.extend(stored(begin, history.clone()));
+            if let Some(prompt) = readable(message) {
+                let begin = self.begin(&session, &conversation, prompt.into())?;
+                found.extend(stored(begin, &conversation));
             }
         }
         Ok(found)
@@ -139,7 +144,7 @@ impl Agent {
 }
 
 /// What a stored message of the user was prompted with, if a model can read anything of it.
-fn readable(message: &MessageWithParts, wanted: &MessageId) -> Option<PromptInput> {
+fn readable(message: &MessageWithParts) -> Option<PromptInput> {
     let MessageInfo::User(user) = &message.info else {
         return None;
     };
@@ -148,7 +153,7 @@ fn readable(message: &MessageWithParts, wanted: &MessageId) -> Option<PromptInpu
         PartKind::Compaction(_) => false,
         _ => true,
     });
-    (user.id == *wanted && said).then(|| prompt_of(user))
+    said.then(|| prompt_of(user))
 }
 
 /// What a message of the user's was prompted with, without its parts.
@@ -166,21 +171,19 @@ pub(crate) fn prompt_of(user: &UserMessage) -> PromptInput {
 }
 
 /// The beginning of a turn whose message is stored, as its hooks left it. None when someone took it back meanwhile.
-pub(crate) fn stored(mut begin: Begin, history: Vec<MessageWithParts>) -> Option<Begin> {
-    let id = begin.message.id.clone();
-    let (message, parts) = history.into_iter().find_map(|m| match m.info {
-        MessageInfo::User(user) if user.id == id => Some((user, m.parts)),
-        _ => None,
-    })?;
-    begin.message = message;
+pub(crate) fn stored(mut begin: Begin, conversation: &Conversation) -> Option<Begin> {
+    let found = conversation.message(&begin.message.id)?;
+    let MessageInfo::User(message) = &found.info else {
+        return None;
+    };
+    begin.message = message.clone();
     // What of the parts decides how the turn goes on.
-    let tasks = parts
-        .into_iter()
-        .filter(|part| matches!(part.kind, PartKind::Subtask(_)));
+    let tasks = found.parts.iter();
+    let tasks = tasks.filter(|part| matches!(part.kind, PartKind::Subtask(_)));
     begin.parts = tasks
         .map(|part| PartInput {
-            id: Some(part.id),
-            kind: part.kind,
+            id: Some(part.id.clone()),
+            kind: part.kind.clone(),
         })
         .collect();
     begin.stored = true;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::turn::Input;
-use outrigger_workspace::file_changes::Changes;
 use tokio::sync::watch;
 
 use crate::error::AgentError;
@@ -30,14 +29,14 @@ impl Agent {
         // Before it is stored, so that the running turn never reads it.
         place.holds(&message);
         let mut session = self.session(id)?;
-        let history = self.inner.store.messages(id)?;
-        let mut begin = self.begin(&session, &history, prompt.clone())?;
+        let conversation = self.inner.conversation(id)?;
+        let mut begin = self.begin(&session, &conversation, prompt.clone())?;
         begin.no_reply = true;
         begin.message.id = message.clone();
         // Chosen once: what answers later is what the message says.
         prompt.input.agent = Some(begin.agent.clone());
         prompt.input.model = Some(begin.model.clone());
-        let changes = Changes::of(&history, &self.inner.place.worktree);
+        let changes = conversation.facts.changes.changes();
         let driver = Driver::new(
             std::sync::Arc::clone(&self.inner),
             begin.turn.clone(),

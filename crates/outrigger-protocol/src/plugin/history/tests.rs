@@ -58,6 +58,12 @@ proptest! {
             let bytes: u64 = list.iter().map(|value| value.to_string().len() as u64).sum();
             prop_assert_eq!(history.bytes(), bytes);
             prop_assert_eq!(history.len(), list.len());
+            let rebuilt = History::of(history.iter().cloned().collect());
+            prop_assert_eq!(&rebuilt, &history);
+            prop_assert_eq!(digest(&rebuilt), digest(&history));
+            let from = at.min(list.len());
+            prop_assert_eq!(history.iter_from(from).count(), list.len() - from);
+            prop_assert!(history.iter_from(from).next().is_none_or(|it| it.to_value() == list[from]));
             prop_assert_eq!(json!(history), json!(list));
             prop_assert!(!history.is_over(bytes));
             prop_assert!(bytes == 0 || history.is_over(bytes - 1));

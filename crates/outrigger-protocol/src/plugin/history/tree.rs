@@ -51,6 +51,24 @@ impl Node {
         }
     }
 
+    /// The tree of these messages.
+    pub(super) fn over(messages: Vec<Arc<HistoryMessage>>) -> Arc<Self> {
+        let mut messages = messages.into_iter();
+        let mut level = Vec::with_capacity(messages.len().div_ceil(WIDTH));
+        while messages.len() > 0 {
+            let leaf = messages.by_ref().take(WIDTH).collect();
+            level.push(Arc::new(Self::of(Below::Messages(leaf), WIDTH)));
+        }
+        let mut room = WIDTH;
+        while level.len() > 1 {
+            room *= WIDTH;
+            let above = level.chunks(WIDTH);
+            let above = above.map(|nodes| Arc::new(Self::of(Below::Nodes(nodes.to_vec()), room)));
+            level = above.collect();
+        }
+        level.pop().unwrap_or_default()
+    }
+
     /// The messages that there is room for.
     pub(super) fn room(&self) -> usize {
         self.room

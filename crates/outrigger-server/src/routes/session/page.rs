@@ -73,14 +73,12 @@ pub(crate) async fn messages(
     }
     let before = before.map(Cursor::decode).transpose()?;
     agent.session(&id)?;
-    let mut page = agent.store().messages(&id)?;
     let Some(limit) = window.limit.filter(|limit| *limit > 0) else {
-        return Ok(Json(page).into_response());
+        return Ok(Json(agent.history(&id)?).into_response());
     };
-    if let Some(before) = before {
-        // They ascend, so a message that has been deleted since still has its place.
-        page.truncate(page.partition_point(|m| *m.info.id() < before.id));
-    }
+    // They ascend, so a message that has been deleted since still has its place. One more says whether there are older ones.
+    let (before, most) = (before.map(|before| before.id), limit.saturating_add(1));
+    let mut page = agent.store().newest_messages(&id, before.as_ref(), most)?;
     let older = page.len().saturating_sub(limit);
     page.drain(..older);
     let next = match page.first().filter(|_| older > 0) {

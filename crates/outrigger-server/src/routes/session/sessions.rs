@@ -205,20 +205,21 @@ fn last_message(
     id: &SessionId,
     outcome: TurnOutcome,
 ) -> JsonResult<MessageWithParts> {
-    let mut all = agent.store().messages(id)?;
+    let history = agent.history(id)?;
+    let mut newest = history.iter().rev().filter_map(|m| m.stored());
+    let last = newest.clone().next();
     let wanted = match &outcome {
         TurnOutcome::Done {
             message_id: Some(wanted),
-        } => all.iter().position(|m| m.info.id() == wanted),
+        } => newest.find(|m| m.info.id() == wanted),
         TurnOutcome::Done { message_id: None } => None,
         // As in OpenCode: what came to be of an answer, though later prompts may stand after it.
-        TurnOutcome::Cancelled | TurnOutcome::Failed { .. } => all
-            .iter()
-            .rposition(|m| matches!(m.info, MessageInfo::Assistant(_))),
+        TurnOutcome::Cancelled | TurnOutcome::Failed { .. } => {
+            newest.find(|m| matches!(m.info, MessageInfo::Assistant(_)))
+        }
     };
-    let last = wanted.or(all.len().checked_sub(1));
-    match last.filter(|at| *at < all.len()) {
-        Some(at) => Ok(Json(all.swap_remove(at))),
+    match wanted.or(last) {
+        Some(message) => Ok(Json(message.clone())),
         None => Err(ApiError::missing(format!("session `{id}` has no messages"))),
     }
 }

@@ -1,0 +1,203 @@
+//! What a turn needs to know of all messages of its session.
+//!
+//! It is worked out message by message. What is known of the messages that no longer change is kept, so that a turn looks at
+//! the last few only, however long the history is.
+
+use std::path::Path;
+
+use outrigger_prompt::history::active::Used;
+use outrigger_protocol::history::History;
+use outrigger_protocol::id::{MessageId, PluginId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
+use outrigger_protocol::provenance::Deed;
+use outrigger_workspace::file_changes::StoredChanges;
+
+/// So many of the newest messages are looked at each time: those that a turn still changes are among them.
+const NEWEST: usize = 32;
+/// With so many messages that are looked at each time, what is known of the older ones is kept.
+const MAX_NEWEST: usize = 96;
+
+/// What the messages of a history say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Facts {
+    /// Identifiers that tool calls have had, in order.
+    pub(crate) calls: Vec<String>,
+    /// Answers without an end.
+    pub(crate) open: Vec<MessageId>,
+    /// Tokens of the last finished step.
+    pub(crate) used: Used,
+    /// Files that the session changed.
+    pub(crate) changes: StoredChanges,
+    /// Plugins that sent, or rewrote, messages of the user's. The first two messages of each plugin: one of them may be the
+    /// message that a turn begins with.
+    pub(crate) prompted: Vec<(MessageId, PluginId)>,
+}
+
+impl Facts {
+    /// The next message.
+    pub(crate) fn add(&mut self, message: &MessageWithParts, worktree: &Path) {
+        self.used.add(message);
+        self.changes.add(message, worktree);
+        let calls = message.parts.iter().filter_map(|part| match &part.kind {
+            PartKind::Tool(call) => Some(call.call_id.0.clone()),
+            _ => None,
+        });
+        self.calls.extend(calls);
+        match &message.info {
+            MessageInfo::User(user) => {
+                for plugin in user.provenance.plugins_that(Deed::Prompted) {
+                    let new = (user.id.clone(), plugin);
+                    let known = self.prompted.iter().filter(|(_, it)| *it == new.1);
+                    if known.count() < 2 && !self.prompted.contains(&new) {
+                        self.prompted.push(new);
+                    }
+                }
+            }
+            MessageInfo::Assistant(answer) => {
+                if answer.time.completed.is_none() {
+                    self.open.push(answer.id.clone());
+                }
+            }
+        }
+    }
+
+    fn add_all(&mut self, history: &History, places: std::ops::Range<usize>, worktree: &Path) {
+        for message in history.iter_from(places.start).take(places.len()) {
+            if let Some(message) = message.stored() {
+                self.add(message, worktree);
+            }
+        }
+    }
+}
+
+/// What is known of the older messages of a history.
+#[derive(Debug, Default)]
+pub(crate) struct KeptFacts {
+    /// The history whose first messages these are.
+    history: History,
+    /// How many of them.
+    len: usize,
+    facts: Facts,
+}
+
+impl KeptFacts {
+    /// What a history says. It is the one of the last call, some time later.
+    pub(crate) fn of(&mut self, history: &History, worktree: &Path) -> Facts {
+        if !history.begins_like(&self.history, self.len) {
+            *self = Self::default();
+        }
+        if history.len() > self.len + MAX_NEWEST {
+            let older = history.len() - NEWEST;
+            self.facts.add_all(history, self.len..older, worktree);
+            self.len = older;
+        }
+        self.history = history.clone();
+        let mut facts = self.facts.clone();
+        facts.add_all(history, self.len..history.len(), worktree);
+        facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn message(n: usize, kind: u8) -> MessageWithParts {
+        let id = format!("msg_{n:04}");
+        let user = |more: Value| {
+            let mut user = json!({ "role": "user", "id": id, "sessionID": "s", "time": { "created": 1 }, "agent": "build",
+                "model": { "providerID": "p", "modelID": "m" } });
+            if let (Value::Object(user), Value::Object(more)) = (&mut user, more) {
+                user.extend(more);
+            }
+            user
+        };
+        let time = if kind == 3 {
+            json!({ "created": 1 })
+        } else {
+            json!({ "created": 1, "completed": 2 })
+        };
+        let answer = json!({ "role": "assistant", "id": id, "sessionID": "s", "parentID": format!("msg_{:04}", n.saturating_sub(1)),
+            "mode": "build", "agent": "build", "path": { "cwd": "/", "root": "/" }, "cost": 0.0, "modelID": "m",
+            "providerID": "p", "time": time, "summary": kind == 4, "finish": "stop",
+            "tokens": { "input": n, "output": 1, "reasoning": 0, "cache": { "read": 0, "write": 0 } } });
+        let part = |kind: Value| {
+            let mut part = json!({ "id": "prt_1", "sessionID": "s", "messageID": id });
+            if let (Value::Object(part), Value::Object(kind)) = (&mut part, kind) {
+                part.extend(kind);
+            }
+            part
+        };
+        let diff = json!({ "file": "/w/a", "before": "a", "after": n.to_string(), "additions": 1, "deletions": 1 });
+        let call = json!({ "type": "tool", "callID": format!("c{n}"), "tool": "edit", "state": { "status": "completed", "input": {},
+            "output": "", "title": "", "metadata": { "filediff": diff }, "time": { "start": 1, "end": 2 } } });
+        let (info, parts) = match kind {
+            0 => (user(json!({})), json!([])),
+            1 => (
+                user(
+                    json!({ "summary": { "diffs": [{ "file": format!("f{}", n % 3), "additions": n }] } }),
+                ),
+                json!([]),
+            ),
+            2 => (
+                user(json!({})),
+                json!([part(json!({ "type": "compaction", "auto": true }))]),
+            ),
+            5 => (answer, json!([part(call)])),
+            _ => (answer, json!([])),
+        };
+        let mut message: MessageWithParts =
+            serde_json::from_value(json!({ "info": info, "parts": parts })).unwrap();
+        if let MessageInfo::User(user) = &mut message.info
+            && kind == 0
+        {
+            let plugin = PluginId(format!("p{}", n % 4));
+            let actor = outrigger_protocol::provenance::Actor::plugin(&plugin);
+            user.provenance = outrigger_protocol::provenance::Provenance::prompted(actor);
+        }
+        message
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// Messages are added, replaced and removed, between looks that come seldom or often.
+        #[test]
+        fn what_is_kept_is_what_a_fresh_look_gives(
+            edits in proptest::collection::vec((0_u8..20, 0_usize..1000, 0_u8..6, 1_usize..60), 1..60),
+        ) {
+            let worktree = Path::new("/w");
+            let mut kept = KeptFacts::default();
+            let mut history = History::default();
+            let mut next = 0;
+            for (edit, at, kind, count) in edits {
+                match edit {
+                    0 if !history.is_empty() => {
+                        let at = at % history.len();
+                        history.set(at, message(at, kind).into());
+                    }
+                    1 if !history.is_empty() => {
+                        let mut messages: Vec<_> = history.iter().cloned().collect();
+                        messages.remove(at % history.len());
+                        history = History::of(messages);
+                    }
+                    2 if history.len() > 4 => {
+                        let at = history.len() - 1 - at % 4;
+                        history.set(at, message(at, kind).into());
+                    }
+                    _ => for _ in 0..count {
+                        history.push(Arc::new(message(next, (kind + u8::try_from(next % 6).unwrap()) % 6).into()));
+                        next += 1;
+                    },
+                }
+                let mut fresh = Facts::default();
+                fresh.add_all(&history, 0..history.len(), worktree);
+                prop_assert_eq!(kept.of(&history, worktree), fresh);
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The messages of sessions in use, decoded once and kept up to date.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use outrigger_protocol::history::History;
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::MessageWithParts;
+use outrigger_store::{Store, StoreError, StoredHistory};
+use outrigger_workspace::sync::lock;
+
+use crate::error::AgentError;
+use crate::state::facts::{Facts, KeptFacts};
+use crate::state::{Agent, Inner};
+
+/// Bytes of stored text of all histories that are kept, but for the one that was used last, which may be larger.
+const MAX_BYTES: usize = 48 << 20;
+/// A history that nobody used for so long is dropped.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Histories by session.
+#[derive(Debug, Default)]
+pub(crate) struct Histories(Arc<Mutex<Entries>>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    of: HashMap<SessionId, Entry>,
+    /// A task runs that drops what is idle.
+    is_swept: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    kept: Arc<Mutex<Kept>>,
+    used: Instant,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    stored: StoredHistory,
+    facts: KeptFacts,
+}
+
+/// The messages of a session, and what they say together.
+#[derive(Clone, Debug)]
+pub(crate) struct Conversation {
+    /// By identifier, as they are stored.
+    pub(crate) history: History,
+    pub(crate) facts: Facts,
+}
+
+impl Conversation {
+    /// Where a message stands.
+    pub(crate) fn place(&self, id: &str) -> Option<usize> {
+        place(&self.history, id)
+    }
+
+    /// A message.
+    pub(crate) fn message(&self, id: &MessageId) -> Option<&MessageWithParts> {
+        self.history.get(self.place(id.as_str())?)?.stored()
+    }
+
+    /// Tokens of the last finished step.
+    pub(crate) fn used(&self) -> u64 {
+        self.facts.used.tokens(|id| self.place(id))
+    }
+}
+
+/// Where a message stands in a history as it is stored.
+pub(crate) fn place(history: &History, id: &str) -> Option<usize> {
+    let place = history.partition_point(|message| message.id().is_some_and(|it| it < id));
+    let found = history.get(place)?.id() == Some(id);
+    found.then_some(place)
+}
+
+impl Histories {
+    /// Calls `read` with what is kept of a session, as it is stored now.
+    fn read<T>(
+        &self,
+        store: &Store,
+        id: &SessionId,
+        read: impl FnOnce(&mut Kept) -> T,
+    ) -> Result<T, StoreError> {
+        let kept = {
+            let mut entries = lock(&self.0);
+            let entry = entries.of.entry(id.clone());
+            let entry = entry.or_insert_with(|| Entry {
+                kept: Arc::default(),
+                used: Instant::now(),
+                bytes: 0,
+            });
+            entry.used = Instant::now();
+            Arc::clone(&entry.kept)
+        };
+        let (found, bytes) = {
+            let mut kept = lock(&kept);
+            store.update_history(id, &mut kept.stored)?;
+            (read(&mut kept), kept.stored.bytes())
+        };
+        let mut entries = lock(&self.0);
+        if let Some(entry) = entries.of.get_mut(id) {
+            entry.bytes = bytes;
+        }
+        entries.keep_within(MAX_BYTES, id);
+        self.sweep(&mut entries);
+        Ok(found)
+    }
+
+    /// Starts the task that drops what is idle, unless it runs. It ends with the last history.
+    fn sweep(&self, entries: &mut Entries) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if !std::mem::replace(&mut entries.is_swept, true) {
+            let entries = Arc::downgrade(&self.0);
+            runtime.spawn(sweep(entries));
+        }
+    }
+}
+
+async fn sweep(entries: Weak<Mutex<Entries>>) {
+    loop {
+        tokio::time::sleep(IDLE_TIMEOUT / 2).await;
+        let Some(entries) = entries.upgrade() else {
+            return;
+        };
+        let mut entries = lock(&entries);
+        entries.drop_idle(Instant::now());
+        if entries.of.is_empty() {
+            entries.of.shrink_to_fit();
+            entries.is_swept = false;
+            return;
+        }
+    }
+}
+
+impl Entries {
+    fn drop_idle(&mut self, now: Instant) {
+        let is_used = |used: Instant| now.saturating_duration_since(used) < IDLE_TIMEOUT;
+        self.of.retain(|_, entry| is_used(entry.used));
+    }
+
+    /// Drops those that were used longest ago until the rest fits, but not that of `current`.
+    fn keep_within(&mut self, most: usize, current: &SessionId) {
+        let mut bytes: usize = self.of.values().map(|entry| entry.bytes).sum();
+        while bytes > most {
+            let others = self.of.iter().filter(|(id, _)| *id != current);
+            let oldest = others.min_by_key(|(_, entry)| entry.used);
+            let Some(oldest) = oldest.map(|(id, _)| id.clone()) else {
+                return;
+            };
+            let dropped = self.of.remove(&oldest);
+            bytes -= dropped.map_or(0, |entry| entry.bytes);
+        }
+    }
+}
+
+impl Inner {
+    /// The messages of a session as they are stored now, by identifier.
+    pub(crate) fn history(&self, id: &SessionId) -> Result<History, AgentError> {
+        let read = |kept: &mut Kept| kept.stored.messages().clone();
+        Ok(self.histories.read(&self.store, id, read)?)
+    }
+
+    /// The same with what they say.
+    pub(crate) fn conversation(&self, id: &SessionId) -> Result<Conversation, AgentError> {
+        let worktree: &Path = &self.place.worktree;
+        let read = |kept: &mut Kept| {
+            let history = kept.stored.messages().clone();
+            let facts = kept.facts.of(&history, worktree);
+            Conversation { history, facts }
+        };
+        Ok(self.histories.read(&self.store, id, read)?)
+    }
+}
+
+impl Agent {
+    /// The messages of a session as they are stored now, by identifier. What has not changed since it was last asked for is not
+    /// read again.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn history(&self, id: &SessionId) -> Result<History, AgentError> {
+        self.inner.history(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first_and_what_is_idle_goes() {
+        let id = |n: u64| SessionId(format!("ses_{n}"));
+        let mut entries = Entries::default();
+        let began = Instant::now();
+        for n in 0..5 {
+            let entry = Entry {
+                kept: Arc::default(),
+                used: began + Duration::from_secs(n),
+                bytes: 10,
+            };
+            entries.of.insert(id(n), entry);
+        }
+        let left = |entries: &Entries| {
+            let mut left: Vec<String> = entries.of.keys().map(|id| id.0.clone()).collect();
+            left.sort();
+            left.join(" ")
+        };
+        entries.keep_within(30, &id(0));
+        assert_eq!(left(&entries), "ses_0 ses_3 ses_4");
+        entries.drop_idle(began + Duration::from_secs(3) + IDLE_TIMEOUT);
+        assert_eq!(left(&entries), "ses_4");
+        entries.keep_within(5, &id(4));
+        assert_eq!(left(&entries), "ses_4", "the one in use, whatever its size");
+    }
+}

@@ -1,0 +1,124 @@
+//! Reading messages with their parts: all of a session, a page, or one.
+
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part};
+use rusqlite::params;
+
+use crate::error::StoreError;
+use crate::read::{Reader, limit};
+
+impl Reader<'_> {
+    pub(crate) fn messages(
+        &self,
+        session: &SessionId,
+    ) -> Result<Vec<MessageWithParts>, StoreError> {
+        let found = self.sized_messages(session)?;
+        Ok(found.into_iter().map(|(message, _)| message).collect())
+    }
+
+    /// The messages of a session, each with the bytes of its stored text.
+    pub(crate) fn sized_messages(
+        &self,
+        session: &SessionId,
+    ) -> Result<Vec<(MessageWithParts, u32)>, StoreError> {
+        let infos = self.bodies(
+            "SELECT id, body FROM messages WHERE session = ? ORDER BY id",
+            [session.as_str()],
+        )?;
+        let parts = self.bodies(
+            "SELECT id, body FROM parts WHERE session = ? ORDER BY message, id",
+            [session.as_str()],
+        )?;
+        self.joined(infos, parts)
+    }
+
+    /// The newest messages of a session, at most so many, in ascending order; only those older than `before`, where that is
+    /// given.
+    pub(crate) fn newest_messages(
+        &self,
+        session: &SessionId,
+        before: Option<&MessageId>,
+        most: usize,
+    ) -> Result<Vec<MessageWithParts>, StoreError> {
+        let mut infos = match before {
+            Some(before) => self.bodies(
+                "SELECT id, body FROM messages WHERE session = ? AND id < ? ORDER BY id DESC LIMIT ?",
+                params![session.as_str(), before.as_str(), limit(Some(most))],
+            )?,
+            None => self.bodies(
+                "SELECT id, body FROM messages WHERE session = ? ORDER BY id DESC LIMIT ?",
+                params![session.as_str(), limit(Some(most))],
+            )?,
+        };
+        infos.reverse();
+        let (Some(first), Some(last)) = (infos.first(), infos.last()) else {
+            return Ok(Vec::new());
+        };
+        let parts = self.bodies(
+            "SELECT id, body FROM parts WHERE session = ? AND message >= ? AND message <= ? ORDER BY message, id",
+            params![session.as_str(), first.0, last.0],
+        )?;
+        let found = self.joined(infos, parts)?;
+        Ok(found.into_iter().map(|(message, _)| message).collect())
+    }
+
+    /// Joins messages with their parts: both lists ascend by message, so one walk does. Parts of a message that is not there
+    /// are passed over.
+    fn joined(
+        &self,
+        infos: Vec<(String, String)>,
+        parts: Vec<(String, String)>,
+    ) -> Result<Vec<(MessageWithParts, u32)>, StoreError> {
+        let mut decoded = Vec::with_capacity(parts.len());
+        for (id, body) in parts {
+            decoded.push((self.decode::<Part>("part", &id, &body)?, body.len()));
+        }
+        let mut parts = decoded.into_iter().peekable();
+        let mut out = Vec::with_capacity(infos.len());
+        for (id, body) in infos {
+            let info: MessageInfo = self.decode("message", &id, &body)?;
+            let mut size = body.len();
+            let mut own = Vec::new();
+            while let Some((part, bytes)) = parts.next_if(|(part, _)| part.message_id <= *info.id())
+            {
+                if part.message_id == *info.id() {
+                    size += bytes;
+                    own.push(part);
+                }
+            }
+            let size = u32::try_from(size).unwrap_or(u32::MAX);
+            out.push((MessageWithParts { info, parts: own }, size));
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn message(
+        &self,
+        session: &SessionId,
+        message: &MessageId,
+    ) -> Result<Option<MessageWithParts>, StoreError> {
+        let found = self.sized_message(session, message)?;
+        Ok(found.map(|(message, _)| message))
+    }
+
+    /// One message, with the bytes of its stored text.
+    pub(crate) fn sized_message(
+        &self,
+        session: &SessionId,
+        message: &MessageId,
+    ) -> Result<Option<(MessageWithParts, u32)>, StoreError> {
+        let key = [session.as_str(), message.as_str()];
+        let infos = self.bodies(
+            "SELECT id, body FROM messages WHERE session = ? AND id = ?",
+            key,
+        )?;
+        if infos.is_empty() {
+            return Ok(None);
+        }
+        let parts = self.bodies(
+            "SELECT id, body FROM parts WHERE session = ? AND message = ? ORDER BY id",
+            key,
+        )?;
+        Ok(self.joined(infos, parts)?.into_iter().next())
+    }
+}
