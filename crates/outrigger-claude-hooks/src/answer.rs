@@ -65,6 +65,19 @@ impl Answer {
         }
     }
 
+    /// A command that must not be asked, since it is not what it was let run as: where it could refuse, that is refused.
+    pub(crate) fn not_asked(event: HookEvent, why: String) -> Self {
+        let mut answer = Self::failed(why);
+        if event.may_refuse() {
+            answer.refuses = true;
+            let is_permission =
+                matches!(event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
+            answer.permission = is_permission.then_some(Permission::Deny);
+            answer.reason = Some(answer.failures.join("; "));
+        }
+        answer
+    }
+
     /// The next event of the point, or the next file of its call, need not be looked at any more.
     pub(crate) fn ends(&self, point: HookPoint, next: HookEvent) -> bool {
         // A question that is answered is reported to nobody; allowed is one only when all of its files are.

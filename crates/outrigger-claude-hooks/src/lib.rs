@@ -22,7 +22,7 @@ mod state;
 mod transcript;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -55,7 +55,12 @@ pub struct CommandHooks {
     pub host: Arc<dyn CommandHost>,
     /// Starts them.
     pub spawner: Spawner,
+    /// Whether what they execute of the project is as it was.
+    pub changed: ChangedFn,
 }
+
+/// Why a hook of that file must not be run: what it executes of the project is not as it was when it was let run. Reads the disk.
+pub type ChangedFn = Arc<dyn Fn(&Path, &CommandHook) -> Option<String> + Send + Sync>;
 
 /// A file with hooks.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +69,8 @@ pub struct CommandFile {
     pub hooks: HookFile,
     /// The user has allowed it as it is; one that is not is listed and never run.
     pub allowed: bool,
+    /// Nothing from outside is to be run (`--pure`): only what guards is.
+    pub is_pure: bool,
 }
 
 impl CommandFile {
@@ -144,6 +151,8 @@ pub struct SessionAbout {
 /// The hooks of one file, ready to be matched.
 pub struct Handler {
     hooks: Vec<Matched>,
+    /// The file that has them.
+    file: PathBuf,
     /// `CLAUDE_PROJECT_DIR`.
     project: PathBuf,
     /// `CLAUDE_PLUGIN_ROOT`, for the hooks of a Claude Code plugin.
@@ -154,14 +163,46 @@ struct Matched {
     hook: CommandHook,
     matcher: Matcher,
     condition: Option<Condition>,
+    /// Why it cannot be run: it fails each time.
+    broken: Option<String>,
+}
+
+impl Matched {
+    /// What stands for a hook that cannot be run, for every tool.
+    fn broken(event: HookEvent, why: String, blocks_on_failure: bool) -> Self {
+        Self {
+            hook: CommandHook {
+                event,
+                matcher: String::new(),
+                // Two of them are two.
+                command: why.clone(),
+                args: None,
+                timeout: outrigger_config::claude_hooks::TIMEOUT,
+                condition: None,
+                runs_async: false,
+                wakes: false,
+                blocks_on_failure,
+            },
+            matcher: Matcher::All,
+            condition: None,
+            broken: Some(why),
+        }
+    }
 }
 
 impl Handler {
-    /// What of the file can be matched, and what cannot.
+    /// What of the file can be matched, and what cannot. Where its failures refuse (`fail_closed`), or those of a hook
+    /// (`onFailure`), one that cannot be run as it is written fails instead of being left out.
     #[must_use]
-    pub fn new(file: &HookFile, directory: &std::path::Path) -> (Self, Vec<String>) {
+    pub fn new(
+        file: &HookFile,
+        directory: &std::path::Path,
+        fail_closed: bool,
+    ) -> (Self, Vec<String>) {
         let mut wrong = Vec::new();
         let mut hooks = Vec::new();
+        let refuses =
+            |event: HookEvent, blocks: bool| event.may_refuse() && (fail_closed || blocks);
         for hook in &file.hooks {
             match Matcher::new(&hook.matcher) {
                 Ok(matcher) => {
@@ -175,15 +216,30 @@ impl Handler {
                         condition: hook.condition.as_deref().map(Condition::new),
                         hook: hook.clone(),
                         matcher,
+                        broken: None,
                     });
                 }
-                Err(error) => wrong.push(format!(
-                    "the matcher {:?} of {} is no regular expression, so `{}` is never run: {error}",
-                    hook.matcher,
-                    hook.event.name(),
-                    answer::shortened(&hook.line())
-                )),
+                Err(error) => {
+                    let why = format!(
+                        "the matcher {:?} of {} is no regular expression, so `{}` is never run: {error}",
+                        hook.matcher,
+                        hook.event.name(),
+                        answer::shortened(&hook.line())
+                    );
+                    if refuses(hook.event, hook.blocks_on_failure) {
+                        let why = why.clone();
+                        hooks.push(Matched::broken(hook.event, why, hook.blocks_on_failure));
+                    }
+                    wrong.push(why);
+                }
             }
+        }
+        let broken = file.broken.iter();
+        for it in broken.filter(|it| refuses(it.event, it.blocks_on_failure)) {
+            hooks.push(Matched {
+                matcher: Matcher::new(&it.matcher).unwrap_or(Matcher::All),
+                ..Matched::broken(it.event, it.why.clone(), it.blocks_on_failure)
+            });
         }
         let project = match file.scope {
             HookScope::User | HookScope::Plugin => directory.to_owned(),
@@ -192,6 +248,7 @@ impl Handler {
         let root = (file.scope == HookScope::Plugin).then(|| file.folder.clone());
         let handler = Self {
             hooks,
+            file: file.file.clone(),
             project,
             root,
         };
@@ -208,6 +265,14 @@ impl Handler {
             matched.hook.event == event && (names.is_empty() || matched.matcher.means(names))
         };
         self.hooks.iter().filter(means)
+    }
+
+    /// Whether the failure of one of its hooks refuses.
+    #[must_use]
+    pub fn blocks_on_failure(&self) -> bool {
+        self.hooks
+            .iter()
+            .any(|matched| matched.hook.blocks_on_failure)
     }
 
     fn has(&self, event: HookEvent) -> bool {
@@ -295,7 +360,7 @@ mod tests {
                     blocks_on_failure: false,
                 })
                 .collect(),
-            left_out: Vec::new(),
+            ..HookFile::default()
         }
     }
 
@@ -333,7 +398,7 @@ mod tests {
             ("Agent", "task", true),
         ] {
             let file = file(&[(matcher, HookEvent::PreToolUse)]);
-            let (handler, wrong) = Handler::new(&file, "/d".as_ref());
+            let (handler, wrong) = Handler::new(&file, "/d".as_ref(), false);
             assert_eq!(wrong.len(), usize::from(matcher == "mcp__git"), "{wrong:?}");
             let names = names(tool);
             let found = handler.matching(HookEvent::PreToolUse, &names).count();
@@ -345,10 +410,29 @@ mod tests {
     #[test]
     fn a_matcher_that_is_no_expression_is_reported() {
         let file = file(&[("a(", HookEvent::PreToolUse), ("", HookEvent::Stop)]);
-        let (handler, wrong) = Handler::new(&file, "/d".as_ref());
+        let (handler, wrong) = Handler::new(&file, "/d".as_ref(), false);
         assert_eq!(wrong.len(), 1);
         assert!(wrong[0].starts_with("the matcher \"a(\" of PreToolUse is no regular expression"));
         assert_eq!(handler.points(), [HookPoint::AgentEndBeforeStop]);
+        // One that guards is asked all the same, and fails.
+        let blocks = HookFile {
+            hooks: file
+                .hooks
+                .iter()
+                .cloned()
+                .map(|hook| CommandHook {
+                    blocks_on_failure: true,
+                    ..hook
+                })
+                .collect(),
+            ..file.clone()
+        };
+        for (file, fail_closed) in [(&file, true), (&blocks, false)] {
+            let (handler, _) = Handler::new(file, "/d".as_ref(), fail_closed);
+            let names = ["Read".to_owned()];
+            let found: Vec<_> = handler.matching(HookEvent::PreToolUse, &names).collect();
+            assert!(found[0].broken.as_ref().unwrap().contains("\"a(\""));
+        }
     }
 
     #[test]
@@ -388,7 +472,7 @@ mod tests {
             (HookEvent::SubagentStop, vec!["agent_end.before_stop"]),
             (HookEvent::SessionEnd, vec!["chat.message", "dispose"]),
         ] {
-            let (handler, _) = Handler::new(&file(&[("", event)]), "/d".as_ref());
+            let (handler, _) = Handler::new(&file(&[("", event)]), "/d".as_ref(), false);
             let found: Vec<&str> = handler.points().into_iter().map(HookPoint::hook).collect();
             assert_eq!(found, points, "{}", event.name());
         }

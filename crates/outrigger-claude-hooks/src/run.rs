@@ -1,5 +1,6 @@
 //! Running the commands of an event.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use crate::breakers::{Due, Line, Running};
 use crate::condition::{self, Condition};
 use crate::input::Round;
 use crate::state::Commands;
-use crate::{Handler, Matched};
+use crate::{ChangedFn, Handler, Matched};
 
 /// What is called: these plugins, at a point.
 pub struct Calls<'a> {
@@ -157,7 +158,10 @@ impl Commands {
                 continue;
             };
             for Matched {
-                hook, condition, ..
+                hook,
+                condition,
+                broken,
+                ..
             } in handler.matching(round.event, &round.names)
             {
                 if !self.is_meant(condition.as_ref(), round, handler) {
@@ -177,8 +181,11 @@ impl Commands {
                     event: round.event,
                     turn: calls.turn,
                 };
-                // An async one costs no time.
-                let running = (!hook.runs_async).then(|| self.breakers.ask(due));
+                let running = match broken {
+                    Some(why) => Some(Err(why.clone())),
+                    // An async one costs no time.
+                    None => (!hook.runs_async).then(|| self.breakers.ask(due)),
+                };
                 work.push(One {
                     place,
                     hook,
@@ -288,6 +295,11 @@ impl Commands {
             timeout: one.timeout,
             wakes: one.hook.wakes,
         };
+        let unchanged = Unchanged {
+            changed: Arc::clone(&self.with.changed),
+            file: one.handler.file.clone(),
+            hook: one.hook.clone(),
+        };
         let spec = match (&one.running, policy) {
             (Some(Err(why)), _) | (_, Err(why)) => Err(why.clone()),
             (_, Ok(policy)) => Ok(self.spec(event, one, policy.as_ref())),
@@ -298,7 +310,7 @@ impl Commands {
             // Of a command that was not run nothing is known.
             let (answer, how) = match spec {
                 Err(why) => (Answer::failed(why), Ended::Unclear),
-                Ok(spec) => process.run(&spawner, spec, input).await,
+                Ok(spec) => unchanged.run(process, &spawner, spec, input).await,
             };
             (answer, how, began.elapsed().as_secs_f64() * 1000.0)
         }
@@ -332,6 +344,43 @@ impl Commands {
 fn imports_from_here(command: &str) -> bool {
     let mut words = command.split_whitespace();
     words.any(|word| word.contains("python")) && words.any(|word| matches!(word, "-c" | "-m"))
+}
+
+/// That what a hook executes of the project is what it was let run as, before it runs and behind that: what was exchanged in between
+/// has run, in its sandbox, and its answer does not count.
+struct Unchanged {
+    changed: ChangedFn,
+    file: PathBuf,
+    hook: CommandHook,
+}
+
+impl Unchanged {
+    async fn run(
+        self,
+        process: Process,
+        spawner: &Spawner,
+        spec: Spec,
+        input: Vec<u8>,
+    ) -> (Answer, Ended) {
+        let it = Arc::new(self);
+        if let Some(why) = it.look().await {
+            return (Answer::not_asked(it.hook.event, why), Ended::Unclear);
+        }
+        let ran = process.run(spawner, spec, input).await;
+        match it.look().await {
+            Some(why) => (Answer::not_asked(it.hook.event, why), Ended::Unclear),
+            None => ran,
+        }
+    }
+
+    /// Why it does not count.
+    async fn look(self: &Arc<Self>) -> Option<String> {
+        let it = Arc::clone(self);
+        let looked = tokio::task::spawn_blocking(move || (it.changed)(&it.file, &it.hook)).await;
+        let why = looked.unwrap_or_else(|error| Some(error.to_string()))?;
+        let command = shortened(&self.hook.line());
+        Some(format!("`{command}` is not asked: {why}"))
+    }
 }
 
 /// A command's process, and what its end is read by.

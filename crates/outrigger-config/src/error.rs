@@ -112,6 +112,14 @@ pub enum ConfigError {
         /// The names that are nearest, the nearest first.
         near: Vec<String>,
     },
+    /// A file of command hooks that may hold a guard cannot be read.
+    #[error("{file}: {why}; its hooks may guard, so nothing is started without them")]
+    Hooks {
+        /// File.
+        file: String,
+        /// What is wrong, with its place.
+        why: String,
+    },
     /// A setting of outrigger.toml or of the environment has a value that it cannot have.
     #[error("{file}{}: setting `{key}`: expected {expected}, found {found}", Place(*line, *column))]
     Setting {
@@ -141,6 +149,7 @@ impl ConfigError {
             Self::UnknownSetting { .. } => "config.unknown_setting",
             Self::UnknownValue { .. } => "config.unknown_value",
             Self::UnknownHook { .. } => "config.unknown_hook",
+            Self::Hooks { .. } => "config.hooks",
             Self::Setting { .. } => "config.setting",
         }
     }
@@ -164,6 +173,10 @@ impl ConfigError {
             Self::FileReference { file, .. } => Some(format!(
                 "create the file or correct the path; a relative path starts at the folder of {file}"
             )),
+            Self::Hooks { .. } => Some(
+                "correct the file; `claude.hooks = false` in your outrigger.toml does without all command hooks"
+                    .into(),
+            ),
             Self::UnknownHook { near, .. } => {
                 Some(format!("nearest names: `{}`", near.join("`, `")))
             }

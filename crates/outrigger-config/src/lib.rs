@@ -47,6 +47,7 @@ pub use origin::Origin;
 pub use plugin_manifest::MANIFEST as PLUGIN_MANIFEST;
 pub use policy::forbid::{self, FilePattern, Forbid, ProgramPattern};
 pub use policy::{Policy, PolicyFile};
+pub use project::hook_programs::HookPrograms;
 pub use project::named_files::{IS_RUN, files_run_by};
 pub use project::{Asked, ProjectConfig, TRUST_PROJECT, unknown};
 pub use redact::{redacted, restore};

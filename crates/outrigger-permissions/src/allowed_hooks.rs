@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outrigger_config::claude_hooks::{HookFile, HookScope};
 use outrigger_workspace::Folders;
@@ -38,6 +38,13 @@ impl AllowedHooks {
         let table: Table = allow_lists::read(&self.path);
         let known = table.get(&key(&file.file));
         known.is_some() && known == self.digest(file).as_ref()
+    }
+
+    /// Whether the user has allowed the file's hooks as they were at some time.
+    #[must_use]
+    pub fn knows(&self, file: &Path) -> bool {
+        let table: Table = allow_lists::read(&self.path);
+        table.contains_key(&key(file))
     }
 
     fn digest(&self, file: &HookFile) -> Option<String> {
@@ -85,8 +92,7 @@ mod tests {
             scope,
             folder: "/p".into(),
             written,
-            hooks: Vec::new(),
-            left_out: Vec::new(),
+            ..HookFile::default()
         };
         let project = |path: &str, written| file(path, HookScope::Project, written);
         let one = project("/p/.claude/settings.json", json!({"Stop": []}));

@@ -4,12 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outrigger_config::Loaded;
+use outrigger_config::claude_hooks::HookScope;
+use outrigger_config::{HookPrograms, Loaded};
 use outrigger_workspace::{Folders, Place};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::folder_trust;
+
+const NOT_TRUSTED: &str = "is not as it was when the folder was trusted (`outrigger trust`)";
 
 /// The programs of an agent's project.
 #[derive(Debug)]
@@ -95,19 +98,41 @@ impl ProjectPrograms {
             return None;
         }
         // Somebody may have let them count since.
-        let known = folder_trust::known(&self.folders, &self.place.directory);
-        let changed = outrigger_config::unknown(&changed, &known);
+        let changed = outrigger_config::unknown(&changed, &self.known()).into_iter();
+        let changed: Vec<&str> = changed.map(|it| it.file.as_str()).collect();
         let first = changed.first()?;
         let more = match changed.len() {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        let file = Path::new(&first.file);
-        let file = file.strip_prefix(&self.place.directory).unwrap_or(file);
-        Some(format!(
-            "{}{more} is not as it was when the folder was trusted (`outrigger trust`)",
-            file.display()
-        ))
+        let file = self.shown(Path::new(first));
+        Some(format!("{file}{more} {NOT_TRUSTED}"))
+    }
+
+    /// Why a command hook must not be run: what it executes of the project is not as it was. `None` where it is. Reads the disk.
+    #[must_use]
+    pub fn hook_change(&self, hook: &HookPrograms, scope: HookScope) -> Option<String> {
+        self.config.changed_program(hook, &[])?;
+        // Somebody may have let it count since.
+        let file = self.config.changed_program(hook, &self.known())?;
+        let is_projects = matches!(scope, HookScope::Project | HookScope::Local);
+        let why = match is_projects && self.is_trusted() {
+            true => NOT_TRUSTED,
+            false => "is not as it was when Outrigger started here (look at it, and start again)",
+        };
+        Some(format!("{} {why}", self.shown(&file)))
+    }
+
+    fn known(&self) -> Vec<outrigger_config::Asked> {
+        folder_trust::known(&self.folders, &self.place.directory)
+    }
+
+    fn shown(&self, file: &Path) -> String {
+        let real = self.place.directory.canonicalize();
+        let folders = [Some(&self.place.directory), real.as_ref().ok()];
+        let mut below = folders.into_iter().flatten();
+        let below = below.find_map(|it| file.strip_prefix(it).ok());
+        below.unwrap_or(file).display().to_string()
     }
 }
 

@@ -41,6 +41,9 @@ pub struct PipelineContext {
     pub depth: u32,
     /// When its caller has to have answered.
     pub by: Option<Instant>,
+    /// Only handlers whose failure refuses, and command hooks, are called: what is asked about is no call of a tool, and what
+    /// guards those guards it.
+    pub guards_only: bool,
 }
 
 /// What became of a chain.
@@ -95,9 +98,16 @@ impl Pipeline {
         items: Vec<HookPayload>,
         context: PipelineContext,
     ) -> PipelineResult {
-        let Some(bound) = self.0.registry.bound(point) else {
+        let Some(mut bound) = self.0.registry.bound(point) else {
             return untouched(items);
         };
+        if context.guards_only {
+            let guards = bound.iter().filter(|it| it.guards());
+            bound = guards.cloned().collect();
+            if bound.is_empty() {
+                return untouched(items);
+            }
+        }
         let check = self.0.registry.output_check(point);
         if !self.0.settings.seq_hooks && only_observes(point, &bound) {
             return self.at_once(point, &bound, items, context).await;

@@ -66,6 +66,22 @@ pub enum PluginError {
         /// The policy.
         file: PathBuf,
     },
+    /// `fail_closed` names it, and no plugin goes by that name.
+    #[error(
+        "no plugin goes by the name {id}, and `fail_closed` of [plugins.\"{id}\"] says that it guards"
+    )]
+    NoGuard {
+        /// As the settings name it.
+        id: String,
+    },
+    /// The file of command hooks is not there or cannot be read.
+    #[error("the commands of {spec} are not run: {why}")]
+    HooksUnreadable {
+        /// The file.
+        spec: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The snapshot does not have it (D2).
     #[error("plugin {id} is not loaded ({reason}): {why}")]
     NotAdmitted {
@@ -253,6 +269,13 @@ impl PluginError {
             Self::Required { .. } => {
                 "install it among your own plugins, or ask the administrator of this machine"
             }
+            Self::NoGuard { id } if id.starts_with("claude:") => {
+                "that file of command hooks is not there, has no hooks or is switched off: bring it back, or take `fail_closed` out of outrigger.toml"
+            }
+            Self::NoGuard { .. } => {
+                "correct the name (`outrigger plugin list` shows those that there are), install the plugin, trust the folder that brings it, start without `--pure`, or take `fail_closed` out of outrigger.toml"
+            }
+            Self::HooksUnreadable { .. } => "correct the file, or take its entry out",
             Self::Overridden { .. } => "remove one of the two entries",
             Self::HooksNotAllowed { .. } => {
                 "look at them with `outrigger plugin allow-hooks --list`, and allow them with `outrigger plugin allow-hooks`"
@@ -304,6 +327,8 @@ impl PluginError {
                 Self::Disabled { .. }
                     | Self::HostGone { .. }
                     | Self::HooksNotAllowed { .. }
+                    | Self::HooksUnreadable { .. }
+                    | Self::NoGuard { .. }
                     | Self::Forbidden { .. }
                     | Self::NotAdmitted { .. }
                     | Self::Requirements { .. }
@@ -321,7 +346,10 @@ impl PluginError {
                 _ => true,
             },
             // Somebody's guard, perhaps: that it does not act yet is said each time.
-            Self::Requirements { .. } | Self::HooksNotAllowed { .. } => true,
+            Self::Requirements { .. }
+            | Self::HooksNotAllowed { .. }
+            | Self::HooksUnreadable { .. }
+            | Self::NoGuard { .. } => true,
             _ => false,
         }
     }

@@ -59,6 +59,14 @@ pub struct Bound {
     pub absent: Option<String>,
 }
 
+impl Bound {
+    /// It is there to guard: its failure refuses, or it is a command hook.
+    #[must_use]
+    pub fn guards(&self) -> bool {
+        self.fail_closed || self.group == COMMAND_GROUP
+    }
+}
+
 #[derive(Default)]
 struct Inner {
     plugins: Vec<Plugin>,

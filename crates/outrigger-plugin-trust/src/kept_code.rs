@@ -45,6 +45,12 @@ pub(crate) fn keep(project: &Path, plugin: &ResolvedPlugin, content: &Content) {
     kept.entry(project.to_owned()).or_default().extend(code);
 }
 
+/// Keeps files that trusted settings of the project execute: the scripts of command hooks, programs of servers.
+pub fn keep_programs(project: &Path, files: Vec<PathBuf>) {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.entry(project.to_owned()).or_default().extend(files);
+}
+
 /// What is kept of a project's plugins, of what is there now.
 #[must_use]
 pub fn kept_code(project: &Path) -> KeptCode {

@@ -53,7 +53,7 @@ pub use outrigger_plugin_status::{
 };
 pub use outrigger_plugin_supervisor::launch::CoversFn;
 pub use outrigger_plugin_supervisor::launch::tmux::{TMUX_TMPDIR, tmux_dir};
-pub use outrigger_plugin_trust::kept_code::{KeptCode, kept_code};
+pub use outrigger_plugin_trust::kept_code::{KeptCode, keep_programs, kept_code};
 pub use outrigger_plugin_trust::{
     Changes, FileChange, LetCount, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE,
     Signed, TRUST_FILE, TrustError, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy,

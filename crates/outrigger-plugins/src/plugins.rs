@@ -21,7 +21,7 @@ use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::tool::ToolSpec;
 use serde_json::Value;
-use skipped::{guards, required, why_skipped};
+use skipped::{guards, no_guard, required, why_skipped};
 
 use crate::admission::admit::rules_of;
 use crate::admission::command_hooks;
@@ -76,6 +76,7 @@ impl Plugins {
             outrigger_plugin_supervisor::isolation_memory::remember(&options.data, &registry);
         }
         required(&options, &registry);
+        no_guard(&options, &registry);
         Self(host)
     }
 

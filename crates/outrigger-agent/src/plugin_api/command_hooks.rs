@@ -1,12 +1,14 @@
 //! Command hooks of `.claude/settings.json` and its like (issue 5, item 12): which of them may run, and what they are shown of
 //! their sessions. How they are called is in `outrigger-plugins`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use outrigger_config::Loaded;
-use outrigger_config::claude_hooks::HookFile;
+use outrigger_config::claude_hooks::{CommandHook, HookFile, HookScope};
+use outrigger_config::{ConfigError, HookPrograms, Loaded};
 use outrigger_permissions::allowed_hooks::AllowedHooks;
+use outrigger_permissions::project_programs::ProjectPrograms;
 use outrigger_plugins::{CommandFile, CommandHooks, CommandHost, SessionAbout};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, ToolState};
@@ -17,35 +19,103 @@ use crate::boot::options::Boot;
 use crate::permission::answering::Answering;
 use crate::plugin_api::host_bridge::Bridge;
 
-/// The command hooks of a project; `None` where there are none, or nothing from outside is loaded.
-pub(crate) fn of(
-    boot: &Boot,
-    config: &Loaded,
-    bridge: &Arc<Bridge>,
-    spawner: Spawner,
-) -> Option<CommandHooks> {
-    let (files, problems) = config.claude_hooks();
-    for problem in problems {
-        tracing::warn!("[hooks] {problem}");
+/// The files with command hooks of a project, with what those that may run execute of it.
+pub(crate) struct FoundHooks {
+    files: Vec<CommandFile>,
+    programs: Vec<Programs>,
+}
+
+struct Programs {
+    file: PathBuf,
+    scope: HookScope,
+    hook: CommandHook,
+    executed: HookPrograms,
+}
+
+impl FoundHooks {
+    /// Those that the settings have. Reads the disk.
+    pub(crate) fn find(boot: &Boot, config: &Loaded) -> Self {
+        let (files, problems) = config.claude_hooks();
+        for problem in problems {
+            tracing::warn!("[hooks] {problem}");
+        }
+        let allowed = AllowedHooks::new(&boot.folders);
+        let file = |hooks: HookFile| CommandFile {
+            allowed: allowed.holds(&hooks) || config.lets_hooks(&hooks),
+            is_pure: boot.pure,
+            hooks,
+        };
+        let files: Vec<CommandFile> = files.into_iter().map(file).collect();
+        let programs = |file: &HookFile| {
+            let of_hook = |hook: &CommandHook| Programs {
+                file: file.file.clone(),
+                scope: file.scope,
+                hook: hook.clone(),
+                executed: config.hook_programs(file, hook),
+            };
+            file.hooks.iter().map(of_hook).collect::<Vec<_>>()
+        };
+        let run = files.iter().filter(|it| it.allowed);
+        let programs = run.flat_map(|it| programs(&it.hooks)).collect();
+        Self { files, programs }
     }
-    if boot.pure || files.is_empty() {
-        return None;
+
+    /// What they execute of the project.
+    pub(crate) fn executed(&self) -> impl Iterator<Item = &HookPrograms> {
+        self.programs.iter().map(|it| &it.executed)
     }
+
+    /// The command hooks to load; `None` where there are none.
+    pub(crate) fn load(
+        self,
+        boot: &Boot,
+        bridge: &Arc<Bridge>,
+        spawner: Spawner,
+        projects: &Arc<ProjectPrograms>,
+    ) -> Option<CommandHooks> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let (programs, projects) = (self.programs, Arc::clone(projects));
+        Some(CommandHooks {
+            files: self.files,
+            environment: outrigger_tools::builtin::shell_environment(&[], None),
+            permission_mode: match boot.answering {
+                Answering::Allow => "bypassPermissions",
+                Answering::Ask | Answering::Refuse => "default",
+            },
+            host: Arc::clone(bridge) as Arc<dyn CommandHost>,
+            spawner,
+            changed: Arc::new(move |file, hook| {
+                let mut of_file = programs.iter().filter(|it| it.file == file);
+                let it = of_file.find(|it| it.hook == *hook)?;
+                projects.hook_change(&it.executed, it.scope)
+            }),
+        })
+    }
+}
+
+/// That no file which may hold a guard of this user's is passed over since it cannot be read.
+///
+/// # Errors
+/// `config.hooks`.
+pub(crate) fn check(boot: &Boot, config: &Loaded) -> Result<(), ConfigError> {
+    let (files, _) = config.claude_hooks();
     let allowed = AllowedHooks::new(&boot.folders);
-    let file = |hooks: HookFile| CommandFile {
-        allowed: allowed.holds(&hooks) || config.lets_hooks(&hooks),
-        hooks,
+    // What nobody let count would not be run, whatever it says.
+    let counts = |file: &HookFile| match file.scope {
+        HookScope::User => true,
+        HookScope::Project | HookScope::Local if config.projects_hooks_count() => true,
+        _ => allowed.knows(&file.file),
     };
-    Some(CommandHooks {
-        files: files.into_iter().map(file).collect(),
-        environment: outrigger_tools::builtin::shell_environment(&[], None),
-        permission_mode: match boot.answering {
-            Answering::Allow => "bypassPermissions",
-            Answering::Ask | Answering::Refuse => "default",
-        },
-        host: Arc::clone(bridge) as Arc<dyn CommandHost>,
-        spawner,
-    })
+    let broken = files.iter().find_map(|file| {
+        let what = file.unreadable.as_ref()?;
+        (what.may_guard && counts(file)).then(|| ConfigError::Hooks {
+            file: file.file.display().to_string(),
+            why: what.why.clone(),
+        })
+    });
+    broken.map_or(Ok(()), Err)
 }
 
 impl CommandHost for Bridge {

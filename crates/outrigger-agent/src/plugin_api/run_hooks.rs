@@ -27,13 +27,38 @@ impl Inner {
         turn: Option<&TurnId>,
         cancel: Option<CancelFlag>,
     ) -> PipelineResult {
-        let cancel = cancel.map(|flag| flag.receiver());
         let context = PipelineContext {
             session: session.cloned(),
             turn: turn.cloned(),
-            cancel,
+            cancel: cancel.map(|flag| flag.receiver()),
             ..PipelineContext::default()
         };
+        self.run_chain(point, items, context).await
+    }
+
+    /// Runs what of a chain guards: its `fail_closed` handlers and command hooks.
+    pub(crate) async fn run_guards(
+        &self,
+        point: HookPoint,
+        item: HookPayload,
+        session: &SessionId,
+    ) -> PipelineResult {
+        let context = PipelineContext {
+            session: Some(session.clone()),
+            guards_only: true,
+            ..PipelineContext::default()
+        };
+        self.run_chain(point, vec![item], context).await
+    }
+
+    async fn run_chain(
+        &self,
+        point: HookPoint,
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+    ) -> PipelineResult {
+        let (session, turn) = (context.session.clone(), context.turn.clone());
+        let (session, turn) = (session.as_ref(), turn.as_ref());
         let pipeline = self.plugins.pipeline();
         let _open = session
             .filter(|_| pipeline.has(point))

@@ -15,6 +15,7 @@ use outrigger_protocol::turn::CommandCall;
 use serde_json::{Value, json};
 
 use crate::error::AgentError;
+use crate::prompt::guards::GuardedBy;
 use crate::prompt::template_shell::ShellLine;
 use crate::state::Agent;
 use crate::tools::mcp::host;
@@ -179,8 +180,13 @@ impl Agent {
         }
         let mut parts = vec![text(&filled)];
         if info.source.is_own() {
-            let causes = &prompt.provenance;
-            let mut files = self.mentioned(session_id, agent, causes, &named).await;
+            let by = GuardedBy {
+                session_id,
+                agent,
+                causes: &prompt.provenance,
+                command: Some(&info.name),
+            };
+            let mut files = self.mentioned(by, &named).await;
             // A file that the client sent along is not put in twice, as in OpenCode.
             files.retain(|part| prompt.parts.iter().all(|sent| sent.kind != part.kind));
             parts.extend(files);

@@ -1,30 +1,22 @@
 //! Files that a command's text names with `@path`: they go with the prompt, as in OpenCode.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
 use outrigger_prompt::mentions::names;
 use outrigger_prompt::parts::text;
-use outrigger_protocol::id::SessionId;
-use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
 
 use crate::permission::ask::{Asker, Refusal};
+use crate::prompt::guards::GuardedBy;
 use crate::state::Agent;
 
 impl Agent {
-    /// The parts of the files that a text names. What is no file of the project is text like any other; a file that a rule
-    /// denies, or that somebody would have to be asked about and nobody can, is left out with a word.
-    pub(crate) async fn mentioned(
-        &self,
-        session_id: &SessionId,
-        agent: &AgentInfo,
-        causes: &Provenance,
-        filled: &str,
-    ) -> Vec<PartInput> {
+    /// The parts of the files that a text names. What is no file of the project is text like any other; a file that a rule or a
+    /// guard denies, or that somebody would have to be asked about and nobody can, is left out with a word.
+    pub(crate) async fn mentioned(&self, by: GuardedBy<'_>, filled: &str) -> Vec<PartInput> {
         let place = &self.inner.place;
         let roots = Roots::found([&place.worktree, &place.directory]);
         let mut parts = Vec::new();
@@ -38,43 +30,55 @@ impl Agent {
             let Ok(path) = roots.contains(&shown) else {
                 continue;
             };
-            let own = self.session(session_id).ok().and_then(|s| s.permission);
-            let mut patterns = vec![outrigger_tools::relative(&place.worktree, &path)];
-            // As it was named, too: a rule may speak of the link.
-            if shown != path {
-                patterns.push(outrigger_tools::relative(&place.worktree, &shown));
-            }
-            let ask = PermissionAsk {
-                permission: "read".into(),
-                patterns,
-                ..PermissionAsk::default()
-            };
-            let requires_approval = self.inner.prompted_without_grant(causes, None, &ask);
-            let requires_approval = requires_approval.map(ApprovalReason::Ungranted);
-            let asker = Asker {
-                session_id,
-                tool: None,
-                rules: &[&agent.permission, &own.unwrap_or_default()],
-                requires_approval: requires_approval.as_ref(),
-                causes,
-            };
-            let decided = match self.inner.is_forbidden(&path) {
-                true => Err(Refusal::Rule(
-                    "the policy of this machine forbids it".into(),
-                )),
-                false => self.inner.decide(&asker, ask).await,
-            };
-            let read = match decided {
-                Ok(_) => {
-                    let rules = self.inner.access.rules(asker.rules);
-                    self.attach(path, rules).map_err(|e| e.to_string())
-                }
-                Err(refusal) => Err(refusal.text()),
-            };
+            let read = self.read_mention(by, shown, path).await;
             parts.extend(
                 read.unwrap_or_else(|why| vec![text(&format!("({name} is left out: {why})"))]),
             );
         }
         parts
+    }
+
+    /// A file by its name and where it really is, once guards and rules have been asked.
+    async fn read_mention(
+        &self,
+        by: GuardedBy<'_>,
+        shown: PathBuf,
+        path: PathBuf,
+    ) -> Result<Vec<PartInput>, String> {
+        let GuardedBy {
+            session_id,
+            agent,
+            causes,
+            ..
+        } = by;
+        let by_guards = self.guards_let_read(by, &[&shown, &path]).await?;
+        let worktree = &self.inner.place.worktree;
+        let own = self.session(session_id).ok().and_then(|s| s.permission);
+        let mut patterns = vec![outrigger_tools::relative(worktree, &path)];
+        // As it was named, too: a rule may speak of the link.
+        if shown != path {
+            patterns.push(outrigger_tools::relative(worktree, &shown));
+        }
+        let ask = PermissionAsk {
+            permission: "read".into(),
+            patterns,
+            ..PermissionAsk::default()
+        };
+        let ungranted = self.inner.prompted_without_grant(causes, None, &ask);
+        let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
+        let asker = Asker {
+            session_id,
+            tool: None,
+            rules: &[&agent.permission, &own.unwrap_or_default()],
+            requires_approval: requires_approval.as_ref(),
+            causes,
+        };
+        if self.inner.is_forbidden(&path) {
+            return Err("the policy of this machine forbids it".to_owned());
+        }
+        let decided = self.inner.decide(&asker, ask).await;
+        decided.map_err(Refusal::text)?;
+        let rules = self.inner.access.rules(asker.rules);
+        self.attach(path, rules).map_err(|error| error.to_string())
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod attachment;
 pub(crate) mod choice;
 pub(crate) mod command_prompt;
+pub(crate) mod guards;
 pub(crate) mod instructions;
 pub(crate) mod mentions;
 pub(crate) mod parts;

@@ -11,8 +11,10 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_sandbox::{Policy, Spec};
+use serde_json::{Value, json};
 
 use crate::permission::ask::{Asker, Refusal};
+use crate::prompt::guards::GuardedBy;
 use crate::state::Agent;
 
 /// Longest run of one line.
@@ -21,6 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const MAX_OUTPUT: usize = 256 * 1024;
 
 /// A line of a command's template, and for whom it runs.
+#[derive(Clone, Copy)]
 pub(crate) struct ShellLine<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) agent: &'a AgentInfo,
@@ -41,7 +44,22 @@ impl Agent {
     async fn run_line(&self, line: &ShellLine<'_>) -> Result<String, String> {
         let session = self.session(line.session_id).ok();
         let own = session.and_then(|it| it.permission).unwrap_or_default();
-        self.approve_line(line, &own).await?;
+        let by = GuardedBy {
+            session_id: line.session_id,
+            agent: line.agent,
+            causes: line.causes,
+            command: Some(line.command),
+        };
+        let args = json!({ "command": line.line, "description": "A line of a command's template" });
+        let passed = self.pass_guards(by, "bash", args).await?;
+        let text = passed.args.get("command").and_then(Value::as_str);
+        let text = text.ok_or("a guard leaves no command of it")?.to_owned();
+        let line = &ShellLine {
+            line: &text,
+            ..*line
+        };
+        self.approve_line(line, &own, passed.requires_approval)
+            .await?;
         let label = command_label(line.command);
         let spec = Spec::new("/bin/sh")
             .args(["-c", line.line])
@@ -58,7 +76,12 @@ impl Agent {
     }
 
     /// Asks for a line as the `bash` tool would.
-    async fn approve_line(&self, line: &ShellLine<'_>, own: &[Rule]) -> Result<(), String> {
+    async fn approve_line(
+        &self,
+        line: &ShellLine<'_>,
+        own: &[Rule],
+        by_guards: Option<ApprovalReason>,
+    ) -> Result<(), String> {
         let ask = outrigger_tools::ask_for_line(line.line);
         let label = command_label(line.command);
         let ungranted = self.inner.prompted_without_grant(line.causes, None, &ask);
@@ -66,7 +89,7 @@ impl Agent {
         let owner = self.inner.plugins.configured_by("command", line.command);
         let owner = owner.filter(|_| self.inner.sandboxes.of(&label).is_some());
         let ungranted = ungranted.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
-        let requires_approval = ungranted.map(ApprovalReason::Ungranted);
+        let requires_approval = ungranted.map(ApprovalReason::Ungranted).or(by_guards);
         let rules: &[&[Rule]] = &[&line.agent.permission, own];
         let asker = |requires_approval| Asker {
             session_id: line.session_id,

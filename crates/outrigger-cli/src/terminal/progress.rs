@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use outrigger_plugins::{Fetched, Progress, Stage};
+use outrigger_plugins::{Cause, Fetched, Progress, Stage};
 
 use crate::terminal::download::Fetching;
 use crate::terminal::{self, name};
@@ -100,10 +100,12 @@ impl Line {
             }
             // What guards something is refused without it, so it is no secret why.
             Stage::Skipped if mention || !guards.is_empty() => {
-                let (message, hint) = cause.map(|it| (it.message, it.hint)).unwrap_or_default();
-                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-                let without = without(&guards);
-                self.say(&format!("{} {message}{hint}{without}\n", paint.bad("!")));
+                let line = left_out(cause, &guards);
+                self.say(&format!("{} {line}\n", paint.bad("!")));
+            }
+            Stage::Active if !guards.is_empty() => {
+                let line = lacking(&plugin, &guards);
+                self.say(&format!("{} {line}\n", paint.bad("!")));
             }
             // The log has it.
             _ => {}
@@ -218,6 +220,22 @@ impl Line {
             line: self.clone(),
         }
     }
+}
+
+/// Why a plugin is left out, what to do about it, and what that means where it guards.
+fn left_out(cause: Option<Cause>, guards: &[String]) -> String {
+    let (message, hint) = cause.map(|it| (it.message, it.hint)).unwrap_or_default();
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{message}{hint}{}", without(guards))
+}
+
+/// What a guard that is there and does not have its hook means.
+fn lacking(plugin: &str, guards: &[String]) -> String {
+    format!(
+        "plugin {} does not bring a hook that `fail_closed` names, so {} is refused",
+        name(plugin),
+        guards.join(", ")
+    )
 }
 
 /// What a guard that is not there means.

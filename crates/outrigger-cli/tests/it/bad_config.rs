@@ -31,6 +31,21 @@ fn malformed_opencode_json_is_named_with_line_and_column() {
     "#);
 }
 
+/// A broken file of command hooks keeps the program from starting where one of them may guard.
+#[test]
+fn broken_command_hooks_are_named_where_they_may_guard() {
+    let world = World::new([done()]);
+    let file = world.home().join(".claude/settings.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "{\n  \"hooks\": { \"PreToolUse\": [] ]\n}\n").unwrap();
+    insta::assert_snapshot!(refused(&world, &["hi"], 2), @r"
+    error: HOME/.claude/settings.json: not valid JSON: expected `,` or `}` at line 2 column 31; its hooks may guard, so nothing is started without them [config.hooks]
+      hint: correct the file; `claude.hooks = false` in your outrigger.toml does without all command hooks
+    ");
+    std::fs::write(&file, "{\n  \"hooks\": { \"Stop\": [] ]\n}\n").unwrap();
+    world.run(&["hi"]).ok();
+}
+
 #[test]
 fn unknown_models_are_answered_with_near_ones() {
     let world = World::new([done()]);

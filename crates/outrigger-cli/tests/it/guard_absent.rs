@@ -106,7 +106,7 @@ fn a_guard_that_is_not_admitted_refuses_and_is_named() {
         ];
         let (result, screen) = run_turn(&world, &variables);
         assert!(
-            result.contains("not called: guard is skipped: "),
+            result.contains("not called: guard is "),
             "{}: {result}\n{screen}",
             case.says
         );
@@ -121,17 +121,85 @@ fn a_guard_that_is_not_admitted_refuses_and_is_named() {
     }
 }
 
-/// One that went before it and guards the same stands for it; `--pure` leaves out all of them.
+/// One that went before it and guards the same stands for it.
 #[test]
-fn another_guard_of_its_name_stands_for_it_and_pure_means_none() {
-    let world = World::new([bash(), done(), bash(), done()]);
+fn another_guard_of_its_name_stands_for_it() {
+    let world = World::new([bash(), done()]);
     guard(&user(&world, "x"), "");
     guard(&world.root().join("env/one"), "");
     granting(&world, GUARDED);
     let env = world.root().join("env");
     let (result, _) = run_turn(&world, &[("OUTRIGGER_PLUGIN_PATH", env.to_str().unwrap())]);
     assert!(result.contains("guard says no"), "{result}");
-    world.run(&["--pure", "hi"]).ok();
+}
+
+/// Whoever names a guard that nobody brings, or a hook that it does not have, reads so at the start, and nothing passes.
+#[test]
+fn a_guard_that_is_missing_misnamed_or_left_out_refuses_and_is_named() {
+    let named = |id: &str, hook: &str| format!("[plugins.\"{id}\"]\nfail_closed = [\"{hook}\"]\n");
+    let before = "tool.execute.before";
+    type Case<'a> = (String, &'a [&'a str], &'a str, &'a str);
+    let cases: [Case<'_>; 6] = [
+        (
+            named("gaurd", before),
+            &["hi"],
+            "no plugin goes by the name gaurd",
+            "without it tool.execute.before is refused",
+        ),
+        (
+            named("/nowhere/guard.js", before),
+            &["hi"],
+            "no plugin goes by the name /nowhere/guard.js",
+            "correct the name",
+        ),
+        (
+            named("claude:user", before),
+            &["hi"],
+            "no plugin goes by the name claude:user",
+            "that file of command hooks is not there",
+        ),
+        (
+            named("third", before),
+            &["--pure", "hi"],
+            "`--pure` (or OPENCODE_PURE) leaves out",
+            "without it tool.execute.before is refused",
+        ),
+        (
+            named("other", before),
+            &["hi"],
+            "it brings no tool.execute.before, which `fail_closed` names",
+            "does not bring a hook that `fail_closed` names",
+        ),
+        (
+            named("other", "tool.execute.befor"),
+            &["hi"],
+            "`fail_closed` names tool.execute.befor, which is no hook",
+            "does not bring a hook that `fail_closed` names",
+        ),
+    ];
+    for (settings, arguments, says, screen) in cases {
+        let world = World::new([bash(), done()]);
+        // It has no hook of that name, and the other one guards nothing that anybody named.
+        impostor(&user(&world, "guard"), "");
+        put(&user(&world, "other"), "other", "");
+        world.plugin("third", "export const T = async () => ({})");
+        granting(&world, &settings);
+        let run = world.run(arguments).ok();
+        let result = world.mock.last().texts("tool").concat();
+        assert!(result.contains(says), "{says}: {result}");
+        assert!(run.stderr.contains(screen), "{screen}: {}", run.stderr);
+        assert!(!world.path("ran.txt").exists(), "{settings}");
+    }
+    // The command hooks of a project, which not each project has, and a plugin of another folder.
+    let world = World::new([bash(), done()]);
+    let elsewhere = world.root().join("elsewhere.js");
+    fs::write(&elsewhere, "").unwrap();
+    let elsewhere = elsewhere.display().to_string();
+    granting(
+        &world,
+        &[named("claude:project", before), named(&elsewhere, before)].concat(),
+    );
+    world.run(&["hi"]).ok();
     assert!(world.path("ran.txt").exists());
 }
 

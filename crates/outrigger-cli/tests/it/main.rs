@@ -53,6 +53,7 @@ mod held;
 mod helpers_boxed;
 mod hook_block;
 mod hook_effects;
+mod hook_programs;
 mod hooks;
 mod hooks_bad;
 mod impostor;

@@ -244,12 +244,34 @@ fn a_server_of_the_project_runs_in_the_sandbox_of_commands_unless_the_user_says_
     );
 }
 
-/// The model rewrites what a server that is started again runs, by a command, of a server of the project's and of the user's.
+/// A command of the model that tries to write `s.sh`, and waits until somebody else has done so where it may not itself.
+fn rewriting(text: &str) -> String {
+    format!(
+        "touch s.new; (cat > s.sh) <<'X' || {{ touch asks; until [ -e wrote ]; do sleep 0.05; done; }}\n{text}X"
+    )
+}
+
+/// Runs the command, and writes `s.sh` in its place where it may not: as another program of the user's would.
+fn run_beside(world: &World, command: std::process::Command, text: &str) -> Done {
+    let running = world.start(command);
+    while !running.is_over() {
+        if world.path("asks").exists() && !world.path("wrote").exists() {
+            fs::write(world.path("s.sh"), text).unwrap();
+            fs::write(world.path("wrote"), "").unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    running.end().ok()
+}
+
+/// What a server that is started again runs is rewritten: by a command of the model, which it may not where the project's settings
+/// name it, and then by another program.
 #[test]
 fn a_server_whose_files_changed_is_not_started_again() {
     let script = format!("#!/bin/sh\nexec node {CRASHING}\n");
     for (of_user, full) in [(false, false), (false, true), (true, false)] {
-        let rewrite = format!("cat > s.sh <<'X'\n{STEAL}exec node {CRASHING}\nX");
+        let text = format!("{STEAL}exec node {CRASHING}\n");
+        let rewrite = rewriting(&text);
         let world = keyed(
             [
                 turn([call(
@@ -272,12 +294,13 @@ fn a_server_whose_files_changed_is_not_started_again() {
             command = world.command(&["run", "go"]);
             command.env("OUTRIGGER_TRUST_PROJECT", "1");
         }
-        world.start(command).end().ok();
+        run_beside(&world, command, &text);
         let result = world.mock.last().texts("tool").join("\n");
         assert!(
             result.contains("s.sh is not as it was"),
             "{of_user} {full}: {result}"
         );
+        assert_eq!(world.path("asks").exists(), !of_user, "{full}");
         assert!(!world.path("leak.txt").exists(), "{of_user} {full}");
         kept(&world, "a restart");
     }
@@ -302,7 +325,7 @@ fn a_formatter_or_language_server_whose_files_changed_is_not_started() {
             json!({ "command": ["./s.sh"], "extensions": [".txt"] }),
         ),
     ] {
-        let rewrite = format!("cat > s.sh <<'X'\n{STEAL}X");
+        let rewrite = rewriting(STEAL);
         let world = keyed(
             [
                 turn([call(
@@ -317,7 +340,8 @@ fn a_formatter_or_language_server_whose_files_changed_is_not_started() {
         let mut config = json!({});
         config[key] = json!({ "f": entry });
         world.config(config);
-        let stderr = world.run(&["go"]).ok().stderr;
+        let stderr = run_beside(&world, world.command(&["run", "go"]), STEAL).stderr;
+        assert!(world.path("asks").exists(), "{key}: {stderr}");
         assert!(
             stderr
                 .contains("s.sh is not as it was when the folder was trusted (`outrigger trust`)"),

@@ -178,3 +178,55 @@ fn lines_of_templates_are_read_too() {
         assert!(!world.path(file).exists(), "{file}");
     }
 }
+
+/// The guards of tool calls are asked about lines and files of a command, and no other plugin is.
+#[test]
+fn lines_and_files_of_commands_pass_the_guards() {
+    const GUARD: &str = "
+import fs from 'node:fs'
+export const G = async ({ directory }) => ({ 'tool.execute.before': async (input, output) => {
+  const call = JSON.stringify([input.tool, output.args, input.provenance])
+  fs.appendFileSync(directory + '/NAME.txt', call + '\\n')
+  if (call.includes('forbidden')) throw new Error('the guard says no')
+} })";
+    for by_hook in [false, true] {
+        let world = World::new([done()]);
+        world.plugin("other", &GUARD.replace("NAME", "other"));
+        if by_hook {
+            let command = "in=$(cat); echo \"$in\" >> guard.txt; case $in in *forbidden*) echo 'the guard says no' >&2; exit 2;; esac";
+            let hook = json!({"type": "command", "command": command, "timeout": 20});
+            let hooks = json!({"PreToolUse": [{"matcher": "Bash|Read", "hooks": [hook]}]});
+            let folder = world.home().join(".claude");
+            std::fs::create_dir_all(&folder).unwrap();
+            let settings = json!({ "hooks": hooks }).to_string();
+            std::fs::write(folder.join("settings.json"), settings).unwrap();
+        } else {
+            world.plugin("guard", &GUARD.replace("NAME", "guard"));
+            let guarded = "[plugins.guard]\nfail_closed = [\"tool.execute.before\"]\n";
+            crate::granted::granting(&world, guarded);
+        }
+        world.config(json!({ "permission": "allow" }));
+        world.file("forbidden.md", "secret");
+        world.file("notes.md", "remember");
+        world.file(
+            ".opencode/command/state.md",
+            "!`echo fine` !`echo forbidden > made` @forbidden.md @notes.md\n",
+        );
+        world.run(&["--command", "state"]).ok();
+        let prompt = world.mock.last().texts("user").concat();
+        for says in [
+            "fine",
+            "(not run: the guard says no)",
+            "(forbidden.md is left out: the guard says no)",
+            "remember",
+        ] {
+            assert!(prompt.contains(says), "{says}: {prompt}");
+        }
+        assert!(!prompt.contains("secret"), "{prompt}");
+        assert!(!world.path("made").exists());
+        let asked = world.read("guard.txt");
+        assert!(asked.contains("command state"), "{asked}");
+        assert_eq!(asked.lines().count(), 4, "{asked}");
+        assert!(!world.path("other.txt").exists());
+    }
+}

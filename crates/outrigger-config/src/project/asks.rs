@@ -163,6 +163,13 @@ impl Loaded {
             && !own.any(|dir| skill.location.starts_with(dir))
     }
 
+    /// Command hooks of the project run, as far as they are as somebody let them count.
+    #[must_use]
+    pub fn projects_hooks_count(&self) -> bool {
+        let by_variable = self.options.project == crate::ProjectConfig::All;
+        self.is_trusted && by_variable || self.is_trusted_by_person()
+    }
+
     /// A person let the folder count, as it is: not the environment, and not whoever asked for nothing.
     #[must_use]
     pub fn is_trusted_by_person(&self) -> bool {

@@ -151,7 +151,7 @@ pub(super) fn words(written: &str, all: &mut BTreeSet<String>) {
 }
 
 /// The words as a shell cuts them: what is quoted or escaped does not end one.
-fn shell_words(text: &str) -> Vec<String> {
+pub(super) fn shell_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
     let mut chars = text.chars();
@@ -170,7 +170,7 @@ fn shell_words(text: &str) -> Vec<String> {
 }
 
 /// With a folder in the place of each `$NAME` and `${…}`: what a variable stands for is not known.
-fn without_variables(text: &str) -> String {
+pub(super) fn without_variables(text: &str) -> String {
     let mut pieces = text.split('$');
     let mut out = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {

@@ -5,6 +5,8 @@
 
 pub(crate) mod asks;
 mod command_words;
+mod executed;
+pub(crate) mod hook_programs;
 pub(crate) mod named_files;
 mod packages;
 

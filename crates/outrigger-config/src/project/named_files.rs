@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::project::Asked;
 use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, matches, words};
@@ -42,7 +42,7 @@ const ENTRIES: [&str; 6] = [
     "package.json",
 ];
 /// Programs that run a file whatever its name, or what lies in a folder.
-const INTERPRETERS: [&str; 22] = [
+pub(super) const INTERPRETERS: [&str; 22] = [
     ".", "source", "sh", "bash", "dash", "zsh", "ksh", "fish", "node", "bun", "deno", "tsx",
     "ts-node", "python", "python3", "perl", "ruby", "php", "lua", "pwsh", "exec", "env",
 ];
@@ -84,7 +84,7 @@ const NAMING: [&str; 7] = [
     "uv.toml",
 ];
 /// Programs that run `scripts` of a `package.json`.
-const PACKAGE_SCRIPTS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+pub(super) const PACKAGE_SCRIPTS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
 /// The files that are named by what takes trust. One that changes, comes or goes is asked about again.
 pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -> Vec<Asked> {
@@ -128,7 +128,7 @@ pub(crate) fn of_entry(entry: &Value, options: &LoadOptions) -> Vec<String> {
 }
 
 /// Whether something of this name runs what it names. Rules and texts do not.
-fn runs(what: &str) -> bool {
+pub(super) fn runs(what: &str) -> bool {
     let texts = [
         "permission",
         "tools",
@@ -142,7 +142,7 @@ fn runs(what: &str) -> bool {
     key.is_none_or(|key| !texts.contains(&key))
 }
 
-fn is_plugin(what: &str) -> bool {
+pub(super) fn is_plugin(what: &str) -> bool {
     matches!(what, "/plugin" | "plugin" | "tool")
 }
 
@@ -182,7 +182,9 @@ impl<'a> Search<'a> {
             words(text, &mut variables);
         }
         let mut bases = vec![folder.to_owned()];
-        for base in [&self.options.directory, &self.project] {
+        let around = folder.parent().filter(|_| folder.ends_with(".claude"));
+        let around = around.unwrap_or(folder).to_owned();
+        for base in [&around, &self.options.directory, &self.project] {
             if !bases.contains(base) {
                 bases.push(base.clone());
             }
@@ -248,35 +250,9 @@ impl<'a> Search<'a> {
         path.starts_with(&self.project) || path.starts_with(&self.real)
     }
 
-    /// The files that a pattern stands for.
-    fn matching(&mut self, pattern: &Path, by: &str) {
-        let mut found = vec![PathBuf::new()];
-        for part in pattern {
-            let name = part.to_string_lossy();
-            found = match has_wildcard(&name) {
-                false => found.iter().map(|it| it.join(part)).collect(),
-                true => {
-                    let entries = found.iter().filter_map(|it| fs::read_dir(it).ok());
-                    let entries = entries.flatten().flatten();
-                    let entries = entries
-                        .filter(|it| matches(&name, &it.file_name().to_string_lossy()))
-                        .map(|it| it.path());
-                    entries.take(MAX_MATCHES).collect()
-                }
-            };
-        }
-        for file in found.iter().filter(|it| it.is_file()) {
-            self.file(file, by);
-        }
-    }
-
     /// `scripts` of a `package.json`: the rest of the file may change as it likes.
     fn scripts(&mut self, file: &Path, all: &mut BTreeSet<String>, by: &str) {
-        let text = outrigger_files::read_to_string(file, outrigger_files::SETTINGS);
-        let whole: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());
-        let Some(Value::Object(scripts)) =
-            whole.and_then(|mut it| it.get_mut("scripts").map(Value::take))
-        else {
+        let Some(scripts) = scripts_of(file) else {
             return;
         };
         let named = scripts.iter().filter(|(name, _)| all.contains(*name));
@@ -315,7 +291,9 @@ impl<'a> Search<'a> {
             // One without a folder may be a pattern of anything.
             if has_wildcard(word) {
                 if word.contains('/') {
-                    self.matching(&form, by);
+                    for file in matching(&form) {
+                        self.file(&file, by);
+                    }
                 }
                 continue;
             }
@@ -406,6 +384,42 @@ fn is_code(path: &Path) -> bool {
     let is_named = path.extension().is_none() || paths::has_extension(path, &CODE);
     let meta = path.metadata();
     meta.is_ok_and(|it| it.is_file() && (is_named || it.permissions().mode() & 0o111 != 0))
+}
+
+/// The files that a pattern stands for.
+pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for part in pattern {
+        let name = part.to_string_lossy();
+        found = match has_wildcard(&name) {
+            false => found.iter().map(|it| it.join(part)).collect(),
+            true => {
+                let entries = found.iter().filter_map(|it| fs::read_dir(it).ok());
+                let entries = entries.flatten().flatten();
+                let entries = entries
+                    .filter(|it| matches(&name, &it.file_name().to_string_lossy()))
+                    .map(|it| it.path());
+                entries.take(MAX_MATCHES).collect()
+            }
+        };
+    }
+    found.retain(|it| it.is_file());
+    found
+}
+
+/// `scripts` of a `package.json`.
+pub(super) fn scripts_of(file: &Path) -> Option<Map<String, Value>> {
+    let text = outrigger_files::read_to_string(file, outrigger_files::SETTINGS);
+    let whole: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());
+    match whole.and_then(|mut it| it.get_mut("scripts").map(Value::take)) {
+        Some(Value::Object(scripts)) => Some(scripts),
+        _ => None,
+    }
+}
+
+/// A digest of what a file holds; `None` where it runs nothing.
+pub(super) fn content_hash(path: &Path) -> Option<String> {
+    held(path).map(|(hash, _)| hash)
 }
 
 /// What a file holds, and how it is shown; `None` where it runs nothing.

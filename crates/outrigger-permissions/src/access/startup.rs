@@ -1,6 +1,7 @@
 //! Files that make something run later, changed by a tool: a person is asked, whatever rules about everything allow (issue 18,
 //! finding 6). The list is that of the sandbox of commands: [`outrigger_protocol::startup`] and [`crate::home_files`].
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outrigger_kernel::permission::matches;
@@ -30,6 +31,8 @@ const OF_THE_SYSTEM: [&str; 10] = [
 ];
 const BY_SYSTEM: &str = "it is part of the system";
 const AT_LOGIN: &str = "it runs, or says what runs, when you log in or start a program next";
+const BY_SETTINGS: &str =
+    "settings of this folder run it, and they are trusted with what it holds now";
 const IS_OURS: &str = "it is Outrigger's own or the runtime of plugins";
 
 /// What lies outside of projects.
@@ -39,6 +42,8 @@ pub struct Outside {
     folders: Option<Folders>,
     /// This program and the runtimes of plugins.
     programs: Vec<PathBuf>,
+    /// Files of the project that trusted settings execute, by where they really are.
+    projects: BTreeSet<PathBuf>,
 }
 
 impl Outside {
@@ -47,7 +52,15 @@ impl Outside {
         Self {
             folders: Some(folders.clone()),
             programs,
+            projects: BTreeSet::new(),
         }
+    }
+
+    /// With files of the project that trusted settings execute.
+    #[must_use]
+    pub fn with_projects(mut self, files: Vec<PathBuf>) -> Self {
+        self.projects = files.into_iter().collect();
+        self
     }
 
     /// The places that hold such files, and what runs them.
@@ -132,6 +145,14 @@ impl Access {
         // Where the project lies itself does not count.
         let below = root.map_or(path, |root| path.strip_prefix(root).unwrap_or(path));
         startup_file(below)
+            .or_else(|| {
+                let is_run = self.outside.projects.contains(path);
+                let name = path.file_name().filter(|_| is_run)?;
+                Some(Startup {
+                    name: name.to_string_lossy().into_owned(),
+                    runs: BY_SETTINGS,
+                })
+            })
             .or_else(|| self.of_git(path, root.map(PathBuf::as_path)))
             .or_else(|| {
                 let holds = |place: &Path| path.starts_with(place) && !folder.starts_with(place);
@@ -236,7 +257,8 @@ mod tests {
             data: at("home/.local/share/outrigger"),
             cache: at("home/.cache/outrigger"),
         };
-        let outside = Outside::new(&folders, vec![at("home/bin/bun")]);
+        let outside = Outside::new(&folders, vec![at("home/bin/bun")])
+            .with_projects(vec![at("home/p/tools/guard.sh")]);
         let access = Access::new(&place, &folders.home).with_startup(outside);
         let runs = |file: &str, pattern: &str, permission: &str| {
             let rule = Rule {
@@ -270,6 +292,7 @@ mod tests {
                 "~/.local/share/outrigger/*",
             ),
             ("../other/.git/hooks/x", "~/other/.git/*"),
+            ("tools/guard.sh", "tools/guard.sh"),
             ("/etc/profile", "/etc/profile"),
         ] {
             for wide in ["*", "**", "**/*", "*.json", "*/*"] {

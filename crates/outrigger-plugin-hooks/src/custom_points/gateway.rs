@@ -120,6 +120,7 @@ impl PointGateway {
             cancel: None,
             path: link.path,
             depth: link.depth,
+            guards_only: false,
             by: link.by,
         };
         let items = vec![HookPayload::new(call.input, call.output)];

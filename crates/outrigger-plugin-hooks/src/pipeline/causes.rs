@@ -21,7 +21,7 @@ impl Drive<'_> {
     /// The items with `provenance` in their input, for a guard or a command hook; `None` where the handler gets them as they are.
     pub(super) fn with_causes(&self, bound: &Bound) -> Option<Vec<HookPayload>> {
         let (_, did) = POINTS.iter().find(|(point, _)| *point == self.point)?;
-        if !bound.fail_closed && bound.group != outrigger_plugin_registry::COMMAND_GROUP {
+        if !bound.guards() {
             return None;
         }
         let mut items = self.items().to_vec();

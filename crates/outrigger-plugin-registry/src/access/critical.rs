@@ -32,6 +32,12 @@ pub fn points(rules: &PluginRules) -> impl Iterator<Item = HookPoint> {
         .filter(|point| point.fails_closed())
 }
 
+/// A name that is no hook. One with a slash is that of a plugin's own point, which may come yet.
+pub fn misnamed(rules: &PluginRules) -> Option<&String> {
+    let mut named = rules.fail_closed.iter();
+    named.find(|name| !name.contains('/') && HookPoint::parse(name).is_none())
+}
+
 /// Whether a plugin's failure refuses there.
 pub fn at(rules: &PluginRules, point: HookPoint) -> bool {
     // A point that a plugin declares has one name, and is refused as it allows.

@@ -19,6 +19,8 @@ impl PluginError {
             Self::Forbidden { .. } => "plugin.forbidden",
             Self::NotAdmitted { .. } => "plugin.not_admitted",
             Self::Required { .. } => "plugin.required",
+            Self::NoGuard { .. } => "plugin.no_guard",
+            Self::HooksUnreadable { .. } => "plugin.hooks_unreadable",
             Self::Life { .. } => "plugin.life_cycle",
             Self::Disabled { .. } => "plugin.disabled",
             Self::HooksNotAllowed { .. } => "plugin.hooks_not_allowed",

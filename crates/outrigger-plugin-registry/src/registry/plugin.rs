@@ -13,7 +13,7 @@ use outrigger_protocol::rpc::Instance;
 use super::Configured;
 use crate::access::manifest::ManifestShown;
 use crate::access::settings::PluginRules;
-use crate::access::user_grants::grant_key;
+use crate::access::user_grants::{grant_key, names_of};
 
 /// A plugin, how far it is and what it contributes.
 #[derive(Debug)]
@@ -61,6 +61,14 @@ impl Plugin {
     pub(super) fn grant_key(&self) -> String {
         let source = Source::parse(&self.spec, &self.declared_in).ok();
         grant_key(source.as_ref()).unwrap_or(&self.id).to_owned()
+    }
+
+    /// Whether a `[plugins.NAME]` may be about it.
+    pub fn goes_by(&self, name: &str) -> bool {
+        let source = Source::parse(&self.spec, &self.declared_in).ok();
+        let names = names_of(&self.id, &self.spec, source.as_ref());
+        let own = self.id.split('#').next();
+        own == Some(name) || names.iter().any(|it| it == name)
     }
 
     /// It is not in the run, and does not come by itself.

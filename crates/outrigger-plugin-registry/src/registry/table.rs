@@ -107,14 +107,21 @@ impl Inner {
 }
 
 impl Plugin {
-    /// What is refused while it is not there, where it has ended.
+    /// What is refused since it has ended, or does not bring the hook that it was to guard by.
     pub(super) fn guards(&self) -> Vec<String> {
-        let points = critical::points(&self.rules).filter(|_| self.has_ended());
-        points.map(|point| point.hook().to_owned()).collect()
+        let points = critical::points(&self.rules);
+        let points = points.filter(|point| self.has_ended() || self.lacks(*point).is_some());
+        let misnamed = self.misnamed().map(|(point, _)| point);
+        let mut all: Vec<String> = Vec::new();
+        for point in points.chain(misnamed) {
+            if !all.iter().any(|it| it == point.hook()) {
+                all.push(point.hook().to_owned());
+            }
+        }
+        all
     }
 
-    /// Where it was to guard and cannot: it is not there, or does not bring what a policy requires of it. One that was left out
-    /// together with all others (`--pure`) has no rules but those of a policy.
+    /// Where it was to guard and cannot: it is not there, or does not bring the hook that `fail_closed` names.
     fn absent<'a>(
         &'a self,
         index: usize,
@@ -123,7 +130,10 @@ impl Plugin {
     ) -> impl Iterator<Item = (&'static str, Bound)> + 'a {
         let why = match (&self.cause, self.stage) {
             (_, Stage::Suspended) => Some("it can be resumed".to_owned()),
-            (Some(cause), _) if self.has_ended() => Some(cause.message.clone()),
+            (Some(cause), _) if self.has_ended() => {
+                let hint = cause.hint.iter().map(|hint| format!("; {hint}"));
+                Some(format!("{}{}", cause.message, hint.collect::<String>()))
+            }
             _ => None,
         };
         let bound = move |(point, why): (HookPoint, String)| {
@@ -150,19 +160,31 @@ impl Plugin {
                 let why = why.clone().or_else(|| self.lacks(point));
                 Some((point, why?))
             })
+            .chain(self.misnamed())
             .map(bound)
     }
 
-    /// What a policy requires of it and it does not bring, once it is there.
+    /// What it is to guard by and does not bring, once it is there.
     fn lacks(&self, point: HookPoint) -> Option<String> {
-        let named = |names: &[String]| {
-            let mut names = names.iter();
-            names.any(|name| HookPoint::parse(name) == Some(point))
-        };
-        let there = matches!(self.stage, Stage::Active | Stage::Initialised);
         let mut hooks = self.instances.iter().flat_map(|it| &it.hooks);
-        let brings = hooks.any(|hook| HookPoint::parse(hook) == Some(point));
-        (there && !brings && named(&self.rules.required))
-            .then(|| format!("it brings no {}, which the policy requires", point.hook()))
+        let brings =
+            hooks.any(|hook| hook == point.name() || HookPoint::parse(hook) == Some(point));
+        let mut required = self.rules.required.iter();
+        let by = match required.any(|name| HookPoint::parse(name) == Some(point)) {
+            true => "the policy requires",
+            false => "`fail_closed` names: correct that, or the plugin",
+        };
+        (self.is_there() && !brings).then(|| format!("it brings no {}, which {by}", point.hook()))
+    }
+
+    /// A hook that `fail_closed` names and nobody knows: which one was meant to guard is not known, so no tool is called.
+    fn misnamed(&self) -> Option<(HookPoint, String)> {
+        let name = critical::misnamed(&self.rules).filter(|_| self.is_there())?;
+        let why = format!("`fail_closed` names {name}, which is no hook: correct the name");
+        Some((HookPoint::ToolBeforeCall, why))
+    }
+
+    fn is_there(&self) -> bool {
+        matches!(self.stage, Stage::Active | Stage::Initialised)
     }
 }

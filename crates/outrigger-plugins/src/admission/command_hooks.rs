@@ -1,8 +1,10 @@
 //! The command hooks of a project among its plugins: how the files are listed, and which of them may run.
 
 use outrigger_claude_hooks::{CommandFile, CommandHooks, Handler};
+use outrigger_config::claude_hooks::Unreadable;
 use outrigger_protocol::rpc::Instance;
 
+use outrigger_plugin_registry::access::critical;
 use outrigger_plugin_registry::access::settings::PluginSettings;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_registry::{Plugin, Registry};
@@ -34,13 +36,18 @@ pub(crate) fn bind(
 ) -> Vec<Handler> {
     let mut handlers = Vec::new();
     for (index, file) in (base..).zip(&commands.files) {
-        let (handler, wrong) = Handler::new(&file.hooks, directory);
         let spec = file.hooks.file.display().to_string();
         let id = registry.with(index, |plugin| plugin.id.clone());
         let rules = settings.rules(&id.unwrap_or_default(), &spec, file.declared().scope);
+        let is_guard = critical::points(&rules).next().is_some();
+        let (handler, wrong) = Handler::new(&file.hooks, directory, is_guard);
         registry.set_rules(index, rules.clone());
-        if !file.allowed {
+        if let Some(Unreadable { why, .. }) = file.hooks.unreadable.clone() {
+            registry.fail(index, &PluginError::HooksUnreadable { spec, why });
+        } else if !file.allowed {
             registry.fail(index, &PluginError::HooksNotAllowed { spec });
+        } else if file.is_pure && !is_guard && !handler.blocks_on_failure() {
+            registry.fail(index, &PluginError::Pure { spec });
         } else if rules.is_off(&file.declared()) {
             registry.fail(index, &PluginError::Disabled { spec });
         } else {

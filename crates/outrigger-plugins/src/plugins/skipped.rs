@@ -1,21 +1,21 @@
 //! Entries that are not loaded: what that is called, and whether they are missed.
 
+use std::path::Path;
+
 use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 
 use crate::options::LoadOptions;
+use outrigger_plugin_registry::access::critical;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_registry::{Plugin, Registry};
 
-/// Whether what an entry was to guard is refused without it: not when everything was left out together, nor when another
+/// Whether what an entry was to guard is refused without it: not when `plugin bisect` leaves it out, nor when another
 /// entry for the same plugin counts.
 pub(super) fn guards(reason: &SkipReason) -> bool {
     match reason {
-        SkipReason::Pure
-        | SkipReason::LeftOut
-        | SkipReason::Overridden { .. }
-        | SkipReason::Replaced => false,
+        SkipReason::LeftOut | SkipReason::Overridden { .. } | SkipReason::Replaced => false,
         SkipReason::NotAdmitted { reason, .. } => reason != "LeftOut",
-        SkipReason::Policy { .. } => true,
+        SkipReason::Pure | SkipReason::Policy { .. } => true,
     }
 }
 
@@ -77,4 +77,50 @@ pub(super) fn required(options: &LoadOptions, registry: &Registry) {
             registry.fail(index, &error);
         }
     }
+}
+
+/// Lists the guards that the settings name and nobody brings: what they were to guard is refused.
+pub(super) fn no_guard(options: &LoadOptions, registry: &Registry) {
+    let settings = &options.settings;
+    for (id, rules) in &settings.plugins {
+        let guards =
+            critical::points(rules).next().is_some() || critical::misnamed(rules).is_some();
+        if !guards || options.bundled.contains(id) || is_of_another_folder(options, id) {
+            continue;
+        }
+        // One that is listed and does not count, since another entry replaces it, has no rules.
+        let stands = |plugin: &Plugin| {
+            let mut hooks = rules.fail_closed.iter();
+            plugin.goes_by(id) && hooks.all(|hook| plugin.rules.fail_closed.contains(hook))
+        };
+        let mut all = 0..registry.count();
+        if all.any(|at| registry.with(at, stands) == Some(true)) {
+            continue;
+        }
+        let declared = PluginSpec {
+            spec: id.clone(),
+            options: None,
+            declared_in: options.directory.clone(),
+            source: PluginSource::Config,
+            scope: PluginScope::Global,
+        };
+        let index = registry.push(Plugin::found(id.clone(), &declared));
+        registry.set_rules(index, rules.clone());
+        registry.fail(index, &PluginError::NoGuard { id: id.clone() });
+    }
+}
+
+/// Whether what the user says by this name may be about a plugin of another folder: the path of a file that is there and lies
+/// neither in this project nor among the user's own plugins, or the command hooks of a project, which not each one has.
+fn is_of_another_folder(options: &LoadOptions, id: &str) -> bool {
+    let is_projects = matches!(id, "claude:project" | "claude:local");
+    if is_projects {
+        let by_user = options.settings.without_project.get(id);
+        return by_user.is_none_or(|it| it.as_ref().is_some_and(|it| !it.fail_closed.is_empty()));
+    }
+    let path = Path::new(id);
+    let users = options.user_config.as_deref().and_then(Path::parent);
+    let worktree = Some(options.worktree.as_path()).filter(|it| it.parent().is_some());
+    let own = [Some(options.directory.as_path()), worktree, users];
+    path.is_absolute() && path.exists() && !own.iter().flatten().any(|own| path.starts_with(own))
 }

@@ -98,12 +98,14 @@ async fn loaded_by(host: Arc<Host>, hooks: Vec<CommandHook>) -> (Project, Plugin
                 folder: "/somewhere".into(),
                 written: json!({}),
                 hooks,
-                left_out: Vec::new(),
+                ..HookFile::default()
             },
             allowed: true,
+            is_pure: false,
         }],
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
         spawner: outrigger_sandbox::Spawner::new().unwrap(),
+        changed: Arc::new(|_, _| None),
         permission_mode: "default",
         host,
     });

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
+use outrigger_config::claude_hooks::{
+    BrokenHook, CommandHook, HookEvent, HookFile, HookScope, Unreadable,
+};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{
     CommandFile, CommandHooks, CommandHost, PipelineContext, PipelineResult, Plugins, SessionAbout,
@@ -81,9 +83,10 @@ fn file(scope: HookScope, commands: &[&str]) -> CommandFile {
             folder: "/somewhere".into(),
             written: json!({}),
             hooks: commands.iter().map(hook).collect(),
-            left_out: Vec::new(),
+            ..HookFile::default()
         },
         allowed: true,
+        is_pure: false,
     }
 }
 
@@ -95,6 +98,7 @@ fn project(files: Vec<CommandFile>) -> Project {
         permission_mode: "default",
         host: Arc::new(Host::default()),
         spawner: Spawner::new().unwrap(),
+        changed: Arc::new(|_, _| None),
     });
     project
 }
@@ -285,6 +289,140 @@ async fn they_are_listed_and_settings_reach_them() {
     // Security-critical: a failure refuses.
     let result = before_call(&plugins).await;
     assert_eq!(result.block.unwrap().code, "hook.failed_closed");
+}
+
+/// What says that its failure refuses and cannot be asked refuses, and names itself.
+#[tokio::test]
+async fn a_command_that_guards_and_cannot_be_asked_refuses() {
+    struct Case {
+        what: &'static str,
+        fail_closed: bool,
+        change: fn(&mut CommandFile),
+        says: Option<&'static str>,
+    }
+    fn broken(file: &mut CommandFile, blocks_on_failure: bool) {
+        file.hooks.broken.push(BrokenHook {
+            event: HookEvent::PreToolUse,
+            matcher: "Bash".into(),
+            why: "hooks.PreToolUse[0].hooks[0]: it has no `command`".into(),
+            blocks_on_failure,
+        });
+    }
+    for case in [
+        Case {
+            what: "a matcher of a file that guards",
+            fail_closed: true,
+            change: |file| file.hooks.hooks[0].matcher = "a(".into(),
+            says: Some("the matcher \"a(\" of PreToolUse is no regular expression"),
+        },
+        Case {
+            what: "a matcher of a hook that guards",
+            fail_closed: false,
+            change: |file| {
+                file.hooks.hooks[0].matcher = "a(".into();
+                file.hooks.hooks[0].blocks_on_failure = true;
+            },
+            says: Some("the matcher \"a(\" of PreToolUse is no regular expression"),
+        },
+        Case {
+            what: "a matcher of one that does not",
+            fail_closed: false,
+            change: |file| file.hooks.hooks[0].matcher = "a(".into(),
+            says: None,
+        },
+        Case {
+            what: "an entry of a file that guards",
+            fail_closed: true,
+            change: |file| broken(file, false),
+            says: Some("it has no `command`"),
+        },
+        Case {
+            what: "an entry that guards",
+            fail_closed: false,
+            change: |file| broken(file, true),
+            says: Some("it has no `command`"),
+        },
+        Case {
+            what: "an entry that does not",
+            fail_closed: false,
+            change: |file| broken(file, false),
+            says: None,
+        },
+        Case {
+            what: "a file",
+            fail_closed: true,
+            change: |file| {
+                file.hooks.hooks.clear();
+                file.hooks.unreadable = Some(Unreadable {
+                    why: "not valid JSON at line 3".into(),
+                    may_guard: true,
+                });
+            },
+            says: Some("not valid JSON at line 3; correct the file"),
+        },
+        Case {
+            what: "a program",
+            fail_closed: true,
+            change: |file| file.hooks.hooks[0].command = "/no/such/program".into(),
+            says: Some("ended with code 127"),
+        },
+        Case {
+            what: "a program without a shell",
+            fail_closed: true,
+            change: |file| {
+                file.hooks.hooks[0].command = "/no/such/program".into();
+                file.hooks.hooks[0].args = Some(Vec::new());
+            },
+            says: Some("could not be run"),
+        },
+        Case {
+            what: "`--pure`, where nothing guards",
+            fail_closed: false,
+            change: |file| {
+                file.is_pure = true;
+                file.hooks.hooks[0].command = "exit 2".into();
+            },
+            says: None,
+        },
+        Case {
+            what: "`--pure`, a file that guards",
+            fail_closed: true,
+            change: |file| {
+                file.is_pure = true;
+                file.hooks.hooks[0].command = "echo asked >&2; exit 2".into();
+            },
+            says: Some("asked"),
+        },
+        Case {
+            what: "`--pure`, a hook that guards",
+            fail_closed: false,
+            change: |file| {
+                file.is_pure = true;
+                file.hooks.hooks[0].command = "exit 1".into();
+                file.hooks.hooks[0].blocks_on_failure = true;
+            },
+            says: Some("ended with code 1"),
+        },
+    ] {
+        let mut hooks = file(HookScope::User, &["exit 0"]);
+        (case.change)(&mut hooks);
+        let mut project = project(vec![hooks]);
+        if case.fail_closed {
+            let rules = outrigger_plugins::PluginRules {
+                fail_closed: vec!["tool.execute.before".into()],
+                ..Default::default()
+            };
+            project.rules("claude:user", rules);
+        }
+        let plugins = project.load(Vec::new()).await;
+        let result = before_call(&plugins).await;
+        let message = result.block.map(|block| block.message);
+        let (Some(says), Some(message)) = (case.says, &message) else {
+            assert_eq!(message.as_deref(), case.says, "{}", case.what);
+            continue;
+        };
+        assert!(message.contains(says), "{}: {message}", case.what);
+    }
 }
 
 /// A slow command costs itself, and never the guard beside it: not in its own group, and not in a turn in which it timed

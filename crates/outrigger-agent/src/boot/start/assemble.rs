@@ -115,8 +115,9 @@ impl Bootstrap {
     fn access(&self) -> Access {
         let folders = &self.boot.folders;
         let programs = command_sandbox::programs(&self.config);
-        Access::new(&self.place, &folders.home)
-            .with_startup(startup::Outside::new(folders, programs))
+        let outside = startup::Outside::new(folders, programs);
+        let outside = outside.with_projects(self.kept_programs.clone());
+        Access::new(&self.place, &folders.home).with_startup(outside)
     }
 
     /// Snapshots of the project's files, without those that the model may not read.

@@ -1,5 +1,6 @@
 //! What an agent is started from, in place before anything of it runs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use outrigger_config::Loaded;
@@ -8,7 +9,7 @@ use outrigger_mcp::McpServers;
 use outrigger_permissions::deny_policy::DenyPolicy;
 use outrigger_permissions::workspace_trust::WorkspaceTrust;
 use outrigger_permissions::{folder_trust, home_files, reserved_paths};
-use outrigger_plugins::Snapshot;
+use outrigger_plugins::{Snapshot, keep_programs};
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::{SandboxOverrides, Spawner};
 use outrigger_store::Store;
@@ -19,6 +20,7 @@ use crate::boot::flags;
 use crate::boot::options::{Boot, Shared};
 use crate::error::AgentError;
 use crate::ids::now;
+use crate::plugin_api::command_hooks::{self, FoundHooks};
 use crate::plugin_api::host_bridge::Bridge;
 use crate::plugin_api::plugin_admission;
 use crate::session::projects;
@@ -43,6 +45,10 @@ pub(super) struct Bootstrap {
     pub(super) workspace_trust: Option<Arc<WorkspaceTrust>>,
     /// Which plugins should run.
     pub(super) admitted: Snapshot,
+    /// Command hooks, until they are loaded.
+    pub(super) hooks: Option<FoundHooks>,
+    /// Files of the project that trusted settings execute, and that nothing changes while the agent works.
+    pub(super) kept_programs: Vec<PathBuf>,
     /// Where plugin processes reach the agent, once it is there.
     pub(super) bridge: Arc<Bridge>,
 }
@@ -72,6 +78,9 @@ impl Bootstrap {
         if let Some(trust) = workspace_trust.as_ref().filter(|_| runs_plugins) {
             trust.will_run().await?;
         }
+        let hooks = FoundHooks::find(&boot, &config);
+        let kept_programs = config.kept_programs(hooks.executed());
+        keep_programs(&place.worktree, kept_programs.clone());
         let sandboxes = SandboxOverrides::default();
         home_files::check(&boot.folders, &config.settings.tools.secrets);
         let owner = Owner {
@@ -94,6 +103,8 @@ impl Bootstrap {
             sandboxes,
             workspace_trust,
             admitted,
+            hooks: Some(hooks),
+            kept_programs,
         })
     }
 
@@ -131,6 +142,7 @@ async fn load_config(boot: &Boot, place: &Place) -> Result<Loaded, AgentError> {
     for problem in &config.problems {
         tracing::warn!("[config] {problem}");
     }
+    command_hooks::check(boot, &config)?;
     outrigger_net::forbid(&config.settings.forbid.hosts);
     flags::record(&config);
     Ok(config)

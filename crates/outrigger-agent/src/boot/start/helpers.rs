@@ -24,7 +24,7 @@ pub(crate) struct Helpers {
     pub(crate) spawner: Spawner,
     sandbox: Arc<HelperSandbox>,
     /// Which of their programs may be started.
-    programs: Arc<ProjectPrograms>,
+    pub(super) programs: Arc<ProjectPrograms>,
     /// Decides where MCP servers start.
     pub(crate) launcher: Arc<ServerLauncher>,
     /// The folder for temporary files of commands, and of what runs in their sandbox.

@@ -15,19 +15,17 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::bootstrap::Bootstrap;
 use crate::boot::notices;
 use crate::ids::now;
-use crate::plugin_api::{command_hooks, plugin_admission};
+use crate::plugin_api::plugin_admission;
 
 impl Bootstrap {
     /// Loads the plugins. What becomes of them while they run comes over the channel.
-    pub(super) async fn load_plugins(&self) -> (Plugins, UnboundedReceiver<Notice>) {
+    pub(super) async fn load_plugins(&mut self) -> (Plugins, UnboundedReceiver<Notice>) {
         let (notice, notices) = notices::channel();
         let mut options = self.load_options(notice);
-        options.commands = command_hooks::of(
-            &self.boot,
-            &self.config,
-            &self.bridge,
-            self.commands_spawner.clone(),
-        );
+        options.commands = self.hooks.take().and_then(|hooks| {
+            let spawner = self.commands_spawner.clone();
+            hooks.load(&self.boot, &self.bridge, spawner, &self.helpers.programs)
+        });
         for displaced in plugin_admission::displaced(&self.admitted) {
             (options.progress)(displaced);
         }

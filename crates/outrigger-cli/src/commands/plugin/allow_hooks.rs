@@ -16,6 +16,10 @@ pub(crate) fn allow_hooks(global: &Global, list: bool, revoke: bool) -> Result<u
     for problem in problems {
         out(&format!("warning: {problem}\n"));
     }
+    let files: Vec<HookFile> = files
+        .into_iter()
+        .filter(|file| file.unreadable.is_none())
+        .collect();
     if files.is_empty() {
         out("no hooks in a .claude/settings.json of this project or of yours\n");
     }

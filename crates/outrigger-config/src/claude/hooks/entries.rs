@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{CommandHook, HookEvent, TIMEOUT};
+use super::{BrokenHook, CommandHook, HookEvent, TIMEOUT};
 
 /// How long a command at the end of a session may run, which keeps the program from ending,
 /// when its entry does not say.
@@ -14,64 +14,95 @@ const TIMEOUT_OF_A_PROMPT: Duration = Duration::from_secs(30);
 /// The longest that an entry may ask for.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// What can be run.
+    pub(super) hooks: Vec<CommandHook>,
+    /// What has no effect.
+    pub(super) left_out: Vec<String>,
+    /// What was to be run and cannot be.
+    pub(super) broken: Vec<BrokenHook>,
+}
+
 /// What can be run, and what is left out.
-pub(super) fn read(written: &Value) -> (Vec<CommandHook>, Vec<String>) {
-    let (mut hooks, mut left_out) = (Vec::new(), Vec::new());
+pub(super) fn read(written: &Value) -> Entries {
+    let mut found = Entries::default();
     for (name, groups) in written.as_object().into_iter().flatten() {
         let Some(event) = HookEvent::named(name) else {
-            left_out.push(format!(
+            found.left_out.push(format!(
                 "hooks.{name}: this event is not called here; its hooks are left out"
             ));
             continue;
         };
-        let Some(groups) = groups.as_array() else {
-            left_out.push(format!("hooks.{name} is not a list; it is left out"));
-            continue;
-        };
-        for (number, group) in groups.iter().enumerate() {
-            let at = format!("hooks.{name}[{number}]");
-            read_group(event, group, &at, &mut hooks, &mut left_out);
-        }
-    }
-    (hooks, left_out)
-}
-
-fn read_group(
-    event: HookEvent,
-    group: &Value,
-    at: &str,
-    hooks: &mut Vec<CommandHook>,
-    left_out: &mut Vec<String>,
-) {
-    let matcher = match group.get("matcher") {
-        None | Some(Value::Null) => "",
-        Some(Value::String(text)) if text == "*" => "",
-        Some(Value::String(text)) => text,
-        Some(_) => {
-            left_out.push(format!("{at}.matcher is not a text; it is left out"));
-            return;
-        }
-    };
-    let Some(entries) = group.get("hooks").and_then(Value::as_array) else {
-        left_out.push(format!("{at} has no list `hooks`; it is left out"));
-        return;
-    };
-    for (number, entry) in entries.iter().enumerate() {
-        let at = format!("{at}.hooks[{number}]");
-        match read_entry(event, matcher, entry) {
-            Ok(hook) => {
-                if hook.wakes {
-                    left_out.push(format!(
-                        "{at}: `asyncRewake` wakes no session whose turn is over; what it says is read with the next prompt then"
-                    ));
-                }
-                hooks.push(hook);
-                for key in unknown(entry) {
-                    left_out.push(format!("{at}: `{key}` is not known here and does nothing"));
+        let at = format!("hooks.{name}");
+        match groups.as_array() {
+            Some(groups) => {
+                for (number, group) in groups.iter().enumerate() {
+                    found.group(event, group, &format!("{at}[{number}]"));
                 }
             }
-            Err(why) => left_out.push(format!("{at}: {why}; it is left out")),
+            None => found.cannot_run(event, "", groups, format!("{at} is not a list")),
         }
+    }
+    found
+}
+
+impl Entries {
+    fn group(&mut self, event: HookEvent, group: &Value, at: &str) {
+        let matcher = match group.get("matcher") {
+            None | Some(Value::Null) => "",
+            Some(Value::String(text)) if text == "*" => "",
+            Some(Value::String(text)) => text,
+            Some(_) => {
+                return self.cannot_run(event, "", group, format!("{at}.matcher is not a text"));
+            }
+        };
+        let Some(entries) = group.get("hooks").and_then(Value::as_array) else {
+            return self.cannot_run(event, matcher, group, format!("{at} has no list `hooks`"));
+        };
+        for (number, entry) in entries.iter().enumerate() {
+            let at = format!("{at}.hooks[{number}]");
+            match read_entry(event, matcher, entry) {
+                Ok(hook) => self.can_run(hook, entry, &at),
+                Err(why) => self.cannot_run(event, matcher, entry, format!("{at}: {why}")),
+            }
+        }
+    }
+
+    fn can_run(&mut self, hook: CommandHook, entry: &Value, at: &str) {
+        if hook.wakes {
+            self.left_out.push(format!(
+                "{at}: `asyncRewake` wakes no session whose turn is over; what it says is read with the next prompt then"
+            ));
+        }
+        self.hooks.push(hook);
+        for key in unknown(entry) {
+            self.left_out
+                .push(format!("{at}: `{key}` is not known here and does nothing"));
+        }
+    }
+
+    fn cannot_run(&mut self, event: HookEvent, matcher: &str, written: &Value, why: String) {
+        self.left_out.push(format!("{why}; it is left out"));
+        self.broken.push(BrokenHook {
+            event,
+            matcher: matcher.to_owned(),
+            why,
+            blocks_on_failure: says_on_failure(written),
+        });
+    }
+}
+
+/// Whether something in there says `onFailure`, and not that it goes on.
+fn says_on_failure(written: &Value) -> bool {
+    match written {
+        Value::Object(fields) => fields.iter().any(|(key, value)| {
+            let says = key == "onFailure" && !value.is_null() && value != "continue";
+            says || says_on_failure(value)
+        }),
+        Value::Array(items) => items.iter().any(says_on_failure),
+        _ => false,
     }
 }
 
@@ -326,7 +357,26 @@ mod tests {
                 ],
             ),
         ] {
-            let (hooks, left_out) = read(&written);
+            let Entries {
+                hooks,
+                left_out,
+                broken,
+            } = read(&written);
+            // What cannot be run is known as such, and not only said.
+            let of_broken = broken
+                .iter()
+                .map(|it| format!("{}; it is left out", it.why));
+            let said = left_out
+                .iter()
+                .filter(|it| it.ends_with("; it is left out"));
+            assert!(of_broken.eq(said.cloned()), "{written}");
+            let blocks = broken.iter().any(|it| it.blocks_on_failure);
+            assert_eq!(
+                blocks,
+                left_out
+                    .iter()
+                    .any(|it| it.contains("nFailure` is 1") || it.contains("block on"))
+            );
             let hooks = hooks.iter().map(|hook| {
                 let seconds = hook.timeout.as_secs_f64();
                 let condition = hook.condition.iter().map(|rule| format!(" if {rule}"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::load::layers;
-use crate::{ConfigProblem, LoadOptions, paths};
+use crate::{ConfigError, ConfigProblem, LoadOptions, paths};
 
 mod entries;
 
@@ -83,15 +83,25 @@ impl HookEvent {
         )
     }
 
+    /// A hook of it can keep something from happening.
+    #[must_use]
+    pub fn may_refuse(self) -> bool {
+        matches!(
+            self,
+            Self::PreToolUse | Self::PermissionRequest | Self::UserPromptSubmit | Self::PreCompact
+        )
+    }
+
     fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.name() == name)
     }
 }
 
 /// Whose file it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HookScope {
     /// `~/.claude/settings.json`: the user's own, which runs unasked.
+    #[default]
     User,
     /// `.claude/settings.json` of the project: whoever wrote the project chose its commands.
     Project,
@@ -150,8 +160,21 @@ impl CommandHook {
     }
 }
 
+/// An entry of such a file that cannot be run as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenHook {
+    /// When it would have been run.
+    pub event: HookEvent,
+    /// For which tools, as written; empty for all.
+    pub matcher: String,
+    /// What is wrong with it, and where it stands.
+    pub why: String,
+    /// It says `onFailure`, and not that what it was asked about goes on.
+    pub blocks_on_failure: bool,
+}
+
 /// The hooks of one file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookFile {
     /// The file.
     pub file: PathBuf,
@@ -165,6 +188,31 @@ pub struct HookFile {
     pub hooks: Vec<CommandHook>,
     /// What of it is left out, and why.
     pub left_out: Vec<String>,
+    /// What of it was to be run and cannot be: what it guards is refused where a failure refuses.
+    pub broken: Vec<BrokenHook>,
+    /// Why nothing of it can be run: it cannot be read, or is not there although the settings name it.
+    pub unreadable: Option<Unreadable>,
+}
+
+/// What is wrong with a file of hooks as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// What is wrong with it.
+    pub why: String,
+    /// It may hold a hook that can refuse something: one goes without it at one's own risk.
+    pub may_guard: bool,
+}
+
+impl HookFile {
+    fn unreadable(file: PathBuf, scope: HookScope, folder: PathBuf, what: Unreadable) -> Self {
+        Self {
+            file,
+            scope,
+            folder,
+            unreadable: Some(what),
+            ..Self::default()
+        }
+    }
 }
 
 /// The user's file, then those of the project from its root down to the working folder, in each the shared one first, then
@@ -176,14 +224,18 @@ pub(crate) fn files(
 ) -> Vec<HookFile> {
     let mut all = Vec::new();
     let mut off = Vec::new();
-    for (file, folder, scope) in places(options, plugins, problems) {
-        match written(&file) {
+    for (file, folder, scope) in places(options, plugins) {
+        match written(&file, scope) {
             // A plugin's is off by itself.
             Ok(Written::Off) if scope == HookScope::Plugin => {}
             Ok(Written::Off) => off.push(scope),
             Ok(Written::Nothing) => {}
             Ok(Written::Hooks(written)) => {
-                let (hooks, left_out) = entries::read(&written);
+                let entries::Entries {
+                    hooks,
+                    left_out,
+                    broken,
+                } = entries::read(&written);
                 for message in &left_out {
                     problems.push(problem(&file, message.clone()));
                 }
@@ -194,12 +246,15 @@ pub(crate) fn files(
                     written,
                     hooks,
                     left_out,
+                    broken,
+                    unreadable: None,
                 });
             }
-            Err(message) => problems.push(problem(
-                &file,
-                format!("{message}; none of its hooks is run"),
-            )),
+            Err(what) => {
+                let message = format!("{}; none of its hooks is run", what.why);
+                problems.push(problem(&file, message));
+                all.push(HookFile::unreadable(file, scope, folder, what));
+            }
         }
     }
     // The user's file switches off all; those of a project only the project's, and what everybody shares not what is only here.
@@ -214,11 +269,7 @@ pub(crate) fn files(
 }
 
 /// Where hooks may stand, in their order: the file, the folder that it is about, and whose it is.
-fn places(
-    options: &LoadOptions,
-    plugins: &[PathBuf],
-    problems: &mut Vec<ConfigProblem>,
-) -> Vec<(PathBuf, PathBuf, HookScope)> {
+fn places(options: &LoadOptions, plugins: &[PathBuf]) -> Vec<(PathBuf, PathBuf, HookScope)> {
     let of = |folder: &Path, name| folder.join(".claude").join(name);
     let home = options.home.clone();
     let mut places = vec![(of(&home, "settings.json"), home, HookScope::User)];
@@ -235,10 +286,6 @@ fn places(
     }
     for named in plugins {
         let (file, folder) = of_plugin(named);
-        if !file.exists() {
-            let message = "`claude.plugins` names it, and it is not there".to_owned();
-            problems.push(problem(&file, message));
-        }
         places.push((file, folder, HookScope::Plugin));
     }
     places
@@ -268,19 +315,49 @@ enum Written {
     Off,
 }
 
-fn written(file: &Path) -> Result<Written, String> {
-    let Some(text) = paths::read(file).map_err(|error| error.to_string())? else {
-        return Ok(Written::Nothing);
+fn written(file: &Path, scope: HookScope) -> Result<Written, Unreadable> {
+    let read = paths::read(file).map_err(|error| Unreadable {
+        why: match error {
+            ConfigError::Read { reason, .. } => format!("cannot be read: {reason}"),
+            error => error.to_string(),
+        },
+        may_guard: is_file_of_hooks(file),
+    })?;
+    let Some(text) = read else {
+        return match scope {
+            // It may have been moved: only who wants it to guard is refused anything.
+            HookScope::Plugin => Err(Unreadable {
+                why: "`claude.plugins` names it, and it is not there".to_owned(),
+                may_guard: false,
+            }),
+            _ => Ok(Written::Nothing),
+        };
     };
-    let mut whole: Value =
-        serde_json::from_str(&text).map_err(|error| format!("not valid JSON: {error}"))?;
+    let names_guard = || {
+        let mut events = HookEvent::ALL.into_iter().filter(|it| it.may_refuse());
+        events.any(|event| text.contains(event.name()))
+    };
+    let unreadable = |why: String| Unreadable {
+        why,
+        may_guard: names_guard(),
+    };
+    let mut whole: Value = serde_json::from_str(&text)
+        .map_err(|error| unreadable(format!("not valid JSON: {error}")))?;
     if whole.get("disableAllHooks") == Some(&Value::Bool(true)) {
         return Ok(Written::Off);
     }
     match whole.get_mut("hooks").map(Value::take) {
         None | Some(Value::Null) => Ok(Written::Nothing),
         Some(hooks @ Value::Object(_)) => Ok(Written::Hooks(hooks)),
-        Some(_) => Err("`hooks` is not an object of events".to_owned()),
+        Some(_) => Err(unreadable("`hooks` is not an object of events".to_owned())),
+    }
+}
+
+/// Whether what cannot be read may be settings: what is no file, or far too large for one, was never that.
+fn is_file_of_hooks(file: &Path) -> bool {
+    match file.metadata() {
+        Ok(meta) => meta.is_file() && meta.len() <= outrigger_files::SETTINGS,
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
     }
 }
 
@@ -327,6 +404,11 @@ mod tests {
         let plugins = ["one", "one/hooks/hooks.json", "two/hooks.json", "gone"];
         let plugins = plugins.map(|name| root.join("plugins").join(name));
         let files = files(&options, &plugins, &mut problems);
+        let (files, broken): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .partition(|file| file.unreadable.is_none());
+        let broken: Vec<_> = broken.iter().map(|file| file.scope.name()).collect();
+        assert_eq!(broken, ["project", "plugin"]);
         let found: Vec<_> = files
             .iter()
             .map(|file| (file.scope.name(), file.hooks[0].command.as_str()))
@@ -346,8 +428,7 @@ mod tests {
         let want = ["p/sub", "plugins/one", "plugins/one", "plugins/two"];
         assert_eq!(folders, want.map(|name| root.join(name)).each_ref());
         assert_eq!(problems.len(), 2);
-        assert!(problems[0].message.contains("it is not there"));
-        let problems = &problems[1..];
+        assert!(problems[1].message.contains("it is not there"));
         assert!(problems[0].file.ends_with("p/sub/.claude/settings.json"));
         assert!(problems[0].message.contains("none of its hooks is run"));
     }

@@ -1,0 +1,82 @@
+//! What command hooks execute of the project, and whether it is as it was when they were let run.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::Asked;
+use super::executed::{self, Executed};
+use super::named_files::IS_RUN;
+use crate::Loaded;
+use crate::claude::hooks::{CommandHook, HookFile};
+
+/// The files of the project that a hook executes, as they are to be.
+#[derive(Clone, Debug)]
+pub struct HookPrograms {
+    entry: Value,
+    folder: PathBuf,
+    files: Executed,
+}
+
+impl Loaded {
+    /// What a hook executes of the project: as a person trusted it, else as it is now. Reads the disk.
+    #[must_use]
+    pub fn hook_programs(&self, file: &HookFile, hook: &CommandHook) -> HookPrograms {
+        let entry = entry_of(hook);
+        let folder = file.folder.clone();
+        let mut files = executed::executed_by(&entry, &folder, &self.options);
+        for (path, hash) in &mut files {
+            let trusted = self.asks.iter().filter(|_| self.is_trusted);
+            let mut trusted = trusted.filter(|it| it.what == IS_RUN);
+            if let Some(ask) = trusted.find(|it| Path::new(&it.file) == path) {
+                hash.clone_from(&ask.hash);
+            }
+        }
+        HookPrograms {
+            entry,
+            folder,
+            files,
+        }
+    }
+
+    /// A file that a hook executes and that is not as it was, has come or is gone; `known` is what a person let count since. Reads
+    /// the disk.
+    #[must_use]
+    pub fn changed_program(&self, hook: &HookPrograms, known: &[Asked]) -> Option<PathBuf> {
+        let now = executed::executed_by(&hook.entry, &hook.folder, &self.options);
+        let is_known = |path: &Path, hash: &str| {
+            let mut known = known.iter().filter(|it| it.what == IS_RUN);
+            known.any(|it| Path::new(&it.file) == path && it.hash == hash)
+        };
+        let changed = now
+            .iter()
+            .find(|(path, hash)| hook.files.get(*path) != Some(hash) && !is_known(path, hash));
+        let gone = hook.files.keys().find(|path| !now.contains_key(*path));
+        changed.map(|(path, _)| path).or(gone).cloned()
+    }
+
+    /// Files of the project that trusted settings and these hooks execute and that stay as they are while one works. Reads the disk.
+    #[must_use]
+    pub fn kept_programs<'a>(&self, hooks: impl Iterator<Item = &'a HookPrograms>) -> Vec<PathBuf> {
+        let mut all: BTreeSet<PathBuf> = match self.is_trusted {
+            true => executed::kept(&self.asks, &self.options),
+            false => BTreeSet::new(),
+        };
+        let project = self.options.project_folder();
+        let of_hooks = hooks.flat_map(|it| it.files.keys());
+        all.extend(
+            of_hooks
+                .filter(|it| executed::is_kept(it, project))
+                .cloned(),
+        );
+        all.into_iter().collect()
+    }
+}
+
+fn entry_of(hook: &CommandHook) -> Value {
+    match &hook.args {
+        Some(args) => json!({ "command": hook.command, "args": args }),
+        None => json!({ "command": hook.command }),
+    }
+}
