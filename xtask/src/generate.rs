@@ -1,7 +1,8 @@
 //! `cargo xtask generate`: files that are made from the code, so that they cannot say anything else.
 //!
 //! `docs/hooks.md` is the table of hook points (C1: every hook of OpenCode is a view of one of ours).
-//! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`, `docs/opencode.schema.json` for those of `opencode.json`.
+//! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`, `docs/opencode.schema.json` and
+//! `docs/outrigger.schema.json` for those of `opencode.json` and `outrigger.toml`. The tables in `docs/configuration/outrigger-toml.md` are those of the settings.
 //! The pages in `docs/bypass` are the tables of `docs/bypass/attempts.toml`.
 
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ use std::fs;
 use outrigger_kernel::hooks::{ALIASES, Failure, Field, HookPoint, Kind, Phase, PointSpec};
 
 use crate::sh::{self, Arguments};
-use crate::{Result, attempts, failed, usage};
+use crate::{Result, attempts, failed, settings, usage};
 
 /// Every generated file with its text; `read` answers the text of a file that one is made from.
 fn files<'t>(
@@ -26,7 +27,13 @@ fn files<'t>(
             "docs/opencode.schema.json".to_owned(),
             crate::schema::opencode(),
         ),
+        (
+            "docs/outrigger.schema.json".to_owned(),
+            crate::schema::settings(),
+        ),
     ];
+    let page = read(settings::PAGE).ok_or_else(|| format!("{} is missing", settings::PAGE))?;
+    files.push((settings::PAGE.to_owned(), settings::page(page)?));
     let text = read(attempts::FILE).ok_or_else(|| format!("{} is missing", attempts::FILE))?;
     let attempts = attempts::parse(text)?;
     files.extend(
@@ -43,11 +50,13 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(word) = Arguments::new(arguments).next() {
         return usage(format!("generate takes no `{word}`"));
     }
-    let text = fs::read_to_string(sh::root().join(attempts::FILE)).ok();
+    let sources = [attempts::FILE, settings::PAGE].map(|path| {
+        let text = fs::read_to_string(sh::root().join(path));
+        (path, text.ok())
+    });
     let read = |path: &str| {
-        (path == attempts::FILE)
-            .then_some(text.as_deref())
-            .flatten()
+        let mut sources = sources.iter();
+        sources.find(|(name, _)| *name == path)?.1.as_deref()
     };
     for (path, text) in files(read).or_else(failed)? {
         fs::write(sh::root().join(&path), text)
@@ -201,15 +210,20 @@ mod tests {
 
     #[test]
     fn what_was_just_made_is_not_stale_and_anything_else_is() {
-        let source = "[[page]]\nname = \"files\"\ntitle = \"Files\"\nsection = []\n";
-        let with = |path: &str| (path == attempts::FILE).then_some(source);
+        let attempts = "[[page]]\nname = \"files\"\ntitle = \"Files\"\nsection = []\n";
+        let page = fs::read_to_string(sh::root().join(settings::PAGE)).unwrap();
+        let with = |path: &str| match path {
+            attempts::FILE => Some(attempts),
+            settings::PAGE => Some(page.as_str()),
+            _ => None,
+        };
         let made = files(with).unwrap();
         let now = |wanted: &str| {
             let found = made.iter().find(|(path, _)| path == wanted);
             found.map_or_else(|| with(wanted), |(_, text)| Some(text.as_str()))
         };
         assert!(stale(now).is_empty());
-        assert_eq!(stale(with).len(), made.len());
+        assert_eq!(stale(with).len(), made.len() - 1, "the page is there");
         assert_eq!(stale(|_| None).len(), 1);
     }
 }

@@ -10,6 +10,7 @@ mod generate;
 mod parity;
 mod sandboxes;
 mod schema;
+mod settings;
 mod setup;
 mod sh;
 mod soak;

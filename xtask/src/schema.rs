@@ -1,4 +1,4 @@
-//! JSON Schemas for editors: of a plugin's manifest and of opencode.json, from the tables of their keys.
+//! JSON Schemas for editors: of opencode.json, of outrigger.toml and of a plugin's manifest, from the tables of their keys.
 
 use outrigger_config::{OPENCODE_JSON, PLUGIN_MANIFEST};
 use outrigger_protocol::manifest::MANIFEST_FILE;
@@ -11,7 +11,7 @@ const OPEN: Writer = Writer {
     named: None,
 };
 /// A key that it does not name is a mistake.
-const CLOSED: Writer = Writer {
+pub(crate) const CLOSED: Writer = Writer {
     closed: true,
     named: None,
 };
@@ -19,6 +19,11 @@ const CLOSED: Writer = Writer {
 /// Of opencode.json.
 pub(crate) fn opencode() -> String {
     text(OPEN.value(&OPENCODE_JSON), "opencode.json")
+}
+
+/// Of outrigger.toml.
+pub(crate) fn settings() -> String {
+    text(crate::settings::schema(), "outrigger.toml")
 }
 
 /// Of a manifest.

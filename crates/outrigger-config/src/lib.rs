@@ -21,6 +21,8 @@ mod plugin_manifest;
 pub mod policy;
 mod project;
 mod redact;
+#[cfg(test)]
+mod same_names;
 pub mod settings;
 mod show;
 mod suggest;

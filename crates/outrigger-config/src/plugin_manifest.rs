@@ -53,6 +53,31 @@ const EVENT: Schema = schema!({
     examples?: [EVENT_EXAMPLE],
 });
 
+const PERMISSIONS: Schema = schema!({
+    files?: {
+        /// ${project} or paths below it that it reads; of places outside the user grants each.
+        read?: [string],
+        /// ${project} or paths below it that it reads and changes; of places outside the user grants each.
+        write?: [string],
+    },
+    network?: {
+        /// Hosts that it connects to; without any it opens no TCP connection.
+        hosts?: [string],
+        /// TCP ports that it listens on; the user grants them.
+        listen?: [PORT],
+    },
+    /// Environment variables that are no secrets; * at the end stands for any rest.
+    env?: [string],
+    /// Environment variables that are secrets; the user grants each by name.
+    secrets?: [string],
+    /// Routes of the client, as GET /session/*; without it all that plugins may use.
+    client?: [string],
+    /// Programs that it runs, by name or path; without it all, with an empty list none.
+    processes?: [string],
+    /// UNIX sockets; the user grants them.
+    unix_sockets?: boolean,
+});
+
 const SUBPLUGIN: Schema = schema!({
     /// What it is called below its host: a-z, 0-9, - and _.
     id: string,
@@ -64,28 +89,8 @@ const SUBPLUGIN: Schema = schema!({
     hooks?: [string],
     /// No hook of it runs longer, in milliseconds.
     max_timeout_ms?: POSITIVE,
-    permissions?: {
-        files?: {
-            /// As for its host, which has to have it too; so for all below.
-            read?: [string],
-            /// As above.
-            write?: [string],
-        },
-        network?: {
-            /// As above.
-            hosts?: [string],
-            /// As above.
-            listen?: [PORT],
-        },
-        /// As above.
-        env?: [string],
-        /// As above.
-        secrets?: [string],
-        /// Routes of the client; without it none.
-        client?: [string],
-        /// As above.
-        unix_sockets?: boolean,
-    },
+    /// What it asks for. It gets of it what its host asks for and has, too; of the client's routes those that it names.
+    permissions?: PERMISSIONS,
 });
 
 /// Every key of a manifest.
@@ -146,30 +151,8 @@ pub const MANIFEST: Schema = schema!({
         #[alias = "failClosed"]
         fail_closed?: [string],
     },
-    permissions?: {
-        files?: {
-            /// ${project} or paths below it that it reads; of places outside the user grants each.
-            read?: [string],
-            /// ${project} or paths below it that it reads and changes; of places outside the user grants each.
-            write?: [string],
-        },
-        network?: {
-            /// Hosts that it connects to; without any it opens no TCP connection.
-            hosts?: [string],
-            /// TCP ports that it listens on; the user grants them.
-            listen?: [PORT],
-        },
-        /// Environment variables that are no secrets; * at the end stands for any rest.
-        env?: [string],
-        /// Environment variables that are secrets; the user grants each by name.
-        secrets?: [string],
-        /// Routes of the client, as GET /session/*; without it all that plugins may use.
-        client?: [string],
-        /// Programs that it runs, by name or path; without it all, with an empty list none.
-        processes?: [string],
-        /// UNIX sockets; the user grants them.
-        unix_sockets?: boolean,
-    },
+    /// What it asks for.
+    permissions?: PERMISSIONS,
     /// Hook points of its own, which other plugins subscribe to.
     points?: [POINT],
     /// Bus events of its own.
@@ -181,6 +164,7 @@ pub const MANIFEST: Schema = schema!({
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::same_names::assert_same;
     use outrigger_protocol::manifest::{Manifest, PluginKind};
     use outrigger_schema::Field;
     use serde_json::{Value, json};
@@ -220,13 +204,8 @@ mod tests {
     /// The table and the type say the same: every key is known, none is left out, each alias is the same key.
     #[test]
     fn the_table_is_the_type() {
-        let whole = MANIFEST.example();
-        let manifest: Manifest = serde_json::from_value(whole.clone()).unwrap();
-        assert_eq!(serde_json::to_value(&manifest).unwrap(), whole);
-        each_key(members(&MANIFEST), &[], &whole);
-        let mut more = whole;
-        more["permissions"]["more"] = json!(1);
-        assert!(serde_json::from_value::<Manifest>(more).is_err());
+        assert_same::<Manifest>(&MANIFEST);
+        each_key(members(&MANIFEST), &[], &MANIFEST.example());
         let Schema::Word(kinds) = KIND else { panic!() };
         for words in kinds
             .iter()

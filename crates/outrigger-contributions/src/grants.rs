@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outrigger_config::settings::hands::ToolLimits;
+use outrigger_config::settings::tool_execution::ToolLimits;
 use outrigger_plugins::PluginStatus;
 use outrigger_protocol::descriptor::{Capability, Constraints, Declared, SandboxProfile};
 use outrigger_tools::Grant;

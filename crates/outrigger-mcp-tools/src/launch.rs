@@ -136,7 +136,11 @@ impl ServerLauncher {
     fn profile(&self, name: &str, origin: &Origin) -> Profile {
         let settings = &self.config.settings;
         let of_commands = settings.tools.sandbox;
-        let set = settings.hands.mcp.get(name).and_then(|it| it.sandbox);
+        let set = settings
+            .tool_execution
+            .mcp
+            .get(name)
+            .and_then(|it| it.sandbox);
         match (set, origin) {
             (Some(set), _) => {
                 let mut policies = self.config.policies.iter();

@@ -1,7 +1,7 @@
 //! The notation of schemas.
 
 /// Writes a [`Schema`](crate::Schema): `{a: T, b?: T}` is an object, `{T}` a map, `[T]` a list, `[T, T]` a list of two,
-/// `A | B` one of several, `"word"` that word, and `any`, `null`, `boolean`, `true`, `false`, `string`, `number` and `integer`
+/// `A | B` one of several, `"word"` that word, `1..=9` and `1..` whole numbers (in parentheses where another one follows), and `any`, `null`, `boolean`, `true`, `false`, `string`, `number` and `integer`
 /// what they say. Any other name is a constant of this type. Comments of members (`///`) are kept;
 /// `#[alias = "word"]` after them is another name of the member.
 #[macro_export]
@@ -21,6 +21,8 @@ macro_rules! schema {
     };
     ([ $($item:tt)+ ]) => { $crate::Schema::List(&$crate::schema!($($item)+)) };
     (( $($inner:tt)+ )) => { $crate::schema!($($inner)+) };
+    ($min:literal ..= $max:literal) => { $crate::Schema::Integer { min: $min, max: $max } };
+    ($min:literal ..) => { $crate::Schema::Integer { min: $min, max: i64::MAX } };
     ($($word:literal)|+) => { $crate::Schema::Word(&[$($word),+]) };
     ($name:ident) => { $crate::Schema::Of(&$name) };
     ($($one:tt)|+) => { $crate::Schema::AnyOf(&[$($crate::schema!($one)),+]) };

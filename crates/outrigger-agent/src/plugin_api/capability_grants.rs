@@ -9,7 +9,12 @@ use crate::state::Inner;
 impl Inner {
     /// What an agent was granted; `None`: everything.
     pub(crate) fn grant_of_agent(&self, agent: &str) -> Option<Grant> {
-        let list = self.config.settings.hands.capabilities.get(agent)?;
+        let list = self
+            .config
+            .settings
+            .tool_execution
+            .capabilities
+            .get(agent)?;
         Some(Grant {
             who: format!("the agent `{agent}`"),
             capabilities: list.iter().copied().collect(),
@@ -20,14 +25,14 @@ impl Inner {
 
 /// Holds the tools that are there to what the user's settings say.
 pub(crate) fn narrow(inner: &Inner) {
-    for tool in inner.config.settings.hands.tool_limits.keys() {
+    for tool in inner.config.settings.tool_execution.tool_limits.keys() {
         narrow_one(inner, tool);
     }
 }
 
 /// The same for one tool that came later.
 pub(crate) fn narrow_one(inner: &Inner, tool: &str) {
-    let limits = inner.config.settings.hands.tool_limits.get(tool);
+    let limits = inner.config.settings.tool_execution.tool_limits.get(tool);
     let Some(limits) = limits else { return };
     if let Err(error) = inner.runtime.narrow(tool, &constraints(limits)) {
         tracing::warn!("[tool_limits.{tool}] {error}");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use outrigger_bridge::Remote;
-use outrigger_config::settings::hands::Connector;
+use outrigger_config::settings::tool_execution::Connector;
 use outrigger_plugins::PluginToolEntry;
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_tools::routes::{Invocation, Provider};
@@ -131,7 +131,12 @@ impl Provider for Executor {
 
 /// Whether a plugin's tool is called for a connector, and so is none for the model.
 pub(crate) fn is_executor(inner: &Inner, entry: &PluginToolEntry) -> bool {
-    let connector = inner.config.settings.hands.connectors.get(&entry.spec.name);
+    let connector = inner
+        .config
+        .settings
+        .tool_execution
+        .connectors
+        .get(&entry.spec.name);
     let plugin = connector.and_then(|connector| connector.plugin.as_deref());
     plugin.is_some() && entry.spec.source.strip_prefix("plugin:") == plugin
 }

@@ -18,7 +18,7 @@ use crate::state::notifications::About;
 
 /// Binds contracts to providers as the user's settings say, and notifies plugins of it.
 pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
-    let policy = &inner.config.settings.hands;
+    let policy = &inner.config.settings.tool_execution;
     let providers = policy.connectors.iter().map(|(name, connector)| {
         let provider = crate::plugin_api::connector::provider(inner, name, connector, env);
         (name.clone(), provider)

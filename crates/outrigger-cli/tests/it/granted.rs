@@ -74,7 +74,7 @@ fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
         "{pids:?}"
     );
     for warning in [
-        "plugins.plain.env: ignored: a project cannot loosen its own box",
+        "plugins.plain.env: ignored: a project cannot loosen its own sandbox",
         "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins.\"named\"] are for the npm package of that name",
     ] {
         assert!(run.stderr.contains(warning), "{warning}: {}", run.stderr);

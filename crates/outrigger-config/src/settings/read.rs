@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::Settings;
-use super::hands::{self, Hands};
-use super::keys::{self, KEYS, Kind, Leaf, OfProject, PLUGIN_KEYS};
+use outrigger_schema::Schema;
+use serde_json::Value;
+
+use super::keys::{self, ProjectFile};
 use super::toml_file::{self, Found};
+use super::tool_execution::{self, ToolExecution};
+use super::{Settings, values};
 use crate::{ConfigError, ConfigProblem, LoadOptions, Origin, paths};
 
 mod environment;
@@ -66,21 +69,14 @@ impl SettingsLoaded {
         };
         let folder = path.parent().unwrap_or(path);
         for mut found in toml_file::parse(&text, path)? {
-            let key = KEYS.iter().find(|key| key.name == found.name);
-            match key.map(|key| key.kind) {
-                Some(Kind::Program) => found.leaf = program(found.leaf, folder, &options.home),
-                Some(Kind::Folders) => found.leaf = folders(found.leaf, folder, &options.home),
-                _ => {}
-            }
-            let for_plugin = found.plugin.as_ref();
-            let plugin_key =
-                for_plugin.and_then(|(_, name)| PLUGIN_KEYS.iter().find(|key| key.name == name));
-            let sorted = key.map(|key| key.of_project);
-            let sorted = sorted.or(plugin_key.map(|key| key.of_project));
-            let refused = match sorted {
-                Some(OfProject::Loosens) => Some("cannot loosen its own box"),
-                Some(OfProject::OfUser) => Some("says nothing about what is the user's"),
-                Some(OfProject::Brought | OfProject::Adds | OfProject::Counts) | None => None,
+            let Some(key) = row(&found) else {
+                continue;
+            };
+            found.value = values::absolute(key.schema, found.value, folder, &options.home);
+            let refused = match key.project {
+                ProjectFile::Security => Some("cannot loosen its own sandbox"),
+                ProjectFile::UserOnly => Some("says nothing about what is the user's"),
+                ProjectFile::OwnPlugins | ProjectFile::Adds | ProjectFile::Counts => None,
             };
             if let Some(refused) = refused.filter(|_| of_project) {
                 self.problems.push(ConfigProblem {
@@ -95,16 +91,15 @@ impl SettingsLoaded {
                 line: found.at.line,
                 column: found.at.column,
             };
-            if of_project && plugin_key.is_some_and(|key| key.name == "disabled") {
-                self.off_in_project(&found, origin);
-                continue;
-            }
-            match of_project && plugin_key.is_some() {
-                true => self.of_project.push((found, origin)),
-                false => self.apply(&found, origin),
+            match &found.plugin {
+                Some((_, name)) if of_project && name == "disabled" => {
+                    self.off_in_project(&found, origin);
+                }
+                Some(_) if of_project => self.of_project.push((found, origin)),
+                _ => self.apply(&found, origin),
             }
         }
-        self.hands(&text, path, of_project)?;
+        self.tool_execution(&text, path, of_project)?;
         self.files.push(path.into());
         Ok(())
     }
@@ -152,16 +147,21 @@ impl SettingsLoaded {
             return;
         };
         let plugin = self.settings.plugins.entry(id.clone()).or_default();
-        plugin.disabled_in_project = found.leaf.bool();
+        plugin.disabled_in_project = found.value == true;
         let name = keys::dotted(&keys::dotted("plugins", id), "disabled_in_project");
         self.origins.insert(name, origin);
     }
 
     /// The sections whose names are the user's own.
-    fn hands(&mut self, text: &str, path: &Path, of_project: bool) -> Result<(), ConfigError> {
+    fn tool_execution(
+        &mut self,
+        text: &str,
+        path: &Path,
+        of_project: bool,
+    ) -> Result<(), ConfigError> {
         let file = path.display().to_string();
-        let read = Hands::read(text, &file)?;
-        if read == Hands::default() {
+        let read = ToolExecution::read(text, &file)?;
+        if read == ToolExecution::default() {
             return Ok(());
         }
         if of_project {
@@ -170,7 +170,7 @@ impl SettingsLoaded {
                 pointer: None,
                 message: format!(
                     "{} are ignored: a project cannot say who executes its commands; set them in the user's outrigger.toml",
-                    hands::SECTIONS.join(", ")
+                    tool_execution::names().collect::<Vec<_>>().join(", ")
                 ),
             });
             return Ok(());
@@ -189,23 +189,26 @@ impl SettingsLoaded {
             };
             self.origins.insert(name, origin);
         }
-        self.settings.hands.merge(read);
+        self.settings.tool_execution.merge(read);
         Ok(())
     }
 
     fn apply(&mut self, found: &Found, origin: Origin) {
+        let value = found.value.clone();
         match &found.plugin {
             None => {
-                if let Some(key) = KEYS.iter().find(|key| key.name == found.name) {
-                    (key.apply)(&mut self.settings, &found.leaf);
+                if let Some(key) = keys::find(&found.name) {
+                    (key.apply)(&mut self.settings, value);
                 }
             }
             Some((id, name)) => {
-                if let Some(key) = PLUGIN_KEYS.iter().find(|key| key.name == name) {
-                    (key.apply)(
-                        self.settings.plugins.entry(id.clone()).or_default(),
-                        &found.leaf,
-                    );
+                if let Some(key) = keys::find_for_plugin(name) {
+                    let plugin = self.settings.plugins.entry(id.clone()).or_default();
+                    let value = match key.project {
+                        ProjectFile::Adds => added(&plugin.fail_closed, value),
+                        _ => value,
+                    };
+                    (key.apply)(plugin, value);
                 }
             }
         }
@@ -213,34 +216,38 @@ impl SettingsLoaded {
     }
 }
 
-/// A program with a slash in it is a path; one without is looked for on PATH by whoever starts it.
-fn program(leaf: Leaf, folder: &Path, home: &Path) -> Leaf {
-    match leaf {
-        Leaf::Text(text) if text.contains('/') => Leaf::Text(
-            paths::expand(&text, folder, home)
-                .to_string_lossy()
-                .into_owned(),
-        ),
-        other => other,
+/// What the table says of a setting of a file.
+struct Row {
+    schema: &'static Schema,
+    project: ProjectFile,
+}
+
+fn row(found: &Found) -> Option<Row> {
+    let row = |schema, project| Row { schema, project };
+    match &found.plugin {
+        None => keys::find(&found.name).map(|key| row(&key.schema, key.project)),
+        Some((_, name)) => keys::find_for_plugin(name).map(|key| row(&key.schema, key.project)),
     }
 }
 
-fn folders(leaf: Leaf, folder: &Path, home: &Path) -> Leaf {
-    let Leaf::List(list) = leaf else {
-        return leaf;
-    };
-    let path = |text: &String| {
-        paths::expand(text, folder, home)
-            .to_string_lossy()
-            .into_owned()
-    };
-    Leaf::List(list.iter().map(path).collect())
+/// A list with what is new in another. A file cannot take a hook from a guard that an earlier one named.
+fn added(list: &[String], more: Value) -> Value {
+    let mut all: Vec<Value> = list.iter().map(|name| name.as_str().into()).collect();
+    if let Value::Array(more) = more {
+        for name in more {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+    }
+    all.into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::environment::of_key;
     use super::*;
+    use crate::settings::sections::PLUGIN_KEYS;
     use crate::settings::{ChatMessage, Isolation, JsRuntime, Sandbox};
 
     struct Place {
@@ -428,11 +435,11 @@ mod tests {
         tools.output_lines = 20  # environment OUTRIGGER_TOOLS_OUTPUT_LINES
         agent.max_steps = 3  # /work/sub/.outrigger/outrigger.toml:3:13
         flags.plugin_seq_hooks = false  # environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS
-        /work/outrigger.toml: js.node: ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment
+        /work/outrigger.toml: js.node: ignored: a project cannot loosen its own sandbox; set it in the user's outrigger.toml or the environment
         /work/outrigger.toml: js.runtime: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
         /work/sub/.outrigger/outrigger.toml: deadlines.load_ms: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
         /work/sub/.outrigger/outrigger.toml: deadlines.slow_ms: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
-        /work/sub/.outrigger/outrigger.toml: sandbox: ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment
+        /work/sub/.outrigger/outrigger.toml: sandbox: ignored: a project cannot loosen its own sandbox; set it in the user's outrigger.toml or the environment
         OUTRIGGER_JS_RUNTME: no setting has this variable; did you mean OUTRIGGER_JS_RUNTIME?
         "#);
     }
@@ -451,12 +458,12 @@ mod tests {
             (acme.env, acme.ports, acme.priority),
             (vec!["ACME_KEY".to_owned(), "B".to_owned()], vec![1455], 3)
         );
-        let told: Vec<&str> = loaded
+        let reported: Vec<&str> = loaded
             .problems
             .iter()
             .filter_map(|problem| problem.pointer.as_deref())
             .collect();
-        assert_eq!(told, ["plugins.acme.env", "plugins.acme.ports"]);
+        assert_eq!(reported, ["plugins.acme.env", "plugins.acme.ports"]);
         let variables = [
             ("OUTRIGGER_PLUGINS_ACME_ENV", "X_KEY, Y_KEY"),
             ("OUTRIGGER_PLUGINS_ACME_PORTS", "1,2"),
@@ -472,10 +479,9 @@ mod tests {
     /// What a project's file sets although the user has the setting.
     #[test]
     fn a_project_sets_nothing_that_is_about_plugins_and_hooks_of_the_user() {
-        let counted: Vec<&str> = KEYS
-            .iter()
+        let counted: Vec<&str> = keys::all()
             .filter(|key| {
-                let value = key.kind.sample();
+                let value = key.schema.example();
                 let (table, name) = key.name.split_once('.').unwrap_or(("", key.name));
                 let header = match table {
                     "" => String::new(),
@@ -484,12 +490,16 @@ mod tests {
                 let toml = format!("{header}{name} = {value}\n");
                 let files = [("work/outrigger.toml", toml.as_str())];
                 let with = Place::new(&files, &[]).load().unwrap();
-                let told = with
+                let reported = with
                     .problems
                     .iter()
                     .any(|it| it.pointer.as_deref() == Some(key.name));
                 let is_default = with.origins[key.name] == Origin::Default;
-                assert_eq!(told, is_default, "{}: it counts, or it is told", key.name);
+                assert_eq!(
+                    reported, is_default,
+                    "{}: it counts, or it is reported",
+                    key.name
+                );
                 !is_default
             })
             .map(|key| key.name)
@@ -513,7 +523,7 @@ mod tests {
         );
         let of_plugins: Vec<&str> = PLUGIN_KEYS
             .iter()
-            .filter(|key| !matches!(key.of_project, OfProject::Loosens | OfProject::OfUser))
+            .filter(|key| !matches!(key.project, ProjectFile::Security | ProjectFile::UserOnly))
             .map(|key| key.name)
             .collect();
         assert_eq!(
@@ -526,7 +536,7 @@ mod tests {
                 "fail_closed",
                 "disabled"
             ],
-            "for what the project brings"
+            "for what the project contributes"
         );
     }
 
@@ -536,7 +546,7 @@ mod tests {
             (
                 "OUTRIGGER_SANDBOX",
                 "no",
-                "OUTRIGGER_SANDBOX: setting `sandbox`: expected \"on\" or \"off\" or \"strict\", found \"no\"",
+                "OUTRIGGER_SANDBOX: setting `sandbox`: expected \"on\", \"off\" or \"strict\", found \"no\"",
             ),
             (
                 "OUTRIGGER_AGENT_MAX_STEPS",
@@ -555,15 +565,14 @@ mod tests {
         let defaults: BTreeMap<String, serde_json::Value> =
             Settings::default().list().into_iter().collect();
         let mut names: Vec<String> = defaults.keys().cloned().collect();
-        for key in KEYS {
-            let text = match key.kind {
+        for key in keys::all() {
+            let text = match key.schema.plain() {
                 // Not its default, whichever that is.
-                Kind::Bool => (defaults[key.name] == false).to_string(),
-                Kind::Whole(least, _) => (least + 77).to_string(),
-                Kind::Word(words) => words[words.len() - 1].into(),
-                Kind::Program => "/x".into(),
-                Kind::Variables | Kind::Ports | Kind::Numbers => "7".into(),
-                Kind::Names | Kind::Folders | Kind::Text => "seven".into(),
+                Schema::Boolean => (defaults[key.name] == false).to_string(),
+                Schema::Integer { min, .. } => (min + 77).to_string(),
+                Schema::Word(words) => words[words.len() - 1].into(),
+                Schema::List(item) => item.example().to_string().replace('"', ""),
+                other => other.example().as_str().unwrap().to_owned(),
             };
             let loaded = Place::new(&[], &[(&of_key(key.name), &text)])
                 .load()
@@ -580,5 +589,32 @@ mod tests {
             names.retain(|name| name != key.name);
         }
         assert!(names.is_empty(), "settings without a key: {names:?}");
+    }
+
+    /// Whatever the schema of a setting accepts, its type holds: each word, and the ends of each range.
+    #[test]
+    fn schemas_accept_what_types_hold() {
+        for key in keys::all() {
+            for value in values_of(&key.schema) {
+                (key.apply)(&mut Settings::default(), value);
+            }
+        }
+        for key in PLUGIN_KEYS {
+            for value in values_of(&key.schema) {
+                (key.apply)(&mut crate::settings::Plugin::default(), value);
+            }
+        }
+    }
+
+    fn values_of(schema: &Schema) -> Vec<Value> {
+        match schema.plain() {
+            Schema::Word(words) => words.iter().map(|word| (*word).into()).collect(),
+            Schema::Integer { min, max } => vec![(*min).into(), (*max).into()],
+            Schema::List(item) => values_of(item)
+                .into_iter()
+                .map(|it| Value::from([it]))
+                .collect(),
+            other => vec![other.example()],
+        }
     }
 }

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use outrigger_schema::Schema;
+use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
+use super::sections::{PLUGIN_KEYS, SECTIONS};
+use super::{keys, tool_execution, values};
 use crate::ConfigError;
 use crate::origin::Position;
 use crate::suggest;
@@ -17,7 +20,7 @@ pub(crate) struct Found {
     /// The plugin it is for, and the name of its setting.
     pub(crate) plugin: Option<(String, String)>,
     /// Checked value.
-    pub(crate) leaf: Leaf,
+    pub(crate) value: Value,
     /// Where it stands.
     pub(crate) at: Position,
 }
@@ -63,11 +66,9 @@ impl Reader<'_> {
             } else {
                 keys::dotted(section, key.get_ref())
             };
-            let is_section = KEYS
-                .iter()
-                .any(|known| known.name.split('.').next() == Some(&name) && known.name != name);
+            let is_section = SECTIONS.iter().any(|section| section.name == name);
             let at = Position::at(self.text, value.span().start);
-            if section.is_empty() && super::hands::SECTIONS.contains(&name.as_str()) {
+            if section.is_empty() && tool_execution::names().any(|it| it == name) {
                 continue;
             }
             match value.get_ref() {
@@ -80,13 +81,13 @@ impl Reader<'_> {
                 other if section.is_empty() && (is_section || name == "plugins") => {
                     return Err(self.wrong(&name, at, format!("a table `[{name}]`"), other));
                 }
-                other => match KEYS.iter().find(|known| known.name == name) {
+                other => match keys::find(&name) {
                     Some(known) => {
-                        let leaf = self.leaf(&name, known.kind, at, other)?;
+                        let value = self.value(&name, &known.schema, at, other)?;
                         self.found.push(Found {
                             name,
                             plugin: None,
-                            leaf,
+                            value,
                             at,
                         });
                     }
@@ -116,22 +117,21 @@ impl Reader<'_> {
                 ));
             };
             for (key, value) in inner {
-                let key_name = keys::plugin_key(key.get_ref());
-                let name = keys::dotted(&section, key_name);
-                let Some(known) = PLUGIN_KEYS.iter().find(|known| known.name == key_name) else {
+                let Some(known) = keys::find_for_plugin(key.get_ref()) else {
                     return Err(self.unknown(
                         &section,
-                        &name,
+                        &keys::dotted(&section, key.get_ref()),
                         Position::at(self.text, key.span().start),
                     ));
                 };
+                let name = keys::dotted(&section, known.name);
                 let at = Position::at(self.text, value.span().start);
-                let leaf = self.leaf(&name, known.kind, at, value.get_ref())?;
+                let value = self.value(&name, &known.schema, at, value.get_ref())?;
                 let plugin = Some((id.get_ref().to_string(), known.name.to_owned()));
                 self.found.push(Found {
                     name,
                     plugin,
-                    leaf,
+                    value,
                     at,
                 });
             }
@@ -139,28 +139,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn leaf(
+    fn value(
         &self,
         name: &str,
-        kind: Kind,
+        schema: &Schema,
         at: Position,
         value: &DeValue<'_>,
-    ) -> Result<Leaf, ConfigError> {
-        let leaf = match value {
-            DeValue::Boolean(boolean) => Some(Leaf::Bool(*boolean)),
-            DeValue::String(text) => Some(Leaf::Text(text.to_string())),
-            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-                .ok()
-                .map(Leaf::Whole),
-            DeValue::Array(items) => items
-                .iter()
-                .map(|item| list_item(item.get_ref()))
-                .collect::<Option<_>>()
-                .map(Leaf::List),
-            _ => None,
-        };
-        leaf.and_then(|leaf| kind.accept(leaf))
-            .ok_or_else(|| self.wrong(name, at, kind.expected(), value))
+    ) -> Result<Value, ConfigError> {
+        values::of_toml(schema, value).ok_or_else(|| self.wrong(name, at, schema.expected(), value))
     }
 
     fn wrong(&self, key: &str, at: Position, expected: String, value: &DeValue<'_>) -> ConfigError {
@@ -196,17 +182,6 @@ impl Reader<'_> {
     }
 }
 
-/// Lists hold texts and numbers, which the key's kind tells apart.
-fn list_item(value: &DeValue<'_>) -> Option<String> {
-    match value {
-        DeValue::String(text) => Some(text.to_string()),
-        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .ok()
-            .map(|number| number.to_string()),
-        _ => None,
-    }
-}
-
 /// The known setting nearest to an unknown one, and what is known in its section.
 fn suggestion(section: &str, name: &str) -> (Option<String>, Vec<String>) {
     let written = name.rsplit('.').next().unwrap_or(name);
@@ -217,28 +192,24 @@ fn suggestion(section: &str, name: &str) -> (Option<String>, Vec<String>) {
             known,
         );
     }
-    let mut known: Vec<String> = Vec::new();
-    for key in KEYS {
-        let here = match (section, key.name.split_once('.')) {
-            ("", Some((table, _))) => Some(table),
-            ("", None) => Some(key.name),
-            (_, Some((table, rest))) if table == section => Some(rest),
-            _ => None,
-        };
-        known.extend(
-            here.filter(|here| !known.iter().any(|known| known == here))
-                .map(str::to_owned),
-        );
-    }
-    if section.is_empty() {
-        known.push("plugins".into());
-        known.extend(super::hands::SECTIONS.map(str::to_owned));
-    }
+    let last = |name: &'static str| name.rsplit('.').next().unwrap_or(name);
+    let known: Vec<&str> = if section.is_empty() {
+        let top = super::sections::TOP.iter().map(|key| key.name);
+        let sections = SECTIONS.iter().map(|section| section.name);
+        top.chain(sections)
+            .chain(["plugins"])
+            .chain(tool_execution::names())
+            .collect()
+    } else {
+        let here = SECTIONS.iter().filter(|known| known.name == section);
+        let keys = here.flat_map(|section| section.keys);
+        keys.map(|key| last(key.name)).collect()
+    };
+    let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
     let near = suggest::nearest(written, known.iter().map(String::as_str)).map(str::to_owned);
     // The right key in the wrong section is as common as a slip of the pen.
     let elsewhere = || {
-        let last = |key: &'static str| key.rsplit('.').next().unwrap_or(key);
-        KEYS.iter()
+        keys::all()
             .find(|key| last(key.name) == written)
             .map(|key| key.name.to_owned())
     };
@@ -279,14 +250,14 @@ mod tests {
             seen += &format!("{error}\n  {}\n", error.hint().unwrap());
         }
         insta::assert_snapshot!(seen, @r#"
-        outrigger.toml:1:11: setting `sandbox`: expected "on" or "off" or "strict", found "maybe"
-          set `sandbox` to "on" or "off" or "strict", or remove it
+        outrigger.toml:1:11: setting `sandbox`: expected "on", "off" or "strict", found "maybe"
+          set `sandbox` to "on", "off" or "strict", or remove it
         outrigger.toml:1:1: unknown setting `sandbx`
           did you mean `sandbox`?
         outrigger.toml:2:1: unknown setting `js.runtme`
           did you mean `runtime`?
-        outrigger.toml:2:11: setting `js.runtime`: expected "auto" or "bun" or "node", found 3
-          set `js.runtime` to "auto" or "bun" or "node", or remove it
+        outrigger.toml:2:11: setting `js.runtime`: expected "auto", "bun" or "node", found 3
+          set `js.runtime` to "auto", "bun" or "node", or remove it
         outrigger.toml:1:2: unknown setting `jss`
           did you mean `js`?
         outrigger.toml:2:1: unknown setting `js.max_steps`
@@ -330,13 +301,13 @@ mod tests {
         let found = parse(text, Path::new("f")).unwrap();
         let seen: Vec<String> = found
             .iter()
-            .map(|f| format!("{} {:?} {}:{}", f.name, f.leaf, f.at.line, f.at.column))
+            .map(|f| format!("{} {} {}:{}", f.name, f.value, f.at.line, f.at.column))
             .collect();
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        models.max_retries Whole(16) 3:15
-        plugins."@a/b".chat_message Text("assistant") 5:15
-        plugins."@a/b".fail_closed List(["tool.execute.before", "permission.ask"]) 6:15
-        sandbox Text("off") 1:11
+        models.max_retries 16 3:15
+        plugins."@a/b".chat_message "assistant" 5:15
+        plugins."@a/b".fail_closed ["tool.execute.before","permission.ask"] 6:15
+        sandbox "off" 1:11
         "#);
     }
 }

@@ -123,7 +123,7 @@ fn options(
 
 /// Who the authorization servers are, by `[mcp.NAME]`.
 fn issuers(config: &Loaded) -> BTreeMap<String, String> {
-    let servers = config.settings.hands.mcp.iter();
+    let servers = config.settings.tool_execution.mcp.iter();
     servers
         .filter_map(|(name, server)| Some((name.clone(), server.issuer.clone()?)))
         .collect()

@@ -1,8 +1,11 @@
 //! Settings as environment variables: `js.runtime` is `OUTRIGGER_JS_RUNTIME`.
 
-use super::{SettingsLoaded, folders, program};
-use crate::settings::keys::{self, KEYS, Kind, PLUGIN_KEYS};
+use outrigger_schema::Schema;
+
+use super::SettingsLoaded;
+use crate::settings::sections::{PLUGIN_KEYS, SECTIONS};
 use crate::settings::toml_file::Found;
+use crate::settings::{keys, values};
 use crate::suggest;
 use crate::{ConfigError, ConfigProblem, LoadOptions, Origin};
 
@@ -14,12 +17,12 @@ impl SettingsLoaded {
             .iter()
             .filter(|(name, text)| name.starts_with("OUTRIGGER_") && !text.is_empty())
         {
-            let (name, plugin, kind) = match self.named(variable) {
-                Named::Key(name, kind) => (name.to_owned(), None, kind),
-                Named::Plugin(id, key, kind) => (
+            let (name, plugin, schema) = match self.named(variable) {
+                Named::Key(name, schema) => (name.to_owned(), None, schema),
+                Named::Plugin(id, key, schema) => (
                     keys::dotted(&keys::dotted("plugins", &id), key),
                     Some((id, key.to_owned())),
-                    kind,
+                    schema,
                 ),
                 Named::Unknown(near) => {
                     self.problems.push(unknown(variable, near));
@@ -27,23 +30,19 @@ impl SettingsLoaded {
                 }
                 Named::NotOurs => continue,
             };
-            let leaf = kind.parse(text).ok_or_else(|| ConfigError::Setting {
+            let value = values::of_variable(schema, text).ok_or_else(|| ConfigError::Setting {
                 file: variable.clone(),
                 line: 0,
                 column: 0,
                 key: name.clone(),
-                expected: kind.expected(),
+                expected: schema.expected(),
                 found: format!("{:?}", text.chars().take(30).collect::<String>()),
             })?;
-            let leaf = match kind {
-                Kind::Program => program(leaf, &options.directory, &options.home),
-                Kind::Folders => folders(leaf, &options.directory, &options.home),
-                _ => leaf,
-            };
+            let value = values::absolute(schema, value, &options.directory, &options.home);
             let found = Found {
                 name,
                 plugin,
-                leaf,
+                value,
                 at: crate::origin::Position::default(),
             };
             self.apply(
@@ -64,8 +63,8 @@ impl SettingsLoaded {
             "OUTRIGGER_NODE" => "OUTRIGGER_JS_NODE",
             other => other,
         };
-        if let Some(key) = KEYS.iter().find(|key| of_key(key.name) == variable) {
-            return Named::Key(key.name, key.kind);
+        if let Some(key) = keys::all().find(|key| of_key(key.name) == variable) {
+            return Named::Key(key.name, &key.schema);
         }
         if let Some(rest) = variable.strip_prefix("OUTRIGGER_PLUGINS_") {
             let fits = |key: &str| {
@@ -82,22 +81,17 @@ impl SettingsLoaded {
                 let names = names.by_ref().chain(of_project.map(|(name, _)| name));
                 let known = names.into_iter().find(|known| upper(known) == id).cloned();
                 let id = known.unwrap_or_else(|| id.to_lowercase().replace('_', "-"));
-                return Named::Plugin(id, key.name, key.kind);
+                return Named::Plugin(id, key.name, &key.schema);
             }
             return Named::Unknown(None);
         }
-        let sections = KEYS
+        let ours = SECTIONS
             .iter()
-            .filter_map(|key| key.name.split_once('.'))
-            .map(|(section, _)| section);
-        let ours = sections
-            .into_iter()
-            .any(|section| variable.starts_with(&format!("OUTRIGGER_{}_", upper(section))));
+            .any(|section| variable.starts_with(&format!("OUTRIGGER_{}_", upper(section.name))));
         if !ours || variable == crate::TRUST_PROJECT {
             return Named::NotOurs;
         }
-        let names: Vec<String> = KEYS
-            .iter()
+        let names: Vec<String> = keys::all()
             .map(|key| of_key(key.name).to_lowercase())
             .collect();
         let near = suggest::nearest(variable, names.iter().map(String::as_str));
@@ -106,8 +100,8 @@ impl SettingsLoaded {
 }
 
 enum Named {
-    Key(&'static str, Kind),
-    Plugin(String, &'static str, Kind),
+    Key(&'static str, &'static Schema),
+    Plugin(String, &'static str, &'static Schema),
     /// It begins like a section but names nothing, perhaps this.
     Unknown(Option<String>),
     /// Another part of the program may read it.

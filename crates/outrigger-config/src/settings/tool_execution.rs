@@ -1,22 +1,99 @@
-//! Who does what tools do, and within what: `[connectors.NAME]`, `[[routes]]`, `[capabilities]`, `[tool_limits.NAME]` (C11,
-//! D6), and `[mcp.NAME]`. Tables of the user's own naming, so they stand beside the table of keys.
+//! Who executes what tools do, and within what limits: `[connectors.NAME]`, `[[routes]]`, `[capabilities]`, `[tool_limits.NAME]`
+//! (C11, D6), and `[mcp.NAME]`. These tables have names of the user's own, so they are no rows of the table of settings.
 
 use std::collections::BTreeMap;
 
 use outrigger_protocol::descriptor::{Capability, Contract};
+use outrigger_schema::{COUNT, Schema, schema};
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
 use crate::ConfigError;
 use crate::origin::Position;
 
+const CAPABILITY: Schema = schema!(
+    "fs.read"
+        | "fs.write"
+        | "process.exec"
+        | "net.connect"
+        | "mcp.call"
+        | "agent.spawn"
+        | "session.write"
+        | "user.ask"
+);
+
+const CONNECTOR: Schema = schema!({
+    /// Address of an `outrigger bridge`, as `ws://HOST:PORT`.
+    url?: string,
+    /// Id of a plugin that executes, instead: its tool of the connector's name is called.
+    plugin?: string,
+    /// Variable that holds the token.
+    token_env?: string,
+    /// File that holds the token.
+    token_file?: string,
+    /// Send the token in the clear to another machine.
+    allow_plain?: boolean,
+});
+
+const ROUTE: Schema = schema!({
+    contract?: "read" | "write" | "edit" | "exec" | "bash",
+    /// Name of a tool; `*` at the end stands for any rest.
+    tool?: string,
+    /// Name of an agent.
+    agent?: string,
+    /// Paths at or below it.
+    path?: string,
+    /// `local`, or a connector.
+    provider: string,
+});
+
+const TOOL_LIMITS: Schema = schema!({
+    /// Longest call, in milliseconds.
+    timeout_ms?: COUNT,
+    /// Most repetitions of a failed call.
+    max_retries?: (0..=4_294_967_295),
+    /// Equal calls of a step run once.
+    deterministic_hooks?: boolean,
+    /// It reads below these only.
+    allowed_read_roots?: [string],
+    /// It writes below these only.
+    allowed_write_roots?: [string],
+});
+
+const MCP_SERVER: Schema = schema!({
+    /// What it may do. By default a server of yours may do what you may, and one of the project's what `tools.sandbox` says.
+    sandbox?: "full" | "workspace-write" | "read-only",
+    /// Name of the authorization server of a remote one, where it gives another name than the one by which it is found.
+    issuer?: string,
+});
+
+/// The sections, for `docs/outrigger.schema.json`; [`ToolExecution`] reads them, and a test holds one against the other.
+pub const SECTIONS: Schema = schema!({
+    /// Bridges and connectors by name.
+    connectors?: {CONNECTOR},
+    /// Which contract is executed where; the first that fits counts.
+    routes?: [ROUTE],
+    /// What agents are granted, by name; those that are not named are granted everything.
+    capabilities?: {[CAPABILITY]},
+    /// Less than what a tool declares, by its name.
+    tool_limits?: {TOOL_LIMITS},
+    /// How MCP servers run, by name.
+    mcp?: {MCP_SERVER},
+});
+
 /// Names of the sections.
-pub const SECTIONS: [&str; 5] = ["connectors", "routes", "capabilities", "tool_limits", "mcp"];
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let fields = match SECTIONS {
+        Schema::Object(fields) => fields,
+        _ => &[],
+    };
+    fields.iter().map(|field| field.name)
+}
 
 /// These settings. Of a project's file they are not taken: a project must not send commands elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Hands {
+pub struct ToolExecution {
     /// Bridges and connectors by name.
     pub connectors: BTreeMap<String, Connector>,
     /// Which contract is whose; the first that fits counts.
@@ -114,7 +191,7 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-impl Hands {
+impl ToolExecution {
     /// These settings of a file's text, which has been read as TOML before.
     ///
     /// # Errors
@@ -178,19 +255,20 @@ fn problem(text: &str, file: &str, at: usize, message: &str) -> ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::same_names::assert_same;
 
     #[test]
     fn routes_connectors_grants_and_limits_are_read() {
         let text = r#"
             sandbox = "on"
-            [connectors.box]
+            [connectors.remote]
             url = "ws://127.0.0.1:7070"
-            token_env = "BOX_TOKEN"
+            token_env = "REMOTE_TOKEN"
             [[routes]]
             contract = "bash"
             agent = "build"
             path = "src"
-            provider = "box"
+            provider = "remote"
             [[routes]]
             tool = "weather_*"
             provider = "local"
@@ -202,19 +280,34 @@ mod tests {
             sandbox = "full"
             issuer = "https://auth.test"
         "#;
-        let read = Hands::read(text, "f").unwrap();
+        let read = ToolExecution::read(text, "f").unwrap();
         assert_eq!(read.routes.len(), 2);
         assert_eq!(read.routes[0].contract, Some(Contract::Exec));
         assert_eq!(read.routes[1].tool.as_deref(), Some("weather_*"));
         assert_eq!(read.capabilities["plan"], [Capability::FsRead]);
         assert_eq!(
-            read.connectors["box"].token_env.as_deref(),
-            Some("BOX_TOKEN")
+            read.connectors["remote"].token_env.as_deref(),
+            Some("REMOTE_TOKEN")
         );
         let limits = &read.tool_limits["write"];
         assert_eq!(read.mcp["s"].sandbox, Some(Profile::Full));
         assert_eq!(read.mcp["s"].issuer.as_deref(), Some("https://auth.test"));
         assert_eq!(limits.allowed_write_roots.as_deref().unwrap(), ["out"]);
+    }
+
+    /// The table and the types say the same.
+    #[test]
+    fn the_table_is_the_type() {
+        assert_same::<ToolExecution>(&SECTIONS);
+        let mut whole = SECTIONS.example();
+        let Schema::Word(capabilities) = CAPABILITY else {
+            panic!()
+        };
+        assert_eq!(capabilities, Capability::ALL.map(Capability::name));
+        for contract in Contract::ALL.map(Contract::name).iter().chain(&["bash"]) {
+            whole["routes"][0]["contract"] = (*contract).into();
+            assert!(SECTIONS.check(&whole).is_empty(), "{contract}");
+        }
     }
 
     #[test]
@@ -232,9 +325,9 @@ mod tests {
             ("[tool_limits.x]\ntimeout = 5", "f:2:1"),
             ("routes = 5", "f:1:10"),
             ("[mcp.s]\nsandbox = \"none\"", "f:2:11"),
-            ("[mcp.s]\nbox = 1", "f:2:1"),
+            ("[mcp.s]\nroot = 1", "f:2:1"),
         ] {
-            let error = Hands::read(text, "f").unwrap_err();
+            let error = ToolExecution::read(text, "f").unwrap_err();
             assert!(error.to_string().contains(want), "{text}: {error}");
             assert_eq!(error.code(), "config.syntax");
         }

@@ -1,0 +1,83 @@
+//! Reading the value of a setting: from TOML, or from a variable of the environment.
+
+use std::path::Path;
+
+use outrigger_schema::{Format, Schema};
+use serde_json::Value;
+use toml::de::DeValue;
+
+use crate::paths;
+
+/// A value of a file, if it fits.
+pub(super) fn of_toml(schema: &Schema, value: &DeValue<'_>) -> Option<Value> {
+    let whole = |number: &toml::de::DeInteger<'_>| {
+        let number = i64::from_str_radix(number.as_str(), number.radix());
+        number.ok().map(Value::from)
+    };
+    let value = match value {
+        DeValue::Boolean(boolean) => (*boolean).into(),
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Integer(number) => whole(number)?,
+        DeValue::Array(items) => {
+            let item = |item: &DeValue<'_>| match item {
+                DeValue::String(text) => Some(item_of(schema, text)),
+                DeValue::Integer(number) => whole(number),
+                _ => None,
+            };
+            let items = items.iter().map(|it| item(it.get_ref()));
+            items.collect::<Option<_>>()?
+        }
+        _ => return None,
+    };
+    fits(schema, value)
+}
+
+/// A value of a variable, if it fits. Items of a list stand between commas.
+pub(super) fn of_variable(schema: &Schema, text: &str) -> Option<Value> {
+    let value = match schema.plain() {
+        Schema::Boolean => match text {
+            "1" | "true" | "on" | "yes" => true.into(),
+            "0" | "false" | "off" | "no" => false.into(),
+            _ => return None,
+        },
+        Schema::Integer { .. } => text.parse::<i64>().ok()?.into(),
+        Schema::List(_) => {
+            let items = text.split(',').map(str::trim);
+            let items = items.filter(|item| !item.is_empty());
+            items.map(|item| item_of(schema, item)).collect()
+        }
+        _ => text.into(),
+    };
+    fits(schema, value)
+}
+
+/// An item of a list: a number where those are wanted and it is one.
+fn item_of(list: &Schema, text: &str) -> Value {
+    let of_numbers = match list.plain() {
+        Schema::List(item) => matches!(item.plain(), Schema::Integer { .. }),
+        _ => false,
+    };
+    let number = text.parse::<i64>().ok().filter(|_| of_numbers);
+    number.map_or_else(|| text.into(), Value::from)
+}
+
+fn fits(schema: &Schema, value: Value) -> Option<Value> {
+    schema.check(&value).is_empty().then_some(value)
+}
+
+/// The value with its paths made absolute, which start at `folder`. The name of a program without a slash is none: that is
+/// looked up in `PATH` when it is started.
+pub(super) fn absolute(schema: &Schema, value: Value, folder: &Path, home: &Path) -> Value {
+    match (schema.plain(), value) {
+        (Schema::Text(Format::Program), Value::String(text)) if !text.contains('/') => text.into(),
+        (Schema::Text(Format::Program | Format::Folder), Value::String(text)) => {
+            let path = paths::expand(&text, folder, home);
+            path.to_string_lossy().into_owned().into()
+        }
+        (Schema::List(item), Value::Array(items)) => {
+            let items = items.into_iter();
+            items.map(|it| absolute(item, it, folder, home)).collect()
+        }
+        (_, other) => other,
+    }
+}
