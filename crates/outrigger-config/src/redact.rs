@@ -1,7 +1,10 @@
 //! Secrets of a configuration: which values they are, taking them out, and putting them back (invariant 10).
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
+use crate::opencode::jsonc;
 use crate::origin::{child, last_key};
 
 /// What stands in the place of a secret.
@@ -13,6 +16,18 @@ pub fn redacted(value: &Value) -> Value {
     let mut value = value.clone();
     redact(&mut value, "");
     value
+}
+
+/// The text of a file of settings without its secrets: the text itself where there are none, else what is left as plain JSON.
+/// `None` where it is no JSON.
+#[must_use]
+pub fn redacted_text(text: &str) -> Option<Cow<'_, str>> {
+    let value = jsonc::parse(text, "").ok()?.value;
+    let shown = redacted(&value);
+    if shown == value {
+        return Some(Cow::Borrowed(text));
+    }
+    serde_json::to_string_pretty(&shown).ok().map(Cow::Owned)
 }
 
 /// Puts back what [`crate::Loaded::redacted`] took out of a document that came from it, and answers the places where it did not.

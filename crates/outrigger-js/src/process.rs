@@ -44,13 +44,13 @@ pub struct StartOptions {
     pub policy: Option<Policy>,
     /// Where its connections are led that know of no proxy.
     pub proxy_redirect: Option<ProxyRedirect>,
-    /// Its whole environment: an allow-list, with HOME, the XDG folders and TMPDIR in `private_dir`.
+    /// Its whole environment: an allow-list, with HOME, the XDG folders and TMPDIR in a folder of its own.
     pub env: Vec<(OsString, OsString)>,
     /// Resource limits.
     pub limits: Limits,
-    /// Its own folder, absolute. The host script is put there, and it starts there, never in the project's folder,
-    /// where Bun would run the preloads of a `bunfig.toml`.
-    pub private_dir: PathBuf,
+    /// Where the host script is kept, for all processes: a folder that none of them may write to. It starts there, never in the
+    /// project's folder, where Bun would run the preloads of a `bunfig.toml`.
+    pub scripts: PathBuf,
     /// Name in logs and messages: the plugin's, when it holds one.
     pub name: String,
     /// Answers what its plugins ask.
@@ -141,19 +141,23 @@ impl JsProcess {
 
     /// Starts the runtime with the host script; it may write to the folder of the exchange.
     async fn spawn(options: &StartOptions, exchange: Option<&Exchange>) -> Result<Child, JsError> {
-        let script = script::write(&options.private_dir)?;
+        let script = script::write(&options.scripts)?;
+        let folder = script.parent().unwrap_or(&options.scripts);
         let mut spec = Spec::new(&options.runtime.path)
             .args(options.runtime.arguments(&script))
-            .cwd(script.parent().unwrap_or(&options.private_dir))
+            .cwd(folder)
             .vars(options.env.iter().cloned())
             .stdout(Stdio::Pipe)
             .stderr(Stdio::Pipe)
             .channel()
             .limits(options.limits)
             .label(format!("plugin:{}", options.name));
-        spec.policy = options.policy.clone().map(|policy| match exchange {
-            Some(exchange) => policy.write(exchange.folder()),
-            None => policy,
+        spec.policy = options.policy.clone().map(|mut policy| {
+            policy.read.push(folder.to_owned());
+            match exchange {
+                Some(exchange) => policy.write(exchange.folder()),
+                None => policy,
+            }
         });
         spec.proxy_redirect = options.proxy_redirect.clone();
         let child = options.spawner.spawn(spec).await;

@@ -1,8 +1,12 @@
-//! The host script, embedded, and its way into a process's private folder.
+//! The host script, embedded, and its way to where processes read it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sha2::{Digest as _, Sha256};
 
 use crate::error::JsError;
 
@@ -27,49 +31,71 @@ const FILES: &[(&str, &str)] = &[
     ("zod.mjs", include_str!("../host/zod.mjs")),
 ];
 
-/// Writes the files to `<private>/outrigger-host` and answers the path of the entry. The folder is writable for plugins,
-/// so what differs is written anew and what does not belong there is removed; what is right is left alone, since
-/// another process may be reading it.
-pub(crate) fn write(private: &Path) -> Result<PathBuf, JsError> {
-    let folder = private.join("outrigger-host");
-    fill(&folder).map_err(|source| JsError::Script {
-        path: folder.clone(),
-        source,
-    })?;
+/// Puts the files into a folder of their own below `scripts` and answers the path of the entry. Plugins may read it, not write it: it
+/// is this program that writes here, with the rights of the user, and every process runs what it finds.
+pub(crate) fn write(scripts: &Path) -> Result<PathBuf, JsError> {
+    let folder = scripts.join(version());
+    if !is_whole(&folder) {
+        place(scripts, &folder).map_err(|source| JsError::Script {
+            path: folder.clone(),
+            source,
+        })?;
+    }
     Ok(folder.join("host.mjs"))
 }
 
-fn fill(folder: &Path) -> io::Result<()> {
-    // A plugin may have left a link here; what it points to must not be written through.
-    if fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir()) {
-        fs::remove_file(folder)?;
-    }
-    fs::create_dir_all(folder)?;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let text = FILES
-            .iter()
-            .find(|(name, _)| entry.file_name() == *name)
-            .map(|(_, text)| *text);
-        let kind = entry.file_type()?;
-        let right = kind.is_file()
-            && text.is_some_and(|text| {
-                outrigger_files::read(&entry.path(), outrigger_files::DATA)
-                    .is_ok_and(|now| now == text.as_bytes())
-            });
-        match (right, kind.is_dir()) {
-            (true, _) => {}
-            (false, true) => fs::remove_dir_all(entry.path())?,
-            (false, false) => fs::remove_file(entry.path())?,
+/// Of these files; another version of this program has another one, and may run beside this one.
+fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let mut digest = Sha256::new();
+        for (name, text) in FILES {
+            digest.update(name);
+            digest.update([0]);
+            digest.update(text);
+            digest.update([0]);
         }
-    }
+        outrigger_protocol::text::hex(digest.finalize().get(..8).unwrap_or_default())
+    })
+}
+
+/// Whether a folder has these files and no others.
+fn is_whole(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    let is_right = |(name, text): &(&str, &str)| {
+        let now = outrigger_files::read(&folder.join(name), outrigger_files::DATA);
+        now.is_ok_and(|now| now == text.as_bytes())
+    };
+    fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir())
+        && entries.count() == FILES.len()
+        && FILES.iter().all(is_right)
+}
+
+/// Makes the folder beside its place and moves it there in one piece.
+fn place(scripts: &Path, folder: &Path) -> io::Result<()> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    fs::create_dir_all(scripts)?;
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let beside = |word: &str| scripts.join(format!(".{}.{number}.{word}", std::process::id()));
+    let (draft, old) = (beside("new"), beside("old"));
+    fs::create_dir(&draft)?;
     for (name, text) in FILES {
-        let path = folder.join(name);
-        if !path.exists() {
-            fs::write(path, text)?;
-        }
+        fs::write(draft.join(name), text)?;
     }
-    Ok(())
+    // What is in its place is not what it should be.
+    let _ = fs::rename(folder, &old);
+    let placed = fs::rename(&draft, folder);
+    let _ = fs::remove_dir_all(&old).or_else(|_| fs::remove_file(&old));
+    if placed.is_err() {
+        let _ = fs::remove_dir_all(&draft);
+    }
+    // Another process may have been first.
+    placed.or_else(|error| match is_whole(folder) {
+        true => Ok(()),
+        false => Err(error),
+    })
 }
 
 #[cfg(test)]
@@ -91,21 +117,32 @@ mod tests {
 
     #[test]
     fn a_changed_script_and_a_link_are_replaced() {
-        let private = tempfile::tempdir().unwrap();
-        let entry = write(private.path()).unwrap();
-        fs::write(&entry, "process.exit(1)").unwrap();
-        fs::write(entry.with_file_name("extra.mjs"), "").unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let scripts = root.path().join("scripts");
+        let entry = write(&scripts).unwrap();
         let (_, host) = FILES.iter().find(|(name, _)| *name == "host.mjs").unwrap();
-        assert_eq!(
-            fs::read_to_string(write(private.path()).unwrap()).unwrap(),
-            *host
-        );
-        assert!(!entry.with_file_name("extra.mjs").exists());
-
-        let elsewhere = tempfile::tempdir().unwrap();
-        fs::remove_dir_all(entry.parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink(elsewhere.path(), entry.parent().unwrap()).unwrap();
-        write(private.path()).unwrap();
-        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+        let elsewhere = root.path().join("elsewhere");
+        let change = |number: usize| match number {
+            0 => fs::write(&entry, "process.exit(1)").unwrap(),
+            1 => fs::write(entry.with_file_name("extra.mjs"), "").unwrap(),
+            2 => fs::remove_file(&entry).unwrap(),
+            3 => {
+                fs::write(&elsewhere, "mine").unwrap();
+                fs::remove_file(&entry).unwrap();
+                std::os::unix::fs::symlink(&elsewhere, &entry).unwrap();
+            }
+            _ => {
+                fs::remove_dir_all(entry.parent().unwrap()).unwrap();
+                std::os::unix::fs::symlink(root.path(), entry.parent().unwrap()).unwrap();
+            }
+        };
+        for number in 0..5 {
+            change(number);
+            let found = write(&scripts).unwrap();
+            assert_eq!(fs::read_to_string(&found).unwrap(), *host, "{number}");
+            assert!(is_whole(found.parent().unwrap()), "{number}");
+            assert_eq!(fs::read_dir(&scripts).unwrap().count(), 1, "{number}");
+        }
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "mine");
     }
 }

@@ -9,11 +9,12 @@ use std::path::Path;
 use outrigger_sandbox::folders;
 use outrigger_workspace::Folders;
 
-/// What processes may write to in our data folder.
-const MADE: [&str; 5] = [
+/// What processes may see in our data folder; the list of [`crate::sandbox_policy`] says what of it they may not write to.
+const MADE: [&str; 6] = [
     "tool-output",
     "plugin-homes",
     "plugin-files",
+    "plugin-scripts",
     SERVER_FOLDERS,
     "tmux",
 ];

@@ -63,7 +63,7 @@ impl ConfineError {
 }
 
 /// What in our data folder processes may see: what is made for them, and nothing else.
-const THEIRS: [&str; 7] = [
+const THEIRS: [&str; 8] = [
     "tool-output",
     "plugin-homes",
     "plugin-files",
@@ -71,9 +71,10 @@ const THEIRS: [&str; 7] = [
     "tmux",
     "modules",
     "bun",
+    "plugin-scripts",
 ];
 /// What of it they run, and must not change for others.
-const SHARED: [&str; 2] = ["modules", "bun"];
+const SHARED: [&str; 3] = ["modules", "bun", "plugin-scripts"];
 
 /// What of ours is kept from every process that is started for the model or a plugin, whatever the rules say: what is
 /// trusted and allowed, the store with the audit and its keys, credentials. Of the settings, which could loosen the box,

@@ -16,6 +16,7 @@ use outrigger_sandbox::Spawner;
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::stale_masks::Hidden;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::host_proxy::{CustomPoints, CustomPointsFn, HostProxy};
 use outrigger_plugin_registry::Registry;
@@ -56,6 +57,8 @@ pub struct Launch {
     pub modules: Option<Modules>,
     /// Folder of the private folders, one for each process.
     pub homes: PathBuf,
+    /// Where the host script is kept.
+    pub scripts: PathBuf,
     /// Folder of the sockets of their tmux servers.
     pub tmux: PathBuf,
     /// The user's OpenCode configuration, which processes get copies of.
@@ -266,4 +269,11 @@ impl Launch {
             }
         }
     }
+}
+
+/// A name for what has too long a one: the first 16 digits of its SHA-256.
+#[must_use]
+pub fn short_digest(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    outrigger_protocol::text::hex(digest.get(..8).unwrap_or_default())
 }

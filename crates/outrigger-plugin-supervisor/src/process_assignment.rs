@@ -7,6 +7,9 @@ use crate::launch::Launch;
 use crate::processes::Processes;
 use outrigger_plugin_registry::Registry;
 
+/// Name of the process that plugins share.
+pub(crate) const SHARED: &str = "shared";
+
 /// Names of processes and the plugins in them.
 pub(crate) type Divided = Vec<(String, Vec<usize>)>;
 
@@ -27,7 +30,7 @@ pub fn divide(registry: &Registry, members: &[usize]) -> Divided {
         }
     }
     if !shared.is_empty() {
-        own.insert(0, ("shared".to_owned(), shared));
+        own.insert(0, (SHARED.to_owned(), shared));
     }
     own
 }

@@ -253,7 +253,7 @@ impl Room {
             proxy_redirect: None,
             env,
             limits: Limits::default(),
-            private_dir: private,
+            scripts: self.root.join("scripts"),
             name: "test".into(),
             handler: Arc::clone(&self.host) as Arc<dyn HostHandler>,
             output: OutputLog::default(),

@@ -71,6 +71,15 @@ impl Plugin {
         own == Some(name) || names.iter().any(|it| it == name)
     }
 
+    /// What it is, whatever it is called: a package of npm's registry in any version, or an entry as it is declared.
+    pub fn source_key(&self) -> String {
+        let source = Source::parse(&self.spec, &self.declared_in).ok();
+        match grant_key(source.as_ref()) {
+            Some(key) => key.to_owned(),
+            None => format!("{} in {}", self.spec, self.declared_in.display()),
+        }
+    }
+
     /// It is not in the run, and does not come by itself.
     pub fn has_ended(&self) -> bool {
         matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped)

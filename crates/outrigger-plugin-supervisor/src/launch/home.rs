@@ -2,8 +2,10 @@
 //!
 //! It holds copies of the user's OpenCode configuration, so that a plugin that moves or rewrites such files (facts 4,
 //! care list 1) does so to copies. A copy is renewed only when the original has changed, or the plugin would be at it
-//! again at every start.
+//! again at every start. Secrets are not copied: keys in `opencode.json` are redacted, and files in which other programs and plugins
+//! keep their logins are left out.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use outrigger_sandbox::folders;
-use outrigger_sandbox::paths::Roots;
 use serde::{Deserialize, Serialize};
 
 /// Files over this size are no configuration, in bytes.
@@ -21,6 +22,12 @@ const MAX_FILE: u64 = 1024 * 1024;
 const MAX_FILES: usize = 500;
 /// Folders of the configuration that hold code or packages; plugins are imported from where they are.
 const LEFT_OUT: &[&str] = &["node_modules", ".git", "plugin", "plugins"];
+
+/// OpenCode's own settings.
+const SETTINGS: [&str; 3] = ["config.json", "opencode.json", "opencode.jsonc"];
+/// Words in the names of files that hold secrets, and how such names end.
+const SECRET_WORDS: [&str; 4] = ["account", "auth", "credential", "secret"];
+const SECRET_ENDS: [&str; 3] = [".key", ".p12", ".pem"];
 
 #[derive(Default, Serialize, Deserialize)]
 struct Copied(BTreeMap<PathBuf, (u64, u64)>);
@@ -53,12 +60,18 @@ pub fn prepare(private: &Path, config: Option<&Path>) -> io::Result<Vec<(OsStrin
         copy_changed(
             config,
             (private, &private.join("home/.config/opencode")),
-            &private.with_extension("copied.json"),
+            &record_of(private),
         )?;
     }
     Ok(places
         .map(|(name, folder)| (OsString::from(name), folder.into_os_string()))
         .into())
+}
+
+fn record_of(private: &Path) -> PathBuf {
+    let mut name = private.file_name().unwrap_or_default().to_owned();
+    name.push(".copied.json");
+    private.with_file_name(name)
 }
 
 fn only_ours(folder: &Path) -> io::Result<()> {
@@ -92,21 +105,10 @@ fn copy_changed(from: &Path, (private, to): (&Path, &Path), record: &Path) -> io
         if copied.0.get(relative) == Some(&mark) {
             continue;
         }
-        // A plugin may have put links here; what they point to must not be written through.
-        let target = to.join(relative);
-        let Some(folder) = target
-            .parent()
-            .filter(|folder| Roots::new([to]).contains(folder).is_ok())
-        else {
-            continue;
-        };
-        let below = folder.strip_prefix(private).unwrap_or(folder);
-        folders::make(private, below)?;
-        match fs::remove_file(&target) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        if let Some(text) = copy_of(&file, relative)? {
+            let below = to.strip_prefix(private).unwrap_or(to).join(relative);
+            folders::write_file(private, &below, &text)?;
         }
-        fs::copy(&file, &target)?;
         copied.0.insert(relative.to_owned(), mark);
         changed = true;
     }
@@ -114,6 +116,31 @@ fn copy_changed(from: &Path, (private, to): (&Path, &Path), record: &Path) -> io
         fs::write(record, serde_json::to_vec(&copied)?)?;
     }
     Ok(())
+}
+
+/// What a plugin gets of a file; `None`: nothing, since somebody keeps a secret there.
+fn copy_of(file: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
+    let name = relative.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default().to_ascii_lowercase();
+    if name.starts_with(".env")
+        || SECRET_WORDS.iter().any(|word| name.contains(word))
+        || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+    {
+        return Ok(None);
+    }
+    let bytes = outrigger_files::read(file, MAX_FILE)?;
+    if !name.ends_with(".json") && !name.ends_with(".jsonc") {
+        return Ok(Some(bytes));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let redacted = outrigger_config::redacted_text(&text);
+    Ok(match redacted {
+        Some(Cow::Borrowed(_)) => Some(bytes),
+        Some(Cow::Owned(text)) if SETTINGS.iter().any(|it| relative == Path::new(it)) => {
+            Some(text.into_bytes())
+        }
+        _ => None,
+    })
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -178,6 +205,47 @@ mod tests {
     }
 
     #[test]
+    fn no_secret_is_copied() {
+        let root = tempfile::tempdir().unwrap();
+        let (config, private) = (root.path().join("config"), root.path().join("a.b"));
+        fs::create_dir_all(config.join("sub")).unwrap();
+        let settings = r#"{ "provider": { "p": { "options": { "apiKey": "SECRET", "baseURL": "http://u" } } }, // mine
+            "mcp": { "m": { "headers": { "X": "SECRET" }, "environment": { "Y": "SECRET" } } } }"#;
+        for (name, text) in [
+            ("opencode.jsonc", settings),
+            ("antigravity-accounts.json", "{}SECRET"),
+            ("some.json", r#"{"refreshToken": "SECRET"}"#),
+            ("sub/opencode.json", r#"{"token": "SECRET"}"#),
+            ("broken.json", "{SECRET"),
+            (".env", "KEY=SECRET"),
+            ("sub/id.pem", "SECRET"),
+            ("plain.json", "{ \"theme\": \"x\" } // fine"),
+            ("AGENTS.md", "fine"),
+        ] {
+            fs::write(config.join(name), text).unwrap();
+        }
+        prepare(&private, Some(&config)).unwrap();
+        let copy = private.join("home/.config/opencode");
+        let mut files = Vec::new();
+        collect(&copy, &mut files);
+        let names: Vec<&str> = files
+            .iter()
+            .map(|it| it.file_name().unwrap().to_str().unwrap())
+            .collect();
+        assert_eq!(names, ["AGENTS.md", "opencode.jsonc", "plain.json"]);
+        for file in &files {
+            let text = fs::read_to_string(file).unwrap();
+            assert!(!text.contains("SECRET"), "{text}");
+        }
+        assert!(
+            fs::read_to_string(copy.join("opencode.jsonc"))
+                .unwrap()
+                .contains("http://u")
+        );
+        assert!(root.path().join("a.b.copied.json").exists());
+    }
+
+    #[test]
     fn links_that_a_plugin_left_are_not_followed() {
         let root = tempfile::tempdir().unwrap();
         let (config, private) = (root.path().join("config"), root.path().join("private"));
@@ -192,7 +260,7 @@ mod tests {
         ] {
             let _ = fs::remove_dir_all(&private);
             let _ = fs::remove_dir_all(&outside);
-            let _ = fs::remove_file(private.with_extension("copied.json"));
+            let _ = fs::remove_file(record_of(&private));
             fs::create_dir_all(private.join(name).parent().unwrap()).unwrap();
             fs::create_dir_all(&outside).unwrap();
             std::os::unix::fs::symlink(&outside, private.join(name)).unwrap();

@@ -12,8 +12,9 @@ use outrigger_sandbox::path_masks::Kept;
 use outrigger_sandbox::stale_masks::Hidden;
 use outrigger_sandbox::{Level, Limits, Policy, env};
 
-use super::{Launch, home, sandbox, tmux};
+use super::{Launch, home, sandbox, short_digest, tmux};
 use crate::host_proxy::HostProxy;
+use crate::process_assignment::SHARED;
 use outrigger_plugin_registry::access::environment::Grants;
 use outrigger_plugin_registry::access::rights::Access;
 use outrigger_plugin_registry::error::PluginError;
@@ -76,7 +77,7 @@ impl Launch {
             proxy_redirect: ticket.as_ref().map(ProxyTicket::redirect),
             env,
             limits: self.limits(),
-            private_dir: setup.private_dir.clone(),
+            scripts: self.scripts.clone(),
             name: name.to_owned(),
             handler,
             output: self.settings.output,
@@ -126,6 +127,25 @@ impl Launch {
         (env, ports)
     }
 
+    /// The name of the private folder of a process. What a plugin keeps there is for that plugin alone: another one that is merely
+    /// called so (a file of a project) has another one, and what a project's plugins share is not where the user's share theirs.
+    fn home_name(&self, name: &str, members: &[usize]) -> String {
+        let name = name.replace(['/', '\\'], "+");
+        let of = |index: &usize| self.registry.with(*index, |it| (it.local, it.source_key()));
+        let known: Vec<(bool, String)> = members.iter().filter_map(of).collect();
+        let place = if known.iter().any(|(local, _)| *local) {
+            "project"
+        } else {
+            "user"
+        };
+        match known.as_slice() {
+            [(_, source)] if !name.starts_with(SHARED) => {
+                format!("{name}-{place}-{}", short_digest(source.as_bytes()))
+            }
+            _ => format!("{name}-{place}"),
+        }
+    }
+
     /// Where tmux servers of these plugins have their sockets; of one that holds a secret in its private folder.
     fn tmux_of(&self, members: &[usize], private: &Path) -> PathBuf {
         let secret = |index: &usize| {
@@ -170,7 +190,7 @@ impl Launch {
 
 impl<'a> Setup<'a> {
     fn new(launch: &'a Launch, name: &'a str, members: &'a [usize]) -> Self {
-        let private_dir = launch.homes.join(name.replace(['/', '\\'], "+"));
+        let private_dir = launch.homes.join(launch.home_name(name, members));
         let tmux = launch
             .settings
             .sandbox
@@ -229,6 +249,8 @@ impl<'a> Setup<'a> {
         env.extend(more.filter(|(name, _)| !known.contains(name)));
         env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
         env.extend(own);
+        // What Bun made of a source is kept beside no source: a plugin that writes to the cache would run in later processes.
+        env.push(("BUN_RUNTIME_TRANSPILER_CACHE_PATH".into(), "0".into()));
         env
     }
 

@@ -12,7 +12,6 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::folders;
-use sha2::{Digest as _, Sha256};
 
 /// The variable that names the folder.
 pub const TMUX_TMPDIR: &str = "TMUX_TMPDIR";
@@ -20,8 +19,8 @@ pub const TMUX_TMPDIR: &str = "TMUX_TMPDIR";
 /// The folder for plugins of the project in `directory`. Short, since the path of a socket has at most 107 bytes.
 #[must_use]
 pub fn tmux_dir(data: &Path, directory: &Path) -> PathBuf {
-    let digest = Sha256::digest(directory.as_os_str().as_encoded_bytes());
-    let name = outrigger_protocol::text::hex(digest.get(..4).unwrap_or_default());
+    let digest = super::short_digest(directory.as_os_str().as_encoded_bytes());
+    let name = digest.get(..8).unwrap_or_default();
     data.join("tmux").join(name)
 }
 

@@ -4,7 +4,6 @@ use std::sync::{Arc, Weak};
 
 use outrigger_js::{JsRuntime, RuntimeKind};
 use outrigger_plugin_package::{Cache, Installer, Source};
-use sha2::{Digest as _, Sha256};
 
 use super::modules;
 use crate::admission::admit::{absent_with_rules, resolve_all};
@@ -17,7 +16,7 @@ use outrigger_plugin_registry::access::network::Network;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_supervisor::group::Group;
 use outrigger_plugin_supervisor::host_proxy::CustomPointsFn;
-use outrigger_plugin_supervisor::launch::{self, Launch};
+use outrigger_plugin_supervisor::launch::{self, Launch, short_digest};
 use outrigger_plugin_supervisor::process_assignment::{divide, groups};
 use outrigger_plugin_supervisor::processes::Processes;
 
@@ -87,10 +86,10 @@ async fn launch(
         project: options.project.clone(),
         server_url: options.server_url.clone(),
         modules: modules::modules(options, registry, installer).await,
-        homes: options
-            .data
-            .join("plugin-homes")
-            .join(digest(&options.directory)),
+        homes: options.data.join("plugin-homes").join(short_digest(
+            options.directory.as_os_str().as_encoded_bytes(),
+        )),
+        scripts: options.data.join("plugin-scripts"),
         tmux: outrigger_plugin_supervisor::launch::tmux::tmux_dir(
             &options.data,
             &options.directory,
@@ -174,9 +173,4 @@ fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
             }
         }
     }
-}
-
-fn digest(path: &std::path::Path) -> String {
-    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    outrigger_protocol::text::hex(digest.get(..8).unwrap_or_default())
 }

@@ -1,7 +1,8 @@
 //! Folders of ours that a sandboxed process may write to and that the host enters again: what the process has put in
 //! their place, above all a link to somewhere else, is not followed.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -47,6 +48,21 @@ pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Writes a file anew in the last of the folders `below`; what goes by its name is taken away first. No link is followed, also none
+/// that is put in the place of a folder meanwhile: each folder is gone into from the one before it.
+///
+/// # Errors
+/// As for [`make`]; what the system says of the file.
+pub fn write_file(root: &Path, below: &Path, bytes: &[u8]) -> io::Result<()> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let name = below.file_name().ok_or_else(invalid)?;
+    let folder = open(root, below.parent().unwrap_or(Path::new("")))?;
+    remove(&folder, name)?;
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&folder, name, flags, Mode::from_raw_mode(0o600))?;
+    File::from(file).write_all(bytes)
 }
 
 /// Whether this process is root's.
@@ -164,6 +180,31 @@ mod tests {
             });
             assert!(root.join("a/b/c").is_dir());
         }
+    }
+
+    /// A process that may write to the folder exchanges it for a link all the time.
+    #[test]
+    fn what_is_written_stays_in_the_folder_whoever_exchanges_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        fs::create_dir(&outside).unwrap();
+        make(&root, Path::new("home/config")).unwrap();
+        symlink(&outside, root.join("home/link")).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                use rustix::fs::{RenameFlags, renameat_with};
+                let (folder, link) = (root.join("home/config"), root.join("home/link"));
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let _ = renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE);
+                }
+            });
+            for _ in 0..2000 {
+                let _ = write_file(&root, Path::new("home/config/opencode.json"), b"{}");
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     }
 
     #[test]
