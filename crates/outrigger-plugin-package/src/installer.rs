@@ -40,6 +40,9 @@ const VARIABLES: &[&str] = &[
     "NODE_EXTRA_CA_CERTS",
 ];
 
+/// Bun would make hard links into its cache, through which a program that may write there changes what is installed.
+const COPY: &str = "--backend=copyfile";
+
 /// A program that installs npm packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Installer {
@@ -89,7 +92,8 @@ impl Installer {
     ) -> Result<(), PackageError> {
         let spec_for = match self {
             Self::Bun(bun) => {
-                Spec::new(bun).args(["add", "--ignore-scripts", "--exact", "--no-progress"])
+                let how = ["add", "--ignore-scripts", "--exact", "--no-progress", COPY];
+                Spec::new(bun).args(how)
             }
             Self::Npm(npm) => npm_install(npm),
         };
@@ -114,6 +118,7 @@ impl Installer {
                 "--ignore-scripts",
                 "--frozen-lockfile",
                 "--no-progress",
+                COPY,
             ]),
             // Not `npm ci`: it refuses the whole lock when a registry lacks an optional package of another platform.
             Self::Npm(npm) => npm_install(npm),
@@ -131,6 +136,7 @@ impl Installer {
     ) -> Result<(), PackageError> {
         let command = command
             .vars(env::allow_list(VARIABLES))
+            .vars(own_caches(dir))
             .cwd(dir)
             .label(format!("{} for {spec}", self.name()));
         let work = run(spawner, command, DEADLINE, OUTPUT);
@@ -154,6 +160,23 @@ impl Installer {
             lines,
         })
     }
+}
+
+/// Caches of our own, unless the user's environment names some: those in the home folder are written by commands of the model, which
+/// could put another package there in advance.
+fn own_caches(dir: &Path) -> Vec<(OsString, OsString)> {
+    // Beside the folder in which installations are staged.
+    let folder = dir.ancestors().nth(2).unwrap_or(dir).join(".installer");
+    let caches = [
+        ("BUN_INSTALL_CACHE_DIR", "bun"),
+        ("npm_config_cache", "npm"),
+    ];
+    let unset = caches
+        .iter()
+        .filter(|(name, _)| std::env::var_os(name).is_none());
+    unset
+        .map(|(name, below)| (OsString::from(name), folder.join(below).into()))
+        .collect()
 }
 
 // A start waits for this. By itself npm tries for more than a minute to reach a registry that cannot be reached; one more
@@ -224,6 +247,18 @@ mod tests {
         npm error code ECONNREFUSED
         npm error FetchError: request to http://x/zod failed
         ");
+    }
+
+    #[test]
+    fn caches_are_our_own_unless_the_user_names_some() {
+        let found = own_caches(Path::new("/cache/plugins/.staging/x.1"));
+        for (name, place) in found {
+            assert!(std::env::var_os(&name).is_none());
+            assert!(
+                Path::new(&place).starts_with("/cache/plugins/.installer"),
+                "{place:?}"
+            );
+        }
     }
 
     #[test]

@@ -357,5 +357,12 @@ async fn install_scripts_do_not_run() {
             .unwrap();
         assert_eq!(package.version, "1.0.0");
         assert!(!ran.exists(), "{installer:?}");
+        // A second name, in a cache that commands write, would be a way to change it.
+        let file = package.dir.join("package.json").metadata().unwrap();
+        assert_eq!(
+            std::os::unix::fs::MetadataExt::nlink(&file),
+            1,
+            "{installer:?}"
+        );
     }
 }
