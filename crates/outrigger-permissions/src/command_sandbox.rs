@@ -1,6 +1,7 @@
 //! The sandbox of a shell command that may not do all that the user may (`tools.sandbox`, issue 18, item 5): what it may change, and
 //! what in there, or in the home folder, is kept from it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -92,6 +93,9 @@ pub fn loopback(config: &Loaded) -> Loopback {
     Loopback::new(ports.chain(proxies).collect())
 }
 
+/// Folder beside our own cache with the caches of commands.
+const COMMAND_CACHES: &str = "outrigger-commands";
+
 /// What the sandbox is made of.
 pub struct Around<'a> {
     /// Settings of the sandbox and of tools.
@@ -138,6 +142,7 @@ impl Around<'_> {
             let more = &self.config.settings.tools.write;
             policy.write.extend(more.iter().map(PathBuf::from));
             policy.write.extend(files.caches.iter().cloned());
+            self.own_caches(&mut policy);
             self.keep(&mut policy, &files)?;
         }
         // The project itself may lie in there.
@@ -150,6 +155,22 @@ impl Around<'_> {
             ..Calls::default()
         });
         Ok(policy)
+    }
+
+    /// Caches that commands have to themselves: what lies in the user's is run as it is found (environments of `uvx`, what Bun and
+    /// Deno made of a source), or is the same file as one in another project (Bun makes hard links), so there they change nothing.
+    fn own_caches(&self, policy: &mut Policy) {
+        let folder = self.folders.cache.with_file_name(COMMAND_CACHES);
+        if std::fs::create_dir_all(&folder).is_ok() {
+            let place = |name| OsString::from(folder.join(name));
+            policy.variables = vec![
+                ("UV_CACHE_DIR".into(), place("uv")),
+                ("DENO_DIR".into(), place("deno")),
+                ("BUN_INSTALL_CACHE_DIR".into(), place("bun")),
+                ("BUN_RUNTIME_TRANSPILER_CACHE_PATH".into(), "0".into()),
+            ];
+            policy.write.push(folder);
+        }
     }
 
     /// The folders of the project: where it is worked, the root, and the repository where that lies elsewhere. Never all there is.

@@ -19,6 +19,8 @@ pub struct StartupFile {
 }
 
 const BY_GIT: &str = "git runs or obeys it at its next command";
+const BY_BUN: &str = "Bun runs what it preloads, before any file in the folder";
+const BY_JUJUTSU: &str = "Jujutsu runs or obeys it at its next command";
 const BY_MERCURIAL: &str = "Mercurial runs or obeys it at its next command";
 const BY_AGENTS: &str = "an agent runs or obeys it when it starts next";
 const BY_EDITORS: &str = "an editor runs or obeys it when it opens the folder next";
@@ -76,6 +78,17 @@ pub const STARTUP: &[StartupFile] = &[
     file(".amazonq", BY_AGENTS),
     file(".kiro", BY_AGENTS),
     file(".junie", BY_AGENTS),
+    file(".github/hooks", BY_AGENTS),
+    file(".github/agents", BY_AGENTS),
+    file(".copilot", BY_AGENTS),
+    file(".factory", BY_AGENTS),
+    file(".trae", BY_AGENTS),
+    file(".iflow", BY_AGENTS),
+    file(".vibe", BY_AGENTS),
+    file(".pi", BY_AGENTS),
+    file(".openhands", BY_AGENTS),
+    file(".opencode.json", BY_AGENTS),
+    file(".roomodes", BY_AGENTS),
     file("crush.json", BY_AGENTS),
     file(".crush.json", BY_AGENTS),
     file(".aider.conf.yml", BY_AGENTS),
@@ -83,6 +96,8 @@ pub const STARTUP: &[StartupFile] = &[
     file(".vscode/settings.json", BY_EDITORS),
     file(".vscode/launch.json", BY_EDITORS),
     file(".vscode/mcp.json", BY_EDITORS),
+    file(".vscode/c_cpp_properties.json", BY_EDITORS),
+    file(".run", BY_EDITORS),
     file(".idea", BY_EDITORS),
     file(".zed/settings.json", BY_EDITORS),
     file(".zed/tasks.json", BY_EDITORS),
@@ -91,6 +106,7 @@ pub const STARTUP: &[StartupFile] = &[
     file(".nvim.lua", BY_EDITORS),
     file(".nvimrc", BY_EDITORS),
     file(".exrc", BY_EDITORS),
+    file(".gvimrc", BY_EDITORS),
     file(".vimrc", BY_EDITORS),
     file(".lvimrc", BY_EDITORS),
     file(".local.vimrc", BY_EDITORS),
@@ -99,9 +115,15 @@ pub const STARTUP: &[StartupFile] = &[
     file(".gdbinit", BY_EDITORS),
     file(".lldbinit", BY_EDITORS),
     file(".dir-locals.el", BY_EDITORS),
+    file(".dir-locals-2.el", BY_EDITORS),
+    file(".Rprofile", BY_EDITORS),
     file(".devcontainer", BY_CONTAINERS),
     file(".devcontainer.json", BY_CONTAINERS),
     file(".envrc", BY_SHELLS),
+    file(".envrc.local", BY_SHELLS),
+    file(".envrc.private", BY_SHELLS),
+    file(".tool-versions", BY_SHELLS),
+    file(".rtx.toml", BY_SHELLS),
     file(".mise.toml", BY_SHELLS),
     file("mise.toml", BY_SHELLS),
     file("mise.local.toml", BY_SHELLS),
@@ -110,7 +132,10 @@ pub const STARTUP: &[StartupFile] = &[
     file("mise/config.toml", BY_SHELLS),
     file(".config/mise", BY_SHELLS),
     file(".config/mise.toml", BY_SHELLS),
+    file("bunfig.toml", BY_BUN),
     file(".hg/hgrc", BY_MERCURIAL),
+    file(".jj/repo/config.toml", BY_JUJUTSU),
+    file(".sl/config", BY_MERCURIAL),
     file(".husky", BY_GIT),
     file(".githooks", BY_GIT),
 ];

@@ -156,7 +156,7 @@ fn a_user_shows_commands_what_they_need() {
 }
 
 /// Another program would run each of these later. `G` is `.git`.
-const PLANTS: [&str; 61] = [
+const PLANTS: [&str; 66] = [
     "echo x >> ~/.bashrc",
     "echo x >> ~/.profile",
     "echo x > ~/.bash_profile",
@@ -179,6 +179,11 @@ const PLANTS: [&str; 61] = [
     "mkdir -p ~/.gemini && echo x > ~/.gemini/settings.json",
     "mkdir -p ~/.cargo/bin && echo x > ~/.cargo/bin/cargo",
     "mkdir -p ~/.cache/pre-commit && echo x > ~/.cache/pre-commit/db.db",
+    "echo evil >> ~/.cache/uv/archive-v0/a.py; mkdir -p ~/.cache/uv/environments-v2 && echo evil > ~/.cache/uv/environments-v2/b.py",
+    "mkdir -p ~/.cache/deno/gen && echo evil > ~/.cache/deno/gen/a.js",
+    "echo evil >> ~/.bun/install/cache/@t@/a.pile; mkdir -p ~/.cache/bun/@t@ && echo evil > ~/.cache/bun/@t@/a.pile; mkdir -p ~/.cache/.bun && echo evil > ~/.cache/.bun/x",
+    "echo 'preload = [\"./evil.js\"]' > bunfig.toml; echo 'node path:evil' > .tool-versions; echo x > .envrc.local",
+    "mkdir -p .github/hooks .factory .jj/repo && echo x | tee .github/hooks/a.json .factory/mcp.json .jj/repo/config.toml .gvimrc .Rprofile .opencode.json",
     "ln -s /tmp ~/.config/nvim; mv ~/.config ~/.config2",
     "git config core.fsmonitor ./evil",
     "git init -q --bare b && cp -r b/HEAD b/objects b/refs b/config . && git -C b config core.fsmonitor ./evil; rm -rf b; mv .git/refs .git/r; mv .git/r .git/refs",
@@ -265,6 +270,8 @@ fn commands_change_nothing_that_runs_the_next_time() {
     home_file(&world, ".profile", "# mine\n");
     home_file(&world, ".gitconfig", "[user]\nname=me\n");
     home_file(&world, ".cache/pip/x", "");
+    home_file(&world, ".cache/uv/archive-v0/a.py", "");
+    home_file(&world, ".bun/install/cache/@t@/a.pile", "");
     world.file(".opencode/command/x.md", "hello");
     world.file("packages/old/.claude/settings.json", "mine");
     world.file(".fleet/other", "mine");
@@ -358,6 +365,7 @@ fn ordinary_work_goes_on() {
         "echo t > $TMPDIR/kept",
         "cat $TMPDIR/kept; echo shm > /dev/shm/x && cat /dev/shm/x",
         "ls /dev/shm; cat ~/.gitconfig",
+        "mkdir -p $UV_CACHE_DIR && echo uv > $UV_CACHE_DIR/x && cat $UV_CACHE_DIR/x",
     ];
     let world = with(&rows);
     repository(&world);
@@ -366,7 +374,7 @@ fn ordinary_work_goes_on() {
     world.run(&["do it"]).ok();
     let answers = world.mock.last().texts("tool");
     let wants = [
-        "2", "side", "a.txt", "four", "[side]", "here", "y", "", "t\nshm", "name=me",
+        "2", "side", "a.txt", "four", "[side]", "here", "y", "", "t\nshm", "name=me", "uv",
     ];
     for ((row, answer), want) in rows.iter().zip(&answers).zip(wants) {
         assert!(answer.contains(want), "{row}: {answer}");

@@ -597,6 +597,28 @@ mod tests {
         assert!(named(&["run.sh"], json!(["npx", "https://x/run.sh", "-y"])).is_empty());
     }
 
+    /// npx takes a name for a program of the package that it stands in, before it asks the registry.
+    #[test]
+    fn a_program_of_the_projects_own_package_is_part_of_what_npx_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().canonicalize().unwrap();
+        let digests = || {
+            let command = json!(["npx", "-y", "some-server"]);
+            files_run_by(&command, &project, Path::new("/home/x")).unwrap()
+        };
+        let manifest = |text: &str| std::fs::write(project.join("package.json"), text).unwrap();
+        manifest(r#"{"name": "app"}"#);
+        let before = digests();
+        manifest(r#"{"name": "app", "dependencies": {"x": "1"}}"#);
+        assert_eq!(digests(), before, "what people edit all day");
+        std::fs::write(project.join("s.js"), "1").unwrap();
+        manifest(r#"{"name": "app", "bin": {"some-server": "s.js"}}"#);
+        let named = digests();
+        assert_ne!(named, before);
+        std::fs::write(project.join("s.js"), "2").unwrap();
+        assert_ne!(digests(), named);
+    }
+
     #[test]
     fn pipes_links_and_many_files_are_handled() {
         let dir = tempfile::tempdir().unwrap();

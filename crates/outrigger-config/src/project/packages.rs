@@ -20,7 +20,17 @@ const RUNTIMES: [&str; 11] = [
     "node", "bun", "deno", "tsx", "ts-node", "python", "perl", "ruby", "php", "lua", "pypy",
 ];
 /// What of a `package.json` says what is run where the package is named.
-const FIELDS: [&str; 6] = ["bin", "exports", "imports", "main", "module", "type"];
+const FIELDS: [&str; 7] = [
+    "bin",
+    "exports",
+    "imports",
+    "main",
+    "module",
+    "type",
+    "workspaces",
+];
+/// Runners that take a name for a program of the package that they stand in, before they ask the registry.
+const OWN_PROGRAMS: [&str; 2] = ["npm", "npx"];
 /// Endings that are tried behind what `main` says.
 const ENDINGS: [&str; 4] = ["js", "cjs", "mjs", "ts"];
 /// Files with code that count of one folder.
@@ -34,6 +44,13 @@ const MAX_NAMED: usize = 32;
 pub(super) fn of(search: &mut Search<'_>, all: &BTreeSet<String>, bases: &[PathBuf], by: &str) {
     if !all.iter().any(|it| is_one_of(it, &RUNNERS)) {
         return;
+    }
+    if all.iter().any(|it| is_one_of(it, &OWN_PROGRAMS)) {
+        for base in bases {
+            if search.is_projects(base) {
+                manifest(search, base, by);
+            }
+        }
     }
     let above = bases.iter().flat_map(|it| it.ancestors());
     let above = above.filter(|it| search.is_projects(it));

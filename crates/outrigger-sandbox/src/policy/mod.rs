@@ -5,6 +5,7 @@ pub(crate) mod late;
 pub(crate) mod level;
 mod ruleset;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::fs::absent::Clear;
@@ -91,6 +92,8 @@ pub struct Policy {
     pub clear: Clear,
     /// Its folder for temporary files, which may be written and which `TMPDIR` names.
     pub temporary: Option<PathBuf>,
+    /// Variables that lead it to places of its own, over those of its environment.
+    pub variables: Vec<(OsString, OsString)>,
     /// `/dev/shm` is its own, and empty.
     pub own_memory: bool,
     /// It is ended when a file that is hidden from it is saved anew, as another file: a process that is started then does not

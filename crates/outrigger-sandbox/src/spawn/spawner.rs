@@ -294,7 +294,7 @@ impl Spawner {
         };
         let end = Instant::now() + WALK_TIMEOUT;
         let what = spec.label_or_name();
-        spec.name_temporary();
+        spec.name_places();
         let (started, hidden) = loop {
             let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
             let hidden = match watched.map(|policy| policy.kept.covers().hide.clone()) {

@@ -227,8 +227,11 @@ impl Spec {
         self
     }
 
-    /// Names the folder for temporary files that its policy gives it.
-    pub(crate) fn name_temporary(&mut self) {
+    /// Names the places that its policy gives it.
+    pub(crate) fn name_places(&mut self) {
+        if let Some(policy) = &self.policy {
+            self.env.extend(policy.variables.iter().cloned());
+        }
         let Some(folder) = self.policy.as_ref().and_then(|it| it.temporary.clone()) else {
             return;
         };
