@@ -16,7 +16,8 @@
 //!     patterns?: [string],
 //! });
 //!
-//! let wrong = RULE.check(&json!({"permission": "bash", "action": "perhaps"}));
+//! let value = json!({"permission": "bash", "action": "perhaps"});
+//! let wrong = RULE.check(&value);
 //! assert_eq!(wrong[0].pointer, "/action");
 //! assert_eq!(wrong[0].expected, r#""allow", "ask" or "deny""#);
 //! ```
