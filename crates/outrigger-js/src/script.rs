@@ -84,14 +84,20 @@ fn place(scripts: &Path, folder: &Path) -> io::Result<()> {
     for (name, text) in FILES {
         fs::write(draft.join(name), text)?;
     }
-    // What is in its place is not what it should be.
-    let _ = fs::rename(folder, &old);
-    let placed = fs::rename(&draft, folder);
+    let placed = fs::rename(&draft, folder).or_else(|error| {
+        // Another process was first: processes run in that folder already, so it stays.
+        if is_whole(folder) {
+            return fs::remove_dir_all(&draft);
+        }
+        // What is in its place is not what it should be.
+        fs::rename(folder, &old).map_err(|_| error)?;
+        fs::rename(&draft, folder)
+    });
     let _ = fs::remove_dir_all(&old).or_else(|_| fs::remove_file(&old));
     if placed.is_err() {
         let _ = fs::remove_dir_all(&draft);
     }
-    // Another process may have been first.
+    // It may have come meanwhile.
     placed.or_else(|error| match is_whole(folder) {
         true => Ok(()),
         false => Err(error),

@@ -95,7 +95,12 @@ fn a_process_that_could_not_be_started_is_tried_again() {
     // A file stands where its own folder was.
     let homes = world.home().join(".local/share/outrigger/plugin-homes");
     let project = fs::read_dir(&homes).unwrap().next().unwrap().unwrap();
-    let own = project.path().join("late");
+    let own = fs::read_dir(project.path()).unwrap().flatten();
+    let mut own = own.map(|it| it.path()).filter(|it| {
+        let name = it.file_name().unwrap_or_default().to_string_lossy();
+        it.is_dir() && name.starts_with("late-")
+    });
+    let own = own.next().unwrap();
     fs::remove_dir_all(&own).unwrap();
     fs::write(&own, "").unwrap();
     fs::remove_file(world.path("tried")).unwrap();

@@ -23,6 +23,8 @@ const MAX_FILES: usize = 500;
 /// Folders of the configuration that hold code or packages; plugins are imported from where they are.
 const LEFT_OUT: &[&str] = &["node_modules", ".git", "plugin", "plugins"];
 
+/// Shorter names say nothing about whose a file is.
+const SHORTEST_NAME: usize = 5;
 /// OpenCode's own settings.
 const SETTINGS: [&str; 3] = ["config.json", "opencode.json", "opencode.jsonc"];
 /// Words in the names of files that hold secrets, and how such names end.
@@ -32,11 +34,16 @@ const SECRET_ENDS: [&str; 3] = [".key", ".p12", ".pem"];
 #[derive(Default, Serialize, Deserialize)]
 struct Copied(BTreeMap<PathBuf, (u64, u64)>);
 
-/// Makes the folder and answers the environment that leads into it.
+/// Makes the folder and answers the environment that leads into it. `own`: packages and files of the user whose settings come with
+/// their keys.
 ///
 /// # Errors
 /// When the folder cannot be made or a file cannot be copied.
-pub fn prepare(private: &Path, config: Option<&Path>) -> io::Result<Vec<(OsString, OsString)>> {
+pub fn prepare(
+    private: &Path,
+    config: Option<&Path>,
+    own: &[String],
+) -> io::Result<Vec<(OsString, OsString)>> {
     let places = [
         ("HOME", private.join("home")),
         ("XDG_CONFIG_HOME", private.join("home/.config")),
@@ -61,6 +68,7 @@ pub fn prepare(private: &Path, config: Option<&Path>) -> io::Result<Vec<(OsStrin
             config,
             (private, &private.join("home/.config/opencode")),
             &record_of(private),
+            own,
         )?;
     }
     Ok(places
@@ -79,7 +87,12 @@ fn only_ours(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-fn copy_changed(from: &Path, (private, to): (&Path, &Path), record: &Path) -> io::Result<()> {
+fn copy_changed(
+    from: &Path,
+    (private, to): (&Path, &Path),
+    record: &Path,
+    own: &[String],
+) -> io::Result<()> {
     let mut copied: Copied = outrigger_files::read(record, outrigger_files::DATA)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
@@ -105,7 +118,7 @@ fn copy_changed(from: &Path, (private, to): (&Path, &Path), record: &Path) -> io
         if copied.0.get(relative) == Some(&mark) {
             continue;
         }
-        if let Some(text) = copy_of(&file, relative)? {
+        if let Some(text) = copy_of(&file, relative, own)? {
             let below = to.strip_prefix(private).unwrap_or(to).join(relative);
             folders::write_file(private, &below, &text)?;
         }
@@ -119,9 +132,12 @@ fn copy_changed(from: &Path, (private, to): (&Path, &Path), record: &Path) -> io
 }
 
 /// What a plugin gets of a file; `None`: nothing, since somebody keeps a secret there.
-fn copy_of(file: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
+fn copy_of(file: &Path, relative: &Path, own: &[String]) -> io::Result<Option<Vec<u8>>> {
     let name = relative.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default().to_ascii_lowercase();
+    if is_settings_of(&name, own) {
+        return outrigger_files::read(file, MAX_FILE).map(Some);
+    }
     if name.starts_with(".env")
         || SECRET_WORDS.iter().any(|word| name.contains(word))
         || SECRET_ENDS.iter().any(|end| name.ends_with(end))
@@ -141,6 +157,13 @@ fn copy_of(file: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
         }
         _ => None,
     })
+}
+
+/// Whether a file is named as one of these plugins: `supermemory.json` of `opencode-supermemory`.
+fn is_settings_of(name: &str, own: &[String]) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    let stem = stem.strip_suffix("-accounts").unwrap_or(stem);
+    stem.len() >= SHORTEST_NAME && stem != "opencode" && own.iter().any(|it| it.contains(stem))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -181,7 +204,7 @@ mod tests {
         fs::write(config.join("opencode.json"), "{}").unwrap();
         fs::write(config.join("agent/a.md"), "a").unwrap();
 
-        let env = prepare(&private, Some(&config)).unwrap();
+        let env = prepare(&private, Some(&config), &[]).unwrap();
         assert!(env.iter().all(
             |(_, folder)| Path::new(folder).starts_with(&private) && Path::new(folder).is_dir()
         ));
@@ -191,12 +214,12 @@ mod tests {
 
         // What a plugin moved away stays away,
         fs::remove_file(copy.join("opencode.json")).unwrap();
-        prepare(&private, Some(&config)).unwrap();
+        prepare(&private, Some(&config), &[]).unwrap();
         assert!(!copy.join("opencode.json").exists());
         // until the user changes the original. A link in its place is replaced, not followed.
         std::os::unix::fs::symlink(config.join("agent/a.md"), copy.join("opencode.json")).unwrap();
         fs::write(config.join("opencode.json"), r#"{"model":"x/y"}"#).unwrap();
-        prepare(&private, Some(&config)).unwrap();
+        prepare(&private, Some(&config), &[]).unwrap();
         assert_eq!(
             fs::read_to_string(copy.join("opencode.json")).unwrap(),
             r#"{"model":"x/y"}"#
@@ -224,7 +247,10 @@ mod tests {
         ] {
             fs::write(config.join(name), text).unwrap();
         }
-        prepare(&private, Some(&config)).unwrap();
+        let own = ["opencode-mine".to_owned()];
+        fs::write(config.join("mine.json"), "{}").unwrap();
+        fs::write(config.join("opencode-mine.json"), r#"{"apiKey": "own"}"#).unwrap();
+        prepare(&private, Some(&config), &own).unwrap();
         let copy = private.join("home/.config/opencode");
         let mut files = Vec::new();
         collect(&copy, &mut files);
@@ -232,7 +258,16 @@ mod tests {
             .iter()
             .map(|it| it.file_name().unwrap().to_str().unwrap())
             .collect();
-        assert_eq!(names, ["AGENTS.md", "opencode.jsonc", "plain.json"]);
+        assert_eq!(
+            names,
+            [
+                "AGENTS.md",
+                "mine.json",
+                "opencode-mine.json",
+                "opencode.jsonc",
+                "plain.json"
+            ]
+        );
         for file in &files {
             let text = fs::read_to_string(file).unwrap();
             assert!(!text.contains("SECRET"), "{text}");
@@ -264,7 +299,7 @@ mod tests {
             fs::create_dir_all(private.join(name).parent().unwrap()).unwrap();
             fs::create_dir_all(&outside).unwrap();
             std::os::unix::fs::symlink(&outside, private.join(name)).unwrap();
-            prepare(&private, Some(&config)).unwrap();
+            prepare(&private, Some(&config), &[]).unwrap();
             assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{name}");
             assert!(
                 private.join(name).symlink_metadata().unwrap().is_dir(),

@@ -217,7 +217,16 @@ impl<'a> Setup<'a> {
             let folder = folder.display();
             self.failed(format!("its folder {folder} cannot be made: {error}"))
         };
-        let made = home::prepare(&self.private_dir, self.launch.user_config.as_deref());
+        let of_user = self.members.iter().filter_map(|index| {
+            let found = self
+                .launch
+                .registry
+                .with(*index, |it| (!it.local).then(|| it.source_key()));
+            found.flatten()
+        });
+        let own: Vec<String> = of_user.collect();
+        let config = self.launch.user_config.as_deref();
+        let made = home::prepare(&self.private_dir, config, &own);
         let mut variables = made.map_err(|error| failed(&self.private_dir, &error))?;
         if let Some(folder) = &self.tmux {
             variables.push(tmux::prepare(folder).map_err(|error| failed(folder, &error))?);

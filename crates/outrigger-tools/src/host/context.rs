@@ -119,6 +119,11 @@ impl ToolContext {
     /// # Errors
     /// [`ToolError::Denied`] and [`ToolError::Rejected`] with the refusal.
     pub async fn ask(&self, ask: PermissionAsk) -> Result<(), ToolError> {
+        self.decision(ask).await.map(drop)
+    }
+
+    /// The same, with how it was decided.
+    pub(crate) async fn decision(&self, ask: PermissionAsk) -> Result<String, ToolError> {
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         let begun = Instant::now();
         self.shared.asking.fetch_add(1, Ordering::SeqCst);
@@ -127,7 +132,7 @@ impl ToolContext {
         let answer = self.host.ask(ask).await;
         drop(waiting);
         let (decision, result) = match answer {
-            Ok(decision) => (decision, Ok(())),
+            Ok(decision) => (decision.clone(), Ok(decision)),
             Err(refusal) => ("deny".to_owned(), Err(refusal)),
         };
         lock(&self.shared.decisions).push(format!("{what} -> {decision}"));

@@ -20,6 +20,8 @@ use crate::routes::Bound;
 
 /// The permission whose question is about a folder, not about the call.
 const ELSEWHERE: &str = "external_directory";
+/// The decision of a rule, for which nobody was asked.
+const BY_RULE: &str = "allow";
 /// How often a person is asked about a file that goes on changing.
 const MAX_ASKED: usize = 3;
 
@@ -155,13 +157,15 @@ async fn ask(
     ctx: &ToolContext,
 ) -> Result<(), ToolError> {
     for _ in 0..MAX_ASKED {
+        let mut somebody_read = false;
         for question in &questions {
-            tokio::select! {
-                answer = ctx.ask(question.clone()) => answer?,
+            let decision = tokio::select! {
+                decision = ctx.decision(question.clone()) => decision?,
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            }
+            };
+            somebody_read |= decision != BY_RULE && question.metadata.get("diff").is_some();
         }
-        if !questions.iter().any(|it| it.metadata.get("diff").is_some()) {
+        if !somebody_read {
             return Ok(());
         }
         let mut now = anew()?;
