@@ -163,7 +163,13 @@ fn copy_of(file: &Path, relative: &Path, own: &[String]) -> io::Result<Option<Ve
 fn is_settings_of(name: &str, own: &[String]) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let stem = stem.strip_suffix("-accounts").unwrap_or(stem);
-    stem.len() >= SHORTEST_NAME && stem != "opencode" && own.iter().any(|it| it.contains(stem))
+    let is_named = |key: &String| {
+        let base = key.rsplit('/').next().unwrap_or_default();
+        let base = base.split('.').next().unwrap_or_default();
+        let base = base.strip_suffix("-auth").unwrap_or(base);
+        base == stem || base.strip_prefix("opencode-") == Some(stem)
+    };
+    stem.len() >= SHORTEST_NAME && stem != "opencode" && own.iter().any(is_named)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -218,10 +218,11 @@ impl<'a> Setup<'a> {
             self.failed(format!("its folder {folder} cannot be made: {error}"))
         };
         let of_user = self.members.iter().filter_map(|index| {
-            let found = self
-                .launch
-                .registry
-                .with(*index, |it| (!it.local).then(|| it.source_key()));
+            let found = self.launch.registry.with(*index, |it| {
+                let key = it.source_key();
+                // What a project lists is known by the name of an unscoped package only.
+                (!it.local || !key.contains('/')).then_some(key)
+            });
             found.flatten()
         });
         let own: Vec<String> = of_user.collect();

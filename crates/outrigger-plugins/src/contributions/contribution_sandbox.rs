@@ -175,7 +175,7 @@ async fn sandbox_of_contributions(
     let private = launch
         .homes
         .join(format!("{}+started", id.replace(['/', '\\'], "+")));
-    let mut variables = home::prepare(&private, None)
+    let mut variables = home::prepare(&private, None, &[])
         .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
     let proxy = ticket.iter().flat_map(ProxyTicket::variables);
     variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));

@@ -1,5 +1,6 @@
 //! The life of plugins (C7): what was suspended stays so, and what is loaded again is what is there now.
 
+use outrigger_plugin_supervisor::launch::short_digest;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -452,7 +453,11 @@ async fn one_that_cannot_move_out_stays_as_it_was() {
     // A file stands where its own folder would be.
     let mut homes = fs::read_dir(project.path("data/plugin-homes")).unwrap();
     let homes = homes.next().unwrap().unwrap().path();
-    fs::write(homes.join("b"), "").unwrap();
+    for file in ["b", "b.mjs"] {
+        let source = project.path("plugins").join(file);
+        let digest = short_digest(source.as_os_str().as_encoded_bytes());
+        fs::write(homes.join(format!("b-project-{digest}")), "").unwrap();
+    }
     plugins.reload("a").await.unwrap();
     let pid = |id: &str| status(&plugins, id).pid.unwrap();
     assert!(pid("a") != pid("b") && pid("b") == pid("c"));
