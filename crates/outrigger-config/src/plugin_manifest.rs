@@ -38,7 +38,7 @@ const POINT: Schema = schema!({
 });
 
 const EVENT_EXAMPLE: Schema = schema!({
-    /// What is told with it.
+    /// What comes with it.
     properties: {},
 });
 

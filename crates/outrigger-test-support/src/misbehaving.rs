@@ -52,7 +52,7 @@ pub fn liar(folder: &Path, mark: &Path, bun: &Path) -> PathBuf {
     let script = folder.join("liar.mjs");
     std::fs::write(&script, source).unwrap();
     let text = format!(
-        "#!/bin/sh\ncase \"$*\" in */bad/*) if mv '{mark}' '{mark}.told' 2>/dev/null; then exec '{bun}' '{script}'; fi;; esac\nexec '{bun}' \"$@\"\n",
+        "#!/bin/sh\ncase \"$HOME\" in */bad-*) if mv '{mark}' '{mark}.used' 2>/dev/null; then exec '{bun}' '{script}'; fi;; esac\nexec '{bun}' \"$@\"\n",
         mark = mark.display(),
         bun = bun.display(),
         script = script.display(),

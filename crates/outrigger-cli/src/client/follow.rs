@@ -119,7 +119,11 @@ impl<'a> Follower<'a> {
                 biased;
                 item = self.events.next() => return Next::Agent(item),
                 typed = self.questions.typed() => return Next::Typed(typed),
-                () = resized(&mut self.resizes), if asks => self.again(),
+                () = resized(&mut self.resizes), if asks => {
+                    // The prompt that stands there has no end.
+                    self.line.say("\n");
+                    self.again();
+                }
             }
         }
     }

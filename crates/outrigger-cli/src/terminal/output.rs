@@ -218,9 +218,9 @@ pub(crate) fn hold(hold: bool) {
 
 /// Waits until what was printed through a pipe has been read, and so stands above the question that comes next.
 pub(crate) async fn settle() {
-    static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    if io::stdout().is_terminal() || WRITTEN.swap(SENT.load(Relaxed), Relaxed) == SENT.load(Relaxed)
-    {
+    static SETTLED: AtomicU64 = AtomicU64::new(0);
+    let sent = SENT.load(Relaxed);
+    if io::stdout().is_terminal() || SETTLED.swap(sent, Relaxed) == sent {
         return;
     }
     let begun = Instant::now();

@@ -101,7 +101,7 @@ fn rows() -> Vec<Row> {
                 &format!("c.lsp = {{ mine: {{ command: ['python3', '{lsp}', 'push', '/dev/null'], extensions: ['.txt'] }} }}"),
                 |world, _| {
                     let result = world.mock.last().texts("tool").concat();
-                    format!("errors told: {}", result.contains("LSP errors"))
+                    format!("errors shown: {}", result.contains("LSP errors"))
                 },
             )
         },
@@ -177,7 +177,7 @@ fn every_key_that_the_hook_changes_counts() {
     provider: "m9"
     formatter: hi error
     formatted
-    lsp: errors told: true
+    lsp: errors shown: true
     experimental: The slow_hang tool did not finish within 50 ms and was stopped.
     instructions: system prompt has "NEVER ON SUNDAYS": true
     model: "m2"
