@@ -3,6 +3,7 @@
 
 import Module, { createRequire } from "node:module";
 import { dirname, extname } from "node:path";
+import { admit, asksFor } from "./admitted.mjs";
 
 const { Bun } = globalThis;
 // A text without any of these runs as an ES module just as well. `export {}` is nothing that a scan reports.
@@ -61,6 +62,10 @@ function requireOf(module, textOf) {
   const runtime = createRequire(module.filename);
   const require = (name) => {
     const path = runtime.resolve(name);
+    if (path.startsWith("/")) {
+      asksFor(name, module.filename, path);
+      admit(path);
+    }
     return (run(path, textOf, module) ?? { exports: runtime(name) }).exports;
   };
   for (const key of OF_REQUIRE) require[key] = runtime[key];

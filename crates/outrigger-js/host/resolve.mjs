@@ -5,7 +5,8 @@ import Module, { createRequire } from "node:module";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { checkSources, checkedText } from "./checked.mjs";
+import { admittedText } from "./admitted.mjs";
+import { checkSources } from "./checked.mjs";
 
 const { Bun } = globalThis;
 const SHARED = /^(?:@opencode-ai\/(?:plugin|sdk)|zod)(?:\/|$)/;
@@ -14,14 +15,16 @@ const IMPORT = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])((?:@opencode-ai\/(?:plugin|s
 const MAX_SOURCE = 2 * 1024 * 1024;
 const LOADERS = { ts: "ts", mts: "ts", cts: "ts", tsx: "tsx", jsx: "jsx", js: "js", mjs: "js" };
 
-// `checked`: SHA-256 of sources by path, which are run as they were hashed.
+// `checked`: sources by path, which are run as they were hashed.
 export function fallBackTo(modules, entries, checked) {
+  const files = entries.filter((entry) => entry.startsWith("file:")).map((entry) => fileURLToPath(entry));
+  const known = { entries: files, folders: modules ? [modules] : [] };
   if (Bun && modules) {
     patchRequire((name) => Bun.resolveSync(name, modules));
-    checkSources(checked, needy(entries), (path) => rewritten(path, modules));
+    checkSources(checked, { ...known, changed: needy(entries).keys(), rewrite: (path) => rewritten(path, modules) });
     return;
   }
-  checkSources(checked);
+  checkSources(checked, known);
   if (!modules) return;
   const anchor = join(modules, "package.json");
   if (Module.registerHooks) {
@@ -131,7 +134,7 @@ function needy(entries) {
 }
 
 function rewritten(file, modules) {
-  return checkedText(file).replace(IMPORT, (whole, before, quote, name) => {
+  return admittedText(file).replace(IMPORT, (whole, before, quote, name) => {
     if (resolves(name, dirname(file)) || !resolves(name, modules)) return whole;
     return before + quote + Bun.resolveSync(name, modules) + quote;
   });

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::JsError;
 
 const FILES: &[(&str, &str)] = &[
+    ("admitted.mjs", include_str!("../host/admitted.mjs")),
     ("auth.mjs", include_str!("../host/auth.mjs")),
     ("checked.mjs", include_str!("../host/checked.mjs")),
     ("commonjs.mjs", include_str!("../host/commonjs.mjs")),

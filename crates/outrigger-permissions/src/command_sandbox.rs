@@ -185,6 +185,7 @@ impl Around<'_> {
     /// and the runtimes.
     fn keep(&self, policy: &mut Policy, files: &HomeFiles) -> Result<(), SandboxError> {
         let (folder, worktree) = (&self.place.directory, &self.place.worktree);
+        protected_paths::share_in(&self.folders.data.join("running-commands"));
         protected_paths::keep(policy, [folder, worktree], &[], self.process)?;
         let mut all = files.startup.clone();
         for store in git_policy::stores(worktree) {

@@ -188,7 +188,9 @@ impl Launch {
         };
         for batch in batches {
             let mut sources = Sources::default();
-            for (_, plugin, content) in trusted.iter().filter(|it| batch.contains(&it.0)) {
+            // What is not compared is named in the first batch: Bun takes the pattern of that one.
+            let needed = |it: &&trust_check::Looked| batch.contains(&it.0) || !it.1.from_path;
+            for (_, plugin, content) in trusted.iter().filter(needed) {
                 sources.extend(kept_code::sources(plugin, content));
             }
             let initialize = Initialize {

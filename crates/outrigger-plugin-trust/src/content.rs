@@ -3,7 +3,7 @@
 //! A file that looks as it did when it was hashed (same inode, size and times) is not read again. Nobody but root can set
 //! the time of an inode's last change, so what was written to since does not look so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -73,13 +73,15 @@ pub struct Content {
     pub(crate) files: BTreeMap<String, FileRecord>,
     /// Where the own ones are, for those who show them.
     pub(crate) places: BTreeMap<String, PathBuf>,
-    /// Where the sources are, without links, and whether each is the plugin's own.
+    /// Where its code is, without links, and whether each file is the plugin's own.
     pub(crate) sources: BTreeMap<PathBuf, Source>,
+    /// Paths that its sources name and where something else was found, or nothing.
+    pub(crate) unresolved: BTreeSet<PathBuf>,
     /// When it was looked at, in nanoseconds since the Unix epoch.
     pub(crate) at: i128,
 }
 
-/// A file that is searched for imports.
+/// A file of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     /// SHA-256 in hexadecimal digits.
@@ -111,6 +113,7 @@ impl Content {
         let tree = Tree::of(plugin, allow_world_writable)?;
         let mut content = Self {
             at,
+            unresolved: tree.unresolved,
             ..Self::default()
         };
         let mut bytes = 0_u64;
@@ -118,7 +121,7 @@ impl Content {
             if found.own {
                 content.places.insert(name.clone(), found.path.clone());
             }
-            let source = found.is_source().then(|| (found.path.clone(), found.own));
+            let source = found.is_code().then(|| (found.path.clone(), found.own));
             let record = record(found, before.files.get(&name), before.at)?;
             if let Some((path, own)) = source {
                 let hash = record.hash.clone();

@@ -4,7 +4,8 @@
 //! other code in its place in between, which would run before the second look finds it. So from the moment at which a plugin
 //! is trusted its code is read-only for every sandboxed process that this program starts, plugins and commands alike, and the
 //! folders above it stay where they are. Others may write there as well (an editor, `git pull`), so the plugin's process
-//! compares each source with its hash when it reads it, and runs what it compared (`outrigger-js/host/checked.mjs`).
+//! compares each source with its hash when it reads it, runs what it compared, and nothing that was not looked at
+//! (`outrigger-js/host/admitted.mjs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::rpc::Sources;
 
 use crate::Content;
-use crate::tree::{SOURCES, has_extension};
+use crate::tree::{SOURCES, has_extension, installation};
 
 /// Files of one plugin that are kept one by one. Of a larger one its folder is kept.
 const MAX_FILES: usize = 500;
@@ -69,24 +70,31 @@ pub fn kept_code(project: &Path) -> KeptCode {
     found
 }
 
-/// The sources of a plugin by path, with those of the packages that it imports, for its process to compare before it runs
-/// them. Where there are very many, those of packages are left to the second look.
+/// The code of a plugin by path, with that of the packages that it imports, for its process to compare before it runs
+/// it. Where there is very much, that of packages is left to the second look. That of a package from npm lies where no sandboxed process
+/// can write.
 #[must_use]
 pub fn sources(plugin: &ResolvedPlugin, content: &Content) -> Sources {
     let mut sources = Sources::default();
     if !plugin.from_path {
+        let folder = plugin.dir.canonicalize();
+        let folder = folder.unwrap_or_else(|_| plugin.dir.clone());
+        let root = installation(&folder).unwrap_or(&folder);
+        sources.free.extend(root.to_str().map(str::to_owned));
         return sources;
     }
+    let unresolved = content.unresolved.iter().filter_map(|it| it.to_str());
+    sources.unresolved.extend(unresolved.map(str::to_owned));
     let has_packages = content.sources.len() <= MAX_SOURCES;
-    let checked = content
-        .sources
-        .iter()
-        .filter(|(_, source)| source.own || has_packages);
-    for (path, source) in checked.take(MAX_SOURCES) {
+    for (path, source) in &content.sources {
         let Some(name) = path.to_str() else { continue };
-        sources.hashes.insert(name.to_owned(), source.hash.clone());
-        if !source.own {
-            sources.packages.extend(package(name));
+        if source.own || has_packages {
+            sources.hashes.insert(name.to_owned(), source.hash.clone());
+        }
+        match has_packages {
+            _ if source.own => {}
+            true => sources.packages.extend(package(name)),
+            false => sources.free.extend(package(name)),
         }
     }
     sources

@@ -13,6 +13,7 @@ mod content;
 mod error;
 mod gate;
 pub mod kept_code;
+mod resolution;
 mod review;
 pub mod signature;
 mod store;

@@ -13,16 +13,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_package::host_modules::imports;
-use outrigger_plugin_package::{ResolvedPlugin, find_file};
 use outrigger_protocol::manifest::MANIFEST_FILE;
 use outrigger_protocol::text::hex;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::code_places::is_above_home;
+use crate::resolution::{Imported, imported, manifest, module, named_path, nearest, tsconfigs};
 
 /// A plugin with more entries is not started: nobody could review it, and a link to `/` must come to an end.
 pub(crate) const MAX_FILES: usize = 100_000;
@@ -64,11 +65,14 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Whether a runtime reads it as a module. Declarations of types are never run.
-    pub(crate) fn is_source(&self) -> bool {
+    /// Whether a runtime may run it: a source, a native module, a file without an extension. Declarations of types are never run.
+    pub(crate) fn is_code(&self) -> bool {
         let name = self.path.file_name().and_then(|it| it.to_str());
         let is_typed = name.is_some_and(|it| DECLARED.iter().any(|end| it.ends_with(end)));
-        matches!(self.what, What::File(_)) && !is_typed && has_extension(&self.path, &SOURCES)
+        let is_code = self.path.extension().is_none()
+            || has_extension(&self.path, &SOURCES)
+            || has_extension(&self.path, &["node"]);
+        matches!(self.what, What::File(_)) && !is_typed && is_code
     }
 }
 
@@ -95,6 +99,8 @@ pub(crate) enum What {
 pub(crate) struct Tree {
     pub(crate) base: PathBuf,
     pub(crate) found: BTreeMap<String, Found>,
+    /// Paths that sources name and where something else was found, or nothing.
+    pub(crate) unresolved: BTreeSet<PathBuf>,
     /// Folders that have been walked, by where they really are.
     walked: BTreeSet<PathBuf>,
     count: usize,
@@ -288,11 +294,15 @@ impl Tree {
             let text =
                 outrigger_files::read(&file, MAX_SOURCE).map_err(|e| TreeError::io(&file, &e))?;
             for import in imports(&String::from_utf8_lossy(&text)) {
-                match imported(&folder, import) {
-                    Some(Imported::File(file)) => waiting.push_back(real(&file)?),
-                    Some(Imported::Package(package)) => self.package(&package, &mut packages)?,
-                    None => {}
+                for found in imported(&folder, import) {
+                    match found {
+                        Imported::File(file) => waiting.push_back(real(&file)?),
+                        Imported::Package(package) => self.package(&package, &mut packages)?,
+                    }
                 }
+                let named = named_path(&folder, import);
+                let is_there = |path: &PathBuf| path.canonicalize().is_ok_and(|it| it == *path);
+                self.unresolved.extend(named.filter(|path| !is_there(path)));
             }
         }
         Ok(())
@@ -341,68 +351,11 @@ impl Tree {
                 )?;
             }
         }
-        for name in ["tsconfig.json", "jsconfig.json"] {
-            if let Some(file) = nearest(folder, name) {
-                self.entry(&file, true, 0)?;
-            }
+        for file in tsconfigs(folder) {
+            self.entry(&file, true, 0)?;
         }
         Ok(())
     }
-}
-
-enum Imported {
-    File(PathBuf),
-    Package(PathBuf),
-}
-
-/// What an import of a file in this folder leads to.
-fn imported(folder: &Path, import: &str) -> Option<Imported> {
-    let import = import
-        .split(['?', '#'])
-        .next()
-        .filter(|it| !it.is_empty())?;
-    let path = import.strip_prefix("file://").unwrap_or(import);
-    if path.starts_with('.') || path.starts_with('/') {
-        let wanted = outrigger_sandbox::paths::resolve(folder, Path::new(path));
-        // TypeScript names the file that a source becomes: `./x.js` for `x.ts`.
-        let source = || {
-            ["ts", "tsx", "mts", "cts"]
-                .iter()
-                .map(|e| wanted.with_extension(e))
-                .find(|f| f.is_file())
-        };
-        return find_file(&wanted).or_else(source).map(Imported::File);
-    }
-    let mut parts = import.split('/');
-    let first = parts.next()?;
-    let name = match first.starts_with('@') {
-        true => format!("{first}/{}", parts.next()?),
-        false => first.to_owned(),
-    };
-    module(folder, &name).map(Imported::Package)
-}
-
-/// The folder of a package, as it is looked for from a folder.
-fn module(from: &Path, name: &str) -> Option<PathBuf> {
-    let plain = |c: Component<'_>| matches!(c, Component::Normal(_));
-    if name.is_empty() || !Path::new(name).components().all(plain) {
-        return None;
-    }
-    from.ancestors()
-        .map(|folder| folder.join("node_modules").join(name))
-        .find(|folder| folder.is_dir())
-}
-
-fn nearest(folder: &Path, name: &str) -> Option<PathBuf> {
-    folder
-        .ancestors()
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
-}
-
-fn manifest(file: &Path) -> Value {
-    let text = outrigger_files::read(file, outrigger_files::SETTINGS).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 fn real(path: &Path) -> Result<PathBuf, TreeError> {
@@ -411,7 +364,7 @@ fn real(path: &Path) -> Result<PathBuf, TreeError> {
 }
 
 /// The folder that a package was installed into: the one that holds the `node_modules` in which it lies.
-fn installation(package: &Path) -> Option<&Path> {
+pub(crate) fn installation(package: &Path) -> Option<&Path> {
     let modules = package.ancestors().find(|folder| {
         folder
             .file_name()

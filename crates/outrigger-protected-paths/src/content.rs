@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
 
-use outrigger_files::sync::lock;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a file that comes back as it was.
 const MAX_KEPT: u64 = 256 * 1024;
@@ -14,7 +13,7 @@ const MAX_KEPT: u64 = 256 * 1024;
 const MAX_NAMED: usize = 5;
 
 /// What a file holds.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Content {
     File {
         bytes: Vec<u8>,
@@ -53,24 +52,3 @@ pub(crate) fn listed(mut paths: Vec<String>) -> String {
 
 /// What was there, by path.
 pub(crate) type Before = BTreeMap<PathBuf, Content>;
-
-/// What commands that run found there, by project: what one of them makes is nothing that was there for the next.
-pub(crate) struct Running(Mutex<Vec<(PathBuf, Weak<Before>)>>);
-
-impl Running {
-    pub(crate) const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
-    }
-
-    /// What is there, or what a command that still runs found there.
-    pub(crate) fn first(&self, project: &Path, now: Arc<Before>) -> Arc<Before> {
-        let mut running = lock(&self.0);
-        running.retain(|(_, before)| before.strong_count() > 0);
-        let of_this = running.iter().find(|(it, _)| it == project);
-        if let Some(before) = of_this.and_then(|(_, before)| before.upgrade()) {
-            return before;
-        }
-        running.push((project.to_owned(), Arc::downgrade(&now)));
-        now
-    }
-}

@@ -9,6 +9,7 @@ pub mod git_files;
 mod nested_git;
 mod nested_startup;
 pub mod restored;
+mod running;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,6 +23,8 @@ use outrigger_sandbox::path_masks::{MAX_COVERS, MAX_ENTRIES};
 use outrigger_sandbox::{Policy, SandboxError};
 
 use crate::nested_git::NestedGit;
+
+pub use running::share_in;
 
 /// What of a repository may hold very many files, and no repository of a submodule.
 const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];

@@ -11,21 +11,22 @@ use std::sync::Arc;
 use outrigger_protocol::startup::{GIT, STARTUP, startup_file};
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
-use crate::content::{Before, Content, Running, listed};
+use crate::content::{Before, Content, listed};
+use crate::running::{First, Running};
 
 /// Files in one folder that makes something run later, such as `.husky`.
 const MAX_FILES: usize = 200;
 /// Folders in it.
 const MAX_FOLDERS: usize = 20;
 
-/// Of the commands of this process that run: what was there of each project when the first of them began, by path from the root.
-static RUNNING: Running = Running::new();
+/// Of the commands that run: what was there of each project when the first of them began, by path from the root.
+static RUNNING: Running = Running::new("startup");
 
 /// The files as they were before a command.
 #[derive(Debug)]
 pub(crate) struct NestedStartup {
     worktree: PathBuf,
-    before: Arc<Before>,
+    before: Arc<First>,
     /// What was there, and of the root: by the path from the folder that it counts in. Copies of these say nothing new.
     known: BTreeSet<(PathBuf, Content)>,
 }
@@ -63,14 +64,15 @@ impl NestedStartup {
     pub(crate) fn before(worktree: &Path, names: &[PathBuf]) -> Self {
         Self {
             worktree: worktree.to_owned(),
-            before: Arc::new(files(worktree, names)),
+            before: Arc::new(files(worktree, names).into()),
             known: BTreeSet::new(),
         }
     }
 
     /// For a command: what another one that runs has made was not there. Blocking.
     pub(crate) fn for_command(mut self) -> Self {
-        self.before = RUNNING.first(&self.worktree, self.before);
+        let now = Before::clone(&self.before);
+        self.before = RUNNING.first(&self.worktree, now);
         let of_root = fs::read_dir(&self.worktree).into_iter().flatten().flatten();
         let of_root = of_root.map(|it| PathBuf::from(it.file_name()));
         let of_root: Vec<PathBuf> = of_root.filter(|it| is_candidate(it.as_os_str())).collect();

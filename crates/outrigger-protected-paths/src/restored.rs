@@ -9,15 +9,16 @@ use std::sync::Arc;
 use outrigger_sandbox::Policy;
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
-use crate::content::{Before, Content, Running, listed};
+use crate::content::{Before, Content, listed};
+use crate::running::{First, Running};
 
 /// Files in one folder, with all below.
 const MAX_FILES: usize = 2000;
 /// What holds very many files, none of which is read by itself.
 const LARGE: [&str; 2] = ["node_modules", ".git"];
 
-/// Of the commands of this process that run.
-static RUNNING: Running = Running::new();
+/// Of the commands that run.
+static RUNNING: Running = Running::new("restored");
 
 /// What a command must not change, as it was before it.
 struct Restored {
@@ -25,7 +26,7 @@ struct Restored {
     open: Vec<PathBuf>,
     /// Files and folders in there that stay as they are.
     fixed: Vec<PathBuf>,
-    before: Arc<Before>,
+    before: Arc<First>,
 }
 
 /// Has what this policy keeps from changes come back when the process has ended, where the system has no views. What is too large for
@@ -57,7 +58,7 @@ impl Restored {
             is_small
         });
         Self {
-            before: RUNNING.first(project, Arc::new(before)),
+            before: RUNNING.first(project, before),
             open,
             fixed,
         }

@@ -302,3 +302,112 @@ async fn sources_run_as_they_were_hashed_or_not_at_all() {
         insta::assert_snapshot!(format!("sources_{:?}", runtime.kind), shown);
     }
 }
+
+/// Files that lead elsewhere than to what was looked at, and those that a plugin names by their paths.
+const LED: [(&str, &str); 18] = [
+    (
+        "package.json",
+        r##"{"name":"led","imports":{"#inner":"./evil/e.mjs"}}"##,
+    ),
+    (
+        "tsconfig.json",
+        r#"{"compilerOptions":{"paths":{"@/*":["./evil/*.mjs"]}}}"#,
+    ),
+    ("known.mjs", "export default 'known'"),
+    ("dir/name.mjs", "export default 'evil'"),
+    ("absent.mjs", "export default 'evil'"),
+    ("own.mjs", "export default 'own'"),
+    (
+        "own.cjs",
+        "module.exports = { default: `own ${require('other')}` }",
+    ),
+    (
+        "far.mjs",
+        "import other from 'other'; import more from './own.mjs'; export default `far ${other} ${more}`",
+    ),
+    ("evil/e.mjs", "export default 'evil'"),
+    ("evil/none", "module.exports = 'evil'"),
+    ("node_modules/dep/package.json", r#"{"main":"i.js"}"#),
+    (
+        "node_modules/dep/i.js",
+        "try { module.exports = require('optional') } catch { module.exports = 'dep' }",
+    ),
+    ("node_modules/optional/package.json", r#"{"main":"i.js"}"#),
+    ("node_modules/optional/i.js", "module.exports = 'evil'"),
+    ("node_modules/other/index.js", "module.exports = 'other'"),
+    (
+        "node_modules/moved/package.json",
+        r#"{"main":"../../evil/e.mjs"}"#,
+    ),
+    ("node_modules/moved/i.js", "module.exports = 'moved'"),
+    (
+        "node_modules/bare/package.json",
+        r#"{"main":"../../evil/none"}"#,
+    ),
+];
+
+/// What leads to a file is exchanged after the look, or a new one is found first: only what was looked at runs, and what a plugin
+/// names by a path that it computes (issue 18).
+#[tokio::test]
+async fn what_was_not_looked_at_is_not_run() {
+    let plugin = |body: &str| {
+        format!(
+            "import {{ createRequire }} from 'node:module'; const require = createRequire(import.meta.url);
+            const at = (name) => import.meta.url.replace('file://', '').replace(/[^/]*$/, '') + name;
+            let said; try {{ const found = await (async () => {body})(); said = found?.default ?? found }} catch {{ said = 'refused' }}
+            export const P = async () => ({{ [String(said)]() {{}} }});"
+        )
+    };
+    for runtime in runtimes() {
+        let bun = runtime.kind == outrigger_js::RuntimeKind::Bun;
+        let room = Room::new(&runtime);
+        let folder = "project/.opencode/plugin";
+        for (name, text) in LED {
+            room.file(&format!("{folder}/{name}"), text);
+        }
+        let folder = room.root.canonicalize().unwrap().join(folder);
+        let at = |name: &str| folder.join(name).display().to_string();
+        std::os::unix::fs::symlink("evil/e.mjs", at("linked.mjs")).unwrap();
+        for (body, want) in [
+            ("import('./known.mjs')", "known"),
+            ("import('./known.mjs?x=1')", "known"),
+            ("import('dep')", "dep"),
+            ("require('dep')", "dep"),
+            ("import('moved')", "refused"),
+            ("require('moved')", "refused"),
+            ("import('other')", "refused"),
+            ("import('#inner')", "refused"),
+            ("import('@/e')", "refused"),
+            ("import('./absent.mjs')", "refused"),
+            ("import('./linked.mjs')", "refused"),
+            ("import('./dir/name')", "refused"),
+            // Of a file without an extension Bun asks nobody, so the module that names one is not run.
+            ("require('bare')", if bun { "" } else { "refused" }),
+            ("import('./' + 'own.mjs')", "own"),
+            ("require('./' + 'own.cjs')", "own other"),
+            ("import(at('far.mjs'))", "far other own"),
+        ] {
+            let entry = room.plugin("led.mjs", &plugin(body));
+            let mut initialize = room.initialize(vec![entry]);
+            for file in ["led.mjs", "known.mjs", "node_modules/dep/i.js"] {
+                let hash = Sha256::digest(std::fs::read(at(file)).unwrap());
+                let hashes = &mut initialize.sources.hashes;
+                hashes.insert(at(file), hex(&hash));
+            }
+            initialize.sources.packages.insert(at("node_modules/dep"));
+            let named = ["absent.mjs", "linked.mjs", "dir/name"];
+            initialize.sources.unresolved.extend(named.map(at));
+            let process = room.start().await.unwrap();
+            let loaded = process.initialize(&initialize, LONG).await.unwrap();
+            let instances = loaded.plugins[0].instances.iter();
+            let said: Vec<_> = instances.flat_map(|it| it.hooks.clone()).collect();
+            assert_eq!(
+                said.join(" "),
+                want,
+                "{:?}: {body} {:?}",
+                runtime.kind,
+                loaded.plugins[0].problems
+            );
+        }
+    }
+}

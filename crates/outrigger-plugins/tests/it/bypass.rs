@@ -21,7 +21,7 @@ struct Trusted {
     plugins: Vec<PluginSpec>,
 }
 
-const ENTRY: &str = "import { help } from './lib/help.js'\nimport dep from 'dep'\nexport default async () => ({ 'experimental.chat.system.transform': async (i, o) => { o.system.push(help + dep) } })\n";
+const ENTRY: &str = "import '#inner'\nimport { help } from './lib/help.js'\nimport dep from 'dep'\nexport default async () => ({ 'experimental.chat.system.transform': async (i, o) => { o.system.push(help + dep) } })\n";
 
 impl Trusted {
     async fn new() -> Self {
@@ -30,7 +30,11 @@ impl Trusted {
         for (name, text) in [
             ("plugin/guard.mjs", ENTRY),
             ("plugin/lib/help.js", "export const help = 'help'\n"),
-            ("package.json", r#"{"type":"module","version":"1.0.0"}"#),
+            (
+                "package.json",
+                r##"{"type":"module","version":"1.0.0","imports":{"#inner":{"node":"./inner.js","bun":"./inner.js"}}}"##,
+            ),
+            ("inner.js", ""),
             (
                 "node_modules/dep/package.json",
                 r#"{"name":"dep","type":"module","main":"index.js","dependencies":{"deep":"1"}}"#,
@@ -129,6 +133,11 @@ const ROWS: &[Row] = &[
     (
         "a package that such a package depends on is changed",
         |t| t.change("node_modules/deep/index.js", "export default 'evil'\n"),
+        CHANGED,
+    ),
+    (
+        "what a name of package.json leads to is changed",
+        |t| t.change("inner.js", "globalThis.evil = true\n"),
         CHANGED,
     ),
     (
@@ -384,7 +393,7 @@ async fn what_does_not_change_the_plugin_is_not_asked_about() {
     trusted.change("plugin/notes.md", "hello");
     trusted.change(
         "package.json",
-        r#"{"type":"module","version":"2.0.0","dependencies":{"x":"1"}}"#,
+        r##"{"type":"module","version":"2.0.0","dependencies":{"x":"1"},"imports":{"#inner":{"node":"./inner.js","bun":"./inner.js"}}}"##,
     );
     // Written again as it was.
     trusted.change("plugin/guard.mjs", ENTRY);
@@ -493,8 +502,8 @@ async fn a_file_that_is_swapped_while_it_is_loaded_costs_the_process() {
     assert_eq!(trusted.start().await, "swap failed plugin.changed");
 }
 
-/// Another program of the user's exchanges a file between the look and the import, and puts it back. In a sandbox the plugin
-/// cannot do that itself; what runs is what was looked at.
+/// Another program of the user's exchanges a file between the look and the import, or what leads to one. In a sandbox the plugin
+/// cannot do that to its code itself; what runs is what was looked at.
 #[tokio::test]
 async fn code_that_is_swapped_by_another_program_does_not_run() {
     const WAITS: &str = "import fs from 'node:fs'
@@ -503,40 +512,81 @@ if (fs.existsSync(at('race'))) {
   fs.writeFileSync(at('waits'), '')
   for (let i = 0; i < 2000 && !fs.existsSync(at('go')); i += 1) await new Promise((done) => setTimeout(done, 5))
 }
-const { run } = await import('./inner.mjs')
-run(at('ran'))
+const dep = await import('dep').catch(() => ({}))
+const inner = await import('./inner.mjs').catch(() => ({}))
+dep.run?.(at('dep'))
+inner.run?.(at('inner'))
 export default async () => ({})
 ";
-    let inner = |text: &str| {
-        format!(
-            "import fs from 'node:fs'\nexport const run = (file) => fs.writeFileSync(file, '{text}')\n"
-        )
-    };
+    const EVIL: &str = "import fs from 'node:fs'
+fs.writeFileSync(process.cwd() + '/evil', '')
+export const run = () => {}
+";
+    const RUN: &str =
+        "import fs from 'node:fs'\nexport const run = (file) => fs.writeFileSync(file, '')\n";
     let project = Project::new();
     let at = |name: &str| project.path("project").join(name);
-    let [entry, file] = ["waits.mjs", "inner.mjs"].map(|name| at(".opencode/plugin").join(name));
-    let [race, waits, go, ran] = ["race", "waits", "go", "ran"].map(at);
-    fs::create_dir_all(entry.parent().unwrap()).unwrap();
-    fs::write(&entry, WAITS).unwrap();
-    fs::write(&file, inner("trusted")).unwrap();
+    let put = |name: &str, text: &str| {
+        let file = at(".opencode").join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    let manifest = |main: &str| format!(r#"{{"name":"dep","type":"module","main":"{main}"}}"#);
+    put("plugin/waits.mjs", WAITS);
+    put("plugin/inner.mjs", RUN);
+    put("node_modules/dep/package.json", &manifest("i.js"));
+    put("node_modules/dep/i.js", RUN);
+    put("evil.mjs", EVIL);
+    let [race, waits, go, evil] = ["race", "waits", "go", "evil"].map(at);
+    let entry = at(".opencode/plugin/waits.mjs");
+    let ran = ["dep", "inner"].map(at);
     let trusted = Trusted {
         plugins: vec![found(&entry)],
         project,
     };
     assert_eq!(trusted.start().await, "waits active");
-    assert_eq!(fs::read_to_string(&ran).unwrap(), "trusted");
-    fs::remove_file(&ran).unwrap();
+    assert!(ran.iter().all(|it| it.exists()));
     fs::write(&race, "").unwrap();
-    let original = fs::read(&file).unwrap();
-    let swap = async {
-        while !waits.exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    for (what, swapped) in [
+        ("a source", vec![("plugin/inner.mjs", EVIL.to_owned())]),
+        (
+            "what a package begins with",
+            vec![("node_modules/dep/package.json", manifest("../../evil.mjs"))],
+        ),
+        (
+            "a nearer package",
+            vec![
+                ("plugin/node_modules/dep/package.json", manifest("i.js")),
+                ("plugin/node_modules/dep/i.js", EVIL.to_owned()),
+            ],
+        ),
+    ] {
+        for file in [&waits, &go].into_iter().chain(&ran) {
+            let _ = fs::remove_file(file);
         }
-        fs::write(&file, inner("swapped")).unwrap();
-        fs::write(&go, "").unwrap();
-    };
-    let (listed, ()) = tokio::join!(trusted.start(), swap);
-    assert_eq!(listed, "waits failed plugin.changed");
-    assert!(!ran.exists(), "{:?}", fs::read_to_string(&ran));
-    fs::write(&file, original).unwrap();
+        let before: Vec<_> = swapped
+            .iter()
+            .map(|(name, _)| fs::read_to_string(trusted.at(name)).ok())
+            .collect();
+        let swap = async {
+            while !waits.exists() {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            for (name, text) in &swapped {
+                fs::create_dir_all(trusted.at(name).parent().unwrap()).unwrap();
+                fs::write(trusted.at(name), text).unwrap();
+            }
+            fs::write(&go, "").unwrap();
+        };
+        let (listed, ()) = tokio::join!(trusted.start(), swap);
+        assert_eq!(listed, "waits failed plugin.changed", "{what}");
+        assert!(!evil.exists(), "{what}");
+        for ((name, _), before) in swapped.iter().zip(before) {
+            match before {
+                Some(text) => fs::write(trusted.at(name), text).unwrap(),
+                None => fs::remove_file(trusted.at(name)).unwrap(),
+            }
+        }
+        let _ = fs::remove_dir_all(trusted.at("plugin/node_modules"));
+    }
 }

@@ -54,14 +54,21 @@ pub struct Initialize {
     pub sources: Sources,
 }
 
-/// Sources that are run as they were hashed, or not at all. Paths are without links.
+/// Code that is run as it was hashed, or not at all. Other code is run where a plugin names it by a path that it computes. Paths are
+/// without links.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
     /// SHA-256 in hexadecimal digits, by path.
     pub hashes: BTreeMap<String, String>,
-    /// Folders of packages. All sources in them are in `hashes`: another one is not run.
+    /// Folders of packages. All code in them is in `hashes`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub packages: BTreeSet<String>,
+    /// Paths that sources name in words and where something else was found, or nothing: what comes there is not run.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unresolved: BTreeSet<String>,
+    /// Folders whose code is run without being compared.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub free: BTreeSet<String>,
 }
 
 impl Sources {
@@ -75,6 +82,8 @@ impl Sources {
     pub fn extend(&mut self, more: Self) {
         self.hashes.extend(more.hashes);
         self.packages.extend(more.packages);
+        self.unresolved.extend(more.unresolved);
+        self.free.extend(more.free);
     }
 }
 

@@ -1,0 +1,300 @@
+//! Where an import leads, as far as that is said without running anything: by a path, by `node_modules`, by the `imports` and `exports` of the
+//! nearest `package.json`, by `paths` and `baseUrl` of the nearest `tsconfig.json`. Of several conditions all count. What a runtime finds and
+//! this does not is not run (`outrigger-js/host/admitted.mjs`).
+
+use std::path::{Component, Path, PathBuf};
+
+use outrigger_plugin_package::find_file;
+use serde_json::Value;
+
+/// A chain of `extends` is no longer.
+const MAX_EXTENDS: usize = 8;
+/// Files that say what names mean for TypeScript.
+const TSCONFIGS: [&str; 2] = ["tsconfig.json", "jsconfig.json"];
+
+/// What an import leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Imported {
+    /// A source, or a file of data.
+    File(PathBuf),
+    /// The folder of a package.
+    Package(PathBuf),
+}
+
+/// The path that an import is, absolute and without `..`. Links are not followed.
+pub(crate) fn named_path(folder: &Path, import: &str) -> Option<PathBuf> {
+    let path = plain(import)?;
+    let path = path.strip_prefix("file://").unwrap_or(path);
+    let is_path = path.starts_with('.') || path.starts_with('/');
+    is_path.then(|| outrigger_sandbox::paths::resolve(folder, Path::new(path)))
+}
+
+/// What an import of a file in this folder may lead to.
+pub(crate) fn imported(folder: &Path, import: &str) -> Vec<Imported> {
+    if let Some(wanted) = named_path(folder, import) {
+        return source(&wanted).map(Imported::File).into_iter().collect();
+    }
+    let mut found = of_manifest(folder, import);
+    let Some(name) = plain(import) else {
+        return found;
+    };
+    found.extend(of_tsconfigs(folder, name));
+    found.extend(
+        package_name(name)
+            .and_then(|it| module(folder, &it))
+            .map(Imported::Package),
+    );
+    found
+}
+
+/// The folder of a package, as it is looked for from a folder.
+pub(crate) fn module(from: &Path, name: &str) -> Option<PathBuf> {
+    let plain = |c: Component<'_>| matches!(c, Component::Normal(_));
+    if name.is_empty() || !Path::new(name).components().all(plain) {
+        return None;
+    }
+    from.ancestors()
+        .map(|folder| folder.join("node_modules").join(name))
+        .find(|folder| folder.is_dir())
+}
+
+/// The file of this name in the folder or the nearest one above it.
+pub(crate) fn nearest(folder: &Path, name: &str) -> Option<PathBuf> {
+    folder
+        .ancestors()
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+/// What a `package.json` says; null where it cannot be read.
+pub(crate) fn manifest(file: &Path) -> Value {
+    let text = outrigger_files::read(file, outrigger_files::SETTINGS).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// The files that say what names mean for the sources of a folder: the nearest of each name, and what they extend.
+pub(crate) fn tsconfigs(folder: &Path) -> Vec<PathBuf> {
+    let chains = TSCONFIGS.iter().filter_map(|name| nearest(folder, name));
+    let files = chains.flat_map(|file| chain(&file).into_iter().map(|(file, _)| file));
+    files.collect()
+}
+
+/// A name without a query. A `#` at its beginning is one of the `imports` of a package.
+fn plain(import: &str) -> Option<&str> {
+    let mut parts = import.split(['?', '#']);
+    parts.next().filter(|it| !it.is_empty())
+}
+
+fn package_name(import: &str) -> Option<String> {
+    let mut parts = import.split('/');
+    let first = parts.next()?;
+    match first.starts_with('@') {
+        true => Some(format!("{first}/{}", parts.next()?)),
+        false => Some(first.to_owned()),
+    }
+}
+
+/// A file as it is looked for. TypeScript names the file that a source becomes: `./x.js` for `x.ts`.
+fn source(wanted: &Path) -> Option<PathBuf> {
+    let typed = || {
+        ["ts", "tsx", "mts", "cts"]
+            .iter()
+            .map(|extension| wanted.with_extension(extension))
+            .find(|file| file.is_file())
+    };
+    find_file(wanted).or_else(typed)
+}
+
+/// By the names that a package has for what is in it: `#name`, and its own name.
+fn of_manifest(folder: &Path, import: &str) -> Vec<Imported> {
+    let Some(file) = nearest(folder, "package.json") else {
+        return Vec::new();
+    };
+    let root = file.parent().unwrap_or(folder);
+    let manifest = manifest(&file);
+    let mut targets = Vec::new();
+    if import.starts_with('#') {
+        let names = manifest.get("imports").and_then(Value::as_object);
+        for (pattern, value) in names.into_iter().flatten() {
+            targets.extend(star(pattern, import).map(|it| leaves(value, it)));
+        }
+    }
+    let own = manifest.get("name").and_then(Value::as_str);
+    if let Some(rest) = own.and_then(|own| import.strip_prefix(own))
+        && (rest.is_empty() || rest.starts_with('/'))
+    {
+        let wanted = format!(".{rest}");
+        match manifest.get("exports") {
+            Some(Value::Object(names)) if names.keys().any(|it| it.starts_with('.')) => {
+                for (pattern, value) in names {
+                    targets.extend(star(pattern, &wanted).map(|it| leaves(value, it)));
+                }
+            }
+            Some(value) if rest.is_empty() => targets.push(leaves(value, "")),
+            _ => {}
+        }
+    }
+    let resolve = |target: String| match target.starts_with('.') {
+        true => source(&root.join(&target)).map(Imported::File),
+        false => package_name(&target)
+            .and_then(|it| module(root, &it))
+            .map(Imported::Package),
+    };
+    targets.into_iter().flatten().filter_map(resolve).collect()
+}
+
+/// All that a target says, under any condition, with what a `*` stands for put in.
+fn leaves(value: &Value, star: &str) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.replace('*', star)],
+        Value::Array(list) => list.iter().flat_map(|it| leaves(it, star)).collect(),
+        Value::Object(list) => list.values().flat_map(|it| leaves(it, star)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What the `*` of a pattern stands for in a name; empty where the pattern has none and is the name.
+fn star<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
+    match pattern.split_once('*') {
+        None => (pattern == name).then_some(""),
+        Some((start, end)) => name.strip_prefix(start)?.strip_suffix(end),
+    }
+}
+
+/// By `paths`, and below `baseUrl`.
+fn of_tsconfigs(folder: &Path, name: &str) -> Vec<Imported> {
+    let mut found = Vec::new();
+    for file in TSCONFIGS.iter().filter_map(|it| nearest(folder, it)) {
+        let chain = chain(&file);
+        let option = |key: &str| {
+            chain.iter().find_map(|(file, settings)| {
+                let value = settings.get("compilerOptions")?.get(key)?;
+                Some((file.parent()?, value))
+            })
+        };
+        let base = option("baseUrl");
+        let base = base.and_then(|(folder, base)| Some(folder.join(base.as_str()?)));
+        if let Some(base) = &base {
+            found.extend(source(&base.join(name)));
+        }
+        let Some((of_paths, Value::Object(paths))) = option("paths") else {
+            continue;
+        };
+        let root = base.as_deref().unwrap_or(of_paths);
+        for (pattern, value) in paths {
+            let targets = star(pattern, name).map(|it| leaves(value, it));
+            let targets = targets.into_iter().flatten();
+            found.extend(targets.filter_map(|it| source(&root.join(it))));
+        }
+    }
+    found.into_iter().map(Imported::File).collect()
+}
+
+/// A file of settings and those that it extends, the nearest first.
+fn chain(file: &Path) -> Vec<(PathBuf, Value)> {
+    let mut all: Vec<(PathBuf, Value)> = Vec::new();
+    let mut waiting = vec![file.to_owned()];
+    while let Some(file) = waiting.pop() {
+        if all.len() >= MAX_EXTENDS || all.iter().any(|(known, _)| *known == file) {
+            continue;
+        }
+        let text = outrigger_files::read_to_string(&file, outrigger_files::SETTINGS);
+        let text = text.unwrap_or_default();
+        let settings = jsonc_parser::parse_to_serde_value(&text, &Default::default());
+        let settings: Value = settings.ok().flatten().unwrap_or_default();
+        let extended = settings.get("extends").map(|it| leaves(it, ""));
+        let folder = file.parent().unwrap_or(&file);
+        let extended = extended.unwrap_or_default();
+        waiting.extend(extended.iter().filter_map(|it| settings_file(folder, it)));
+        all.push((file, settings));
+    }
+    all
+}
+
+/// What `extends` names: a path, or a file of a package.
+fn settings_file(folder: &Path, name: &str) -> Option<PathBuf> {
+    let wanted = match named_path(folder, name) {
+        Some(path) => path,
+        None => {
+            let package = package_name(name)?;
+            let rest = name.get(package.len()..)?.trim_start_matches('/');
+            module(folder, &package)?.join(rest)
+        }
+    };
+    let mut with_extension = wanted.clone().into_os_string();
+    with_extension.push(".json");
+    let all = [
+        wanted.clone(),
+        with_extension.into(),
+        wanted.join("tsconfig.json"),
+    ];
+    all.into_iter().find(|it| it.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn names_lead_where_a_runtime_finds_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for (name, text) in [
+            (
+                "package.json",
+                r##"{"name":"own","imports":{"#in":"./lib/in.ts","#all/*":{"node":"./lib/*.js","default":"./lib/*.ts"},"#dep":"dep"},
+                    "exports":{".":"./lib/main.ts","./sub":{"import":"./lib/sub.ts"}}}"##,
+            ),
+            (
+                "tsconfig.json",
+                "{ // mine\n \"extends\": \"./base\", \"compilerOptions\": { \"paths\": { \"@/*\": [\"./lib/*\"], \"one\": [\"none.ts\", \"lib/one.ts\"] } }, }",
+            ),
+            ("base.json", r#"{"compilerOptions":{"baseUrl":"."}}"#),
+            ("node_modules/dep/index.js", ""),
+            ("lib/in.ts", ""),
+            ("lib/main.ts", ""),
+            ("lib/sub.ts", ""),
+            ("lib/one.ts", ""),
+            ("lib/both.js", ""),
+            ("lib/both.ts", ""),
+            ("lib/deep/index.ts", ""),
+        ] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), text).unwrap();
+        }
+        for (import, leads_to) in [
+            ("../lib/in", "lib/in.ts"),
+            ("../lib/in.js?x", "lib/in.ts"),
+            ("../none", ""),
+            ("#in", "lib/in.ts"),
+            ("#all/both", "lib/both.js lib/both.ts"),
+            ("#dep", "node_modules/dep"),
+            ("own", "lib/main.ts"),
+            ("own/sub", "lib/sub.ts"),
+            ("owner", ""),
+            ("@/deep", "lib/deep/index.ts"),
+            ("one", "lib/one.ts"),
+            ("lib/in", "lib/in.ts"),
+            ("dep", "node_modules/dep"),
+            ("dep/sub", "node_modules/dep"),
+        ] {
+            let found = imported(&at("plugin"), import).into_iter();
+            let mut found: Vec<String> = found
+                .map(|it| match it {
+                    Imported::File(path) | Imported::Package(path) => {
+                        let path = path.strip_prefix(dir.path()).unwrap();
+                        path.display().to_string().replace("/./", "/")
+                    }
+                })
+                .collect();
+            found.sort();
+            assert_eq!(found.join(" "), leads_to, "{import}");
+        }
+        assert_eq!(
+            tsconfigs(&at("plugin")),
+            [at("tsconfig.json"), at("base.json")]
+        );
+    }
+}
