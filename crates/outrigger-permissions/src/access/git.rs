@@ -12,27 +12,185 @@ use outrigger_sandbox::paths::resolve;
 
 use super::{Operation, PathRules};
 
-/// Subcommands that show or copy content of whatever was committed.
-const SHOW: [&str; 16] = [
-    "annotate",
-    "archive",
-    "blame",
-    "bundle",
-    "cat-file",
-    "clone",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "fast-export",
-    "format-patch",
-    "grep",
-    "range-diff",
-    "show",
-    "worktree",
+/// Subcommands that show no content of files, however they are called.
+const SILENT: [&str; 30] = [
+    "add",
+    "branch",
+    "check-ignore",
+    "check-ref-format",
+    "config",
+    "count-objects",
+    "describe",
+    "fetch",
+    "for-each-ref",
+    "fsck",
+    "gc",
+    "help",
+    "init",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "merge-base",
+    "mv",
+    "name-rev",
+    "prune",
+    "push",
+    "remote",
+    "rev-list",
+    "rev-parse",
+    "rm",
+    "shortlog",
+    "show-ref",
+    "symbolic-ref",
+    "tag",
+    "version",
 ];
-/// Those that do with one of these.
-const WITH_PATCH: [&str; 4] = ["log", "reflog", "stash", "whatchanged"];
+/// Those that show none with these options. An option that ends with `=` may have a value; one of a single letter may be one of
+/// several (`-am`), or have digits behind it.
+const WITHOUT_CONTENT: [(&[&str], &[&str]); 4] = [
+    (
+        &["log", "reflog"],
+        &[
+            "--",
+            "--abbrev-commit",
+            "--after=",
+            "--all",
+            "--author=",
+            "--before=",
+            "--branches",
+            "--color=",
+            "--date=",
+            "--decorate=",
+            "--first-parent",
+            "--follow",
+            "--format=",
+            "--graph",
+            "--grep=",
+            "--max-count=",
+            "--merges",
+            "--name-only",
+            "--name-status",
+            "--no-color",
+            "--no-decorate",
+            "--no-merges",
+            "--no-patch",
+            "--numstat",
+            "--oneline",
+            "--pretty=",
+            "--reverse",
+            "--shortstat",
+            "--since=",
+            "--skip=",
+            "--stat",
+            "--summary",
+            "--tags",
+            "--until=",
+            "-i",
+            "-n",
+            "-s",
+        ],
+    ),
+    (
+        &["status"],
+        &[
+            "--",
+            "--branch",
+            "--ignored=",
+            "--long",
+            "--porcelain=",
+            "--short",
+            "--show-stash",
+            "--untracked-files=",
+            "-b",
+            "-s",
+            "-u",
+            "-z",
+        ],
+    ),
+    (
+        &["commit"],
+        &[
+            "--",
+            "--all",
+            "--allow-empty",
+            "--amend",
+            "--author=",
+            "--date=",
+            "--file=",
+            "--fixup=",
+            "--message=",
+            "--no-edit",
+            "--no-gpg-sign",
+            "--no-verify",
+            "--quiet",
+            "--signoff",
+            "-F",
+            "-a",
+            "-m",
+            "-n",
+            "-q",
+            "-s",
+        ],
+    ),
+    (
+        &[
+            "checkout",
+            "cherry-pick",
+            "merge",
+            "pull",
+            "rebase",
+            "reset",
+            "restore",
+            "revert",
+            "stash",
+            "switch",
+        ],
+        &[
+            "--",
+            "--abort",
+            "--autostash",
+            "--continue",
+            "--create=",
+            "--detach",
+            "--ff-only",
+            "--hard",
+            "--include-untracked",
+            "--keep-index",
+            "--message=",
+            "--mixed",
+            "--no-commit",
+            "--no-edit",
+            "--no-ff",
+            "--onto=",
+            "--ours",
+            "--quiet",
+            "--rebase=",
+            "--skip",
+            "--soft",
+            "--source=",
+            "--squash",
+            "--staged",
+            "--theirs",
+            "--track=",
+            "--worktree",
+            "-B",
+            "-b",
+            "-c",
+            "-f",
+            "-m",
+            "-q",
+            "-s",
+            "-u",
+        ],
+    ),
+];
+/// Options of git itself that change neither what is looked at nor what is run.
+const OF_GIT: [&str; 4] = [
+    "--literal-pathspecs",
+    "--no-optional-locks",
+    "--no-pager",
+    "-P",
+];
 /// Largest index that is looked at; with a larger one denied files count as committed.
 const LARGEST: u64 = 64 * 1024 * 1024;
 /// Largest file `.git` of a linked worktree.
@@ -52,15 +210,8 @@ impl PathRules {
         if args.iter().any(|arg| self.denies_argument(arg)) {
             return Some(Action::Deny);
         }
-        let has = |known: &[&str]| args.iter().any(|arg| known.contains(&arg.as_str()));
-        let patch = |arg: &String| {
-            ["-p", "-u", "-c", "--cc", "-L", "-G", "-S"]
-                .iter()
-                .any(|it| arg.starts_with(it))
-                || arg.starts_with("--patch")
-        };
-        let shows = has(&SHOW) || has(&WITH_PATCH) && args.iter().any(patch);
-        (shows && self.has_committed()).then_some(Action::Ask)
+        let elsewhere = words.iter().take(after).any(|it| it.starts_with("GIT_"));
+        ((elsewhere || !is_silent(args)) && self.has_committed()).then_some(Action::Ask)
     }
 
     /// Whether an argument names a denied file: as a path, behind `REVISION:`, or in a pattern of paths.
@@ -104,6 +255,46 @@ impl PathRules {
             None => true,
         }
     }
+}
+
+/// Whether a call of git is known to show no content of files: whatever is not known is asked about.
+fn is_silent(mut args: &[String]) -> bool {
+    loop {
+        args = match args {
+            [option, rest @ ..] if OF_GIT.contains(&option.as_str()) => rest,
+            [option, _, rest @ ..] if option == "-C" => rest,
+            _ => break,
+        };
+    }
+    let Some((subcommand, rest)) = args.split_first() else {
+        return true;
+    };
+    if SILENT.contains(&subcommand.as_str()) {
+        return true;
+    }
+    let known = WITHOUT_CONTENT
+        .iter()
+        .find(|(names, _)| names.contains(&subcommand.as_str()));
+    let shows_stash = subcommand == "stash" && rest.first().is_some_and(|it| it == "show");
+    let options = rest.iter().filter(|it| it.starts_with('-') && *it != "-");
+    known.is_some_and(|(_, known)| {
+        !shows_stash && options.fold(true, |all, it| all && is_known(it, known))
+    })
+}
+
+/// Whether an option is one of these.
+fn is_known(option: &str, known: &[&str]) -> bool {
+    let is_one = |option: &str| known.contains(&option);
+    let long = option.split_once('=').map_or_else(
+        || is_one(option) || is_one(&format!("{option}=")),
+        |(name, _)| is_one(&format!("{name}=")),
+    );
+    let short = option.strip_prefix('-').filter(|it| !it.starts_with('-'));
+    long || short.is_some_and(|letters| {
+        letters
+            .chars()
+            .all(|it| it.is_ascii_digit() || is_one(&format!("-{it}")))
+    })
 }
 
 /// The paths of an index, of version 2 or 3.
@@ -190,6 +381,76 @@ mod tests {
             (&["a.txt", ".env"], &denying, "git log", Allow),
             (&["a.txt", ".env"], &denying, "git status", Allow),
             (&["a.txt", ".env"], &denying, "git commit -m x", Allow),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git commit -am x --no-edit",
+                Allow,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git commit -v --dry-run --amend",
+                Ask,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git log -3 --oneline --since=1.day",
+                Allow,
+            ),
+            (&["a.txt", ".env"], &denying, "git log -U1", Ask),
+            (&["a.txt", ".env"], &denying, "git log --stat -U1 -- .", Ask),
+            (&["a.txt", ".env"], &denying, "git log --remerge-diff", Ask),
+            (&["a.txt", ".env"], &denying, "git reflog -U1", Ask),
+            (&["a.txt", ".env"], &denying, "git status -v -v", Ask),
+            (&["a.txt", ".env"], &denying, "git status -sb", Allow),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git difftool -y -x cat HEAD",
+                Ask,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git checkout-index -a --prefix=q/",
+                Ask,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git --work-tree q checkout -f",
+                Ask,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git -c core.worktree=q restore .",
+                Ask,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "GIT_DIR=.git GIT_WORK_TREE=q git checkout -f",
+                Ask,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git read-tree --prefix=x/ HEAD",
+                Ask,
+            ),
+            (
+                &["a.txt", ".env"],
+                &denying,
+                "git --no-pager -C . checkout -q -b side",
+                Allow,
+            ),
+            (&["a.txt", ".env"], &denying, "git checkout -p", Ask),
+            (&["a.txt", ".env"], &denying, "git stash show", Ask),
+            (&["a.txt", ".env"], &denying, "git stash pop -q", Allow),
+            (&["a.txt", ".env"], &denying, "git new-command", Ask),
             (&["a.txt", ".env"], &free, "git show HEAD:.env", Allow),
             (&["a.txt", ".env"], &denying, "cat a.txt", Allow),
         ] {
