@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_protocol::message::MessageWithParts;
+use outrigger_protocol::history::History;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ pub(crate) struct Round {
     pub(crate) names: Vec<String>,
     pub(crate) session: String,
     /// Its conversation.
-    pub(crate) history: Arc<Vec<MessageWithParts>>,
+    pub(crate) history: History,
     /// All but `transcript_path`, whose file is written when something is run.
     pub(crate) input: Map<String, Value>,
     /// The key of `tool_input` that was made up for the command.
@@ -104,7 +104,7 @@ impl Commands {
             event,
             names,
             session: of.session.to_owned(),
-            history: Arc::clone(&of.about.history),
+            history: of.about.history.clone(),
             input,
             made: None,
         }

@@ -29,6 +29,7 @@ use futures_util::future::BoxFuture;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_protocol::history::History;
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
@@ -145,7 +146,7 @@ pub struct SessionAbout {
     /// Its last compaction was begun by the program, not by the user.
     pub compacts_by_itself: bool,
     /// Its conversation.
-    pub history: Arc<Vec<MessageWithParts>>,
+    pub history: History,
 }
 
 /// The hooks of one file, ready to be matched.

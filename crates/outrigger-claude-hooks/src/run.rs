@@ -252,7 +252,7 @@ impl Commands {
     /// What the commands of a round read. One that nothing can be written for gets an empty path.
     async fn input(&self, round: &Round) -> Vec<u8> {
         let (host, transcripts) = (Arc::clone(&self.with.host), Arc::clone(&self.transcripts));
-        let (session, history) = (round.session.clone(), Arc::clone(&round.history));
+        let (session, history) = (round.session.clone(), round.history.clone());
         let write = move || transcripts.write(&session, &history, |one| host.transcript(one));
         let path = tokio::task::spawn_blocking(write).await;
         let path = path.map_err(std::io::Error::other).flatten();

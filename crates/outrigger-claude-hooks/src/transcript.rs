@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use outrigger_protocol::history::History;
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::text::hex;
 use ring::digest::{SHA256, digest as sha};
@@ -61,10 +62,11 @@ impl Transcripts {
     pub(crate) fn write(
         &self,
         session: &str,
-        history: &[MessageWithParts],
+        history: &History,
         lines: impl Fn(&MessageWithParts) -> String,
     ) -> io::Result<PathBuf> {
-        let digests: Vec<u64> = history.iter().map(digest).collect();
+        let messages: Vec<&MessageWithParts> = history.iter().filter_map(|m| m.stored()).collect();
+        let digests: Vec<u64> = messages.iter().map(|message| digest(message)).collect();
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = match &written.folder {
             Some(folder) => folder.path.clone(),
@@ -85,7 +87,7 @@ impl Transcripts {
         entries.truncate(same.count());
         let kept = end(&entries);
         let mut new = String::new();
-        for (message, digest) in std::iter::zip(history, digests).skip(entries.len()) {
+        for (message, digest) in std::iter::zip(messages, digests).skip(entries.len()) {
             new.push_str(&lines(message));
             let end = kept + new.len() as u64;
             entries.push(Entry { digest, end });
@@ -233,7 +235,9 @@ mod tests {
     #[test]
     fn a_file_for_each_session_and_gone_with_the_program() {
         let transcripts = Transcripts::default();
-        let write = |session, text| transcripts.write(session, &[message(text)], id_of);
+        let write = |session, text| {
+            transcripts.write(session, &[message(text)].into_iter().collect(), id_of)
+        };
         let one = write("ses_1", "a").unwrap();
         let folder = one.parent().unwrap().to_owned();
         let mode = fs::metadata(&folder).unwrap().permissions().mode();
@@ -274,7 +278,9 @@ mod tests {
                 it.info.id().as_str().replace('+', "\n+") + "\n"
             };
             let messages: Vec<_> = history.iter().map(|id| message(id)).collect();
-            let file = transcripts.write("ses_1", &messages, lines).unwrap();
+            let file = transcripts
+                .write("ses_1", &messages.iter().cloned().collect(), lines)
+                .unwrap();
             assert_eq!(count.get(), rendered, "{history:?}");
             let want: String = messages.iter().map(lines).collect();
             assert_eq!(fs::read_to_string(&file).unwrap(), want, "{history:?}");
@@ -297,7 +303,8 @@ mod tests {
         let transcripts = Transcripts::default();
         let write = |ids: &[&str]| {
             let messages: Vec<_> = ids.iter().map(|id| message(id)).collect();
-            transcripts.write("ses_1", &messages, id_of).unwrap()
+            let history = messages.iter().cloned().collect();
+            transcripts.write("ses_1", &history, id_of).unwrap()
         };
         let file = write(&["a"]);
         fs::remove_file(&file).unwrap();

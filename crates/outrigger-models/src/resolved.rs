@@ -151,7 +151,8 @@ impl Resolved {
                 secrets: self.provider.secrets.clone(),
             },
             headers: self.headers(adapter, request, options)?,
-            body: Bytes::from(Value::Object(body).to_string()),
+            // A body always has a JSON text; writing to bytes takes half of what a formatter takes.
+            body: Bytes::from(serde_json::to_vec(&body).unwrap_or_default()),
             decoder,
             deadlines: options.deadlines.unwrap_or(self.provider.deadlines),
             policy: options.retry.unwrap_or_default(),

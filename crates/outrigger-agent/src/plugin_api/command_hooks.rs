@@ -10,6 +10,7 @@ use outrigger_config::{ConfigError, HookPrograms, Loaded};
 use outrigger_permissions::allowed_hooks::AllowedHooks;
 use outrigger_permissions::project_programs::ProjectPrograms;
 use outrigger_plugins::{CommandFile, CommandHooks, CommandHost, SessionAbout};
+use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, ToolState};
 use outrigger_sandbox::{Policy, Spawner};
@@ -145,10 +146,11 @@ impl CommandHost for Bridge {
         };
         let id = SessionId(id.to_owned());
         let session = inner.store.session(&id).ok().flatten();
-        let history = inner.store.messages(&id).unwrap_or_default();
+        let history = inner.history(&id).unwrap_or_default();
         let asked = history
             .iter()
             .rev()
+            .filter_map(|message| message.stored())
             .find_map(|message| match &message.info {
                 MessageInfo::User(message) => Some(message.agent.clone()),
                 MessageInfo::Assistant(_) => None,
@@ -159,7 +161,7 @@ impl CommandHost for Bridge {
             agent: asked.or(agent).unwrap_or_default(),
             begun: !history.is_empty(),
             compacts_by_itself: compacts_by_itself(&history),
-            history: Arc::new(history),
+            history,
         }
     }
 
@@ -252,10 +254,11 @@ fn lines(message: &MessageWithParts) -> Vec<String> {
 }
 
 /// The last compaction of a session that was begun.
-fn compacts_by_itself(history: &[MessageWithParts]) -> bool {
+fn compacts_by_itself(history: &History) -> bool {
     let mut parts = history
         .iter()
         .rev()
+        .filter_map(|message| message.stored())
         .flat_map(|message| message.parts.iter());
     let last = parts.find_map(|part| match &part.kind {
         PartKind::Compaction(compaction) => Some(compaction.get("auto") == Some(&true.into())),
