@@ -5,10 +5,20 @@ use std::sync::Arc;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_tools::ToolError;
+use outrigger_tools::builtin::is_bundled;
 
 use crate::host::McpHost;
 use crate::tool::{McpTool, SOURCE};
 use crate::{resources, skill_servers};
+
+/// Permissions of our own that are no tools, and that a server and a tool may spell together.
+const PERMISSIONS: [&str; 4] = ["doom_loop", "external_directory", "plan_enter", "plan_exit"];
+
+/// Whether a name is that of a tool or permission of our own, whether the tool is there now or not: rules and questions about it mean
+/// ours. A plugin's tool of another name a server's may replace, as in OpenCode.
+pub(crate) fn is_ours(name: &str) -> bool {
+    is_bundled(name) || PERMISSIONS.contains(&name) || resources::names().any(|ours| ours == name)
+}
 
 /// Whether a tool is one of an MCP server.
 #[must_use]
@@ -31,7 +41,18 @@ pub fn offer(spec: &ToolSpec) -> ToolOffer {
 /// Registers the tools of the servers as they are now, and takes out those that are gone.
 pub fn register(host: &Arc<dyn McpHost>) {
     resources::register(host);
-    let tools: Vec<McpTool> = host.mcp().tools().into_iter().map(McpTool::new).collect();
+    let mut tools: Vec<McpTool> = host.mcp().tools().into_iter().map(McpTool::new).collect();
+    tools.retain(|tool| {
+        let is_ours = is_ours(&tool.spec.name);
+        if is_ours {
+            tracing::warn!(
+                "[{}] its tool {} is left out: that is the name of a tool of Outrigger; another name for the server lets it in",
+                tool.spec.source,
+                tool.spec.name
+            );
+        }
+        !is_ours
+    });
     let of_servers = |spec: &&ToolSpec| spec.source.starts_with(SOURCE);
     for old in host.runtime().specs().iter().filter(of_servers) {
         if !tools
@@ -83,5 +104,24 @@ fn register_one(host: &dyn McpHost, tool: McpTool) {
     }
     if let Some(error) = failed {
         tracing::warn!("[mcp] {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_spelled_together_is_ours() {
+        for (name, want) in [
+            ("apply_patch", true),
+            ("read_mcp_resource", true),
+            ("doom_loop", true),
+            ("bash", true),
+            ("apply_patches", false),
+            ("notes_read", false),
+        ] {
+            assert_eq!(is_ours(name), want, "{name}");
+        }
     }
 }

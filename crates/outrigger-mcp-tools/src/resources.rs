@@ -71,6 +71,11 @@ impl Kind {
     }
 }
 
+/// Names of the tools.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    Kind::ALL.into_iter().map(Kind::name)
+}
+
 struct ResourceTool {
     kind: Kind,
     spec: ToolSpec,

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::allowed::AllowedServers;
 use crate::host::McpHost;
 use crate::launch;
+use crate::register::is_ours;
 use crate::skill_servers::{Calling, Held, SOURCE, is_of_skill};
 use crate::tool::{McpTool, answered_as, call, declared};
 
@@ -188,10 +189,13 @@ fn register_skill_tools(
         let name = tool.mcp.spec.name.clone();
         // What others call by that name, they go on calling.
         let taken = host.runtime().spec(&name).filter(|spec| !is_of_skill(spec));
-        if let Some(other) = taken {
+        let other = match taken {
+            Some(other) => Some(other.source),
+            None => is_ours(&name).then(|| "Outrigger".to_owned()),
+        };
+        if let Some(other) = other {
             tracing::warn!(
-                "[mcp:{server}] its tool {name} is left out: {} has one of that name",
-                other.source
+                "[mcp:{server}] its tool {name} is left out: {other} has one of that name"
             );
             continue;
         }

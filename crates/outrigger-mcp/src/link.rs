@@ -19,6 +19,13 @@ const MAX_PAGES: usize = 1000;
 const MAX_ENTRIES: usize = 1000;
 /// Characters of a server's instructions; they go with every request to the model.
 const MAX_INSTRUCTIONS: usize = 16 * 1024;
+/// Characters of a tool's description, and bytes of each of its schemas: a bound for a server that floods, not for a long text.
+const MAX_DESCRIPTION: usize = 32 * 1024;
+const MAX_SCHEMA: usize = 512 * 1024;
+/// Characters of a tool's name. Providers of models take 64 to 128.
+const MAX_NAME: usize = 256;
+/// Bytes of the entries of one list.
+const MAX_LISTED: usize = 16 * 1024 * 1024;
 
 /// A connection.
 pub(crate) enum Link {
@@ -93,7 +100,7 @@ impl Link {
             prompts: has("prompts"),
             instructions: instructions
                 .filter(|text| !text.is_empty())
-                .map(|text| text.chars().take(MAX_INSTRUCTIONS).collect()),
+                .map(|text| cut(server, "its instructions", text, MAX_INSTRUCTIONS)),
         })
     }
 
@@ -104,7 +111,8 @@ impl Link {
         wait: Duration,
     ) -> Result<Vec<ToolInfo>, McpError> {
         let list = self.list(server, "tools", wait).await?;
-        Ok(list.into_iter().filter_map(tool).collect())
+        let read = |entry| tool(server, entry);
+        Ok(list.into_iter().filter_map(read).collect())
     }
 
     /// All pages of `tools`, `resources`, `resourceTemplates` or `prompts`.
@@ -123,19 +131,23 @@ impl Link {
             reason,
         };
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
+        let mut bytes = 0_usize;
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let mut page = self.request(&method, &params, wait).await?;
             let Some(Value::Array(list)) = page.get_mut(what).map(Value::take) else {
                 return Err(wrong(format!("{method} has no list of {what}")));
             };
-            entries.extend(list);
-            if entries.len() > MAX_ENTRIES {
-                tracing::warn!(
-                    "[mcp:{server}] has more than {MAX_ENTRIES} {what}, the rest is left out"
-                );
-                entries.truncate(MAX_ENTRIES);
-                return Ok(entries);
+            for entry in list {
+                bytes = bytes.saturating_add(entry.to_string().len());
+                if entries.len() == MAX_ENTRIES || bytes > MAX_LISTED {
+                    tracing::warn!(
+                        "[mcp:{server}] has more than {MAX_ENTRIES} {what}, or more than {} MiB of them; the rest is left out",
+                        MAX_LISTED >> 20
+                    );
+                    return Ok(entries);
+                }
+                entries.push(entry);
             }
             match page.get("nextCursor") {
                 Some(Value::String(cursor)) if !seen.insert(cursor.clone()) => {
@@ -213,29 +225,82 @@ impl Link {
     }
 }
 
-fn tool(mut entry: Value) -> Option<ToolInfo> {
+/// A tool of a list, within what a model can be given.
+fn tool(server: &str, mut entry: Value) -> Option<ToolInfo> {
     let name = entry
         .get("name")
         .and_then(Value::as_str)
         .filter(|name| !name.is_empty())?
         .to_owned();
-    let description = entry
-        .get("description")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let input_schema = entry
-        .get_mut("inputSchema")
-        .map(Value::take)
-        .filter(Value::is_object);
-    let output_schema = entry
-        .get_mut("outputSchema")
-        .map(Value::take)
-        .filter(Value::is_object);
+    if name.chars().count() > MAX_NAME {
+        tracing::warn!(
+            "[mcp:{server}] a tool is left out: its name has more than {MAX_NAME} characters"
+        );
+        return None;
+    }
+    let description = entry.get("description").and_then(Value::as_str);
+    let whose = format!("the description of its tool {name}");
+    let description = cut(
+        server,
+        &whose,
+        description.unwrap_or_default(),
+        MAX_DESCRIPTION,
+    );
+    let mut schema = |key: &str| {
+        let schema = entry.get_mut(key).map(Value::take);
+        let schema = schema.filter(Value::is_object)?;
+        let bytes = schema.to_string().len();
+        if bytes <= MAX_SCHEMA {
+            return Some(schema);
+        }
+        tracing::warn!(
+            "[mcp:{server}] the `{key}` of its tool {name} is left out: it has {bytes} bytes, and {MAX_SCHEMA} are taken"
+        );
+        None
+    };
+    let (input_schema, output_schema) = (schema("inputSchema"), schema("outputSchema"));
     Some(ToolInfo {
         name,
         description,
         output_schema,
         input_schema: input_schema.unwrap_or_else(|| json!({"type": "object"})),
     })
+}
+
+/// The beginning of a text that goes to the model, with a mark where it was cut.
+fn cut(server: &str, whose: &str, text: &str, most: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(most) else {
+        return text.to_owned();
+    };
+    let all = text.chars().count();
+    tracing::warn!("[mcp:{server}] {whose} is cut: {most} of {all} characters are taken");
+    let kept = text.get(..end).unwrap_or_default();
+    format!("{kept}\n[cut here: {most} of {all} characters]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_of_a_tool_is_bounded() {
+        let long = "é".repeat(MAX_DESCRIPTION + 5);
+        let tool_of = |description: &str, schema: Value| {
+            tool(
+                "m",
+                json!({"name": "t", "description": description, "inputSchema": schema}),
+            )
+        };
+        let taken = tool_of(&long, json!({"type": "object", "properties": {"a": {}}})).unwrap();
+        let (kept, mark) = taken.description.split_at(2 * MAX_DESCRIPTION);
+        assert!(kept.chars().all(|c| c == 'é'));
+        assert_eq!(mark, "\n[cut here: 32768 of 32773 characters]");
+        assert_eq!(taken.input_schema["properties"], json!({"a": {}}));
+        let whole = "é".repeat(MAX_DESCRIPTION);
+        assert_eq!(tool_of(&whole, json!({})).unwrap().description, whole);
+        let huge = json!({"type": "object", "title": "x".repeat(MAX_SCHEMA)});
+        let taken = tool_of("", huge).unwrap();
+        assert_eq!(taken.input_schema, json!({"type": "object"}));
+        assert_eq!(tool("m", json!({"name": "x".repeat(MAX_NAME + 1)})), None);
+    }
 }

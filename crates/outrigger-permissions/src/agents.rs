@@ -60,6 +60,8 @@ pub struct AgentInfo {
     pub options: Object,
     /// Rules, defaults first.
     pub permission: Vec<Rule>,
+    /// The same as plugins without the grant for wider ones want them; none where that is what `permission` says.
+    pub wanted: Option<Vec<Rule>>,
     /// Position in lists that plugins ask for.
     pub order: Option<f64>,
     /// Color for clients.

@@ -18,7 +18,8 @@ mod webfetch;
 
 pub use bash::{shell_environment, shell_program};
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use outrigger_protocol::tool::ToolSpec;
@@ -28,6 +29,26 @@ use crate::error::ToolError;
 use crate::host::{AgentEntry, SkillEntry};
 use crate::runtime::ToolRuntime;
 use crate::tool::Tool;
+
+/// What the bundled tools come from.
+const SOURCE: &str = "builtin";
+
+/// Whether a name is that of a bundled tool, whether it is registered or not.
+#[must_use]
+pub fn is_bundled(name: &str) -> bool {
+    static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let runtime = ToolRuntime::new();
+        let options = Options {
+            lsp: true,
+            ..Options::default()
+        };
+        if let Err(error) = register_all(&runtime, &options) {
+            tracing::error!("{error}");
+        }
+        runtime.specs().into_iter().map(|spec| spec.name).collect()
+    });
+    NAMES.contains(name)
+}
 
 /// Settings of the bundled tools.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,7 +172,7 @@ fn spec(name: &str, description: &str, mut properties: Value, required: &[&str])
         }),
         read_only: false,
         hidden: false,
-        source: "builtin".to_owned(),
+        source: SOURCE.to_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ mod outside;
 mod question;
 mod startup;
 mod user;
+mod wider;
 
 use std::sync::Arc;
 
@@ -76,10 +77,13 @@ enum HookAnswer {
 }
 
 /// What a question is about, beside the question itself.
+#[derive(Clone)]
 pub(crate) struct Asker<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) tool: Option<ToolRef>,
     pub(crate) rules: &'a [&'a [Rule]],
+    /// The first of these as plugins without the grant for wider ones want it.
+    pub(crate) wanted: Option<&'a [Rule]>,
     /// Why the user is asked whatever the rules allow.
     pub(crate) requires_approval: Option<&'a ApprovalReason>,
     /// Who wants it.
@@ -95,7 +99,12 @@ impl Inner {
         ask: PermissionAsk,
     ) -> Result<Allowed, Refusal> {
         let (permission, patterns) = (ask.permission.clone(), ask.patterns.clone());
-        let answer = self.answer_of(asker, ask).await;
+        let granted = self.rules_of_granted(asker);
+        let in_force = Asker {
+            rules: granted.as_deref().unwrap_or(asker.rules),
+            ..asker.clone()
+        };
+        let answer = self.answer_of(&in_force, ask).await;
         let mut causes = asker.causes.clone();
         for actor in answer.iter().flat_map(|it| &it.by) {
             causes = causes.with(actor.clone(), Deed::Answered, None);
@@ -147,6 +156,11 @@ impl Inner {
         let later = self.runs_later(asker, &ask, &patterns).await;
         let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
         let by_rule = outrigger_permissions::agents::asked_by_the_user(evaluate, &layers);
+        let is_allowed = actions.iter().all(|action| *action == Action::Allow);
+        let wider = match is_allowed {
+            true => None,
+            false => self.wider_rules_of(asker, &ask),
+        };
         let question = Question {
             asker,
             ask,
@@ -155,8 +169,8 @@ impl Inner {
             by_rule,
             tool_as,
             is_changed,
+            wider,
         };
-        let is_allowed = actions.iter().all(|action| *action == Action::Allow);
         if is_allowed && question.requires_approval().is_none() {
             return Ok(Allowed::by_rule());
         }
@@ -199,7 +213,7 @@ impl Inner {
         let _firm = question
             .firmness()
             .map(|firmness| self.questions.hold_firm(&request.id, firmness));
-        let mut ungranted = question.lacking().map(|it| it.why.clone());
+        let mut ungranted = question.grantable().map(|it| it.why.clone());
         match self.ask_plugins(&request).await? {
             HookAnswer::Deny => {
                 return Err(Refusal::Rule(format!(

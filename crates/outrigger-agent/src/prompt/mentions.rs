@@ -70,6 +70,7 @@ impl Agent {
             session_id,
             tool: None,
             rules: &[&agent.permission, &own.unwrap_or_default()],
+            wanted: agent.wanted.as_deref(),
             requires_approval: requires_approval.as_ref(),
             causes,
         };

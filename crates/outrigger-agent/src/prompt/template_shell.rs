@@ -95,6 +95,7 @@ impl Agent {
             session_id: line.session_id,
             tool: None,
             rules,
+            wanted: line.agent.wanted.as_deref(),
             requires_approval,
             causes: line.causes,
         };

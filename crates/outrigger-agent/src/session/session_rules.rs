@@ -4,6 +4,7 @@ use outrigger_permissions::pinned_rules;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_tools::builtin;
 
 use outrigger_workspace::sync::lock;
 
@@ -16,13 +17,14 @@ impl Agent {
         let (kept, rule) = self.inner.user_rules.lifted(rules)?;
         Some(format!(
             "{} would lift {} of the user's configuration: a plugin gives a session narrower rules only",
-            shown(rule),
-            shown(kept)
+            shown(&rule),
+            shown(&kept)
         ))
     }
 
     /// The same of what holds for an agent where the user says nothing, and in the session: which agent answers in it next is for the
-    /// user to say, so none of them may be made wider. A plugin with the grant may.
+    /// user to say, so none of them may be made wider. A plugin with the grant may, and one that lets its own tools be called, which
+    /// run in its sandbox.
     #[must_use]
     pub fn would_lift_default(
         &self,
@@ -37,6 +39,9 @@ impl Agent {
             }
             None => "a plugin may not give a session wider rules".to_owned(),
         };
+        let is_own = |rule: &Rule| plugin.is_some_and(|plugin| self.is_own_tool(plugin, rule));
+        let foreign = rules.iter().filter(|rule| !is_own(rule)).cloned();
+        let rules = &foreign.collect::<Vec<Rule>>()[..];
         let own = session
             .map(|id| self.rules_of_others(id))
             .unwrap_or_default();
@@ -50,6 +55,12 @@ impl Agent {
                 agent.name
             ))
         })
+    }
+
+    /// Whether a rule is about a tool that the plugin brings, and that takes the place of no bundled one.
+    fn is_own_tool(&self, plugin: &PluginId, rule: &Rule) -> bool {
+        let tool = rule.permission.as_str();
+        !builtin::is_bundled(tool) && self.inner.owns_tool(plugin, tool)
     }
 
     /// Notes rules that a plugin gives to a session: what plugins made narrower they may take back.

@@ -30,6 +30,8 @@ pub(crate) struct OpenQuestion {
 
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
+    /// Plugins that gave agents rules without the grant for wider ones.
+    pub(crate) rule_givers: Vec<PluginId>,
     /// Rules that plugins gave to sessions since the start.
     pub(crate) given_rules: Mutex<BTreeMap<SessionId, Vec<Rule>>>,
     pub(crate) open: Mutex<HashMap<PermissionId, OpenQuestion>>,
@@ -59,6 +61,14 @@ pub(crate) enum Firmness {
 }
 
 impl Questions {
+    /// Before the first one. `givers` gave agents rules without the grant for wider ones; each with the name of its table.
+    pub(crate) fn new(givers: Vec<(PluginId, String)>) -> Self {
+        Self {
+            rule_givers: givers.into_iter().map(|(plugin, _)| plugin).collect(),
+            ..Self::default()
+        }
+    }
+
     /// A call is about to be asked about.
     pub(crate) fn begins(&self, call: &ToolCall, input: &Value) {
         let key = (call.session_id.clone(), call.call_id.clone());

@@ -192,6 +192,31 @@ fn with_the_grant_the_rules_of_a_plugin_count() {
     assert!(!ran.stderr.contains("WARN"), "{}", ran.stderr);
 }
 
+/// `[g]` at the question that a wider rule of a plugin leads to: from then on it counts, also in the agents that there are.
+#[test]
+fn a_question_about_what_a_plugins_rules_would_allow_offers_the_grant() {
+    let more = [Step::Outside.turn(), Step::Outside.turn(), done()];
+    let world = world(more.into_iter().chain([Step::Outside.turn(), done()]));
+    let plugin = world.plugin("p", &by_config_hook(&format!("c.permission = {WIDE}")));
+    let mut person = crate::question::Person::at(&world, &["do it"]);
+    person.sees("gives agents rules that would allow it");
+    person.sees("[g]rant");
+    person.types("g\n");
+    person.ends(0);
+    let screen = person.screen();
+    assert_eq!(screen.matches("[g]rant").count(), 1, "{screen}");
+    assert!(told(&world).contains(SECRET), "{screen}");
+    let kept = std::fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml"));
+    let kept = kept.unwrap();
+    assert!(
+        kept.contains(&plugin.display().to_string()) && kept.contains("approve = true"),
+        "{kept}"
+    );
+    let mut person = crate::question::Person::at(&world, &["do it"]);
+    person.ends(0);
+    assert!(!person.screen().contains("? allow"), "{}", person.screen());
+}
+
 /// A tool of the plugin gives rules to its own session.
 const GIVES: &str = r"
 import fs from 'node:fs'
@@ -253,6 +278,44 @@ fn a_session_gets_narrower_rules_of_a_plugin_and_loses_them_by_it() {
         "what it made narrower it takes back"
     );
     assert!(!world.path("ran.txt").exists());
+}
+
+/// As plugins make sessions of their own: everything is denied but their tool, or what no agent is denied.
+#[test]
+fn a_session_gets_rules_that_leave_no_more_than_there_is() {
+    let own = "rule('*', '*', 'deny').concat(rule('give'))";
+    let of_all = "rule('*').concat(rule('*', '*', 'deny'), rule('grep'), rule('glob'))";
+    for (rules, user, want) in [
+        (own, json!({}), "200"),
+        (of_all, json!({}), "200"),
+        // The user is asked about every tool.
+        (
+            own,
+            json!({ "permission": { "*": "ask", "give": "allow" } }),
+            "200",
+        ),
+        (
+            own,
+            json!({ "permission": { "give": "allow", "*": "ask" } }),
+            "403",
+        ),
+        // Another tool than its own, which one of the agents is denied.
+        (
+            "rule('*', '*', 'deny').concat(rule('todowrite'))",
+            json!({}),
+            "403",
+        ),
+    ] {
+        let world = world([turn([call("give", json!({}))]), done()]);
+        let is_asked = want == "403" && user != json!({});
+        world.config(user);
+        world.plugin("p", &GIVES.replace("RULES", &format!("[{rules}]")));
+        match is_asked {
+            true => world.run(&["--auto", "do it"]),
+            false => world.run(&["do it"]),
+        };
+        assert_eq!(world.lines("seen.txt"), [want, want], "{rules}");
+    }
 }
 
 #[test]

@@ -39,12 +39,14 @@ impl UserRules {
         let replaced = replaced.and_then(|name| without.get(name));
         let mut all = Vec::new();
         for (name, agent) in agents {
+            let wanted = agent.permission.clone();
             let held = without.get(name).map_or(&usual, |it| &it.permission);
             all.extend(limit(held, name, &mut agent.permission));
             // Whoever answers in the place of the user's choice has that one's limits, too.
             if let Some(replaced) = replaced.filter(|_| default == Some(name)) {
                 all.extend(limit(&replaced.permission, name, &mut agent.permission));
             }
+            agent.wanted = Some(wanted).filter(|wanted| *wanted != agent.permission);
         }
         all
     }
@@ -355,6 +357,14 @@ mod tests {
     fn rules_for_a_session_are_found_that_lift_a_default() {
         let all = agents::all(&[], &[], Places::default());
         for (agent, given, want) in [
+            // What a later rule of them takes back is lifted by none.
+            ("build", "allow * *\n deny * *", false),
+            ("build", "allow * *\n deny bash *", true),
+            ("plan", "allow edit src/*\n deny edit *", false),
+            ("plan", "deny edit *\n allow edit src/*", true),
+            ("build", "deny * *\n allow own_tool *", false),
+            ("explore", "deny * *\n allow grep *\n allow glob *", false),
+            ("explore", "deny * *\n allow own_tool *", true),
             ("build", "allow * *", true),
             ("build", "allow bash *", false),
             ("build", "allow read *", true),

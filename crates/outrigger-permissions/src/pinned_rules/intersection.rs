@@ -42,11 +42,15 @@ pub fn narrowing(held: &[Rule], rules: &[Rule]) -> Vec<Rule> {
     added
 }
 
-/// The first of `rules` that permits something that `held` does not, behind the rule that it would lift.
+/// The first of `rules` that permits something that `held` does not, behind the rule that it would lift. One of which a later one says
+/// the whole is without effect.
 pub(super) fn lifted<'a>(held: &'a [Rule], rules: &'a [Rule]) -> Option<(&'a Rule, &'a Rule)> {
-    rules
-        .iter()
-        .find_map(|rule| Some((lifts(held, rule)?, rule)))
+    rules.iter().enumerate().find_map(|(at, rule)| {
+        let later = rules.get(at + 1..).unwrap_or_default();
+        let is_replaced = later.iter().any(|later| covers(later, rule));
+        let kept = (!is_replaced).then(|| lifts(held, rule))?;
+        Some((kept?, rule))
+    })
 }
 
 /// The rule of a list that another one would lift.

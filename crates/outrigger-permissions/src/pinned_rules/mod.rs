@@ -103,16 +103,15 @@ impl UserRules {
         all.filter(|rule| own.contains(rule)).cloned().collect()
     }
 
-    /// The first of `rules` that would lift one of the user's, with the one that it would lift.
-    pub fn lifted<'r>(&'r self, rules: &'r [Rule]) -> Option<(&'r Rule, &'r Rule)> {
-        let of_agents = self.agents.iter().flat_map(|agent| &agent.permission);
-        let mut kept = self.everywhere.iter().chain(of_agents);
-        kept.find_map(|kept| {
-            let mut wider = rules
-                .iter()
-                .filter(|rule| is_wider(rule.action, kept.action));
-            let rule = wider.find(|rule| overlap(kept, rule))?;
-            Some((kept, rule))
+    /// The first of `rules` that would lift one of the user's, behind the one that it would lift: of what the user says of every agent,
+    /// and of each.
+    pub fn lifted(&self, rules: &[Rule]) -> Option<(Rule, Rule)> {
+        let of_agents = self.agents.iter().map(|agent| &agent.permission[..]);
+        let mut own = std::iter::once(&[][..]).chain(of_agents);
+        own.find_map(|own| {
+            let held = [&self.everywhere, own].concat();
+            let (kept, rule) = intersection::lifted(&held, rules)?;
+            Some((kept.clone(), rule.clone()))
         })
     }
 }

@@ -79,7 +79,7 @@ impl Bootstrap {
             plugins: parts.plugins,
             providers: tokio::sync::OnceCell::new(),
             ptys: Ptys::default(),
-            questions: Questions::default(),
+            questions: Questions::new(parts.ungranted),
             runtime: parts.tools.runtime,
             sdk: Mutex::default(),
             session_locks: SessionLocks::default(),

@@ -25,6 +25,8 @@ pub(super) struct Question<'a> {
     pub(super) tool_as: Option<String>,
     /// It is not what it was when the user allowed it.
     pub(super) is_changed: bool,
+    /// A plugin whose rules would have allowed it, and that lacks the grant for them.
+    pub(super) wider: Option<UngrantedAction>,
 }
 
 impl Question<'_> {
@@ -42,6 +44,11 @@ impl Question<'_> {
             Some(ApprovalReason::Ungranted(lacking)) => Some(lacking),
             _ => None,
         }
+    }
+
+    /// What a grant would have made needless.
+    pub(super) fn grantable(&self) -> Option<&UngrantedAction> {
+        self.lacking().or(self.wider.as_ref())
     }
 
     /// It is answered by itself: "always" for another question does not cover it.
@@ -94,7 +101,7 @@ impl Question<'_> {
             tool: self.asker.tool.clone(),
             provenance: self.asker.causes.clone(),
             missing_grant: self
-                .lacking()
+                .grantable()
                 .and_then(UngrantedAction::missing)
                 .map(Box::new),
         }
@@ -136,7 +143,9 @@ impl Question<'_> {
         let reasons = [self.asker.requires_approval, self.later.as_ref()];
         let reasons = reasons.into_iter().flatten().map(ApprovalReason::shown);
         let changed = self.is_changed.then(|| TOOL_CHANGED.to_owned());
-        reasons.chain(changed).collect::<Vec<_>>().join("; ")
+        let wider = self.wider.iter().map(|it| it.why.clone());
+        let all = reasons.chain(changed).chain(wider);
+        all.collect::<Vec<_>>().join("; ")
     }
 }
 

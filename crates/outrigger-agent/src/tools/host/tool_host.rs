@@ -77,6 +77,7 @@ impl ToolHost for CallHost {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
                 rules: &[&self.agent.permission, &own],
+                wanted: self.agent.wanted.as_deref(),
                 requires_approval: requires_approval.as_ref(),
                 causes: &causes,
             };
@@ -197,6 +198,7 @@ impl ToolHost for CallHost {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
                 rules: &[&self.agent.permission, &own],
+                wanted: None,
                 requires_approval: None,
                 causes: &causes,
             };

@@ -84,6 +84,7 @@ impl Inner {
                 call_id: call.call_id.clone(),
             }),
             rules: &[rules, &own],
+            wanted: None,
             requires_approval: None,
             causes: &call.provenance,
         };
