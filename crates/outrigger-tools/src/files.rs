@@ -136,8 +136,8 @@ impl Located {
         let pattern = folder.join("*").display().to_string();
         Some(PermissionAsk {
             permission: "external_directory".to_owned(),
-            patterns: vec![pattern.clone()],
-            always: vec![pattern],
+            patterns: vec![pattern],
+            always: always_in(&folder).into_iter().collect(),
             metadata: json!({"filepath": self.shown, "parentDir": folder}),
             ..PermissionAsk::default()
         })
@@ -178,6 +178,13 @@ impl Located {
         }
         open_resolved(&self.real, false, false)
     }
+}
+
+/// What "always" covers of a folder outside: none, where its name is a pattern for others, too.
+pub(crate) fn always_in(folder: &Path) -> Option<String> {
+    let folder = folder.display().to_string();
+    let is_literal = !folder.contains(['*', '?']);
+    is_literal.then(|| Path::new(&folder).join("*").display().to_string())
 }
 
 /// `path` seen from `base`, with `..` where it has to be; empty for `base` itself.

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::tool::before_permission::{self, Status};
-use outrigger_kernel::permission::evaluate_unclear;
 use outrigger_permissions::access::ask_rules;
 use outrigger_permissions::approval::{ApprovalReason, UngrantedAction};
 use outrigger_plugins::Grant;
@@ -187,13 +186,7 @@ impl Inner {
     ) -> Vec<Action> {
         let mut actions = self.access.actions(ask, patterns, asker.rules).await;
         // "Always" answers what is asked about; it lifts no deny.
-        let approved = |pattern: &str| {
-            let approved = match ask.unclear {
-                None => self.access.evaluate(&ask.permission, pattern, &[approvals]),
-                Some(_) => evaluate_unclear(&ask.permission, pattern, &[approvals]),
-            };
-            approved == Action::Allow
-        };
+        let approved = |pattern: &str| self.access.is_approved(ask, pattern, approvals);
         for (pattern, action) in patterns.iter().zip(&mut actions) {
             if *action == Action::Ask && approved(pattern) {
                 *action = Action::Allow;

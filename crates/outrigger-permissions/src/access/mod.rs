@@ -19,7 +19,7 @@ use std::sync::Arc;
 use names::{literal, with_forms};
 use nearby::Nearby;
 use outrigger_kernel::permission::paths::{Names, plain};
-use outrigger_kernel::permission::{evaluate, matches};
+use outrigger_kernel::permission::{evaluate, evaluate_unclear, matches};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::paths::{follow, resolve};
 use outrigger_tools::PermissionAsk;
@@ -30,6 +30,8 @@ pub use path_rules::PathRules;
 /// Permissions whose patterns are paths.
 const ABOUT_PATHS: [&str; 3] = ["read", "edit", EXTERNAL];
 const EXTERNAL: &str = "external_directory";
+/// How the patterns of what MCP servers hold begin.
+const RESOURCE: &str = "mcp:";
 
 /// What somebody wants of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +131,20 @@ impl Access {
             .unwrap_or(Action::Ask)
     }
 
+    /// Whether answers of "always" cover a pattern of a question. Those about files are about no resources of MCP servers, which are asked
+    /// about under the same permission.
+    pub fn is_approved(&self, ask: &PermissionAsk, pattern: &str, approvals: &[Rule]) -> bool {
+        let is_resource = |text: &str| text.starts_with(RESOURCE);
+        let about = approvals.iter();
+        let about = about.filter(|rule| !is_resource(pattern) || is_resource(&rule.pattern));
+        let about: Vec<Rule> = about.cloned().collect();
+        let approved = match ask.unclear {
+            None => self.evaluate(&ask.permission, pattern, &[&about]),
+            Some(_) => evaluate_unclear(&ask.permission, pattern, &[&about]),
+        };
+        approved == Action::Allow
+    }
+
     fn evaluate_from(
         &self,
         base: &Path,
@@ -161,7 +177,7 @@ impl Access {
         };
         // What MCP servers hold is no path, and is asked for under the same name.
         let other = pattern
-            .starts_with("mcp:")
+            .starts_with(RESOURCE)
             .then(|| evaluate(permission, pattern, layers));
         match other {
             Some(other) if strictness(other) > strictness(verdict.action) => other,

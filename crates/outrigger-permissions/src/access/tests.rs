@@ -233,3 +233,33 @@ fn without_a_repository_rules_begin_in_the_folder() {
         );
     }
 }
+
+/// An "always" about a file is about no resource of an MCP server.
+#[test]
+fn an_answer_about_files_covers_files() {
+    let place = Place {
+        directory: "/p".into(),
+        worktree: "/p".into(),
+        git: false,
+    };
+    let access = Access::new(&place, Path::new("/home/me"));
+    let ask = PermissionAsk {
+        permission: "read".to_owned(),
+        ..PermissionAsk::default()
+    };
+    for (approved, pattern, want) in [
+        ("*", ".env", true),
+        ("*", "mcp:notes:note://a", false),
+        ("mcp:notes:*", "mcp:notes:note://a", true),
+        ("mcp:notes:*", "mcp:other:note://a", false),
+        ("mcp:notes:*", ".env", false),
+    ] {
+        let approvals = [Rule {
+            permission: "read".into(),
+            pattern: approved.into(),
+            action: Action::Allow,
+        }];
+        let got = access.is_approved(&ask, pattern, &approvals);
+        assert_eq!(got, want, "{approved} {pattern}");
+    }
+}

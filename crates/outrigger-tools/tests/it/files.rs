@@ -231,6 +231,15 @@ async fn what_is_asked_for_files() {
             vec![r#"read ["innocent.txt",".env"] ["*"]"#],
         ),
         ("read", json!({"filePath": "."}), vec![r#"read [""] ["*"]"#]),
+        // "Always" about one folder is about no others that its name would match.
+        (
+            "read",
+            json!({"filePath": "../outside/*/x"}),
+            vec![
+                r#"external_directory ["ROOM/outside/*/*"] []"#,
+                r#"read ["../outside/*/x"] ["*"]"#,
+            ],
+        ),
         (
             "read",
             json!({"filePath": outside}),

@@ -73,6 +73,17 @@ impl Inner {
         }
     }
 
+    /// Whether answers of "always" cover all that is asked about.
+    fn covers(&self, ask: &PermissionAsk, approvals: &[Rule]) -> bool {
+        let everything = ["*".to_owned()];
+        let patterns = match ask.patterns.as_slice() {
+            [] => &everything[..],
+            patterns => patterns,
+        };
+        let mut patterns = patterns.iter();
+        patterns.all(|pattern| self.access.is_approved(ask, pattern, approvals))
+    }
+
     /// What an answer means for the other questions of its session: "always" answers those that it covers, a refusal
     /// refuses them all, as in OpenCode.
     pub(super) fn answer_others(&self, answered: &PermissionRequest, reply: Reply, by: &Actor) {
@@ -89,7 +100,7 @@ impl Inner {
         let covered = |OpenQuestion { ask, alone, .. }: &OpenQuestion| match reply {
             Reply::Once => false,
             Reply::Reject => true,
-            Reply::Always => !alone && self.access.action(ask, &[&approvals]) == Action::Allow,
+            Reply::Always => !alone && self.covers(ask, &approvals),
         };
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{locate, text, which};
 use crate::error::ToolError;
-use crate::files::Located;
+use crate::files::{Located, always_in};
 use crate::host::{PermissionAsk, ToolContext};
 use crate::shell::command_line::place::Place;
 use crate::shell::command_line::redirections::ask_for_redirections;
@@ -55,7 +55,7 @@ pub(super) fn asks(
         asks.push(PermissionAsk {
             permission: "external_directory".to_owned(),
             patterns: globs.clone(),
-            always: globs.clone(),
+            always: folders.iter().filter_map(|it| always_in(it)).collect(),
             metadata: json!({"command": command, "directories": folders, "patterns": globs}),
             ..PermissionAsk::default()
         });
