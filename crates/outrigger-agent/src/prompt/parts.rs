@@ -14,6 +14,7 @@ use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use serde_json::{Value, json};
 
+use crate::prompt::guards::GuardedBy;
 use crate::state::Agent;
 use crate::turn::request::{Origin, TurnInput, TurnRequest};
 
@@ -37,10 +38,41 @@ impl Agent {
         if request.origin != Origin::Program {
             let name = own.as_deref().or(prompt.agent.as_deref());
             let agent = self.choose_agent(name).unwrap_or_default();
-            let parts = std::mem::take(&mut prompt.parts).into_iter();
-            prompt.parts = parts.flat_map(|part| self.resolve(part, &agent)).collect();
+            let causes = prompt.provenance.clone();
+            let by = GuardedBy {
+                session_id: &request.session,
+                agent: &agent,
+                causes: &causes,
+                command: None,
+            };
+            for part in std::mem::take(&mut prompt.parts) {
+                prompt.parts.extend(self.part(part, by).await);
+            }
         }
         outrigger_mcp_tools::attach::read_resources(&self.inner.mcp, prompt).await;
+    }
+
+    /// The same of one part. What a person attaches is theirs to say; of a prompt that a plugin had a hand in, guards are asked
+    /// about each file.
+    async fn part(&self, part: PartInput, by: GuardedBy<'_>) -> Vec<PartInput> {
+        let file = match &part.kind {
+            PartKind::File(fields) if !by.causes.is_plain() => {
+                let url = fields.get("url").and_then(Value::as_str);
+                url.and_then(local)
+            }
+            _ => None,
+        };
+        if let Some(path) = file {
+            let why = match self.guards_let_read(by, &[&path]).await {
+                Ok(None) => None,
+                Ok(Some(_)) => Some("a guard wants you asked, which nobody is here".to_owned()),
+                Err(why) => Some(why),
+            };
+            if let Some(why) = why {
+                return vec![not_read(&path, &why)];
+            }
+        }
+        self.resolve(part, by.agent)
     }
 
     fn resolve(&self, part: PartInput, agent: &AgentInfo) -> Vec<PartInput> {
@@ -90,15 +122,7 @@ impl Agent {
             }
             Err(error) => Err(error.to_string()),
         };
-        read.unwrap_or_else(|reason| {
-            vec![text_part(
-                format!(
-                    "Read tool failed to read {} with the following error: {reason}",
-                    path.display()
-                ),
-                true,
-            )]
-        })
+        read.unwrap_or_else(|reason| vec![not_read(&path, &reason)])
     }
 
     /// The agents that a command's template mentions as `@name`.
@@ -120,6 +144,12 @@ impl Agent {
             })
             .collect()
     }
+}
+
+fn not_read(path: &Path, reason: &str) -> PartInput {
+    let path = path.display();
+    let text = format!("Read tool failed to read {path} with the following error: {reason}");
+    text_part(text, true)
 }
 
 /// The path of a `file:` address, without a range of lines.

@@ -618,3 +618,28 @@ fn a_plugins_patch_changes_what_the_plugin_could_change() {
         assert_eq!(is_explained, !is_written, "{case}");
     }
 }
+
+/// A file that a plugin puts into a prompt passes the guards of `read`.
+#[test]
+fn a_file_of_a_plugins_prompt_passes_the_guards() {
+    let body = "{ parts: [{ type: 'file', mime: 'text/plain', filename: 'x', url: FILE }] }";
+    let world = allowing([turn([call("mine", json!({}))]), done(), done()]);
+    let secret = world.file("forbidden.md", "the secret");
+    let url = json!(format!("file://{}", secret.display())).to_string();
+    world.plugin("sender", &own_session(&body.replace("FILE", &url)));
+    world.plugin(
+        "guard",
+        "export const G = async () => ({ 'tool.execute.before': async (input, output) => {
+  if (JSON.stringify(output.args).includes('forbidden')) throw new Error('the guard says no')
+} })",
+    );
+    granting(
+        &world,
+        "[plugins.guard]\nfail_closed = [\"tool.execute.before\"]\n",
+    );
+    world.run(&["hi"]).ok();
+    let asked = world.mock.all_requests();
+    let all: String = asked.iter().map(|it| format!("{it:?}")).collect();
+    assert!(all.contains("the guard says no"), "{all}");
+    assert!(!all.contains("the secret"), "{all}");
+}
