@@ -49,7 +49,7 @@ pub enum ConfigError {
     /// `{file:PATH}` names a file that cannot be read.
     #[error("{file}{}: {}: {reference} cannot be read: {path}: {reason}", Place(*line, *column), Pointer(pointer))]
     FileReference {
-        /// File or environment variable that holds the reference.
+        /// File or environment variable that contains the substitution.
         file: String,
         /// Line, from 1; 0 when not known.
         line: u32,
@@ -57,7 +57,7 @@ pub enum ConfigError {
         column: u32,
         /// JSON pointer of the string.
         pointer: String,
-        /// The reference as written.
+        /// The substitution as written.
         reference: Box<str>,
         /// The path it stands for, absolute.
         path: String,

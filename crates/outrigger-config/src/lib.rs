@@ -1,8 +1,8 @@
 //! Configuration: OpenCode's `opencode.json` family and our own `outrigger.toml`.
 //!
 //! This crate is for reading both, for merging their layers, and for telling where each value came from. It is not for
-//! acting on what it read: it starts nothing, installs nothing, and never writes to or creates a folder (the reference
-//! adds `$schema` to the user's files and makes folders whose presence changes the next run; this crate does neither).
+//! acting on what it read: it starts nothing, installs nothing, and never writes to or creates a folder (OpenCode adds
+//! `$schema` to the user's files and makes folders whose presence changes the next run; this crate does neither).
 //!
 //! Entry points: [`load`] for everything at once, [`OpenCodeConfig::from_value`] to read the document again after
 //! `config` hooks changed it, [`skills::discover`] for skills, [`Settings`] for `outrigger.toml`.

@@ -93,8 +93,8 @@ pub(crate) fn from_file_url(url: &str) -> Option<PathBuf> {
     String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
-/// Files below `root` for which `wanted` says yes, sorted by path. Symbolic links are followed, circles are not.
-/// A folder that is not there or cannot be read has no files, as in the reference.
+/// Files below `root` for which `wanted` says yes, sorted by path. Symbolic links are followed, circles are not. A
+/// folder that is not there or cannot be read has no files, as in OpenCode.
 pub(crate) fn files_below(
     root: &Path,
     recursive: bool,
@@ -168,8 +168,8 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, crate::ConfigError> {
     text(path).map_err(|error| unreadable(path, &error))
 }
 
-/// Reads a file that keeps nobody from starting: one that is a pipe, a device or a folder, or is too large, is told of and
-/// counts as none.
+/// Reads a file that keeps nobody from starting: one that is a pipe, a device or a folder, or is too large, is reported
+/// and counts as missing.
 ///
 /// # Errors
 /// `config.read` when it is a file of a fitting size and cannot be read.

@@ -29,7 +29,7 @@ const POINT: Schema = schema!({
     input?: {},
     /// JSON Schema of the output, an object; its properties are what may be patched.
     output?: {},
-    /// What handlers may do besides looking: change the output, refuse (by throwing, or with a HookBlock).
+    /// What handlers may do besides observing: change the output, refuse (by throwing, or with a HookBlock).
     allows?: ["observe" | "patch" | "block"],
     /// How long a handler may take: 0.5, 5 or 30 seconds, unless the settings say otherwise.
     deadline?: "fast" | "normal" | "slow",
@@ -38,7 +38,7 @@ const POINT: Schema = schema!({
 });
 
 const EVENT_EXAMPLE: Schema = schema!({
-    /// What comes with it.
+    /// Its payload.
     properties: {},
 });
 

@@ -1,9 +1,9 @@
 //! What a plugin process may ask of the host, and how the host refuses it.
 
 use futures_util::future::BoxFuture;
+use outrigger_protocol::custom_points::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::hook::{Block, HookRecord};
 use outrigger_protocol::login::AuthGet;
-use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::rpc::{HookFailed, Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use serde_json::Value;
 

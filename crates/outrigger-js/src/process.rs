@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_network_proxy::ProxyRedirect;
+use outrigger_protocol::custom_points::ProviderStream;
 use outrigger_protocol::login::{AuthFetch, AuthHead};
-use outrigger_protocol::own::ProviderStream;
 use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, Initialize, Initialized, PROTOCOL_VERSION, ToolRun, feature, host,
 };

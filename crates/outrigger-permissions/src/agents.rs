@@ -99,7 +99,7 @@ impl AgentInfo {
                     .map(|(k, v)| (k.to_owned(), v)),
             );
             if !self.native {
-                // The reference writes null for what a configured agent leaves open.
+                // OpenCode writes null for what a configured agent leaves open.
                 for key in ["variant", "temperature", "topP", "steps", "color", "hidden"] {
                     fields.entry(key).or_insert(Value::Null);
                 }
@@ -120,8 +120,8 @@ fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
     }
 }
 
-/// What holds where nothing else is said, as in the reference. `allowed_folders` may be read and written outside the
-/// project (artifacts, temporary files, the config folders).
+/// What holds where nothing else is said, as in OpenCode. `allowed_folders` may be read and written outside the project
+/// (artifacts, temporary files, the config folders).
 fn defaults(allowed_folders: &[&Path]) -> Vec<Rule> {
     let mut rules = vec![
         rule("*", "*", Action::Allow),

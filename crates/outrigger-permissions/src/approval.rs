@@ -37,7 +37,7 @@ impl UngrantedAction {
         self.plugin == *plugin || self.plugin.0 == UNKNOWN_PLUGIN
     }
 
-    /// For whoever is asked.
+    /// For the question.
     pub fn missing(&self) -> Option<MissingGrant> {
         Some(MissingGrant {
             plugin: self.plugin.clone(),

@@ -1,5 +1,5 @@
-//! Files and programs that the policy of the machine forbids (issue 5, items 4 and 5): one answer for whoever opens a file or
-//! starts a program here, and for the box of every process.
+//! Files and programs that the policy of the machine forbids (issue 5, items 4 and 5): one answer for every opener of a
+//! file and every start of a program here, and for the sandbox of every process.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ pub struct DenyPolicy {
     path: OsString,
     /// Where forbidden places lead.
     leads: Arc<Seen<Leads>>,
-    /// The files of forbidden programs, `None` where there are too many to be told apart.
+    /// The files of forbidden programs, `None` where there are too many to list.
     programs: Arc<Seen<Option<HashSet<PathBuf>>>>,
 }
 
@@ -195,7 +195,7 @@ impl Forbids for DenyPolicy {
         });
         match &*programs {
             Some(programs) => programs.contains(&real).then(|| real.display().to_string()),
-            // None is run, as the box starts none then.
+            // `None`: no program is run, since the sandbox starts none then.
             None => Some(program.display().to_string()),
         }
     }
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    /// Which files a program has is not known then, and the box starts nothing either.
+    /// Which files a program has is not known then, and the sandbox starts nothing either.
     #[test]
     fn where_there_is_too_much_nothing_is_left() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
 //! What is allowed, and who said so.
 //!
 //! One set of rules decides for tools and for the processes that they start: [`access`] answers for paths and hosts,
-//! [`sandbox_policy`], [`command_sandbox`] and [`helper_sandbox`] turn the same rules into the sandbox of a process, [`deny_policy`] is what the policy
-//! of the machine forbids whatever else is configured, [`pinned_rules`] keeps the user's rules over those of plugins and projects,
-//! [`folder_trust`] and [`workspace_trust`] say whether the settings of a project count. Nobody is asked here: the agent does that.
+//! [`sandbox_policy`], [`command_sandbox`] and [`helper_sandbox`] turn the same rules into the sandbox of a process,
+//! [`deny_policy`] is what the policy of the machine forbids whatever else is configured, [`pinned_rules`] keeps the
+//! user's rules over those of plugins and projects, [`folder_trust`] and [`workspace_trust`] say whether the settings
+//! of a project count. The crate asks no questions: the agent does.
 
 pub mod access;
 pub mod agents;

@@ -1,5 +1,5 @@
-//! Places of ours that are there before any boxed process is: what is not there cannot be covered, and a process that made
-//! it would say what we read at the next start.
+//! Places of ours that exist before any sandboxed process does: what does not exist cannot be masked, and a process
+//! that created it would decide what we read at the next start.
 
 use std::fs;
 use std::io::{self, Write as _};

@@ -1,5 +1,5 @@
-//! The box of processes that are started for the model: one set of rules decides for tools and for what they start, so
-//! that a path which `read` is denied cannot be had with `cat` either (issue 5, item 5).
+//! The sandbox of processes that are started for the model: one set of rules decides for tools and for what they start,
+//! so that a path which `read` is denied cannot be had with `cat` either (issue 5, item 5).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::workspace_trust::WorkspaceTrust;
 /// Why a process is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
-    /// The rules cannot be turned into a box.
+    /// The rules cannot be turned into a sandbox.
     #[error("what the permission rules deny cannot be kept from the process: {0}")]
     Rules(#[from] SandboxError),
     /// What it changes of the settings could not be found out.
@@ -76,9 +76,9 @@ const THEIRS: [&str; 8] = [
 /// What of it they run, and must not change for others.
 const SHARED: [&str; 3] = ["modules", "bun", "plugin-scripts"];
 
-/// What of ours is kept from every process that is started for the model or a plugin, whatever the rules say: what is
-/// trusted and allowed, the store with the audit and its keys, credentials. Of the settings, which could loosen the box,
-/// that they are changed.
+/// Our files that are kept from every process that is started for the model or a plugin, whatever the rules say: what
+/// is trusted and allowed, the store with the audit and its keys, credentials. The settings, which could loosen the
+/// sandbox, are kept from being changed.
 pub fn ours(folders: &Folders) -> Covers {
     // Credentials of OpenCode, which we use as well.
     let keys = folders
@@ -149,7 +149,7 @@ pub struct Withheld {
 }
 
 impl Withheld {
-    /// Of this project; `None` where nothing is boxed.
+    /// Of this project; `None` where nothing is sandboxed.
     pub fn of(config: &Loaded, place: &Place, folders: &Folders) -> Option<Self> {
         let ours = ours(folders);
         (config.settings.sandbox != Sandbox::Off).then(|| Self {

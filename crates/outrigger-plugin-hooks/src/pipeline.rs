@@ -3,8 +3,8 @@
 mod causes;
 mod commands;
 mod cpu;
+mod custom_points;
 mod missing;
-mod own;
 mod records;
 mod request;
 mod sessions;

@@ -1,12 +1,12 @@
 //! The plugins of a project: how far each is, what it contributes, and who is called at which point.
 
 mod commands;
-mod granted;
+mod custom_points;
 mod hosted;
 mod life;
-mod own;
+mod listing;
+mod missing_grants;
 mod plugin;
-mod shown;
 mod table;
 
 pub use commands::COMMAND_GROUP;
@@ -191,7 +191,7 @@ impl Registry {
     /// Its files are there.
     pub fn resolved(&self, index: usize, resolved: ResolvedPlugin, rules: PluginRules) {
         self.change(index, |plugin| {
-            plugin.own = own::declared(&resolved);
+            plugin.own = custom_points::declared(&resolved);
             plugin.id.clone_from(&resolved.id);
             plugin.version.clone_from(&resolved.version);
             plugin.resolved = Some(resolved);
@@ -324,7 +324,7 @@ impl Registry {
             .into_iter()
             .partition(|problem| problem.stage == "note");
         let notes = notes.into_iter().map(|note| note.message).collect();
-        let mut warnings: Vec<String> = warnings.into_iter().map(shown::warning).collect();
+        let mut warnings: Vec<String> = warnings.into_iter().map(listing::warning).collect();
         if loaded.instances.is_empty() {
             warnings.push("it has no hooks and no tools".to_owned());
         }
@@ -332,7 +332,7 @@ impl Registry {
         let access = self.with(index, |plugin| plugin.rules.access.clone());
         match access.flatten() {
             Some(access) => warnings.extend(access.cut(&mut instances)),
-            None => warnings.extend(own::without_manifest(&mut instances)),
+            None => warnings.extend(custom_points::without_manifest(&mut instances)),
         }
         let declared = self.read().declared();
         self.change(index, |plugin| {

@@ -7,9 +7,9 @@ use futures_util::future::BoxFuture;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
 use outrigger_plugin_status::{Notice, NoticeFn};
 use outrigger_protocol::Millis;
+use outrigger_protocol::custom_points::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::login::AuthGet;
-use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::rpc::{
     HookFailed, Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata,
 };

@@ -22,7 +22,7 @@ pub use admission::runtime_selection::setup_runtime;
 pub use contributions::auth::{
     AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook,
 };
-pub use contributions::own_reach::OwnReach;
+pub use contributions::plugin_reach::PluginReach;
 pub use contributions::points::{EventRow, PointRow};
 pub use contributions::provider::PluginProvider;
 pub use contributions::tools::{PluginToolEntry, ToolRunner};

@@ -2,7 +2,7 @@
 //! so hooks, permission questions, limits and the record cannot be missed.
 
 mod attempt;
-mod failed;
+mod failure;
 mod registry;
 mod result;
 mod stage;
@@ -20,7 +20,7 @@ use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 
 use self::attempt::Same;
-pub use self::failed::with_context;
+pub use self::failure::with_context;
 use self::registry::Entry;
 use self::stage::CallProgress;
 pub use self::stage::{Listener, Stage};
@@ -85,7 +85,7 @@ impl ToolRuntime {
             Ok(output) => ToolOutcome::Completed { input, output },
             Err(stop) => ToolOutcome::Failed {
                 code: stop.error.code().to_owned(),
-                message: failed::explained(&stop.error, &input, progress.began(), &ctx).await,
+                message: failure::explained(&stop.error, &input, progress.began(), &ctx).await,
                 input,
                 metadata: stop.metadata,
             },

@@ -30,9 +30,6 @@ const OLD_WORDS: &[(&str, &str)] = &[
     ("a word in it", "say the thing"),
 ];
 
-/// Crates that still use them. Remove a crate in the change that cleans it.
-const OLD_CRATES: &[&str] = &["outrigger-config", "outrigger-permissions"];
-
 /// Every requirement number that a comment of the source cites stands in docs/requirements.md.
 pub(super) fn requirement_numbers(repo: &Repo) -> Vec<String> {
     let Some(index) = repo.text(REQUIREMENTS) else {
@@ -109,12 +106,8 @@ pub(super) fn words(repo: &Repo) -> Vec<String> {
 
 /// The lines whose comments, or names of variables and functions, have a word of [`OLD_WORDS`].
 fn old_words(repo: &Repo) -> Vec<String> {
-    let is_clean = |path: &str| {
-        let name = path.split('/').nth(1).unwrap_or_default();
-        !OLD_CRATES.contains(&name)
-    };
     let mut found = Vec::new();
-    for (path, text) in code(repo).filter(|(path, _)| is_clean(path)) {
+    for (path, text) in code(repo) {
         for (number, line) in text.lines().enumerate() {
             if let Some((old, new)) = OLD_WORDS.iter().find(|(old, _)| has_old_word(line, old)) {
                 let number = number + 1;
@@ -277,8 +270,7 @@ mod tests {
             assert_eq!(has_old_word(line, "told"), found, "{line}");
         }
         let path = "crates/outrigger-js/src/lib.rs";
-        let old = "crates/outrigger-config/src/b.rs";
-        let repo = Repo::of(&[(path, "\n// in a box\n"), (old, "// a box")]);
+        let repo = Repo::of(&[(path, "\n// in a box\n"), ("docs/b.md", "// a box")]);
         assert_eq!(
             words(&repo),
             [format!("{path}:2 says box: sandbox (STYLE.md)")]

@@ -160,7 +160,7 @@ impl Inner {
     /// Whether a plugin could not do by itself what is asked about.
     fn is_beyond(&self, plugin: &PluginId, ask: &PermissionAsk) -> bool {
         let worktree = &self.place.worktree;
-        let own = || self.plugins.own_reach(plugin, worktree);
+        let own = || self.plugins.plugin_reach(plugin, worktree);
         match ask.permission.as_str() {
             reading if READING.contains(&reading) => !own().reads(&self.place.directory),
             "external_directory" => {

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
+use outrigger_protocol::custom_points::EventEmit;
 use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
-use outrigger_protocol::own::EventEmit;
 use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::sync::lock;

@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const SECRET: &str = "not-for-anybody";
 

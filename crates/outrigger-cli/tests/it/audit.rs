@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::granted::{granting, rewrites};
 use crate::support::*;
+use crate::user_grants::{granting, rewrites};
 
 const KEY: &str = "hunter2hunter2hunter2";
 

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Programs that tools need, and nothing that runs JavaScript.
 fn path_without_runtimes(world: &World) -> String {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::brought::asked;
 use crate::compact::{filled, said};
-use crate::granted::granting;
+use crate::plugin_addresses::asked;
 use crate::support::*;
+use crate::user_grants::granting;
 
 fn bash(command: &str) -> Value {
     turn([call(

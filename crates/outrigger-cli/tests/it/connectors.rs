@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Fulfils contracts, and says what it was asked.
 const BOX: &str = r#"

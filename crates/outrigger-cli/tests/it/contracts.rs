@@ -165,7 +165,7 @@ fn bhv_capability_provider_routing() {
 
     let there = World::new([]);
     let (bridge, url) = crate::bridge::bridge(&there, &["--command", "cat **"]);
-    crate::granted::granting(
+    crate::user_grants::granting(
         &here,
         &format!(
             "[connectors.box]\nurl = \"{url}\"\ntoken_env = \"BOX_TOKEN\"\n[[routes]]\nagent = \"plan\"\nprovider = \"local\"\n[[routes]]\nprovider = \"box\"\n"

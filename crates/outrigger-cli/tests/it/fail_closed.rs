@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 fn bash(command: &str) -> Value {
     turn([call(

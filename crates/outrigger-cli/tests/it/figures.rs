@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const PLUGIN: &str = "export const P = async () => ({
     'chat.message': async (_, o) => { o.parts[0].text += ' seen' },

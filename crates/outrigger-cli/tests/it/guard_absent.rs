@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::admitted::put;
-use crate::granted::granting;
+use crate::plugin_admission::put;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const GUARDED: &str = "[plugins.guard]\nfail_closed = [\"tool.execute.before\"]\n";
 

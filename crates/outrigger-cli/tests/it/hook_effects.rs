@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::granted::{granting, rewrites};
 use crate::omo_server::session;
 use crate::support::*;
+use crate::user_grants::{granting, rewrites};
 
 const SOON: Duration = Duration::from_secs(20);
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::granted::{granting, rewrites};
 use crate::support::*;
+use crate::user_grants::{granting, rewrites};
 
 fn bash(command: &str) -> Value {
     call("bash", json!({ "command": command, "description": "x" }))

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 

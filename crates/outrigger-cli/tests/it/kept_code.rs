@@ -92,7 +92,7 @@ fn a_command_does_not_change_the_code_of_a_plugin() {
             done(),
         ]);
         world.config(json!({ "plugin": ["./tools/guard.js"], "permission": "allow" }));
-        crate::granted::granting(&world, &format!("[tools]\nsandbox = \"{sandbox}\"\n"));
+        crate::user_grants::granting(&world, &format!("[tools]\nsandbox = \"{sandbox}\"\n"));
         let run = world.run(&["hi"]).ok();
         assert!(
             world.path("tried.txt").exists(),

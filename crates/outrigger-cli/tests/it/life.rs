@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Its tool waits for a file; both it and its hook say which version they are.
 fn version(number: u32) -> String {

@@ -280,7 +280,7 @@ fn a_loader_that_fails_is_named_and_the_rest_works() {
     let world = World::new([done()]);
     let bad = "export const Bad = async () => ({ auth: { provider: 'mock', methods: [], loader: async () => { throw new Error('no luck') } }, provider: { id: 'openai', models: () => { throw new Error('no models') } } })";
     let plugin = world.plugin("bad", bad);
-    crate::granted::granting(&world, &format!("[plugins.{plugin:?}]\nmodel = true\n"));
+    crate::user_grants::granting(&world, &format!("[plugins.{plugin:?}]\nmodel = true\n"));
     let content = r#"{"mock":{"type":"oauth","refresh":"r","access":"a","expires":1}}"#;
     let run = world
         .run_with(&[("OPENCODE_AUTH_CONTENT", content)], &["hi"])

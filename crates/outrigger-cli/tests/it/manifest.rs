@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Writes down what it sees.
 const SEES: &str = r#"

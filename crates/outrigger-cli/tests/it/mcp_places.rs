@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::helpers_boxed::{STEAL, kept, keyed, untrusted};
+use crate::helper_sandbox::{STEAL, kept, keyed, untrusted};
 use crate::mcp::RICH;
 use crate::support::*;
 

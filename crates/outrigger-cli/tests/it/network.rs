@@ -8,9 +8,9 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::npm_auth::Services;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Tries ways to a server, and writes down what came of each.
 const TRIES: &str = r#"

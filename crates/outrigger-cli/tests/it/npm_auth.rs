@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::npm::{installed, world as world_with};
 use crate::support::*;
+use crate::user_grants::granting;
 
 const CODEX: &str = "opencode-openai-codex-auth@4.4.0";
 const GEMINI: &str = "opencode-gemini-auth@1.3.8";

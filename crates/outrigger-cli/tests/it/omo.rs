@@ -7,9 +7,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::npm::{installed, is_kept, without_npm, world};
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Some of its hooks change the calls of other tools.
 pub(crate) const MAY_REWRITE: &str = "[plugins.oh-my-opencode]\nrewrite = true\n";

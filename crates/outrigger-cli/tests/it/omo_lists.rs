@@ -7,11 +7,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::npm::kept;
 use crate::omo::{MAY_REWRITE, OMO, offline, omo, run};
 use crate::omo_server::serve;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// In order, with their modes; of the bundled agents `explore` is replaced, `build` and `plan` are put behind.
 const AGENTS: [(&str, &str); 17] = [

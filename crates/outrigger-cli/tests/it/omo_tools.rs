@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::omo::{omo, run};
 use crate::omo_config::configure;
 use crate::omo_lists::has_tmux;
 use crate::omo_server::{SOON, background, is_asked, say, serve, session};
 use crate::support::*;
+use crate::user_grants::granting;
 
 fn tmux(command: &str) -> Value {
     call("interactive_bash", json!({ "tmux_command": command }))

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const SECRET: &str = "NOBODYS_BUSINESS";
 

@@ -58,7 +58,7 @@ async fn every_point_fires_from_its_place() {
         "throws",
         "export const T = async () => ({ 'chat.headers': async () => { throw new Error('as asked') } })",
     );
-    crate::granted::granting(
+    crate::user_grants::granting(
         &world,
         "[connectors.box]\nurl = \"ws://127.0.0.1:1\"\ntoken_env = \"HOME\"\n[[routes]]\npath = \"elsewhere\"\nprovider = \"box\"\n",
     );

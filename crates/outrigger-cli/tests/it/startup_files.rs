@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Another program would run or obey each of these later.
 const FILES: [&str; 29] = [
@@ -217,7 +217,7 @@ fn a_plugins_patch_changes_no_such_file() {
     const PATCH: &str = "--- /dev/null\n+++ b/.envrc\n@@ -0,0 +1 @@\n+planted\n";
     let world = World::new([done()]);
     world.file("a.txt", "a\n");
-    crate::command_box::git(&world.project(), &["init", "-q"]);
+    crate::command_sandbox::git(&world.project(), &["init", "-q"]);
     world.plugin(
         "patches",
         &format!(

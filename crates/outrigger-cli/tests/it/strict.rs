@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const GOOD: &str = "export const P = async () => ({ 'chat.params': async () => {} })";
 const THROWS: &str = "export const P = async () => { throw new Error('no database') }";

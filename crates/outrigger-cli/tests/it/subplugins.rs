@@ -113,7 +113,7 @@ fn a_hosted_plugin_works_within_its_host_and_is_known_by_both_names() {
     );
     // Switched off, its host takes it along.
     let path = world.path("tools/acme");
-    crate::granted::granting(
+    crate::user_grants::granting(
         &world,
         &format!("[plugins.\"{}\"]\ndisabled = true\n", path.display()),
     );

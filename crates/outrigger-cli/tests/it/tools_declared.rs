@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::granted::granting;
 use crate::mcp::RICH;
 use crate::support::*;
+use crate::user_grants::granting;
 
 #[test]
 fn tools_are_listed_with_what_they_declare() {

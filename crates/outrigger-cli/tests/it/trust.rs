@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::granted::granting;
 use crate::question::Person;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Adds its word to what the user said.
 fn says(word: &str) -> String {

@@ -16,8 +16,8 @@ use outrigger_test_support::process::runs_with;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const GOOD: &str = "
 export const Good = async () => ({

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::granted::{granting, rewrites};
 use crate::support::*;
+use crate::user_grants::{granting, rewrites};
 
 /// Asks what the file `asked.json` says, and notes each answer's status.
 const ASKER: &str = r#"

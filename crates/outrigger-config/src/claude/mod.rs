@@ -1,5 +1,5 @@
-//! Formats of Claude Code (requirement B13): `.mcp.json` with `${VAR}`, and commands in `.claude/commands`. Its skills are
-//! looked for by [`crate::claude::skills`], as in the reference, which reads neither of these two.
+//! Formats of Claude Code (requirement B13): `.mcp.json` with `${VAR}`, and commands in `.claude/commands`. Its skills
+//! are looked for by [`crate::claude::skills`], as in OpenCode, which reads neither of these two.
 
 pub mod hooks;
 pub mod skills;
@@ -15,7 +15,7 @@ use crate::opencode::markdown;
 use crate::opencode::typed::CommandEntry;
 use crate::{ConfigProblem, LoadOptions, paths};
 
-/// A server of an `.mcp.json`. Whoever wrote the project chose its command, so nobody starts it unasked.
+/// A server of an `.mcp.json`. The author of the project chose its command, so it needs the user's approval.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClaudeServer {
     /// Name.
@@ -98,7 +98,7 @@ pub fn servers_in(
         .collect()
 }
 
-/// The reference's form of an entry.
+/// OpenCode's form of an entry.
 fn entry(written: &Value, env: &BTreeMap<String, String>) -> Result<Value, String> {
     let text = |key: &str| written.get(key).and_then(Value::as_str);
     let fill = |text: &str| expand(text, env);
@@ -113,7 +113,7 @@ fn entry(written: &Value, env: &BTreeMap<String, String>) -> Result<Value, Strin
     if let Some(url) = text("url") {
         return Ok(json!({"type": "remote", "url": fill(url)?, "headers": map("headers")?}));
     }
-    // Some write the whole command as one list, as the reference does.
+    // Some write the whole command as one list, as OpenCode does.
     let mut command: Vec<String> = match written.get("command") {
         Some(Value::String(program)) => vec![fill(program)?],
         Some(Value::Array(list)) => list

@@ -1,4 +1,4 @@
-//! Skills: `SKILL.md` files in the places where the reference looks for them.
+//! Skills: `SKILL.md` files in the places where OpenCode looks for them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,8 +83,8 @@ pub struct SkillSearch {
     pub links: Links,
 }
 
-/// Finds the skills. Of several with the same name the one found last counts, which is told in the problems, as are files
-/// that cannot be read. Files without a `name` are no skills and are left out silently, as in the reference.
+/// Finds the skills. Of several with the same name the one found last counts, which is reported in the problems, as are
+/// files that cannot be read. Files without a `name` are no skills and are skipped silently, as in OpenCode.
 pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
     let mut files = Vec::new();
     let skill_file = |path: &Path| path.file_name().is_some_and(|name| name == "SKILL.md");
@@ -95,8 +95,8 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
             .iter()
             .flat_map(|dir| [dir.join("skill"), dir.join("skills")]),
     );
-    let brought = search.plugins.iter().cloned();
-    for root in brought.chain(roots).chain(search.paths.iter().cloned()) {
+    let of_plugins = search.plugins.iter().cloned();
+    for root in of_plugins.chain(roots).chain(search.paths.iter().cloned()) {
         for file in paths::files_below(&root, true, &skill_file) {
             if !files.contains(&file) {
                 files.push(file);

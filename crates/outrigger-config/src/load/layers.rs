@@ -11,7 +11,7 @@ pub(crate) const GLOBAL_FILES: [&str; 3] = ["config.json", "opencode.json", "ope
 /// Files of a project folder or of a config folder, in the order in which later ones win.
 pub(crate) const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
-/// Whether a switch of the environment is on, as the reference reads them.
+/// Whether a switch of the environment is on, as OpenCode reads them.
 pub(crate) fn switch(options: &LoadOptions, name: &str) -> bool {
     let on = |value: &String| {
         ["1", "true", "yes", "on", "y"].contains(&value.to_ascii_lowercase().as_str())
@@ -40,7 +40,7 @@ pub(crate) fn project_dirs(options: &LoadOptions) -> Vec<PathBuf> {
     dirs
 }
 
-/// The config folders in the reference's order: the global one, each `.opencode` from the working directory *up* to the
+/// The config folders in OpenCode's order: the global one, each `.opencode` from the working directory *up* to the
 /// worktree's root, `~/.opencode`, `OPENCODE_CONFIG_DIR`; each once.
 pub(crate) fn config_dirs(options: &LoadOptions) -> Vec<PathBuf> {
     let mut out = vec![global_dir(options)];

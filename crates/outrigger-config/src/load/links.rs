@@ -1,5 +1,5 @@
-//! Links in a project that lead out of it. Whoever wrote the project chose where they lead, and what our process may read is
-//! not theirs to have told to a model or a plugin: agents, commands and skills are read only where they really lie.
+//! Links in a project that lead out of it. The author of the project chose where they lead, and must not learn, through
+//! a model or a plugin, what our process may read: agents, commands and skills are read only where they really lie.
 
 use std::path::{Path, PathBuf};
 

@@ -21,7 +21,7 @@ use crate::{
 pub struct Loaded {
     /// Typed view of `value`.
     pub config: OpenCodeConfig,
-    /// The merged document in the reference's form, as the `config` hook gets it.
+    /// The merged document in OpenCode's form, as the `config` hook gets it.
     pub value: Value,
     /// Origin of each leaf of `value` (scalars, lists, empty objects; each element of `plugin` and `instructions`), by
     /// JSON pointer. See [`Loaded::show`].
@@ -57,7 +57,7 @@ pub struct Loaded {
 
 impl Loaded {
     /// The typed view of a document that `config` hooks have changed, by the rules of
-    /// [`OpenCodeConfig::from_value_leniently`]: what a plugin wrote wrongly is left out and told.
+    /// [`OpenCodeConfig::from_value_leniently`]: invalid values of a plugin are skipped and reported.
     pub fn reread(&self, value: Value) -> (OpenCodeConfig, Vec<ConfigProblem>) {
         OpenCodeConfig::from_value_leniently(value, &self.options.home)
     }

@@ -24,7 +24,7 @@ pub(super) enum Extent {
     Everything,
 }
 
-/// What was read so far. What the reference does with it at the end is in `finish`.
+/// What was read so far. What OpenCode does with it at the end is in `finish`.
 pub(crate) struct Loader<'a> {
     /// What to read.
     pub(crate) options: &'a LoadOptions,
@@ -135,8 +135,8 @@ impl<'a> Loader<'a> {
         self.policies.iter().any(|it| forbids(&it.policy.forbid))
     }
 
-    /// The global files are one layer: between them lists are replaced, `plugin` and `instructions` too, as in the
-    /// reference, where they are read and cached apart from everything else.
+    /// The global files are one layer: between them lists are replaced, `plugin` and `instructions` too, as in
+    /// OpenCode, where they are read and cached apart from everything else.
     pub(super) fn global(&mut self) -> Result<(), ConfigError> {
         let dir = layers::global_dir(self.options);
         let mut global = Layered::new();

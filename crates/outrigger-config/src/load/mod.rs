@@ -1,4 +1,4 @@
-//! Reading everything: the layers in their order, then what the reference does with the merged document.
+//! Reading everything: the layers in their order, then what OpenCode does with the merged document.
 
 pub(crate) mod discovery;
 pub(crate) mod layers;
@@ -57,7 +57,7 @@ fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError>
     loader.global()?;
     if let Some(path) = layers::path_variable(options, "OPENCODE_CONFIG") {
         if !path.exists() {
-            // Silent in the reference; a mistyped path is hard to find then.
+            // Silent in OpenCode; a mistyped path is hard to find then.
             let message = format!("{} does not exist", path.display());
             loader.problems.push(ConfigProblem {
                 file: "OPENCODE_CONFIG".into(),
@@ -81,7 +81,7 @@ fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError>
     loader.finish(config_dirs)
 }
 
-/// What the user's own files say, merged, in the reference's form.
+/// What the user's own files say, merged, in OpenCode's form.
 ///
 /// # Errors
 /// As [`load`].

@@ -20,7 +20,7 @@ pub struct LoadOptions {
     pub env: BTreeMap<String, String>,
     /// `--pure`: no external plugins. `OPENCODE_PURE` in `env` does the same.
     pub pure: bool,
-    /// The administrator's folder, whose files have the last word; `/etc/opencode` in the reference.
+    /// The administrator's folder, whose files have the last word; `/etc/opencode` in OpenCode.
     pub managed: Option<PathBuf>,
     /// The managed policy of the machine ([`crate::policy`]).
     pub policy: PathBuf,

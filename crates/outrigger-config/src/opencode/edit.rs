@@ -1,6 +1,6 @@
 //! Changing a configuration file without touching what is not changed: comments, order and layout stay.
 //!
-//! This module makes texts. Reading and writing files is for whoever calls it.
+//! This module makes texts. Reading and writing files is up to the caller.
 
 use std::path::{Path, PathBuf};
 

@@ -55,11 +55,11 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// All entries of a config folder, in the order in which the reference merges them: commands, agents, modes.
+/// All entries of a config folder, in the order in which OpenCode merges them: commands, agents, modes.
 ///
 /// # Errors
-/// `config.type` for an agent or command with a key of the wrong type, `config.read`. A file whose YAML cannot be read is
-/// left out and told in `problems`, as the reference leaves it out; so is a link of the project that leads out of it.
+/// `config.type` for an agent or command with a key of the wrong type, `config.read`. A file whose YAML cannot be read
+/// is skipped and reported in `problems`, as in OpenCode; so is a link of the project that leads out of it.
 pub(crate) fn read(
     folder: &Path,
     links: &Links,

@@ -1,4 +1,4 @@
-//! What the reference does with the merged document before anyone sees it: defaults, modes as agents, `tools` as
+//! What OpenCode does with the merged document before anyone sees it: defaults, modes as agents, `tools` as
 //! permissions, switches of the environment.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::origin::nearest;
 use crate::origin::{Positions, child};
 use crate::{ConfigError, ConfigProblem, OpenCodeConfig, Origin, settings};
 
-/// What the reference writes into a file without `$schema`.
+/// What OpenCode writes into a file without `$schema`.
 const SCHEMA: &str = "https://opencode.ai/config.json";
 
 impl Loader<'_> {
@@ -45,8 +45,8 @@ impl Loader<'_> {
         let policies = std::mem::take(&mut self.policies);
         let (mut plugins, mut tool_files, mut skipped) = self.sorted_out();
         for policy in &policies {
-            let told = policy.apply(&mut settings.settings);
-            self.problems.extend(told);
+            let reported = policy.apply(&mut settings.settings);
+            self.problems.extend(reported);
             skipped.extend(policy.filter(&mut tool_files));
             skipped.extend(policy.filter(&mut plugins));
         }
@@ -158,7 +158,7 @@ impl Loader<'_> {
             return Ok(());
         };
         let Ok(value) = serde_json::from_str::<Value>(text) else {
-            // The reference warns and goes on. A rule that the user believes to be in force must be told at least.
+            // OpenCode warns and continues. A rule that the user believes to be in force must at least be reported.
             let message = "not valid JSON; left out".into();
             self.problems.push(ConfigProblem {
                 file: NAME.into(),

@@ -17,7 +17,7 @@ pub(crate) struct Document {
     pub(crate) positions: Positions,
 }
 
-/// Reads a document. A file with nothing in it, or only comments, is an empty object, as in the reference.
+/// Reads a document. A file with nothing in it, or only comments, is an empty object, as in OpenCode.
 ///
 /// # Errors
 /// `config.syntax` with line and column.
@@ -53,8 +53,8 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Document, ConfigError> {
     Ok(Document { value, positions })
 }
 
-/// Where a string starts that does not end on its line. The parser goes on over line ends, so a forgotten quote would be
-/// told somewhere far below.
+/// Where a string starts that does not end on its line. The parser continues over line ends, so a forgotten quote would
+/// be reported somewhere far below.
 fn unclosed_string(text: &str) -> Option<usize> {
     let mut rest = text;
     while let Some(at) = rest.find(['"', '/']) {
@@ -83,7 +83,7 @@ fn unclosed_string(text: &str) -> Option<usize> {
     None
 }
 
-/// What the reference's parser takes: comments and trailing commas, nothing else beyond JSON.
+/// What OpenCode's parser takes: comments and trailing commas, nothing else beyond JSON.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

@@ -18,7 +18,7 @@ pub(crate) struct Markdown {
 /// Reads a file. One without a first line `---` is all body.
 ///
 /// YAML that is wrong only because a value is not quoted (`description: Use when: always`) is taken at its word, as in
-/// the reference, since many published agents have it.
+/// OpenCode, since many published agents have it.
 ///
 /// # Errors
 /// What is wrong with the YAML, in words, with its line in the file.

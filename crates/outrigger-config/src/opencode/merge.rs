@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::Origin;
 use crate::origin::child;
 
-/// Merges `overlay` into `base`, as the reference merges configuration objects.
+/// Merges `overlay` into `base`, as OpenCode merges configuration objects.
 pub fn merge(base: &mut Value, overlay: Value) {
     match (base, overlay) {
         (Value::Object(base), Value::Object(overlay)) => {
@@ -82,7 +82,7 @@ impl Layered {
         }
     }
 
-    /// Merges a layer on top. `origin` is asked for the origin of every leaf of the layer.
+    /// Merges a layer on top. `origin` returns the origin of every leaf of the layer.
     pub(crate) fn absorb(&mut self, mut layer: Value, origin: &dyn Fn(&str) -> Origin) {
         self.join_instructions(&mut layer, origin);
         self.replace(layer, origin);

@@ -1,4 +1,4 @@
-//! The reference's own rewriting of what it reads, file by file: the merged document that a `config` hook gets has these
+//! OpenCode's own rewriting of what it reads, file by file: the merged document that a `config` hook gets has these
 //! forms, so plugins rely on them.
 //!
 //! - `permission: "ask"` becomes `{"*": "ask"}`.
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::opencode::permission::from_tools;
 use crate::origin::{Position, Positions, child, position_of};
 
-/// Keys of an agent that are not options for the model. `order` is not known to the reference as such; plugins set it to
+/// Keys of an agent that are not options for the model. `order` is not known to OpenCode as such; plugins set it to
 /// sort agents, and no provider takes it.
 const AGENT_KEYS: &[&str] = &[
     "name",

@@ -5,7 +5,7 @@ use std::path::Path;
 use outrigger_protocol::permission::{Action, Rule};
 use serde_json::{Map, Value};
 
-/// The rules of a `permission` value, in its order; the last that matches counts, as in the reference.
+/// The rules of a `permission` value, in its order; the last that matches counts, as in OpenCode.
 ///
 /// Forms: `"deny"` (everything), `{"bash": "deny"}`, `{"bash": {"git *": "allow", "*": "ask"}}`. In a pattern `~/` and
 /// `$HOME` at the start stand for the home folder. What is none of these forms is left out; [`crate::load`] and
@@ -63,7 +63,7 @@ fn expand_home(pattern: &str, home: &Path) -> String {
     )
 }
 
-/// The permission that a key of `tools` speaks about: all that change files are `edit`, as in the reference.
+/// The permission that a key of `tools` speaks about: all that change files are `edit`, as in OpenCode.
 pub(crate) fn of_tool(tool: &str) -> &str {
     match tool {
         "write" | "edit" | "patch" => "edit",

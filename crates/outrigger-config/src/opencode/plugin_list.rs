@@ -1,4 +1,4 @@
-//! The list of plugins: what was declared where, once each, in the reference's order.
+//! The list of plugins: what was declared where, once each, in OpenCode's order.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ pub enum SkipReason {
     Replaced,
 }
 
-/// Whose plugin it is, as the reference's `plugin_origins` says it.
+/// Whose plugin it is, as OpenCode's `plugin_origins` says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PluginScope {

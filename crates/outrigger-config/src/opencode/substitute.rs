@@ -1,9 +1,9 @@
 //! `{env:NAME}` and `{file:PATH}` in strings.
 //!
-//! The reference replaces them in the file's text, which breaks the JSON when a value holds a quote; here they are
-//! replaced in the parsed strings, so any value is safe and positions stay true. As there, an unset variable is the empty
-//! string, a file's text is trimmed, `~/` is the home folder, a relative path starts at the declaring file's folder, and
-//! variables are replaced first, so that `{file:{env:DIR}/x}` works.
+//! OpenCode replaces them in the file's text, which breaks the JSON when a value holds a quote; here they are replaced
+//! in the parsed strings, so any value is safe and positions stay true. As there, an unset variable is the empty
+//! string, a file's text is trimmed, `~/` is the home folder, a relative path starts at the declaring file's folder,
+//! and variables are replaced first, so that `{file:{env:DIR}/x}` works.
 
 use std::collections::BTreeMap;
 use std::path::Path;

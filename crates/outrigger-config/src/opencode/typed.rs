@@ -169,8 +169,8 @@ impl OpenCodeConfig {
         }
     }
 
-    /// Reads a document that `config` hooks have changed. A value of the wrong type is left out and told, so that one
-    /// plugin's slip does not cost the session.
+    /// Reads a document that `config` hooks have changed. A value of the wrong type is skipped and reported, so that
+    /// one plugin's slip does not cost the session.
     pub fn from_value_leniently(mut value: Value, home: &Path) -> (Self, Vec<ConfigProblem>) {
         let wrong = check::document(&value);
         // From the last to the first, so that removing from a list does not shift what is still to be removed.

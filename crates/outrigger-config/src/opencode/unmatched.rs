@@ -1,4 +1,5 @@
-//! Permission rules that can never count: told with file and line, since a deny that matches nothing looks like one that does.
+//! Permission rules that can never count: reported with file and line, since a deny that matches nothing looks like one
+//! that does.
 
 use std::collections::BTreeMap;
 
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn rules_that_never_count_are_reported() {
-        for (permission, told) in [
+        for (permission, want) in [
             (
                 json!({"read": {"*": "allow", ".env": "deny", "/a/*": "deny", "~/x": "deny"}}),
                 "",
@@ -228,11 +229,11 @@ mod tests {
         ] {
             let found = problems(&json!({ "permission": permission }), &BTreeMap::new());
             let said: Vec<&str> = found.iter().map(|it| it.message.as_str()).collect();
-            match told {
+            match want {
                 "" => assert!(said.is_empty(), "{permission}: {said:?}"),
-                told => {
+                want => {
                     assert_eq!(said.len(), 1, "{permission}: {said:?}");
-                    assert!(said[0].contains(told), "{permission}: {said:?}");
+                    assert!(said[0].contains(want), "{permission}: {said:?}");
                 }
             }
         }

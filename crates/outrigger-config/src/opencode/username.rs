@@ -1,4 +1,4 @@
-//! The name of the user, as the reference's `username` defaults to it.
+//! The name of the user, as OpenCode's `username` defaults to it.
 
 use std::collections::BTreeMap;
 

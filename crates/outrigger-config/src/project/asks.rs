@@ -13,7 +13,7 @@ use crate::load::links::Links;
 use crate::project::Asked;
 use crate::{LoadOptions, Loaded, Settings, paths};
 
-/// What is asked for, in the order in which it is found. `asks` is what the settings ask for already.
+/// What needs approval, in the order in which it is found. `asks` is what the settings need already.
 pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> Vec<Asked> {
     let mut all = Vec::new();
     let is_on = !layers::switch(options, "OPENCODE_DISABLE_CLAUDE_CODE");

@@ -1,7 +1,8 @@
 //! What of a project's files counts before a person trusts the folder (issue 18).
 //!
-//! A repository is somebody else's word until then: what of its settings starts something, reads or sends elsewhere, or loosens
-//! a rule is left out, and the harmless rest counts. What is not known here to be harmless is left out, too.
+//! Until then a repository counts as written by others: what of its settings starts something, reads or sends
+//! elsewhere, or loosens a rule is ignored, and the harmless rest counts. What is not known here to be harmless is
+//! ignored, too.
 
 pub(crate) mod asks;
 mod command_words;
@@ -41,7 +42,7 @@ pub struct Asked {
     pub what: String,
     /// SHA-256 of the value as it is written, in hexadecimal.
     pub hash: String,
-    /// The whole value as it is written, for whoever is asked, and not kept.
+    /// The whole value as it is written, for the question, and not kept.
     #[serde(skip)]
     pub shown: String,
     /// The whole value as it is written, while the settings are read.

@@ -30,7 +30,7 @@ const MAX_MATCHES: usize = 100;
 const MAX_HASHED: u64 = 16 << 20;
 /// Databases change while they are used, and nothing runs them.
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// Interpreters and loaders find these without being told their endings.
+/// Interpreters and loaders find these without their endings.
 const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
 /// In a folder that is named instead of a file.
 const ENTRIES: [&str; 6] = [
@@ -73,7 +73,7 @@ const RECIPES: [(&str, &[&str]); 14] = [
     ("uv", &["uv.toml", "pyproject.toml"]),
     ("uvx", &["uv.toml"]),
 ];
-/// Of these, files whose words say what is run.
+/// Of these, files that name what is run.
 const NAMING: [&str; 7] = [
     ".npmrc",
     ".yarnrc",

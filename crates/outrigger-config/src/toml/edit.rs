@@ -1,6 +1,6 @@
 //! Setting one value of an `outrigger.toml`: comments, order and layout of everything else stay.
 //!
-//! This module makes texts. Reading and writing files is for whoever calls it.
+//! This module makes texts. Reading and writing files is up to the caller.
 
 use std::ops::Range;
 

@@ -330,12 +330,12 @@ fn a_forbidden_file_is_not_put_in() {
         );
         world.options.policy = world.path("policy.toml");
         let loaded = world.load().map(|it| it.value["username"].to_string());
-        let told = loaded.unwrap_or_else(|error| error.to_string());
+        let result = loaded.unwrap_or_else(|error| error.to_string());
         assert_eq!(
-            told.contains("the policy of this machine forbids it"),
+            result.contains("the policy of this machine forbids it"),
             refused,
-            "{path}: {told}"
+            "{path}: {result}"
         );
-        assert_eq!(told.contains("plain"), !refused, "{path}: {told}");
+        assert_eq!(result.contains("plain"), !refused, "{path}: {result}");
     }
 }

@@ -199,7 +199,7 @@ fn tool_files_of_every_config_folder_lowest_precedence_first() {
     );
 }
 
-/// Between the files of the global folder lists are replaced; what is lost that way is told.
+/// Between the files of the global folder lists are replaced; what is lost that way is reported.
 #[test]
 fn a_list_that_another_global_file_replaces_is_reported() {
     let world = World::new(&[
@@ -222,7 +222,7 @@ fn a_list_that_another_global_file_replaces_is_reported() {
     assert_eq!(loaded.plugins[0].spec, "new");
 }
 
-/// `outrigger plugin bisect` says by a variable what this run goes without; what is left out is told.
+/// `outrigger plugin bisect` sets a variable for what this run goes without; what is skipped is reported.
 #[test]
 fn what_bisect_leaves_out_is_listed_with_its_reason() {
     let files = [

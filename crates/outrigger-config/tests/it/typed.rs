@@ -285,7 +285,7 @@ fn skills_are_looked_for_where_opencode_looks() {
     }
 }
 
-/// Whoever wrote the project could have a link tell what our process may read (docs/bypass.md).
+/// The author of the project could have a link show what our process may read (docs/bypass.md).
 #[test]
 fn links_out_of_the_project_are_no_agents_commands_or_skills() {
     let named = "---\nname: key\ndescription: d\n---\nsecret\n";

@@ -13,12 +13,12 @@ mod effect;
 mod ends;
 mod files;
 mod inputs;
-mod join;
 mod loops;
 mod model;
 mod parts;
 mod prompt;
 mod resume;
+mod steering;
 mod subtask;
 mod tools;
 

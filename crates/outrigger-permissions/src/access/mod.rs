@@ -1,5 +1,5 @@
-//! One answer for a file, whoever asks: tools, routes, mentions, attachments, instructions, and the sandbox of every process
-//! (issue 18, item 3).
+//! One answer for a file on every way: tools, routes, mentions, attachments, instructions, and the sandbox of every
+//! process (issue 18, item 3).
 //!
 //! A path is looked at as it was named and as it really is: links followed, and another name of a denied file taken for that file.
 //! The stricter answer counts. Which names a rule is held against says [`outrigger_kernel::permission::paths`].
@@ -175,7 +175,7 @@ impl Access {
             ),
             _ => rules.of_name(permission, &path),
         };
-        // What MCP servers hold is no path, and is asked for under the same name.
+        // What MCP servers hold is no path, and is requested under the same name.
         let other = pattern
             .starts_with(RESOURCE)
             .then(|| evaluate(permission, pattern, layers));
@@ -219,7 +219,7 @@ impl Access {
         let paths: Vec<PathBuf> = paths.collect();
         let look = move || -> Vec<Action> {
             let of_file = |path: &PathBuf| rules.decide_by_file(operation, path);
-            // Where denied files cannot be told from others, none is opened.
+            // Where denied files cannot be distinguished from others, none is opened.
             let action = |path| of_file(path).map_or(Action::Deny, |it| it.action);
             paths.iter().map(action).collect()
         };
@@ -293,7 +293,7 @@ impl Access {
         {
             others.push(rest.to_string_lossy().into_owned());
         }
-        // In the reference the project is then the root of the system.
+        // In OpenCode the project is then the root of the system.
         if !git {
             others.push(absolute.trim_start_matches('/').to_owned());
         }

@@ -26,7 +26,7 @@ pub(super) fn with_forms(mut names: Names, others: Vec<String>) -> Names {
     names
 }
 
-/// Names of a folder outside of the project, which is asked for as `folder/*`.
+/// Names of a folder outside of the project, which is requested as `folder/*`.
 pub(super) fn folder_names(folder: &Path) -> Names {
     let shown = folder.to_string_lossy();
     with_forms(Names::new(format!("{shown}/*")), vec![shown.into_owned()])

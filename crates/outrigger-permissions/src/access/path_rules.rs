@@ -46,7 +46,7 @@ impl PathRules {
     /// The same, where another name of a denied file is that file. Walks the project now and then: blocking.
     ///
     /// # Errors
-    /// Where denied files cannot be told from others, [`SandboxError::TooMany`] above all.
+    /// Where denied files cannot be distinguished from others, [`SandboxError::TooMany`] above all.
     pub fn decide_by_file(
         &self,
         operation: Operation,

@@ -203,7 +203,7 @@ fn questions_are_answered_by_the_same_rules() {
     }
 }
 
-/// Where there is no repository a rule begins in the folder, as the tools ask, or at the root, as in the reference.
+/// Where there is no repository a rule begins in the folder, as the tools ask, or at the root, as in OpenCode.
 #[test]
 fn without_a_repository_rules_begin_in_the_folder() {
     let world = World::new();

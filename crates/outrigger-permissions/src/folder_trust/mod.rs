@@ -49,7 +49,7 @@ struct Known {
     at: outrigger_protocol::Millis,
 }
 
-/// All folders, in our data folder, which nothing in a box can write to.
+/// All folders, in our data folder, which no sandboxed process can write to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Trusted {
     folders: BTreeMap<String, Known>,
@@ -217,7 +217,7 @@ fn question(
 }
 
 /// One line on what is left out of a folder's settings; `None` where nothing is.
-pub fn told(config: &Loaded) -> Option<String> {
+pub fn notice(config: &Loaded) -> Option<String> {
     const NAMED: usize = 4;
     let mut names: Vec<&str> = Vec::new();
     for ask in config
@@ -308,7 +308,7 @@ pub fn let_count(config: &Loaded) -> Option<LetCount> {
 }
 
 /// Progress of plugins without what the line about the folder says already.
-pub fn told_once(
+pub fn without_repeats(
     config: &Loaded,
     progress: Arc<dyn Fn(Progress) + Send + Sync>,
 ) -> Arc<dyn Fn(Progress) + Send + Sync> {

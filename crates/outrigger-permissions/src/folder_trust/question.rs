@@ -10,7 +10,7 @@ use outrigger_config::{Asked, IS_RUN, unknown};
 pub struct FolderQuestion {
     /// Why it is asked.
     pub head: &'static str,
-    /// What is asked for, by kind: what starts something comes last, where a person looks.
+    /// What needs approval, by kind: what starts something comes last, where a person looks.
     pub sections: Vec<FolderSection>,
 }
 

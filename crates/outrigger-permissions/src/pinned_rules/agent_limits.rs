@@ -42,7 +42,7 @@ impl UserRules {
             let wanted = agent.permission.clone();
             let held = without.get(name).map_or(&usual, |it| &it.permission);
             all.extend(limit(held, name, &mut agent.permission));
-            // Whoever answers in the place of the user's choice has that one's limits, too.
+            // An agent that answers in the place of the user's choice has that one's limits, too.
             if let Some(replaced) = replaced.filter(|_| default == Some(name)) {
                 all.extend(limit(&replaced.permission, name, &mut agent.permission));
             }
@@ -305,8 +305,8 @@ mod tests {
         assert_eq!(own.permission.last(), rules("deny edit *").first());
         let all = json!({"permission": {"external_directory": "allow"}});
         let (_, lifted) = limited(json!({}), all, "build");
-        let told = lifted.iter().find(|it| it.agent == "build").unwrap();
-        assert_eq!(told.kept, rules("ask external_directory *")[0]);
+        let widened = lifted.iter().find(|it| it.agent == "build").unwrap();
+        assert_eq!(widened.kept, rules("ask external_directory *")[0]);
     }
 
     #[test]

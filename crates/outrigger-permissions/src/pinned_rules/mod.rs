@@ -62,7 +62,8 @@ impl UserRules {
         self.hold_for_default(config, asks);
     }
 
-    /// Whoever chose another agent in the place of the one that the user would have: the user's rules for that hold for it.
+    /// A plugin or project may choose another agent in the place of the one that the user would have: the user's rules
+    /// for that hold for it.
     fn hold_for_default(&self, config: &mut Config, asks: bool) {
         let own = self
             .default

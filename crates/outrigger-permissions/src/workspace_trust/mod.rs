@@ -1,10 +1,10 @@
 //! Whose word the settings of a project are (issue 5, items 4 and 5).
 //!
-//! What they name is started with the user's rights, as in the reference, and what runs in a box may write to the project. So
-//! an agent notes the settings that there are when it first runs something in a box, and takes the note away when it ends and
-//! they are the same. Settings that differ from a note that is left were changed by what ran, or by the user meanwhile, and not
-//! by our own tools: no agent starts with them before the user has let them count (`outrigger config allow`). What is changed
-//! while nothing runs is nobody's but the user's, and not asked about.
+//! What they name is started with the user's rights, as in OpenCode, and sandboxed processes may write to the project.
+//! So an agent notes the settings that there are when it first starts a sandboxed process, and removes the note when it
+//! ends and they are the same. Settings that differ from a note that is left were changed by a sandboxed process, or by
+//! the user meanwhile, and not by our own tools: no agent starts with them before the user has let them count
+//! (`outrigger config allow`). What is changed while nothing runs counts as the user's, and needs no approval.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -38,8 +38,8 @@ const PART: &str = "part";
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// All notes, in our data folder, which nothing in a box can write to. Where a project begins and ends is not asked: a `.git`
-/// that is made or moved away changes that.
+/// All notes, in our data folder, which no sandboxed process can write to. Where a project begins and ends is not
+/// asked: a `.git` that is made or moved away changes that.
 #[derive(Debug)]
 struct Notes {
     folder: PathBuf,
@@ -71,7 +71,7 @@ impl Notes {
         for path in fs::read_dir(&self.folder)?.flatten().map(|it| it.path()) {
             match path.extension() {
                 Some(it) if it == "json" => notes.push(path),
-                // Whoever wrote it was killed.
+                // Its writer was killed.
                 Some(it) if it == PART => drop(fs::remove_file(&path)),
                 _ => {}
             }
@@ -196,7 +196,7 @@ pub struct WorkspaceTrust {
 }
 
 impl WorkspaceTrust {
-    /// Looks whether an agent may begin with the settings that there are. `None`: nothing is in a box here.
+    /// Checks whether an agent may begin with the current settings. `None`: nothing is sandboxed here.
     ///
     /// # Errors
     /// [`TrustError::SettingsChanged`]; a data folder that cannot be used.
@@ -458,7 +458,7 @@ mod tests {
         Ok(settled.unwrap())
     }
 
-    /// The first start of a box notes the settings, which reads the configuration; no later one does.
+    /// The first start of a sandboxed process notes the settings, which reads the configuration; no later one does.
     #[tokio::test]
     async fn they_are_read_once_however_much_runs() {
         let (_dir, boot, settled) = project().await;
@@ -519,7 +519,8 @@ mod tests {
         }
     }
 
-    /// Whoever is killed while it writes a note leaves none, and one that is rewritten stays its agent's and whole.
+    /// A process that is killed while it writes a note leaves none, and one that is rewritten stays its agent's and
+    /// whole.
     #[tokio::test]
     async fn a_note_is_whole_or_not_there() {
         let (_dir, boot, settled) = project().await;

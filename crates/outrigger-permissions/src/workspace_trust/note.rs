@@ -180,12 +180,12 @@ mod tests {
             ),
         ] {
             let found = note(was, state(&both, &["x"])).against(&now, Path::new(directory));
-            let told = found.settings.iter();
-            let told: Vec<String> = told
+            let lines = found.settings.iter();
+            let lines: Vec<String> = lines
                 .map(|(file, what)| format!("{} {what}", file.display()))
                 .collect();
             assert_eq!(
-                (told, found.plugins),
+                (lines, found.plugins),
                 (want.iter().map(|it| (*it).to_owned()).collect(), plugins),
                 "{directory}"
             );

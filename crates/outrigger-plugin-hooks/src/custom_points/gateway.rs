@@ -12,10 +12,10 @@ use outrigger_js::Refused;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_package::custom_points::Declarations;
 use outrigger_plugin_status::{Notice, NoticeFn};
+use outrigger_protocol::custom_points::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord, OutcomeKind};
 use outrigger_protocol::id::PluginId;
-use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outrigger_kernel::hooks::{HookPoint, Rights};
-use outrigger_protocol::own::ProviderDecl;
+use outrigger_protocol::custom_points::ProviderDecl;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::Policy;
 use outrigger_sandbox::paths::Roots;

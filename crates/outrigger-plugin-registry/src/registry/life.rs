@@ -9,7 +9,7 @@ use outrigger_protocol::hook::Change;
 use outrigger_protocol::rpc::LoadedPlugin;
 use serde_json::Value;
 
-use super::{Plugin, Registry, own};
+use super::{Plugin, Registry, custom_points};
 use crate::access::manifest::ManifestShown;
 use crate::access::settings::PluginRules;
 use crate::error::PluginError;
@@ -71,7 +71,7 @@ impl Registry {
             plugin.own = plugin
                 .resolved
                 .as_ref()
-                .map(own::declared)
+                .map(custom_points::declared)
                 .unwrap_or_default();
             let rules = std::mem::replace(&mut plugin.rules, fresh.rules);
             let verified = std::mem::replace(&mut plugin.verified, fresh.verified);

@@ -2,7 +2,7 @@
 
 pub(crate) mod auth;
 pub(crate) mod contribution_sandbox;
-pub(crate) mod own_reach;
+pub(crate) mod plugin_reach;
 pub(crate) mod points;
 pub(crate) mod provider;
 pub(crate) mod skills;

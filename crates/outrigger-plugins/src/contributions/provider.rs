@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{StreamExt as _, unfold};
 use outrigger_js::{FetchBody, JsError};
+use outrigger_protocol::custom_points::{ProviderAsked, ProviderDecl, ProviderStream};
 use outrigger_protocol::login::AuthHead;
-use outrigger_protocol::own::{ProviderAsked, ProviderDecl, ProviderStream};
 use outrigger_protocol::rpc::{HandlerRef, Instance, host};
 
 use crate::contributions::auth::{FetchStream, Place, place};

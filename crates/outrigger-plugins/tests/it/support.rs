@@ -12,8 +12,8 @@ use outrigger_plugins::{
     ConsentFn, LoadOptions, Notice, PipelineContext, PipelineResult, PluginRules, PluginSettings,
     PluginStatus, Plugins, Progress, SERVER_URL, Stage,
 };
+use outrigger_protocol::custom_points::EventEmit;
 use outrigger_protocol::hook::HookRecord;
-use outrigger_protocol::own::EventEmit;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;

@@ -4,15 +4,15 @@
 //! both requirements, in one format: snake case, with the camel case of C6 accepted.
 
 mod check;
-mod own;
-mod sub;
+mod custom_points;
+mod subplugins;
 
 use serde::{Deserialize, Serialize};
 
-pub use own::{
+pub use custom_points::{
     Allow, DeadlineClass, EventDecl, EventExample, PointDecl, PointExample, RESERVED_DOMAINS,
 };
-pub use sub::SubpluginDecl;
+pub use subplugins::SubpluginDecl;
 
 /// Name of the file, in the plugin's folder.
 pub const MANIFEST_FILE: &str = "outrigger.plugin.toml";

@@ -1,8 +1,8 @@
 //! Paths and files: checking paths, folders held open, what is masked in a project, where programs are.
 
 pub mod absent;
+pub(crate) mod allowed_paths;
 pub(crate) mod anchor;
-pub(crate) mod beside;
 pub mod folders;
 pub mod path_masks;
 pub mod paths;

@@ -27,7 +27,7 @@ use target::{Cover, EMPTY_FILE, EMPTY_FOLDER, Gone, STAGE, Target, c_string, col
 use crate::namespaces::syscall::check;
 use crate::namespaces::unshare::{self, Namespaces};
 use crate::policy::Policy;
-use crate::policy::late::Late;
+use crate::policy::view_rules::ViewRule;
 
 /// The error of a start before which something was moved that is to be covered: it has to be looked for anew.
 pub(crate) use target::MOVED;
@@ -105,11 +105,11 @@ impl View {
     }
 
     /// File systems that it makes; `numbers` as for [`View::apply`].
-    pub(crate) fn late(&self, numbers: bool) -> Vec<Late> {
+    pub(crate) fn late(&self, numbers: bool) -> Vec<ViewRule> {
         let all = [
-            (self.terminals, Late::TERMINALS),
-            (self.memory, Late::MEMORY),
-            (self.reads_proc && numbers, Late::NUMBERS),
+            (self.terminals, ViewRule::TERMINALS),
+            (self.memory, ViewRule::MEMORY),
+            (self.reads_proc && numbers, ViewRule::NUMBERS),
         ];
         let made = all.into_iter().filter(|(is_made, _)| *is_made);
         made.map(|(_, late)| late).collect()

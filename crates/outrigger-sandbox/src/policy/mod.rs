@@ -1,9 +1,9 @@
 //! What a process may touch: files and folders, ports, system calls. How much of it holds is in [`level`], the Landlock rules are
-//! made in [`ruleset`] and [`late`].
+//! made in [`ruleset`] and [`view_rules`].
 
-pub(crate) mod late;
 pub(crate) mod level;
 mod ruleset;
+pub(crate) mod view_rules;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

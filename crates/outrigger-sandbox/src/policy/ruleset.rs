@@ -11,7 +11,7 @@ use landlock::{
 };
 
 use super::Policy;
-use crate::fs::beside::Beside;
+use crate::fs::allowed_paths::AllowedPaths;
 use crate::fs::programs;
 use crate::namespaces::view;
 
@@ -22,8 +22,8 @@ const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 
 /// What is allowed, where not all of it can be.
 struct Reach {
-    read: Beside,
-    write: Beside,
+    read: AllowedPaths,
+    write: AllowedPaths,
 }
 
 impl Policy {
@@ -40,8 +40,8 @@ impl Policy {
         readable.extend(self.write.iter().filter(holds).cloned());
         if self.is_open() || view::is_possible() {
             return Reach {
-                read: Beside::of(&readable, &devices(&readable)),
-                write: Beside::of_fixed(&self.write, &[], names),
+                read: AllowedPaths::of(&readable, &devices(&readable)),
+                write: AllowedPaths::of_fixed(&self.write, &[], names),
             };
         }
         let hidden = self.hidden();
@@ -54,8 +54,8 @@ impl Policy {
         });
         let readable = [readable, fixed.clone()].concat();
         Reach {
-            read: Beside::of(&readable, &[hidden.clone(), devices(&readable)].concat()),
-            write: Beside::of_fixed(&write, &[hidden, fixed].concat(), names),
+            read: AllowedPaths::of(&readable, &[hidden.clone(), devices(&readable)].concat()),
+            write: AllowedPaths::of_fixed(&write, &[hidden, fixed].concat(), names),
         }
     }
 

@@ -3,10 +3,10 @@
 //! Landlock rules files and TCP. What goes round it is refused here: UNIX sockets by path (`docker.sock`, an SSH agent),
 //! raw sockets, UDP where the network is ruled, looking into other processes, io_uring (whose operations no filter
 //! sees), mounts, handles to files. What every process with a policy is refused, whatever it may do otherwise, stands in
-//! [`outwards`].
+//! [`cross_process`].
 
 mod allowed;
-mod outwards;
+mod cross_process;
 mod setuid;
 mod sockets;
 
@@ -85,7 +85,7 @@ pub(crate) fn filter(
 ) -> io::Result<BpfProgram> {
     let compile = || -> Result<BpfProgram, BackendError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-        let mut all = outwards::rules(host)?;
+        let mut all = cross_process::rules(host)?;
         if let Some(calls) = calls {
             all.extend(rules(calls, tcp, own_unix)?);
         }

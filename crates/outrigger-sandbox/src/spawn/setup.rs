@@ -6,7 +6,7 @@ use seccompiler::BpfProgram;
 
 use crate::namespaces::unshare::Namespaces;
 use crate::namespaces::view::View;
-use crate::policy::late::Late;
+use crate::policy::view_rules::ViewRule;
 use crate::processes::tag;
 use crate::seccomp::calls;
 use crate::seccomp::connects;
@@ -56,7 +56,7 @@ pub(crate) struct Setup {
     /// Standard input is a terminal, which becomes that of its session.
     pub(crate) terminal: bool,
     /// What its view has of its own.
-    pub(crate) late: Vec<Late>,
+    pub(crate) late: Vec<ViewRule>,
     pub(crate) no_new_privs: bool,
     /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
     pub(crate) confined: bool,

@@ -8,13 +8,13 @@
 mod calls;
 mod confine;
 mod connects;
+mod cross_process;
 mod end;
 mod helper;
 mod loopback;
 mod moved;
 mod namespace;
 mod no_views;
-mod outwards;
 mod plain;
 mod start;
 mod terminal;

@@ -18,8 +18,8 @@ const TESTS: &[&str] = &[
     "namespace::its_end_is_reported_as_it_was",
     "namespace::nothing_outlives_a_killed_host",
     "namespace::nothing_outlives_its_command",
-    "outwards::a_sandboxed_process_reaches_none_outside",
-    "outwards::a_sandboxed_process_rules_its_own",
+    "cross_process::a_sandboxed_process_reaches_none_outside",
+    "cross_process::a_sandboxed_process_rules_its_own",
     "view::marks_of_files_are_changed_where_files_may_be_written",
 ];
 

@@ -3,7 +3,7 @@
 pub(crate) mod author;
 pub(crate) mod guard;
 pub(crate) mod marks;
-pub(crate) mod own_sessions;
 pub(crate) mod permission_escalation;
 pub(crate) mod plugin_routes;
+pub(crate) mod project_sessions;
 pub(crate) mod scope;

@@ -15,8 +15,8 @@ use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
 use tower::ServiceExt as _;
 
 use crate::access::marks::{FromPlugin, Sender};
-use crate::access::own_sessions::refuse_foreign;
 use crate::access::permission_escalation::refuse_wider;
+use crate::access::project_sessions::refuse_foreign;
 use crate::access::scope::Scope;
 use crate::error::ApiError;
 use crate::hosting::hub::Hub;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::described::DOCUMENT;
+use crate::openapi::DOCUMENT;
 use crate::support::World;
 
 /// A route that stands before this router, and a value that is written to the log whatever it is.

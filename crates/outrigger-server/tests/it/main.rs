@@ -7,10 +7,7 @@
 )]
 
 mod access_matrix;
-mod asked;
 mod client;
-mod described;
-mod doom;
 mod experimental;
 mod file;
 mod harness;
@@ -18,11 +15,14 @@ mod home_project;
 mod known_keys;
 mod language;
 mod lists;
+mod openapi;
 mod parity;
 mod patch;
 mod project;
 mod pty;
 mod question;
+mod repeats;
+mod request_options;
 mod revert;
 mod session_edit;
 mod shell;
@@ -34,6 +34,6 @@ mod support;
 mod swapped_folders;
 mod tui;
 mod turns;
-mod unaskable;
+mod unavailable_model;
 mod vcs;
 mod workspace;

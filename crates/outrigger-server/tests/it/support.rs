@@ -122,8 +122,8 @@ impl World {
     async fn ask(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().to_string(), request.uri().to_string());
         let answer = self.raw(request).await;
-        let (document, status) = (&crate::described::DOCUMENT, answer.status.as_u16());
-        let faults = crate::described::faults(document, &method, &path, status, &answer.text);
+        let (document, status) = (&crate::openapi::DOCUMENT, answer.status.as_u16());
+        let faults = crate::openapi::faults(document, &method, &path, status, &answer.text);
         assert!(
             faults.is_empty(),
             "{method} {path} is not as /doc says: {faults:#?} in {}",

@@ -5,26 +5,26 @@
 //! is sealed with a signature from time to time; and what is older than the retention says is removed, up to a sealed
 //! cut from which the rest can still be verified.
 
-mod bound;
 mod chain;
-mod keep;
-#[cfg(test)]
-mod kept;
 mod query;
+mod rate_limit;
 mod redact;
+mod retention;
+#[cfg(test)]
+mod retention_tests;
 mod seal;
 #[cfg(test)]
 mod tamper;
 mod verify;
 
-pub use keep::Retention;
 pub use query::{AuditQuery, StoredAudit};
 pub use redact::Redactor;
+pub use retention::Retention;
 pub use verify::{AuditFault, AuditReport};
 
-pub(crate) use bound::Bound;
 pub(crate) use chain::{Entry, append, head};
-pub(crate) use keep::prune;
+pub(crate) use rate_limit::Bound;
+pub(crate) use retention::prune;
 pub(crate) use seal::Sealer;
 
 use std::sync::OnceLock;

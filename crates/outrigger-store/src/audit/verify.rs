@@ -6,9 +6,9 @@ use std::path::Path;
 use outrigger_protocol::audit::AuditKind;
 use rusqlite::{Connection, OptionalExtension, Result};
 
-use super::bound::NOT_LISTED;
 use super::chain::Entry;
-use super::keep::REMOVED;
+use super::rate_limit::NOT_LISTED;
+use super::retention::REMOVED;
 use super::seal::{SEAL_LOST, Seal, SealPlace, as_hash, seal_file, seals};
 use crate::chain::{GENESIS, Hash, Head};
 

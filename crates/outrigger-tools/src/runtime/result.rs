@@ -11,7 +11,7 @@ use outrigger_protocol::tool::ToolOutput;
 use serde_json::{Value, json};
 
 use super::stages::blocked;
-use super::{failed, now};
+use super::{failure, now};
 use crate::error::Stop;
 use crate::host::ToolContext;
 use crate::output::limit;
@@ -116,9 +116,9 @@ pub(super) async fn after(
         let read = tool.read(&verdict.output);
         return Ok(read.map_or(output, |read| limited(finish(read, ctx), ctx)));
     }
-    let (note, said) = (failed::note(&output), output.output.clone());
+    let (note, said) = (failure::note(&output), output.output.clone());
     let whole = whole(&output, ctx);
-    let left = failed::keep(note, &said, after_result::read(verdict.output, output));
+    let left = failure::keep(note, &said, after_result::read(verdict.output, output));
     // A hook that puts another text in the place of one, and does not name the file with all of that any more, has taken it
     // out for good.
     if let Some(whole) = whole

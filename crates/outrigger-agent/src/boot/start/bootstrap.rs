@@ -136,7 +136,7 @@ impl Bootstrap {
 async fn load_config(boot: &Boot, place: &Place) -> Result<Loaded, AgentError> {
     let config = boot.load(place)?;
     let config = folder_trust::settle(boot, boot.trust_folder.as_ref(), place, config).await?;
-    if let Some(untrusted) = folder_trust::told(&config) {
+    if let Some(untrusted) = folder_trust::notice(&config) {
         tracing::warn!("[config] {untrusted}");
     }
     for problem in &config.problems {

@@ -35,7 +35,7 @@ impl Bootstrap {
     fn load_options(&self, notice: NoticeFn) -> LoadOptions {
         let (boot, config) = (&self.boot, &self.config);
         let (plugins, skipped) = self.admitted.to_load(config);
-        let progress = folder_trust::told_once(config, Arc::clone(&boot.progress));
+        let progress = folder_trust::without_repeats(config, Arc::clone(&boot.progress));
         LoadOptions {
             plugins,
             skipped,

@@ -103,7 +103,7 @@ pub enum HookScope {
     /// `~/.claude/settings.json`: the user's own, which runs unasked.
     #[default]
     User,
-    /// `.claude/settings.json` of the project: whoever wrote the project chose its commands.
+    /// `.claude/settings.json` of the project: the author of the project chose its commands.
     Project,
     /// `.claude/settings.local.json` of the project. It lies in the project, so it is no safer than the other.
     Local,

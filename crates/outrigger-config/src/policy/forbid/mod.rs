@@ -51,7 +51,7 @@ impl Forbid {
         self.hosts.is_empty() && !self.is_about_files()
     }
 
-    /// Whether files or programs are forbidden, which only a box keeps from processes.
+    /// Whether files or programs are forbidden, which only a sandbox keeps from processes.
     #[must_use]
     pub fn is_about_files(&self) -> bool {
         !(self.files.is_empty() && self.programs.is_empty())

@@ -26,7 +26,7 @@ pub struct TooMany {
 pub struct Leads {
     /// Pattern and real path.
     places: Vec<(String, PathBuf)>,
-    /// A pattern that fits too much to be told: it forbids everything, as the box starts nothing then.
+    /// A pattern that matches too much to be listed: it forbids everything, since the sandbox starts nothing then.
     unclear: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! From the pieces of a plugin's provider to the events of a stream.
 
+use outrigger_protocol::custom_points::{ProviderPiece, ProviderUsage};
 use outrigger_protocol::model::{StreamEvent, Usage};
-use outrigger_protocol::own::{ProviderPiece, ProviderUsage};
 use serde_json::{Value, json};
 
 use crate::adapters::wire::{Decode, Failure, Progress};

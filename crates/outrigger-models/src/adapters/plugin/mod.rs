@@ -4,8 +4,8 @@
 mod decode;
 
 use outrigger_protocol::Object;
+use outrigger_protocol::custom_points::ProviderAsked;
 use outrigger_protocol::model::{ModelInfo, ModelRequest};
-use outrigger_protocol::own::ProviderAsked;
 
 pub(crate) use decode::Decoder;
 

@@ -1,6 +1,6 @@
 //! What in a manifest cannot be right.
 
-use super::{Manifest, ManifestProblem, RESERVED_IDS, own, sub};
+use super::{Manifest, ManifestProblem, RESERVED_IDS, custom_points, subplugins};
 
 impl Manifest {
     /// What in it cannot be right, the first of each key.
@@ -17,8 +17,8 @@ impl Manifest {
             "is no time",
         );
         let mut found = found.0;
-        found.extend(own::problems(self));
-        found.extend(sub::problems(self));
+        found.extend(custom_points::problems(self));
+        found.extend(subplugins::problems(self));
         found
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::plugin::custom_points::ProviderDecl;
 use crate::plugin::login::AuthHook;
-use crate::plugin::own::ProviderDecl;
 
 /// First frame of a plugin process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -101,8 +101,8 @@ pub mod host {
     pub const AUTH_CREDIT: &str = "auth.credit";
     /// Request [`crate::plugin::login::ProviderAsk`], answer [`crate::plugin::login::ProviderTold`].
     pub const PROVIDER_MODELS: &str = "provider.models";
-    /// Request [`crate::plugin::own::ProviderStream`], answer [`crate::plugin::login::AuthHead`]; the pieces follow as the body of an
-    /// [`AUTH_FETCH`] does, one [`crate::plugin::own::ProviderPiece`] in each `data:` line of a stream of server-sent events.
+    /// Request [`crate::plugin::custom_points::ProviderStream`], answer [`crate::plugin::login::AuthHead`]; the pieces follow as the body of an
+    /// [`AUTH_FETCH`] does, one [`crate::plugin::custom_points::ProviderPiece`] in each `data:` line of a stream of server-sent events.
     pub const PROVIDER_STREAM: &str = "provider.stream";
     /// Notification [`super::SdkChunk`]: a piece of a streamed answer to an `sdk.request`.
     pub const SDK_CHUNK: &str = "sdk.chunk";
@@ -147,9 +147,9 @@ pub mod process {
     pub const AUTH_GET: &str = "auth.get";
     /// Notification [`crate::plugin::login::AuthChunk`].
     pub const AUTH_CHUNK: &str = "auth.chunk";
-    /// Request [`crate::plugin::own::PointCall`], answer [`crate::plugin::own::PointCalled`], or an error whose `data.code` says why.
+    /// Request [`crate::plugin::custom_points::PointCall`], answer [`crate::plugin::custom_points::PointCalled`], or an error whose `data.code` says why.
     pub const POINT_CALL: &str = "point.call";
-    /// Request [`crate::plugin::own::EventEmit`], answer `{}`, or an error as for [`POINT_CALL`].
+    /// Request [`crate::plugin::custom_points::EventEmit`], answer `{}`, or an error as for [`POINT_CALL`].
     pub const EVENT_EMIT: &str = "event.emit";
     /// Notification [`super::Log`].
     pub const LOG: &str = "log";

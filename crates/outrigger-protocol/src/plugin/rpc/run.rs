@@ -24,7 +24,7 @@ pub struct HookRun {
     pub open: Vec<OpenField>,
     /// One payload, or many for hooks that are asked about a list (`tool.definition`).
     pub items: Vec<HookPayload>,
-    /// Number of the chain, for plugins that reach points of their own: their [`crate::plugin::own::PointCall`]s name it.
+    /// Number of the chain, for plugins that reach points of their own: their [`crate::plugin::custom_points::PointCall`]s name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<u64>,
 }

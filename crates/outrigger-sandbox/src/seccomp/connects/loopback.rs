@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::{self, Target};
 use super::notify::{Asked, Caller, Listener, Reply};
-use super::{Answer, Errno, Rules, connect_while, direct, errno_of, is_stream, own_unix};
+use super::{Answer, Errno, Rules, connect_while, direct, errno_of, is_stream, unix_sockets};
 use crate::processes::socket_owners;
 
 /// Names are looked up at this port, where the system has its own server for that.
@@ -152,7 +152,7 @@ impl Rules {
         use std::os::fd::AsRawFd as _;
         if !self.unix_sockets {
             let own = self.loopback.as_ref().ok_or(libc::EPERM)?.own();
-            return own_unix::connect(own, path, socket, &caller, (listener, asked));
+            return unix_sockets::connect(own, path, socket, &caller, (listener, asked));
         }
         // The service sees this host, who may be let in where the caller is not.
         if caller.user != rustix::process::geteuid().as_raw() {

@@ -16,9 +16,9 @@ mod address;
 mod bind;
 mod loopback;
 mod notify;
-mod own_unix;
 mod probe;
 mod redirect;
+mod unix_sockets;
 mod worker_pool;
 
 use std::io;

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 fn has_views() -> bool {
     outrigger_sandbox::Spawner::new().unwrap().has_views()

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 fn touch() -> Value {
     let input = json!({ "command": "touch ran.txt", "description": "x" });

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 

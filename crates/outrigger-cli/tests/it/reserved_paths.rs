@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const SECRET: &str = "not-for-you";
 

@@ -14,7 +14,7 @@ use outrigger_plugin_registry::access::settings::PluginRules;
 
 /// The files and hosts of a plugin that runs. The default reaches nothing.
 #[derive(Debug, Default)]
-pub struct OwnReach {
+pub struct PluginReach {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
     hosts: Hosts,
@@ -23,7 +23,7 @@ pub struct OwnReach {
 impl Plugins {
     /// What a plugin may do by itself; nothing, where it is not known.
     #[must_use]
-    pub fn own_reach(&self, plugin: &PluginId, worktree: &Path) -> OwnReach {
+    pub fn plugin_reach(&self, plugin: &PluginId, worktree: &Path) -> PluginReach {
         let registry = &self.0.registry;
         let index = registry.index_of(&plugin.0);
         let rules = match index {
@@ -31,11 +31,13 @@ impl Plugins {
             // Those that share a process have neither grants nor a manifest.
             None => (plugin.0 == UNKNOWN_PLUGIN).then(PluginRules::default),
         };
-        rules.map_or_else(OwnReach::default, |rules| OwnReach::of(&rules, worktree))
+        rules.map_or_else(PluginReach::default, |rules| {
+            PluginReach::of(&rules, worktree)
+        })
     }
 }
 
-impl OwnReach {
+impl PluginReach {
     fn of(rules: &PluginRules, worktree: &Path) -> Self {
         let (mut read, mut write) = match &rules.access {
             Some(access) => (access.read.clone(), access.write.clone()),
@@ -112,7 +114,7 @@ mod tests {
             hosts: Some(vec!["api.test".into(), "10.0.0.1".into()]),
             ..PluginRules::default()
         };
-        let reach = OwnReach::of(&rules, &project);
+        let reach = PluginReach::of(&rules, &project);
         for (file, writes) in [
             ("p/src/a.rs", true),
             ("p/new/b.rs", true),
@@ -143,8 +145,8 @@ mod tests {
             access: Some(Access::default()),
             ..PluginRules::default()
         };
-        let narrow = OwnReach::of(&narrow, &project);
+        let narrow = PluginReach::of(&narrow, &project);
         assert!(!narrow.reads(&project) && !narrow.writes(&root.join("p/src/a.rs")));
-        assert!(!OwnReach::default().connects("https://api.test"));
+        assert!(!PluginReach::default().connects("https://api.test"));
     }
 }

@@ -1,5 +1,5 @@
-//! Folders without what is kept from a process in them, where the system has no views. Landlock allows a folder with all below, so what
-//! lies beside such a path is allowed piece by piece. What comes into the folder later is not.
+//! The paths that Landlock allows where the system has no views. A Landlock rule allows a folder with everything below it, so in a folder
+//! that holds something denied, everything else is allowed one by one. What comes into the folder later is not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ const MAX_PIECES: usize = 20_000;
 
 /// What is allowed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Beside {
+pub(crate) struct AllowedPaths {
     /// Files and folders with all below.
     pub(crate) allowed: Vec<PathBuf>,
     /// Folders with something kept in them, whose names may be listed.
     pub(crate) list: Vec<PathBuf>,
 }
 
-impl Beside {
+impl AllowedPaths {
     /// These files and folders, less those that are kept. Links are left out: what they lead to is allowed where it lies. Blocking.
     pub(crate) fn of(roots: &[PathBuf], kept: &[PathBuf]) -> Self {
         Self::of_fixed(roots, kept, &[])
@@ -31,15 +31,15 @@ impl Beside {
             kept: real(kept),
             fixed: real(fixed),
         };
-        let mut beside = Self::default();
+        let mut paths = Self::default();
         for root in roots {
             match root.canonicalize() {
-                Ok(real) if apart.divides(&real) => beside.add(&real, &apart),
+                Ok(real) if apart.divides(&real) => paths.add(&real, &apart),
                 Ok(real) if apart.kept.iter().any(|it| real.starts_with(it)) => {}
-                _ => beside.allowed.push(root.clone()),
+                _ => paths.allowed.push(root.clone()),
             }
         }
-        beside
+        paths
     }
 
     fn add(&mut self, path: &Path, apart: &Apart) {
@@ -91,11 +91,11 @@ mod tests {
         }
         std::os::unix::fs::symlink(".ssh", home.join("keys")).unwrap();
         let hidden = [".ssh", ".config/gh", "none"].map(|it| home.join(it));
-        let mut beside = Beside::of(std::slice::from_ref(&home), &hidden);
-        beside.allowed.sort();
+        let mut paths = AllowedPaths::of(std::slice::from_ref(&home), &hidden);
+        paths.allowed.sort();
         let at = |names: &[&str]| names.iter().map(|it| home.join(it)).collect::<Vec<_>>();
-        assert_eq!(beside.allowed, at(&[".config/nvim", "a", "work"]));
-        assert_eq!(beside.list, [home.clone(), home.join(".config")]);
+        assert_eq!(paths.allowed, at(&[".config/nvim", "a", "work"]));
+        assert_eq!(paths.list, [home.clone(), home.join(".config")]);
         // What has nothing hidden in it stays whole, and what is hidden is not allowed by a root in it.
         for (root, read) in [
             ("work", vec!["work"]),
@@ -103,7 +103,7 @@ mod tests {
             ("gone", vec!["gone"]),
         ] {
             assert_eq!(
-                Beside::of(&at(&[root]), &hidden).allowed,
+                AllowedPaths::of(&at(&[root]), &hidden).allowed,
                 at(&read),
                 "{root}"
             );

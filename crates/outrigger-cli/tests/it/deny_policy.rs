@@ -8,8 +8,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::bridge::{Brain, bridge_of};
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const SECRET: &str = "not-for-anybody";
 const RAN: &str = "the-program-ran";

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::json;
 
-use crate::admitted::put;
-use crate::granted::granting;
+use crate::plugin_admission::put;
 use crate::support::*;
+use crate::user_grants::granting;
 
 const SOON: Duration = Duration::from_secs(20);
 

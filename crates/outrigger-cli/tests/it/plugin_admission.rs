@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// The hooks that such a plugin, and a guard, has.
 const NAMED: &str = "allowed_hooks = [\"chat.message\", \"tool.execute.before\"]\n";

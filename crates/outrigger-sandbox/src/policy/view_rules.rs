@@ -2,13 +2,13 @@
 
 /// A folder of the child's view whose file system is made after the ruleset, so that no rule of it is about that one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Late {
+pub(crate) struct ViewRule {
     folder: &'static std::ffi::CStr,
     /// What is allowed in there, in bits of `linux/landlock.h`; where the kernel does not know the first ones, the next.
     access: &'static [u64],
 }
 
-impl Late {
+impl ViewRule {
     /// Write, read, list: bits 1 to 3; and `ioctl` on devices, bit 15.
     pub(crate) const TERMINALS: Self = Self {
         folder: c"/dev/pts",

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::granted::{granting, rewrites};
 use crate::support::*;
+use crate::user_grants::{granting, rewrites};
 
 const RICH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

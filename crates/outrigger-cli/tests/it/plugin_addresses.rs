@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use crate::escapes::{attacked, outside};
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// A server of this machine, and how often it was asked.
 pub(crate) fn asked() -> (u16, Arc<AtomicUsize>) {
@@ -145,7 +145,7 @@ fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
                 "attack",
                 &format!("const base = '{base}'; export const A = async () => ({{ {hook} }})"),
             );
-            crate::granted::granting(&world, &format!("[plugins.{plugin:?}]\nmodel = true\n"));
+            crate::user_grants::granting(&world, &format!("[plugins.{plugin:?}]\nmodel = true\n"));
             let mut options = json!({ "apiKey": "x" });
             if own {
                 options["baseURL"] = json!(format!("{base}/v1"));
