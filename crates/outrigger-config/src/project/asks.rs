@@ -163,14 +163,14 @@ impl Loaded {
             && !own.any(|dir| skill.location.starts_with(dir))
     }
 
-    /// Command hooks of the project run, as far as they are as somebody let them count.
+    /// Command hooks of the project run, as long as they are as the user let them count.
     #[must_use]
     pub fn projects_hooks_count(&self) -> bool {
         let by_variable = self.options.project == crate::ProjectConfig::All;
         self.is_trusted && by_variable || self.is_trusted_by_person()
     }
 
-    /// A person let the folder count, as it is: not the environment, and not whoever asked for nothing.
+    /// A person let the folder count, as it is: not the environment, and not a client that did not ask.
     #[must_use]
     pub fn is_trusted_by_person(&self) -> bool {
         self.is_trusted && matches!(self.options.project, crate::ProjectConfig::Trusted(Some(_)))

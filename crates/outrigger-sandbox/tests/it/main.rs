@@ -15,9 +15,9 @@ mod loopback;
 mod moved;
 mod namespace;
 mod no_views;
-mod plain;
 mod start;
 mod terminal;
+mod unprivileged;
 mod view;
 
 use std::time::Duration;
