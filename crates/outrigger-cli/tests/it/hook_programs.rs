@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// Refuses what says so.
 const GUARD: &str = "if grep -q forbidden; then echo 'the guard says no' >&2; exit 2; fi\n";

@@ -203,7 +203,7 @@ export const G = async ({ directory }) => ({ 'tool.execute.before': async (input
         } else {
             world.plugin("guard", &GUARD.replace("NAME", "guard"));
             let guarded = "[plugins.guard]\nfail_closed = [\"tool.execute.before\"]\n";
-            crate::granted::granting(&world, guarded);
+            crate::user_grants::granting(&world, guarded);
         }
         world.config(json!({ "permission": "allow" }));
         world.file("forbidden.md", "secret");
