@@ -205,7 +205,7 @@ fn a_question_about_what_a_plugins_rules_would_allow_offers_the_grant() {
     person.ends(0);
     let screen = person.screen();
     assert_eq!(screen.matches("[g]rant").count(), 1, "{screen}");
-    assert!(told(&world).contains(SECRET), "{screen}");
+    assert!(results(&world).contains(SECRET), "{screen}");
     let kept = std::fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml"));
     let kept = kept.unwrap();
     assert!(

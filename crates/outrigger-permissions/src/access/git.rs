@@ -276,10 +276,8 @@ fn is_silent(mut args: &[String]) -> bool {
         .iter()
         .find(|(names, _)| names.contains(&subcommand.as_str()));
     let shows_stash = subcommand == "stash" && rest.first().is_some_and(|it| it == "show");
-    let options = rest.iter().filter(|it| it.starts_with('-') && *it != "-");
-    known.is_some_and(|(_, known)| {
-        !shows_stash && options.fold(true, |all, it| all && is_known(it, known))
-    })
+    let mut options = rest.iter().filter(|it| it.starts_with('-') && *it != "-");
+    known.is_some_and(|(_, known)| !shows_stash && options.all(|it| is_known(it, known)))
 }
 
 /// Whether an option is one of these.
