@@ -1,5 +1,6 @@
 //! The host's end of the channel: calls with answers, results that come before the answer, and requests that come back.
 
+mod answers;
 mod files;
 mod outbox;
 mod reverse;
@@ -77,6 +78,7 @@ struct Open {
 }
 
 struct Call {
+    method: &'static str,
     answer: oneshot::Sender<Result<Value, RpcError>>,
     results: Option<mpsc::UnboundedSender<Answered>>,
     /// The handler whose result comes next.
@@ -284,6 +286,7 @@ impl Peer {
             open.calls.insert(
                 id,
                 Call {
+                    method,
                     answer: sender,
                     results,
                     next: 0,
@@ -344,16 +347,10 @@ impl Peer {
                 self.notification(&method, message.params.unwrap_or_default())?
             }
             (None, Some(id)) => {
-                lock(&self.entered).answered(id);
-                let call = lock(&self.open).calls.remove(&id);
-                if let Some(call) = call {
-                    // Nobody listens any more when the call was given up in this moment.
-                    let _ = call.answer.send(
-                        message
-                            .error
-                            .map_or(Ok(message.result.unwrap_or_default()), Err),
-                    );
-                }
+                let answer = message
+                    .error
+                    .map_or(Ok(message.result.unwrap_or_default()), Err);
+                self.receive_answer(id, answer)?;
             }
             (None, None) => {
                 return Err(JsError::BadFrame {

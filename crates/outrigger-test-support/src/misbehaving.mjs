@@ -92,7 +92,12 @@ const faults = {
   answers_another: () => raw('{"jsonrpc":"2.0","id":987654,"result":{}}'),
   answers_early: () => { for (let id = 1; id < 40; id++) raw(JSON.stringify({ jsonrpc: "2.0", id, result: {} })) },
   answers_twice: () => again((id) => ({ method: "hook.result", params: { call: id, handler: 0, ms: 0 } })),
-  answers_again: () => { setTimeout(() => again((id) => ({ id, result: {} })), 30) },
+  // The first call was that of loading: while it loads, a hook does it later.
+  answers_again: ({ output }) => {
+    const send = () => raw('{"jsonrpc":"2.0","id":1,"result":{}}')
+    if (!output.tool) return send()
+    output["experimental.chat.system.transform"] = send
+  },
   answers_for_another: () => again((id) => ({ method: "hook.result", params: { call: id, handler: 7, ms: 0 } })),
   not_json: () => raw("this is no message"),
   not_utf8: () => {

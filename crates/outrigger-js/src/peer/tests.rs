@@ -159,3 +159,44 @@ async fn a_request_with_the_number_of_another_ends_the_channel() {
         "the plugin process sent something that is not a JSON-RPC message: request 7 has the number of one that is in work"
     );
 }
+
+/// Code of a plugin that writes to the channel by itself answers nobody's call.
+#[tokio::test]
+async fn an_answer_that_the_host_script_does_not_send_ends_the_channel() {
+    let ends = [
+        (2, "an answer to call 2, which was not made"),
+        (0, "an answer to call 0, which was not made"),
+        (1, "a call of a hook was answered without any result"),
+    ];
+    for (id, reason) in ends {
+        let (peer, mut process, reader) = start();
+        let (results, _) = mpsc::unbounded_channel();
+        let mut call = peer.call_hooks(host::HOOK_RUN, &[b"{}"], results).unwrap();
+        lock(&peer.entered).enter(Enter {
+            plugin: "p".to_owned(),
+            what: "chat.params".to_owned(),
+            call: Some(1),
+        });
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+        process.write_all(&encode(&answer).unwrap()).await.unwrap();
+        let broke = reader.await.unwrap().unwrap();
+        assert!(broke.ends_with(reason), "{broke}");
+        assert_eq!(peer.entered().suspects()[0].plugin, "p");
+        peer.close(Closed::default());
+        assert!(matches!(call.answer().await, Err(JsError::Closed { .. })));
+    }
+    for (method, reason) in [
+        (
+            host::TOOL_RUN,
+            "a call of a tool was answered without its output",
+        ),
+        (host::INITIALIZE, "loading was answered without the plugins"),
+    ] {
+        let (peer, mut process, reader) = start();
+        let _call = peer.call(method, &json!({})).unwrap();
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+        process.write_all(&encode(&answer).unwrap()).await.unwrap();
+        let broke = reader.await.unwrap().unwrap();
+        assert!(broke.ends_with(reason), "{broke}");
+    }
+}

@@ -27,18 +27,37 @@ fn lies() {
           log    [plugin:shared] {"jsonrpc":"2.0","id":1,"result":{}}
           log    [plugin:shared] {}
     answers_another
-      system params before load: bad ok good ok | bad ok good ok  [a call in 3.5s]
-          blame  nobody
-      tool: done | done  [a call in 10s]
-          blame  nobody
+      system params before: bad lost good ok | bad lost good ok  [a call in 13.5s]
+          blame  bad (apart, log, restart)
+          log    plugin bad: it gets a process of its own
+          log    plugin bad: lost at PLACE: the plugin process bad is gone: the plugin process sent something that is not a JSON-RPC message: an answer to call 987654, which was not made
+          log    plugin bad: lost at PLACE: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: an answer to call 987654, which was not made
+          log    plugin process bad (generation 2) is started again: bad (PLACE): the plugin process bad is gone: the plugin process sent something that is not a JSON-RPC message: an answer to call 987654, which was not made
+          log    plugin process shared (generation 1) is started again: bad (PLACE): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: an answer to call 987654, which was not made
+      tool: plugin.tool_lost | plugin.tool_lost  [a call in 20s]
+          blame  bad (apart, log, restart)
+          log    plugin bad: it gets a process of its own
+          log    plugin process bad (generation 2) is started again: tool act of bad: the plugin process bad is gone: the plugin process sent something that is not a JSON-RPC message: an answer to call 987654, which was not made
+          log    plugin process shared (generation 1) is started again: tool act of bad: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: an answer to call 987654, which was not made
+      load: good ok | good ok  [a call in 3.5s]
+          blame  bad (failed plugin.crashed, log)
+          log    plugin bad: failed: plugin bad ended its process during server: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: an answer to call 987654, which was not made
     answers_early
       system params before: bad lost good ok | bad lost good ok  [a call in 13.5s]
-          blame  bad (restart); nobody (all apart, restart)
-          log    ... the plugin process sent something that is not a JSON-RPC message: a call of a hook was answered without any result
-      tool: plugin.tool | plugin.tool  [a call in 10s]
-          blame  bad (its tool)
+          blame  bad (apart, log, restart)
+          log    plugin bad: it gets a process of its own
+          log    plugin bad: lost at PLACE: the plugin process bad is gone: the plugin process sent something that is not a JSON-RPC message: a call of a hook was answered without any result
+          log    plugin bad: lost at PLACE: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: a call of a hook was answered without any result
+          log    plugin process bad (generation 2) is started again: bad (PLACE): the plugin process bad is gone: the plugin process sent something that is not a JSON-RPC message: a call of a hook was answered without any result
+          log    plugin process shared (generation 1) is started again: bad (PLACE): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: a call of a hook was answered without any result
+      tool: plugin.tool_lost | plugin.tool_lost  [a call in 20s]
+          blame  bad (apart, log, restart)
+          log    plugin bad: it gets a process of its own
+          log    plugin process bad (generation 2) is started again: tool act of bad: the plugin process bad is gone: the plugin process sent something that is not a JSON-RPC message: a call of a tool was answered without its output
+          log    plugin process shared (generation 1) is started again: tool act of bad: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: a call of a tool was answered without its output
       load: good ok | good ok  [a call in 3.5s]
-          blame  bad (failed plugin.crashed)
+          blame  bad (failed plugin.crashed, log)
+          log    plugin bad: failed: plugin bad ended its process during server: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: loading was answered without the plugins
     answers_twice
       system params before: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (restart); nobody (all apart, restart)
