@@ -445,8 +445,8 @@ async fn who_takes_no_answers_begins_no_more_calls() {
         let begun = lines.iter().filter(|line| line.starts_with("audit "));
         begun.count()
     };
-    let mut before = usize::MAX;
-    while before != begun() {
+    let mut before = 0;
+    while before == 0 || before != begun() {
         before = begun();
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

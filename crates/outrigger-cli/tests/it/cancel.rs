@@ -48,18 +48,15 @@ fn a_cancelled_tool_is_gone_and_the_session_goes_on() {
     world.verify();
 }
 
+// How much of the answer is kept: `outrigger-server`, `turns::an_abort_ends_what_waits_too`.
 #[test]
-fn a_cancelled_answer_is_kept_as_far_as_it_came() {
-    let world = World::new([
-        json!({ "text": "This much came before the end", "stall": 3 }),
-        done(),
-    ]);
+fn a_cancelled_answer_is_an_error_of_the_run() {
+    let world = World::new([json!({ "text": "not all of it", "stall": 3 })]);
     let running = world.start(world.command(&["run", "--format", "json", "--title", "x", "talk"]));
     assert!(wait_until(WAIT_TIMEOUT, || !world
         .mock
         .requests()
         .is_empty()));
-    std::thread::sleep(Duration::from_millis(200));
     running.signal(Signal::INT);
     let ended = running.end().exited(130);
     let errors: Vec<_> = ended
@@ -68,7 +65,6 @@ fn a_cancelled_answer_is_kept_as_far_as_it_came() {
         .filter(|line| line["type"] == "error")
         .collect();
     assert_eq!(errors[0]["error"]["name"], "MessageAbortedError");
-    assert_eq!(world.parts("text")[1]["text"], "This much came b");
     world.verify();
 }
 
@@ -82,7 +78,6 @@ export const Slow = async ({ directory }) => ({
   dispose: () => new Promise((done) => setTimeout(() => { fs.writeFileSync(directory + '/disposed.txt', ''); done() }, 1500)),
 })";
 
-/// The limit is 100 ms (peers.md); five times that is waited for.
 #[test]
 fn a_plugin_is_notified_of_the_cancel() {
     let world = World::new([turn([call("wait", json!({}))]), done()]);
@@ -95,9 +90,7 @@ fn a_plugin_is_notified_of_the_cancel() {
     );
     running.signal(Signal::INT);
     assert!(
-        wait_until(Duration::from_millis(500), || world
-            .path("aborted.txt")
-            .exists()),
+        wait_until(WAIT_TIMEOUT, || world.path("aborted.txt").exists()),
         "{}",
         running.stderr()
     );
@@ -153,9 +146,7 @@ fn sigterm_leaves_no_process_behind() {
     );
     running.signal(Signal::TERM);
     running.end().exited(143);
-    assert!(wait_until(Duration::from_secs(5), || !alive(
-        pid().unwrap()
-    )));
+    assert!(wait_until(WAIT_TIMEOUT, || !alive(pid().unwrap())));
     assert_eq!(world.run(&["-c", "go on"]).ok().stdout, "All done.\n");
     world.verify();
 }

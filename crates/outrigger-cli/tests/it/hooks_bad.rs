@@ -100,11 +100,11 @@ export const C = async () => ({
 fn a_hook_that_never_answers_costs_one_call() {
     let world =
         beside("export const C = async () => ({ 'chat.message': () => new Promise(() => {}) })");
-    granting(&world, "[deadlines]\nnormal_ms = 300\n");
+    granting(&world, "[deadlines]\nnormal_ms = 700\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
-    WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 300 ms
+    WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 700 ms
     WARN plugin culprit: it gets a process of its own
-    WARN plugin culprit: timeout at chat.message in session ID: no answer within 300 ms
+    WARN plugin culprit: timeout at chat.message in session ID: no answer within 700 ms
     ");
 }
 
@@ -113,11 +113,11 @@ fn a_hook_that_never_answers_costs_one_call() {
 fn a_hook_that_spins() {
     let world =
         beside("export const C = async () => ({ 'chat.message': async () => { for (;;) {} } })");
-    granting(&world, "[deadlines]\nnormal_ms = 300\n");
+    granting(&world, "[deadlines]\nnormal_ms = 700\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
-    WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 300 ms
+    WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 700 ms
     WARN plugin culprit: it gets a process of its own
-    WARN plugin culprit: timeout at chat.message in session ID: no answer within 300 ms
+    WARN plugin culprit: timeout at chat.message in session ID: no answer within 700 ms
     ");
 }
 

@@ -143,14 +143,14 @@ fn a_server_that_ends_leaves_no_process() {
             let mut first = seen.clone();
             first.retain(|_, runs| ours(runs));
             assert!(
-                wait_until(Duration::from_secs(5), || left(&first).is_empty()),
+                wait_until(WAIT_TIMEOUT, || left(&first).is_empty()),
                 "{:?}",
                 left(&first)
             );
             world.cli(&["run", "--pure", "next"]).ok();
         }
         assert!(
-            wait_until(Duration::from_secs(5), || left(&seen).is_empty()),
+            wait_until(WAIT_TIMEOUT, || left(&seen).is_empty()),
             "{signal:?}: {:?}",
             left(&seen)
         );

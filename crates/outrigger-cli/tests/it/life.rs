@@ -213,7 +213,7 @@ fn a_process_that_does_not_answer_a_health_check_is_started_again() {
     world.plugin("p", &version(1));
     granting(
         &world,
-        "[limits]\nplugin_health_seconds = 1\n[deadlines]\nnormal_ms = 300\n",
+        "[limits]\nplugin_health_seconds = 1\n[deadlines]\nnormal_ms = 1000\n",
     );
     let server = serving(&world);
     let talk = talk(&server);

@@ -322,7 +322,7 @@ fn failures_of_the_service_are_what_they_are() {
         assert_ne!(run.code, 0, "{said}");
     }
     // The request that hung was dropped.
-    assert!(wait_until(Duration::from_secs(10), || parley
+    assert!(wait_until(Duration::from_secs(30), || parley
         .left
         .load(Ordering::SeqCst)
         == 1));
@@ -380,7 +380,7 @@ fn an_abort_reaches_the_service() {
             events.until("session.idle");
         },
     );
-    assert!(wait_until(Duration::from_secs(10), || parley
+    assert!(wait_until(Duration::from_secs(30), || parley
         .left
         .load(Ordering::SeqCst)
         == 1));

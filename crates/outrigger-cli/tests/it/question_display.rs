@@ -303,7 +303,7 @@ fn what_is_not_offered_is_no_answer_and_a_resize_shows_the_question_again() {
     person.resizes((40, 12));
     let again = || person.screen().matches("? allow bash? ").count() == 2;
     assert!(
-        wait_until(std::time::Duration::from_secs(10), again),
+        wait_until(std::time::Duration::from_secs(30), again),
         "{}",
         person.screen()
     );

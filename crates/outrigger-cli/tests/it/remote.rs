@@ -11,7 +11,7 @@ use crate::support::*;
 /// A server with a password, as anyone starts it.
 fn secured(world: &World) -> (Server, String) {
     let mut server = world.serve(&[]);
-    let noticed = wait_until(Duration::from_secs(5), || {
+    let noticed = wait_until(Duration::from_secs(60), || {
         server
             .running
             .stderr()

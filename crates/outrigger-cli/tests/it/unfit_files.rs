@@ -166,7 +166,8 @@ fn a_pipe_as_settings_of_git_is_reported_at_once() {
         "{}",
         done.stderr
     );
-    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
+    // That long git may take.
+    assert!(took < std::time::Duration::from_secs(30), "{took:?}");
 }
 
 /// What the user's own files say holds, or nothing starts: one that cannot be read denies what it would have denied.

@@ -125,7 +125,7 @@ async fn a_cancelled_call_does_not_cost_the_same_hook_of_another_session() {
     let mut project = Project::new();
     project.settings.deadlines.normal = Duration::from_secs(60);
     let plugin = r#"export default async () => ({ "experimental.chat.system.transform": ({ session }) =>
-        new Promise((done) => setTimeout(done, session === "A" ? 200 : 8000)) })"#;
+        new Promise((done) => setTimeout(done, session === "A" ? 3000 : 8000)) })"#;
     let plugins = project.load(vec![project.plugin("slow", plugin)]).await;
     let (cancel, flag) = tokio::sync::watch::channel(false);
     let context = PipelineContext {

@@ -152,6 +152,12 @@ async fn an_abort_ends_what_waits_too() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     assert_eq!(h.mock.requests().len(), 1);
+    // The answer is kept as far as it came.
+    let texts = h.parts(&session, "text").await;
+    assert!(
+        texts.iter().any(|part| part["text"] == "a long t"),
+        "{texts:?}"
+    );
     // The next prompt finds both in the history.
     h.prompt(&session, "third").await;
     assert_eq!(h.mock.last().texts("user"), ["first", "second", "third"]);
