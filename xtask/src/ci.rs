@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::sh::{cargo, check, command};
-use crate::{Result, clients, parity, setup, sh, tidy, usage};
+use crate::{Result, clients, dist, parity, setup, sh, tidy, usage};
 
 /// A stage's name, and what it does.
 type Stage = (&'static str, fn() -> Result);
 
 /// In this order: what is quick and fails often comes first.
-const STAGES: [Stage; 9] = [
+const STAGES: [Stage; 10] = [
     ("setup", || setup::run(&[])),
     ("fmt", || check(&mut cargo(&["fmt", "--all", "--check"]))),
     ("tidy", || tidy::run(&[])),
@@ -32,6 +32,10 @@ const STAGES: [Stage; 9] = [
     ("release", || parity::release_binary().map(drop)),
     ("parity", || parity::run(&[])),
     ("clients", || clients::run(&[])),
+    ("dist", || {
+        let binary = parity::release_binary()?.display().to_string();
+        dist::run(&["--bin".to_owned(), binary, "--check".to_owned()])
+    }),
 ];
 
 /// Runs the stages, or those named; stops at the first that fails.

@@ -5,6 +5,7 @@ mod attempts;
 mod bench;
 mod ci;
 mod clients;
+mod dist;
 mod fuzz;
 mod generate;
 mod parity;
@@ -54,6 +55,10 @@ cargo xtask NAME [options]
   bench audit                what a record of the audit costs, in a batch and waited for
   bench build [--release] [--dist]
                              the build from nothing and after a change of single crates: time, CPU, what was compiled
+  dist [--bin PATH] [--out DIR] [--key PATH] [--check]
+                             what is handed out, in .work/dist: tarball, .deb, npm packages, SHA256SUMS and its signature by an
+                             SSH key; --bin: of this program instead of a build with the dist profile; --check: installs and
+                             runs each in a system that has nothing else (needs root, mmdebstrap)
   soak [--minutes N] [--sessions N] [--folders N] [--chance P] [--bin PATH] [--json FILE]
        [--write docs/soak.md]
                              sessions on one server with a plugin that misbehaves at random: no growth of memory and
@@ -114,6 +119,7 @@ fn run(arguments: &[String]) -> Result {
         "tidy" => tidy::run(rest),
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
+        "dist" => dist::run(rest),
         "soak" => soak::run(rest),
         "fuzz-shell" => fuzz::shell(rest),
         "clients" => clients::run(rest),

@@ -136,7 +136,8 @@ pub(crate) fn release_binary() -> Result<PathBuf> {
     Ok(target_folder()?.join("release/outrigger"))
 }
 
-fn target_folder() -> Result<PathBuf> {
+/// Where cargo puts what it builds.
+pub(crate) fn target_folder() -> Result<PathBuf> {
     let text = sh::output(&mut sh::cargo(&[
         "metadata",
         "--format-version",

@@ -9,16 +9,17 @@ use crate::sh::{self, Arguments, check, command, there, work};
 use crate::{Result, failed, usage};
 
 /// A program that tests start, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("git", "git"),
     ("rg", "ripgrep"),
     ("python3", "python3"),
     ("tmux", "tmux"),
     ("strace", "strace"),
+    ("mmdebstrap", "mmdebstrap"),
 ];
 
 /// Without these, tests are skipped and say so.
-const OPTIONAL: [&str; 2] = ["tmux", "strace"];
+const OPTIONAL: [&str; 3] = ["tmux", "strace", "mmdebstrap"];
 
 /// Installs all of it; a second call finds it there and asks no network.
 pub(crate) fn run(arguments: &[String]) -> Result {
@@ -67,7 +68,7 @@ fn programs() -> Result {
     ))
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     sh::output(command("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 

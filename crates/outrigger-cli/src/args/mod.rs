@@ -30,7 +30,12 @@ pub(crate) use self::tool::ToolCommand;
 
 /// A coding agent that runs OpenCode's plugins beside itself.
 #[derive(Debug, Parser)]
-#[command(name = "outrigger", version, about, max_term_width = 100)]
+#[command(
+    name = "outrigger",
+    version,
+    about = "A coding agent that runs OpenCode's plugins in sandboxed processes",
+    max_term_width = 100
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -163,6 +168,14 @@ pub(crate) enum Command {
         /// Shell
         #[arg(value_enum)]
         shell: Shell,
+    },
+    /// Print the man page of a command
+    Man {
+        /// Command, as in `outrigger man session show` (default: outrigger itself)
+        command: Vec<String>,
+        /// Write the pages of all commands into this folder
+        #[arg(long, value_name = "DIR", conflicts_with = "command")]
+        out: Option<PathBuf>,
     },
 }
 

@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod man;
 mod mcp;
 mod models;
 mod plugin;
@@ -48,5 +49,6 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
             completions::print(shell);
             Ok(0)
         }
+        Command::Man { command, out } => man::man(&command, out.as_deref()),
     }
 }

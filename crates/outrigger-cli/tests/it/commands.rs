@@ -188,6 +188,30 @@ fn doctor_says_what_is_wrong() {
     );
 }
 
+/// One page on standard output, or one file for each command that `--help` lists.
+#[test]
+fn man_pages_of_every_command() {
+    let world = World::new([]);
+    let page = world.cli(&["man", "session", "show"]).ok().stdout;
+    assert!(page.contains(".TH OUTRIGGER-SESSION-SHOW 1"), "{page}");
+    world.cli(&["man", "--out", "pages/all"]).ok();
+    let page =
+        |name: &str| std::fs::read_to_string(world.path(&format!("pages/all/{name}.1"))).unwrap();
+    for command in ["outrigger", "outrigger-run", "outrigger-plugin-bisect"] {
+        assert!(page(command).contains(".SH SYNOPSIS"), "{command}");
+    }
+    let unknown = world.cli(&["man", "sessions"]);
+    assert_eq!(unknown.code, 2, "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("no command `sessions`"));
+    world.file("taken", "");
+    let taken = world.cli(&["man", "--out", "taken"]);
+    assert!(
+        taken.stderr.contains("cannot be written"),
+        "{}",
+        taken.stderr
+    );
+}
+
 #[test]
 fn completions_for_every_shell() {
     let world = World::new([]);

@@ -206,6 +206,8 @@ async fn what_is_asked_for_files() {
     room.file(".env", "SECRET=1\n");
     let outside = room.outside().join("o.txt");
     std::fs::write(&outside, "secret\n").unwrap();
+    std::fs::create_dir(room.outside().join("*")).unwrap();
+    std::fs::write(room.outside().join("*/x"), "x\n").unwrap();
     symlink(&outside, room.project().join("link.txt")).unwrap();
     symlink(
         room.project().join(".env"),

@@ -1,0 +1,146 @@
+//! Installs and runs the packages in a Debian system that has nothing but its essential packages: what a package forgot to name
+//! is missing there. As root, with mmdebstrap.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Release, copy};
+use crate::sh::{self, check as run, command, work};
+use crate::{Result, failed, setup};
+
+/// Where the packages lie in that system.
+const HANDED_OUT: &str = "opt/dist";
+
+pub(super) fn check(release: &Release, tarball: &Path, deb: &Path, npm: &[PathBuf]) -> Result {
+    by_npm(release, npm)?;
+    if !setup::is_root() || !sh::there("mmdebstrap") {
+        println!(
+            "dist: tarball and .deb are not tried: that needs root and mmdebstrap (`apt-get install mmdebstrap`)"
+        );
+        return Ok(());
+    }
+    let root = system()?;
+    let handed_out = root.join(HANDED_OUT);
+    super::create(&handed_out)?;
+    for path in [tarball, deb] {
+        copy(path, &handed_out.join(name(path)))?;
+    }
+    let tarball = name(tarball);
+    let folder = tarball.trim_end_matches(".tar.gz");
+    in_system(
+        &root,
+        &format!(
+            "tar -xzf /{HANDED_OUT}/{tarball} -C /opt && test \"$(/opt/{folder}/outrigger --version)\" = \"outrigger {}\"",
+            release.version
+        ),
+    )?;
+    in_system(
+        &root,
+        &format!(
+            "dpkg --install /{HANDED_OUT}/{} && outrigger demo && test -s /usr/share/man/man1/outrigger.1.gz && dpkg --purge outrigger && test ! -e /usr/bin/outrigger",
+            name(deb)
+        ),
+    )?;
+    println!("dist: the tarball and the .deb run in a system that has nothing else");
+    Ok(())
+}
+
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The system's root folder, made once; each check begins with a copy.
+fn system() -> Result<PathBuf> {
+    let archive = work("clean-root.tar");
+    if !archive.is_file() {
+        let part = work("clean-root.part.tar");
+        let mut make = command("mmdebstrap");
+        make.args([
+            "--quiet",
+            "--variant=essential",
+            "--mode=root",
+            "--include=libgcc-s1",
+        ])
+        .arg(codename()?)
+        .arg(&part);
+        let sources = Path::new("/etc/apt/sources.list.d/debian.sources");
+        if sources.is_file() {
+            make.arg(sources);
+        }
+        run(&mut make)?;
+        fs::rename(&part, &archive)
+            .or_else(|error| failed(format!("{}: {error}", archive.display())))?;
+    }
+    let root = super::empty("root")?;
+    run(command("tar")
+        .args(["--extract", "--numeric-owner", "--file"])
+        .arg(&archive)
+        .arg("--directory")
+        .arg(&root))?;
+    Ok(root)
+}
+
+fn codename() -> Result<String> {
+    let text = sh::read(Path::new("/etc/os-release"))?;
+    let found = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    found.map_or_else(
+        || failed("/etc/os-release names no release"),
+        |name| Ok(name.trim_matches('"').to_owned()),
+    )
+}
+
+/// Runs a line in it, with /proc and /dev of its own.
+fn in_system(root: &Path, line: &str) -> Result {
+    let script = format!(
+        "set -e; mount -t proc proc \"$1/proc\"; mount --bind /dev \"$1/dev\"; exec chroot \"$1\" /bin/sh -ec '{line}'"
+    );
+    let mut shell = command("unshare");
+    shell
+        .args([
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "sh",
+            "-c",
+            &script,
+            "sh",
+        ])
+        .arg(root)
+        .env_clear()
+        .env(
+            "PATH",
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        )
+        .env("HOME", "/root");
+    sh::output(&mut shell).map(drop)
+}
+
+/// Installs the npm packages from their files, and runs the command that npm puts on the path.
+fn by_npm(release: &Release, packages: &[PathBuf]) -> Result {
+    let folder = super::empty("npm-prefix")?;
+    let mut install = command("npm");
+    install
+        .args([
+            "install",
+            "--global",
+            "--offline",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--omit=optional",
+            "--prefix",
+        ])
+        .arg(&folder)
+        .args(packages);
+    run(&mut install)?;
+    let said = sh::output(command(folder.join("bin/outrigger")).arg("--version"))?;
+    if said.trim() == format!("outrigger {}", release.version) {
+        println!("dist: the npm packages run");
+        return Ok(());
+    }
+    failed(format!("the command that npm installed says {said}"))
+}
