@@ -19,7 +19,7 @@ fn process(start: &ProcessStart) -> AuditRecord {
                 Some(Level::None) => "none: the kernel has none of it",
                 Some(Level::Full) if start.open => "open but for what is kept from it",
                 Some(Level::Partial) => "partial: the system cannot enforce every rule",
-                Some(Level::Full) => "full",
+                Some(level) => level.name(),
             }
         )),
         ..AuditRecord::new(AuditKind::Process, now(), "start")

@@ -18,6 +18,7 @@ mod names;
 mod outcome;
 mod result;
 mod run;
+mod runtimes;
 mod state;
 mod transcript;
 
@@ -158,6 +159,8 @@ pub struct Handler {
     project: PathBuf,
     /// `CLAUDE_PLUGIN_ROOT`, for the hooks of a Claude Code plugin.
     root: Option<PathBuf>,
+    /// The user chose them, and not the project.
+    is_users: bool,
 }
 
 struct Matched {
@@ -246,12 +249,12 @@ impl Handler {
             HookScope::User | HookScope::Plugin => directory.to_owned(),
             HookScope::Project | HookScope::Local => file.folder.clone(),
         };
-        let root = (file.scope == HookScope::Plugin).then(|| file.folder.clone());
         let handler = Self {
             hooks,
             file: file.file.clone(),
             project,
-            root,
+            root: (file.scope == HookScope::Plugin).then(|| file.folder.clone()),
+            is_users: matches!(file.scope, HookScope::User | HookScope::Plugin),
         };
         (handler, wrong)
     }

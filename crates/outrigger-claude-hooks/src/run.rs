@@ -18,7 +18,9 @@ use crate::answer::{Answer, MAX_OUTPUT, read, shortened, woken};
 use crate::breakers::{Due, Line, Running};
 use crate::condition::{self, Condition};
 use crate::input::Round;
+use crate::runtimes::Runtimes;
 use crate::state::Commands;
+use crate::transcript::BUN_CONFIG;
 use crate::{ChangedFn, Handler, Matched};
 
 /// What is called: these plugins, at a point.
@@ -326,8 +328,15 @@ impl Commands {
         if let Some(root) = &one.handler.root {
             spec = spec.var("CLAUDE_PLUGIN_ROOT", root);
         }
-        if imports_from_here(&one.hook.line()) {
-            spec = spec.var("PYTHONSAFEPATH", "1");
+        let runtimes = Runtimes {
+            line: &one.hook.line(),
+            may_refuse: event.may_refuse(),
+            directory: &self.directory,
+            environment: &self.with.environment,
+            bun_config: self.transcripts.folder().map(|it| it.join(BUN_CONFIG)),
+        };
+        for (name, value) in runtimes.variables(one.handler.is_users) {
+            spec = spec.var(name, value);
         }
         let Some(policy) = policy.cloned() else {
             return spec.allow_new_privs();
@@ -337,13 +346,6 @@ impl Commands {
             None => policy,
         })
     }
-}
-
-/// Whether a command runs Python with the working folder in front of its own modules: a `json.py` of the project would answer for the
-/// hook.
-fn imports_from_here(command: &str) -> bool {
-    let mut words = command.split_whitespace();
-    words.any(|word| word.contains("python")) && words.any(|word| matches!(word, "-c" | "-m"))
 }
 
 /// That what a hook executes of the project is what it was let run as, before it runs and behind that: what was exchanged in between
@@ -410,24 +412,5 @@ impl Process {
         let ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let answer = woken.unwrap_or_else(|| read(self.event, &self.command, &output, ms));
         (answer, how)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn python_with_modules_of_the_working_folder() {
-        for (command, from_here) in [
-            ("python3 -c 'import json'", true),
-            ("/usr/bin/python3.12 -I -m guard", true),
-            ("env X=1 python -B -c 1", true),
-            ("python3 ~/hooks/guard.py", false),
-            ("bash -c 'exit 2'", false),
-            ("ls python -x", false),
-        ] {
-            assert_eq!(imports_from_here(command), from_here, "{command}");
-        }
     }
 }

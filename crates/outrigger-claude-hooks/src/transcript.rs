@@ -20,6 +20,8 @@ use rustix::fs::{Mode, OFlags};
 
 /// How the names of the folders begin.
 const PREFIX: &str = "outrigger-transcripts.";
+/// A `bunfig.toml` for Bun, which would read that of the working folder, and its `.env`.
+pub(crate) const BUN_CONFIG: &str = "bunfig.toml";
 /// Names of a folder that are tried; another user may have taken one.
 const TRIES: u32 = 16;
 
@@ -70,11 +72,11 @@ impl Transcripts {
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = match &written.folder {
             Some(folder) => folder.path.clone(),
-            None => written
-                .folder
-                .insert(fresh(&std::env::temp_dir())?)
-                .path
-                .clone(),
+            None => {
+                let folder = fresh(&std::env::temp_dir())?;
+                fs::write(folder.path.join(BUN_CONFIG), "env = false\n")?;
+                written.folder.insert(folder).path.clone()
+            }
         };
         // An identifier may come from a client, and no two have the same name.
         let file = folder.join(format!("{}.jsonl", name(session)));

@@ -52,6 +52,8 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(commands::dispatch(cli));
     // Whatever still runs in the background must not hold the process.
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    // What processes left that they must not leave is undone when they have ended.
+    outrigger_sandbox::wait_for_dropped(std::time::Duration::from_secs(2));
     match outcome {
         Ok(code) => terminal::exit_code(code),
         Err(failure) => failure::fail(&failure, format),

@@ -11,6 +11,7 @@ use outrigger_sandbox::Spawner;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use crate::client::{Client, Start};
@@ -119,6 +120,8 @@ struct Inner {
     /// Known servers whose program is not there, so that it is looked for once.
     absent: Mutex<BTreeSet<String>>,
     changes: watch::Sender<u64>,
+    /// What starts servers.
+    starts: Mutex<JoinSet<()>>,
 }
 
 /// The language servers of a project. Cheap to clone.
@@ -134,6 +137,7 @@ impl Lsp {
             options,
             slots: Mutex::default(),
             absent: Mutex::default(),
+            starts: Mutex::default(),
             changes: watch::Sender::new(0),
         }))
     }
@@ -234,6 +238,9 @@ impl Lsp {
 
     /// Ends all servers, by force after `grace`.
     pub async fn shutdown(&self, grace: Duration) {
+        // One that is about to start has a process that runs.
+        let mut starts = std::mem::take(&mut *self.starts());
+        starts.shutdown().await;
         let slots = std::mem::take(&mut *self.slots_of());
         let clients: Vec<_> = slots.values().filter_map(|slot| slot.up()).collect();
         join_all(clients.iter().map(|client| client.close(grace))).await;
@@ -241,6 +248,10 @@ impl Lsp {
 
     pub(crate) fn limits(&self) -> Limits {
         self.0.options.limits
+    }
+
+    fn starts(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn slots_of(&self) -> MutexGuard<'_, BTreeMap<(String, PathBuf), Arc<Slot>>> {
@@ -328,7 +339,9 @@ impl Lsp {
     /// Starts a server behind the caller's back, who may give up waiting.
     fn begin(&self, slot: &Arc<Slot>) {
         let (lsp, slot) = (self.clone(), Arc::clone(slot));
-        tokio::spawn(async move {
+        let mut starts = self.starts();
+        while starts.try_join_next().is_some() {}
+        starts.spawn(async move {
             let Some(start) = lsp.what_to_start(&slot.server, &slot.root) else {
                 return;
             };

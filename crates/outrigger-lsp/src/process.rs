@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
-use outrigger_sandbox::{Child, Spawner, Spec};
+use outrigger_sandbox::{Child, Killer, Spawner, Spec};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
@@ -57,6 +57,14 @@ pub(crate) struct Process {
     stop: watch::Sender<Option<Duration>>,
     over: watch::Receiver<bool>,
     pid: u32,
+    killer: Killer,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Whoever owns it ends it at once: until its supervisor has noticed, it would still write.
+        self.killer.kill_tree();
+    }
 }
 
 impl Process {
@@ -94,7 +102,7 @@ impl Process {
         let (outgoing, queue) = mpsc::channel(QUEUE);
         let (stop, stopping) = watch::channel(None);
         let (ended, over) = watch::channel(false);
-        let pid = child.own_pid();
+        let (pid, killer) = (child.own_pid(), child.killer());
         let tasks = Tasks {
             write: tokio::spawn(write(stdin, queue)),
             read: tokio::spawn(read(
@@ -118,6 +126,7 @@ impl Process {
             stop,
             over,
             pid,
+            killer,
         })
     }
 

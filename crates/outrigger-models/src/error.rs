@@ -144,6 +144,8 @@ pub enum ModelError {
         url: String,
         /// Why.
         message: String,
+        /// Its name leads nowhere.
+        no_host: bool,
     },
     /// The policy of the machine forbids the provider's host.
     #[error("provider `{provider}` is not asked at {url}: {message}")]
@@ -311,7 +313,7 @@ impl ModelError {
             Self::UnknownModel { provider, model, .. } => format!(
                 "check the name, or add it under `provider.{provider}.models[\"{model}\"]` in opencode.json"
             ),
-            Self::NoModel => "set `model` in opencode.json or use `-m provider/model`, and set the provider's key, for example ANTHROPIC_API_KEY".into(),
+            Self::NoModel => "set `model` in opencode.json or use `-m provider/model`, and give the provider's key: `outrigger auth login` stores one, or set its variable, for example ANTHROPIC_API_KEY".into(),
             Self::NoKey { provider, env } if env.is_empty() => {
                 format!("`outrigger auth login -p {provider}` stores one, or set `provider.{provider}.options.apiKey` in opencode.json")
             }
@@ -331,6 +333,9 @@ impl ModelError {
             ),
             Self::RateLimited { .. } => "wait, or use another model or provider with `-m`".into(),
             Self::ContextOverflow { .. } => "compact the session or start a new one".into(),
+            Self::Connect { provider, no_host: true, .. } => format!(
+                "check the network, and the host in `provider.{provider}.options.baseURL`"
+            ),
             Self::Connect { .. } => "check the network, the proxy variables and the provider's base URL".into(),
             Self::FirstByteTimeout { provider, .. } => {
                 format!("raise `provider.{provider}.options.headerTimeout` (milliseconds) if the model needs longer")
@@ -361,9 +366,8 @@ impl ModelError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::RateLimited { .. } | Self::Connect { .. } | Self::StreamInterrupted { .. } => {
-                true
-            }
+            Self::RateLimited { .. } | Self::StreamInterrupted { .. } => true,
+            Self::Connect { no_host, .. } => !no_host,
             Self::Api { retryable, .. } => *retryable,
             _ => false,
         }

@@ -15,7 +15,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use outrigger_network_proxy::hosts::{Hosts, Reach, is_public};
 use reqwest::{ClientBuilder, Url};
 
-pub use resolver::{LocalFn, for_public};
+pub use resolver::{LocalFn, NoSuchHost, for_public};
 
 /// An address that is not asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -34,6 +34,43 @@ impl Resolve for Guarded {
     }
 }
 
+/// A name that leads nowhere: the same question is answered the same way a moment later.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no host of the name {host}, or no network to ask for it: {reason}")]
+pub struct NoSuchHost {
+    /// As it was named.
+    pub host: String,
+    /// What the system said.
+    pub reason: String,
+}
+
+impl NoSuchHost {
+    /// Whether this is the cause of an error.
+    #[must_use]
+    pub fn is_behind(error: &(dyn std::error::Error + 'static)) -> bool {
+        let mut causes = std::iter::successors(Some(error), |error| error.source());
+        causes.any(|error| error.is::<Self>())
+    }
+}
+
+/// What the system says where a server for names did not answer, and might the next time (glibc, musl).
+const MAY_PASS: [&str; 2] = ["Temporary failure", "Try again"];
+
+fn no_address(host: &str, error: std::io::Error) -> Failed {
+    let reason = error.to_string();
+    // Failures to look up have no code of their own; one without a file or memory has.
+    let is_answer =
+        error.raw_os_error().is_none() && !MAY_PASS.iter().any(|it| reason.contains(it));
+    match is_answer {
+        true => NoSuchHost {
+            host: host.to_owned(),
+            reason,
+        }
+        .into(),
+        false => error.into(),
+    }
+}
+
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The addresses of a name. One that may not be connected to is a refusal of all: who answers so does it on purpose.
@@ -42,7 +79,8 @@ pub(crate) async fn look_up(
     local: Option<&LocalFn>,
 ) -> Result<Vec<SocketAddr>, Failed> {
     let host = name.trim_end_matches('.').to_ascii_lowercase();
-    let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0)).await?.collect();
+    let found = tokio::net::lookup_host((name, 0)).await;
+    let found: Vec<SocketAddr> = found.map_err(|error| no_address(&host, error))?.collect();
     let reach = reach();
     for address in found.iter().map(SocketAddr::ip) {
         // Rules for one port alone are held against the address as it is named.

@@ -29,8 +29,31 @@ pub use running::share_in;
 /// What of a repository may hold very many files, and no repository of a submodule.
 const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 
+/// Folders of Claude Code's settings, commands and skills.
+const OF_CLAUDE: [&str; 2] = [".claude", ".agents"];
+
+/// How many folders below a root [`settings_below`] looks at.
+pub const SETTINGS_DEPTH: usize = nested_git::DEPTH - 1;
+
 /// Start-up files in folders below that are kept one by one.
 const MAX_NESTED: usize = 100;
+
+/// Whether a file is read as settings by an agent of ours that works in a folder, by its path from there.
+#[must_use]
+pub fn is_settings(from_folder: &Path) -> bool {
+    let first = from_folder.components().next();
+    let first = first.map(|it| it.as_os_str().to_string_lossy());
+    let mut ours = SETTINGS.iter().chain(&OF_CLAUDE);
+    first.is_some_and(|first| ours.any(|it| first == *it))
+}
+
+/// Such files in folders below a root, at most [`SETTINGS_DEPTH`] deep; `None` where there is too much to look at all of it. Blocking.
+#[must_use]
+pub fn settings_below(root: &Path) -> Option<Vec<PathBuf>> {
+    let found = nested_startup::below(root)?.into_iter();
+    let found = found.filter(|(from_folder, _)| is_settings(from_folder));
+    Some(found.map(|(_, whole)| whole).collect())
+}
 
 /// What the sandbox is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

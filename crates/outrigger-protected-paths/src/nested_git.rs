@@ -18,7 +18,7 @@ use crate::git_files::is_repository;
 use crate::nested_startup::{NestedStartup, is_candidate, is_workspace};
 
 /// How deep below the project's root repositories are looked for that the index does not name.
-const DEPTH: usize = 3;
+pub(crate) const DEPTH: usize = 3;
 /// Files and folders that are looked at for them.
 const MAX_ENTRIES: usize = 4000;
 /// Repositories in each other.
@@ -58,6 +58,14 @@ struct Walked {
     repositories: Vec<Repository>,
     /// Files and folders of names that make something run later, by path from the root.
     startup: Vec<PathBuf>,
+    /// Nothing was left out for there being too much.
+    is_whole: bool,
+}
+
+/// Files and folders not far below a root that make something run later, by path from it; `None` where not all were looked at.
+pub(crate) fn startup_below(root: &Path) -> Option<Vec<PathBuf>> {
+    let walked = walk(root);
+    walked.is_whole.then_some(walked.startup)
 }
 
 /// A repository below the project.
@@ -267,6 +275,7 @@ fn walk(worktree: &Path) -> Walked {
     let mut found = Walked {
         repositories: Vec::new(),
         startup: Vec::new(),
+        is_whole: true,
     };
     let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
     let mut large = VecDeque::new();
@@ -276,6 +285,7 @@ fn walk(worktree: &Path) -> Walked {
         for entry in entries.flatten().flatten() {
             seen += 1;
             if seen > MAX_ENTRIES {
+                found.is_whole = false;
                 return found;
             }
             let name = entry.file_name();

@@ -12,6 +12,7 @@ use outrigger_protocol::startup::{GIT, STARTUP, startup_file};
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
 use crate::content::{Before, Content, listed};
+use crate::nested_git::startup_below;
 use crate::running::{First, Running};
 
 /// Files in one folder that makes something run later, such as `.husky`.
@@ -124,6 +125,14 @@ impl NestedStartup {
             )
         })
     }
+}
+
+/// What is on the list in folders not far below a root, by path from the folder that it counts in and as a whole; `None` where not all
+/// of it was looked at. Blocking.
+pub(crate) fn below(root: &Path) -> Option<Vec<(PathBuf, PathBuf)>> {
+    let names = startup_below(root)?;
+    let found = files(root, &names).into_keys();
+    Some(found.map(|it| (counted(&it), root.join(it))).collect())
 }
 
 fn is_listed(path: &Path) -> bool {

@@ -17,6 +17,17 @@ pub struct Mismatch<'v> {
     pub missing: Option<&'static str>,
 }
 
+/// A member that the schema of its object does not name.
+#[derive(Debug)]
+pub struct UnknownMember<'v> {
+    /// Where it is: a JSON pointer.
+    pub pointer: String,
+    /// Its key.
+    pub key: &'v str,
+    /// The members that are named.
+    pub fields: &'static [Field],
+}
+
 impl Schema {
     /// Everything in a value that does not fit, in the value's order. Members that no schema names may hold anything.
     #[must_use]
@@ -61,6 +72,48 @@ impl Schema {
             },
             _ if self.fits(value) => {}
             _ => wrong.push(self.mismatch(value, pointer)),
+        }
+    }
+
+    /// The members of objects that the schema of their object does not name, in the value's order. What may hold anything has none.
+    #[must_use]
+    pub fn unknown<'v>(&self, value: &'v Value) -> Vec<UnknownMember<'v>> {
+        let mut found = Vec::new();
+        self.look(value, "", &mut found);
+        found
+    }
+
+    fn look<'v>(&self, value: &'v Value, pointer: &str, found: &mut Vec<UnknownMember<'v>>) {
+        match (self.plain(), value) {
+            (Self::Map(member), Value::Object(map)) => {
+                for (key, value) in map {
+                    member.look(value, &child(pointer, key), found);
+                }
+            }
+            (Self::Object(fields), Value::Object(map)) => {
+                for (key, value) in map {
+                    let pointer = child(pointer, key);
+                    match fields.iter().find(|field| field.is_called(key)) {
+                        Some(field) => field.schema.look(value, &pointer, found),
+                        None => found.push(UnknownMember {
+                            pointer,
+                            key,
+                            fields,
+                        }),
+                    }
+                }
+            }
+            (Self::List(item), Value::Array(items)) => {
+                for (index, value) in items.iter().enumerate() {
+                    item.look(value, &format!("{pointer}/{index}"), found);
+                }
+            }
+            (Self::AnyOf(all), _) => {
+                if let Some(one) = all.iter().find(|one| one.has_shape_of(value)) {
+                    one.look(value, pointer, found);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -190,6 +243,28 @@ mod tests {
                 "/children/3/limit a whole number from 1 or false None",
             ]
         );
+    }
+
+    #[test]
+    fn members_that_nothing_names() {
+        let value = json!({
+            "nmae": 1, "odd-key": ["x", {"y": 1}], "limit": 1,
+            "children": [{"name": "a", "limits": {"b": 1}}, {"name": "b", "children": [{"naem/": 1}]}],
+        });
+        let seen = TREE.unknown(&value).into_iter();
+        let seen: Vec<String> = seen
+            .map(|it| format!("{} {}", it.pointer, it.key))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                "/nmae nmae",
+                "/children/0/limits limits",
+                "/children/1/children/0/naem~1 naem/",
+            ]
+        );
+        let loose = schema!({any} | {a?: {b?: boolean}});
+        assert!(loose.unknown(&json!({"c": 1})).is_empty());
     }
 
     #[test]

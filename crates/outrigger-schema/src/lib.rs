@@ -28,7 +28,7 @@ pub mod json;
 mod notation;
 mod words;
 
-pub use check::{Mismatch, whole};
+pub use check::{Mismatch, UnknownMember, whole};
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]

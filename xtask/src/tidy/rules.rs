@@ -144,7 +144,7 @@ pub(super) fn terminal(repo: &Repo) -> Vec<String> {
 
 /// Files whose readers are held elsewhere: what they open is in /proc, is our own database, or was checked and is read to a
 /// limit there.
-const READERS: [&str; 13] = [
+const READERS: [&str; 14] = [
     "crates/outrigger-sandbox/src/processes/procfs.rs",
     "crates/outrigger-sandbox/src/processes/usage.rs",
     "crates/outrigger-sandbox/src/processes/cgroup.rs",
@@ -157,6 +157,7 @@ const READERS: [&str; 13] = [
     "crates/outrigger-store/src/writer.rs",
     "crates/outrigger-claude-hooks/src/transcript.rs",
     "crates/outrigger-permissions/src/workspace_trust/mod.rs",
+    "crates/outrigger-permissions/src/workspace_trust/notes.rs",
     "crates/outrigger-cli/src/commands/demo/project.rs",
 ];
 

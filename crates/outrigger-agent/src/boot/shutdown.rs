@@ -8,6 +8,9 @@ use outrigger_workspace::sync::lock;
 
 use crate::state::Agent;
 
+/// How long processes that were killed may take to end: what hangs in the kernel is not waited for.
+const PROCESSES_END: Duration = Duration::from_secs(2);
+
 impl Agent {
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
     pub async fn shutdown(&self) {
@@ -34,6 +37,9 @@ impl Agent {
             self.inner.lsp.shutdown(GRACE)
         );
         lock(&self.inner.sdk).take();
+        // What they left that they must not leave is undone, and what they wrote until now is compared.
+        let ended = || outrigger_sandbox::wait_for_dropped(PROCESSES_END);
+        let _ = tokio::task::spawn_blocking(ended).await;
         if let Some(workspace_trust) = &self.inner.workspace_trust {
             workspace_trust.end().await;
         }

@@ -1,8 +1,10 @@
 //! What `run` prints: the answer on standard output, everything else on standard error.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_kernel::merge::{Conversation, Merger, merger};
+use outrigger_protocol::Millis;
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::{EventId, MessageId, SessionId};
 use outrigger_protocol::merged::ConversationMessage;
@@ -60,6 +62,8 @@ pub(crate) struct View {
     summaries: HashMap<MessageId, String>,
     /// The cursor stands after a question.
     mid_line: bool,
+    /// Why a request was sent again the last time.
+    retried: Option<String>,
     result: TurnResult,
 }
 
@@ -84,6 +88,7 @@ impl View {
             own_compaction: false,
             summaries: HashMap::new(),
             mid_line: false,
+            retried: None,
             result: TurnResult::default(),
         }
     }
@@ -248,11 +253,13 @@ impl View {
             Event::SessionStatus {
                 status:
                     SessionStatus::Retry {
-                        attempt, message, ..
+                        attempt,
+                        message,
+                        next,
                     },
                 ..
             } => {
-                let line = self.paint.dim(&format!("~ try {attempt}: {message}\n"));
+                let line = self.retry(*attempt, message, *next);
                 self.err(&line);
             }
             Event::PermissionAsked(request) if !crate::terminal::person_is_there() => {
@@ -266,6 +273,20 @@ impl View {
             _ => {}
         }
         self.merge(event);
+    }
+
+    /// A request that is sent again: why, once, and when.
+    fn retry(&mut self, attempt: u32, message: &str, next: Millis) -> String {
+        let is_same = self.retried.as_deref() == Some(message);
+        self.retried = Some(message.to_owned());
+        let why = if is_same { "the same" } else { message };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let wait = match next.saturating_sub(now).div_ceil(1000) {
+            0 => String::new(),
+            seconds => format!("; again in {seconds} s"),
+        };
+        self.paint.dim(&format!("~ try {attempt}: {why}{wait}\n"))
     }
 
     fn part(&mut self, part: &Part) {

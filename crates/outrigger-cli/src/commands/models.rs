@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::args::{Global, ModelsArgs};
 use crate::failure::Failure;
-use crate::terminal::out;
 use crate::terminal::progress::Line;
+use crate::terminal::{err, out};
 
 /// Prints the models of the providers that can be used, one `provider/model` a line, by name.
 pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Failure> {
@@ -36,6 +36,12 @@ pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Fail
                 text.push('\n');
             }
         }
+    }
+    if text.is_empty() {
+        err(
+            "no provider has a key, so there are no models to list: `outrigger auth login` stores one; or set the provider's variable, for example \
+             ANTHROPIC_API_KEY, or describe a provider under `provider` in opencode.json\n",
+        );
     }
     out(&text);
     Ok(0)

@@ -388,23 +388,54 @@ fn providers_and_servers_are_asked_where_the_policy_leaves_them() {
     );
 }
 
-/// A rule that matches nothing is reported with its line by every command that reads the configuration.
+/// A rule that matches nothing, and a key that nothing reads, is reported with its line by every command that reads the configuration. One by
+/// which a rule is lost is an error.
 #[test]
 fn a_rule_that_never_counts_is_reported() {
     let world = World::new([done()]);
     let whole: Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
-    let mut whole = whole;
-    whole["permission"] = json!({ "read": { "*.{env,pem}": "deny" }, "raed": "deny" });
-    world.file(
-        "opencode.json",
-        &serde_json::to_string_pretty(&whole).unwrap(),
-    );
-    world.trust(&world.project());
-    for args in [&["run", "do it"][..], &["doctor"], &["config", "show"]] {
+    let written = |key: &str, value: Value| {
+        let mut whole = whole.clone();
+        whole[key] = value;
+        whole["modle"] = json!("mock/m1");
+        let text = serde_json::to_string_pretty(&whole).unwrap();
+        world.file("opencode.json", &text);
+    };
+    let commands = [&["run", "do it"][..], &["doctor"], &["config", "show"]];
+    let never = json!({ "read": { "*.{env,pem}": "deny" }, "rad": "deny" });
+    written("permission", never);
+    for args in commands {
         let done = world.start(world.command(args)).end();
         let output = format!("{}{}", done.stdout, done.stderr);
-        for says in ["opencode.json:", "is no choice here", "did you mean `read`"] {
+        for says in [
+            "opencode.json:",
+            "is no choice here",
+            "did you mean `read`",
+            "did you mean `model`",
+        ] {
             assert!(output.contains(says), "{args:?} {says}: {output}");
+        }
+    }
+    for (key, value, says) in [
+        (
+            "permission",
+            json!({ "edti": "deny" }),
+            "did you mean `edit`",
+        ),
+        (
+            "permissions",
+            json!({ "edit": "deny" }),
+            "did you mean `permission`",
+        ),
+    ] {
+        written(key, value);
+        for args in commands {
+            let done = world.start(world.command(args)).end();
+            let output = format!("{}{}", done.stdout, done.stderr);
+            assert!(
+                output.contains(says) && done.code != 0,
+                "{args:?}: {output}"
+            );
         }
     }
 }

@@ -176,6 +176,10 @@ fn a_provider_is_chosen_from_a_list_whose_last_entry_takes_any_name() {
         verbose.starts_with("acme/a1\n{\n  \"id\": \"a1\""),
         "{verbose}"
     );
+    world.config(json!({ "enabled_providers": ["nobody"] }));
+    let none = world.cli(&["models"]).ok();
+    let says_why = none.stderr.contains("`outrigger auth login`");
+    assert!(none.stdout.is_empty() && says_why, "{}", none.stderr);
 }
 
 /// A plugin's view of the routes, which is every client's.

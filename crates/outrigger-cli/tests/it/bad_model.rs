@@ -99,7 +99,7 @@ fn an_overloaded_model_is_asked_again() {
     > build · m1
 
     ~ try 1: provider `mock` is limiting requests (asks to wait 1 s): slow down
-    ~ try 2: provider `mock` is limiting requests (asks to wait 1 s): slow down
+    ~ try 2: the same
     ");
 }
 

@@ -67,6 +67,28 @@ fn before_a_tool_it_gets_the_call_and_may_refuse_it() {
     assert!(input["tool_use_id"].is_string());
 }
 
+/// A guard of the user's that Bun runs, and a `bunfig.toml` of the folder that would answer for it.
+#[test]
+fn a_guard_reads_no_settings_of_its_runtime_from_the_folder() {
+    let Some(bun) = outrigger_test_support::bun_or_skip() else {
+        return;
+    };
+    let guard = format!("{} \"$HOME/hooks/guard.js\"", bun.display());
+    let world = with_hooks(
+        [bash("echo ran > ran.txt"), done()],
+        &[("PreToolUse", "Bash", &guard)],
+    );
+    let hooks = world.home().join("hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    let code = "for await (const _ of Bun.stdin.stream()); process.exit(process.env.OFF ? 0 : 2)";
+    std::fs::write(hooks.join("guard.js"), code).unwrap();
+    world.file("bunfig.toml", "preload = [\"./pre.js\"]\n");
+    world.file("pre.js", "process.exit(0)");
+    world.file(".env", "OFF=1\n");
+    world.run(&["do it"]).ok();
+    assert!(!world.path("ran.txt").exists());
+}
+
 #[test]
 fn what_a_matcher_does_not_mean_is_not_run() {
     let world = with_hooks(

@@ -204,10 +204,12 @@ fn without_the_sandbox_of_commands_a_formatter_does_what_the_user_may() {
     assert!(world.home().join("escaped").exists());
 }
 
-/// What the user makes while a language server runs is not undone, and the server changes no start-up file that is there.
+/// What the user makes while a language server runs is not undone, and the server changes no start-up file that is there. A repository that
+/// it leaves starts no program for the user.
 #[test]
 fn a_language_server_changes_no_startup_file_and_undoes_none() {
-    let script = "while read -r line; do break; done; echo evil > .envrc; mkdir -p target; echo x > target/x; sleep 60";
+    let script = "while read -r line; do break; done; echo evil > .envrc; git init -q sub; git -C sub config core.fsmonitor 'touch ../../ran; false'; \
+                  mkdir -p target; echo x > target/x; sleep 60";
     let config =
         json!({ "lsp": { "l": { "command": ["sh", "-c", script], "extensions": [".txt"] } } });
     let makes = "sleep 1; test -f target/x";
@@ -224,4 +226,9 @@ fn a_language_server_changes_no_startup_file_and_undoes_none() {
     running.end();
     assert_eq!(world.read(".envrc"), "mine\n");
     assert_eq!(world.read(".vscode/tasks.json"), "{}");
+    let left = world.read("sub/.git/config");
+    assert!(
+        left.contains("[core]") && !left.contains("fsmonitor"),
+        "{left}"
+    );
 }

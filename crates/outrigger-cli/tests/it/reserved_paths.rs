@@ -135,7 +135,7 @@ fn helpers_of_the_model_see_no_more_than_its_commands() {
     for name in ["mcp:spy", "formatter:spy"] {
         let line = listed.lines().find(|line| line.contains(name));
         assert!(
-            line.is_some_and(|line| line.contains("sandbox: full")),
+            line.is_some_and(|line| line.contains("sandbox: enforced")),
             "{name}: {listed}"
         );
     }

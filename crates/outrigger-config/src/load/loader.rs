@@ -247,6 +247,8 @@ impl<'a> Loader<'a> {
         if let Some(wrong) = check::document(&document.value).into_iter().next() {
             return Err(wrong.error(file, &document.positions));
         }
+        let unknown = check::unknown::keys(&document.value, file, &document.positions)?;
+        self.problems.extend(unknown);
         normalize::file(&mut document.value, &mut document.positions);
         Ok(document)
     }

@@ -132,6 +132,7 @@ fn entry(
         }
         return Err(wrong.error(&file, &positions));
     }
+    problems.extend(check::unknown::keys(&value, &file, &positions)?);
     normalize::file(&mut value, &mut positions);
     Ok(Some(Entry {
         value,

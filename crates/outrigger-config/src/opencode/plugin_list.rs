@@ -107,6 +107,12 @@ impl PluginSpec {
         }
     }
 
+    /// The same, of the plugin that a file is.
+    #[must_use]
+    pub fn key_of_file(file: &Path) -> String {
+        paths::file_url(file)
+    }
+
     /// As it stands in the merged document's `plugin`.
     pub(crate) fn to_value(&self) -> Value {
         match &self.options {

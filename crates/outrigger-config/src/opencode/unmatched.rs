@@ -83,19 +83,43 @@ fn of_name(name: &str) -> Option<String> {
             "this rule never counts: `{name}` asks as `edit`; write it under `edit`"
         ));
     }
-    if name.contains('*') || KNOWN.contains(&name) || name == "plan_exit" {
+    if is_none_of_ours(name) {
         return None;
     }
     let lower = name.to_lowercase();
     let near = KNOWN.iter().find(|known| {
         let most = if known.len() > 5 { 2 } else { 1 };
         levenshtein(&lower, known) <= most
-            || letters(&lower) == letters(known)
+            || is_meant(&lower, known)
             || known.len() > 8 && lower.starts_with(&known[..8])
     })?;
     Some(format!(
         "this rule never counts unless a plugin has a tool of that name: did you mean `{near}`?"
     ))
+}
+
+/// Nothing is to be said of it.
+fn is_none_of_ours(name: &str) -> bool {
+    name.contains('*') || KNOWN.contains(&name) || name == "plan_exit"
+}
+
+/// The permission that a name certainly stands for, which is none itself. Another tool could be called `lint` or `tasks`, and none is
+/// called `edti`.
+pub(crate) fn misspelt(name: &str) -> Option<&'static str> {
+    if is_none_of_ours(name) {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    let is_slip =
+        |known: &str| known.len() > 5 && !lower.ends_with('s') && levenshtein(&lower, known) == 1;
+    let mut all = KNOWN.into_iter();
+    all.find(|known| is_meant(&lower, known) || is_slip(known))
+}
+
+/// Whether a name has the same letters as one that is known, or its beginning.
+fn is_meant(lower: &str, known: &str) -> bool {
+    let plain = |word: &str| letters(&word.replace(['_', '-'], ""));
+    plain(lower) == plain(known) || known.len() > 12 && lower.starts_with(&known[..12])
 }
 
 /// Why a pattern matches nothing.

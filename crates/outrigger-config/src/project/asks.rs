@@ -13,6 +13,9 @@ use crate::load::links::Links;
 use crate::project::Asked;
 use crate::{LoadOptions, Loaded, Settings, paths};
 
+/// What a file asks for that is a command or a skill ([`Asked::what`]).
+const COMMAND: &str = "command";
+
 /// What needs approval, in the order in which it is found. `asks` is what the settings need already.
 pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> Vec<Asked> {
     let mut all = Vec::new();
@@ -91,11 +94,7 @@ fn of_hooks(file: &HookFile) -> Vec<Asked> {
 }
 
 fn of_template(file: &Path, template: &str) -> Asked {
-    Asked::new(
-        file,
-        "command",
-        &serde_json::json!({ "template": template }),
-    )
+    Asked::new(file, COMMAND, &serde_json::json!({ "template": template }))
 }
 
 fn runs_something(skill: &Skill) -> bool {
@@ -122,6 +121,19 @@ impl Loaded {
     #[must_use]
     pub fn files_run_by(&self, entry: &serde_json::Value) -> Vec<String> {
         crate::project::named_files::of_entry(entry, &self.options)
+    }
+
+    /// Files of the project that take trust and are read beside the settings: servers, command hooks, commands and skills that run
+    /// something.
+    pub fn files_beside(&self) -> impl Iterator<Item = &Path> {
+        let is_one = |what: &str| {
+            what == COMMAND
+                || ["/mcpServers/", "/hooks/"]
+                    .iter()
+                    .any(|it| what.starts_with(it))
+        };
+        let asks = self.asks.iter().filter(move |ask| is_one(&ask.what));
+        asks.map(|ask| Path::new(&ask.file))
     }
 
     /// Whether a person let this count, as it is.

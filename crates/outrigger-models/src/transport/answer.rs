@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use outrigger_net::NoSuchHost;
 
 use crate::transport::client::{Http, error_text};
 use crate::transport::fetch::{FetchRequest, ProviderFetch};
@@ -35,6 +36,22 @@ impl fmt::Debug for Answer {
     }
 }
 
+/// Why a request could not be sent.
+pub(crate) struct NotSent {
+    pub(crate) message: String,
+    /// The host's name leads nowhere: no later try is answered otherwise.
+    pub(crate) no_host: bool,
+}
+
+impl From<String> for NotSent {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            no_host: false,
+        }
+    }
+}
+
 impl Way {
     /// The plugin, if it is one.
     pub(crate) fn plugin(&self) -> Option<&str> {
@@ -50,7 +67,7 @@ impl Way {
         url: &str,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, NotSent> {
         match self {
             Self::Http(http) => {
                 let request = http
@@ -58,11 +75,11 @@ impl Way {
                     .post(url)
                     .headers(headers.clone())
                     .body(body.clone());
-                request
-                    .send()
-                    .await
-                    .map(Answer::Http)
-                    .map_err(|e| error_text(&e))
+                let sent = request.send().await;
+                sent.map(Answer::Http).map_err(|error| NotSent {
+                    message: error_text(&error),
+                    no_host: NoSuchHost::is_behind(&error),
+                })
             }
             Self::Plugin(fetch) => {
                 let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();

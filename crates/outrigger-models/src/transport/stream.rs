@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::adapters::wire::{Decode, MakeDecoder, Progress, Target};
 use crate::error::ModelError;
-use crate::transport::answer::{Answer, Way};
+use crate::transport::answer::{Answer, NotSent, Way};
 use crate::transport::retry::{Deadlines, RetryPolicy};
 use outrigger_sse::{Event as SseEvent, Parser};
 
@@ -370,7 +370,7 @@ impl Driver {
         })
     }
 
-    fn not_sent(&self, message: String) -> ModelError {
+    fn not_sent(&self, NotSent { message, no_host }: NotSent) -> ModelError {
         let target = &self.prepared.target;
         if let Some(plugin) = self.prepared.way.plugin() {
             return ModelError::Fetch {
@@ -385,6 +385,7 @@ impl Driver {
                 provider,
                 url,
                 message: target.secrets.scrub(&message),
+                no_host,
             },
             // No later try is answered otherwise.
             Err(refused) => ModelError::Forbidden {

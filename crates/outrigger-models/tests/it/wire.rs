@@ -429,6 +429,15 @@ async fn no_server_is_an_error_that_names_the_address() {
     assert_eq!(error.code(), "model.connect");
     assert!(error.to_string().contains(&url), "{error}");
     assert!(error.is_retryable());
+    // A label that no name has is not even asked for.
+    let nowhere = format!("http://{}.invalid/v1", "x".repeat(70));
+    let resolved = resolve(&models(mock(&nowhere), &[]), "mock/m1");
+    let (lines, error) =
+        collect(resolved.stream(&request(vec![user("hi")], &[]), &options(5))).await;
+    let error = error.unwrap();
+    assert_eq!((lines.len(), error.code()), (0, "model.connect"), "{error}");
+    assert!(error.to_string().contains("no host"), "{error}");
+    assert!(!error.is_retryable());
 }
 
 #[tokio::test]

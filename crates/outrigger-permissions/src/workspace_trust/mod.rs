@@ -6,184 +6,29 @@
 //! the user meanwhile, and not by our own tools: no agent starts with them before the user has let them count
 //! (`outrigger config allow`). What is changed while nothing runs counts as the user's, and needs no approval.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use outrigger_config::Loaded;
 use outrigger_config::settings::{Sandbox, TrustChanges};
-use outrigger_config::{LoadOptions, Loaded};
 use outrigger_sandbox::SandboxError;
 use outrigger_workspace::Place;
-use outrigger_workspace::lock_file;
 use outrigger_workspace::sync::lock;
 
 use crate::config_source::ConfigSource;
 use crate::error::TrustError;
 
 mod note;
+mod notes;
 
-pub use note::hash;
-use note::{Found, Note, State, reads};
-
-/// How long another agent may hold the notes: it reads and writes a few small files meanwhile.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Extension of a note that is being written.
-const PART: &str = "part";
+pub use note::digest;
+use note::{Note, State};
+use notes::{Notes, read, write};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
-
-/// All notes, in our data folder, which no sandboxed process can write to. Where a project begins and ends is not
-/// asked: a `.git` that is made or moved away changes that.
-#[derive(Debug)]
-struct Notes {
-    folder: PathBuf,
-    options: LoadOptions,
-    place: Place,
-}
-
-impl Notes {
-    fn of(source: &dyn ConfigSource, place: &Place) -> Self {
-        Self {
-            folder: source.folders().data.join("settings"),
-            options: source.options(place),
-            place: place.clone(),
-        }
-    }
-
-    /// Keeps others from reading and writing notes meanwhile. What may take its time is done before.
-    ///
-    /// # Errors
-    /// The folder cannot be used, or another agent has held them for [`LOCK_TIMEOUT`].
-    fn hold(&self) -> io::Result<File> {
-        fs::create_dir_all(&self.folder)?;
-        lock_file::hold(&self.folder.join("lock"), LOCK_TIMEOUT)
-    }
-
-    /// All notes, while they are held.
-    fn all(&self) -> io::Result<Vec<PathBuf>> {
-        let mut notes = Vec::new();
-        for path in fs::read_dir(&self.folder)?.flatten().map(|it| it.path()) {
-            match path.extension() {
-                Some(it) if it == "json" => notes.push(path),
-                // Its writer was killed.
-                Some(it) if it == PART => drop(fs::remove_file(&path)),
-                _ => {}
-            }
-        }
-        Ok(notes)
-    }
-
-    fn load(&self) -> Option<Loaded> {
-        outrigger_config::load(&self.options).ok()
-    }
-
-    /// Holds the notes against how it is now. One from here that says nothing else is taken away with its owner gone; with
-    /// `count` all say from here on what is now.
-    fn compare(&self, now: &State, count: bool) -> io::Result<Found> {
-        let mut all = Found::default();
-        for path in self.all()? {
-            // One that cannot be read knew of nothing.
-            let mut note = read(&path).unwrap_or_else(|| Note {
-                directory: self.place.directory.clone(),
-                ..Note::default()
-            });
-            let found = note.against(now, &self.place.directory);
-            // Plugins are trusted one by one, elsewhere.
-            let same = found.settings.is_empty();
-            all.settings.extend(found.settings);
-            all.plugins |= found.plugins;
-            if !same && !count {
-                continue;
-            }
-            let here = note.directory == self.place.directory;
-            if here && File::open(&path)?.try_lock().is_ok() {
-                fs::remove_file(&path)?;
-            } else if !same {
-                let Note {
-                    directory, state, ..
-                } = &mut note;
-                let gone = |file: &PathBuf| {
-                    reads(&self.place.directory, file) && !now.settings.contains_key(file)
-                };
-                state.settings.retain(|file, _| !gone(file));
-                let known = now
-                    .settings
-                    .iter()
-                    .filter(|(file, _)| reads(directory, file));
-                let known = known.map(|(file, digest)| (file.clone(), digest.clone()));
-                state.settings.extend(known);
-                write(&path, &note)?;
-            }
-        }
-        Ok(all)
-    }
-
-    /// Files that are not as they were noted, by name; none where that cannot be known.
-    fn changed(&self) -> io::Result<BTreeSet<String>> {
-        let Some(config) = self.load() else {
-            return Ok(BTreeSet::new());
-        };
-        let _held = self.hold()?;
-        let now = State::of(&config, &self.place);
-        let mut all = BTreeSet::new();
-        for note in self.all()?.iter().filter_map(|path| read(path)) {
-            let found = note.against(&now, &self.place.directory);
-            all.extend(self.named(&found));
-        }
-        Ok(all)
-    }
-
-    /// What a file says was changed by the user's word, from what has this digest (`None`: it was not there). It counts in the
-    /// notes that have it so, and with the digest of what was written: others may have changed it before and since.
-    fn count(&self, file: &Path, before: Option<&str>, after: &str) -> io::Result<()> {
-        let is_read = |config: Loaded| config.files.iter().any(|it| it == file);
-        let is_new = before.is_none() && self.load().is_some_and(is_read);
-        let _held = self.hold()?;
-        for path in self.all()? {
-            let Some(mut note) = read(&path).filter(|note| reads(&note.directory, file)) else {
-                continue;
-            };
-            let known = note.state.settings.get(file).map(String::as_str);
-            if known == before && (known.is_some() || is_new) {
-                let settings = &mut note.state.settings;
-                settings.insert(file.to_owned(), after.to_owned());
-                write(&path, &note)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn read(path: &Path) -> Option<Note> {
-    serde_json::from_slice(&outrigger_files::read(path, outrigger_files::DATA).ok()?).ok()
-}
-
-/// Writes a note that is whole also where we are killed meanwhile: one that cannot be read would keep everybody from starting.
-fn write(path: &Path, note: &Note) -> io::Result<()> {
-    let mut text = serde_json::to_vec(note)?;
-    match OpenOptions::new().write(true).open(path) {
-        // Its agent has it locked, so it has to stay the same file. Blanks behind JSON mean nothing.
-        Ok(file) => {
-            let size = text.len();
-            let before = usize::try_from(file.metadata()?.len()).unwrap_or(size);
-            text.resize(size.max(before), b' ');
-            file.write_all_at(&text, 0)?;
-            file.set_len(size as u64)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let part = path.with_extension(PART);
-            fs::write(&part, &text)?;
-            fs::rename(&part, path)
-        }
-        Err(error) => Err(error),
-    }
-}
 
 /// The note of one agent.
 #[derive(Debug)]
@@ -252,9 +97,8 @@ impl WorkspaceTrust {
     }
 
     fn note(&self) -> io::Result<(PathBuf, File)> {
-        let config = self.notes.load();
+        let now = self.notes.load().map(|config| self.notes.now(&config));
         let _held = self.notes.hold()?;
-        let now = config.map(|config| State::of(&config, &self.notes.place));
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}.json", std::process::id());
         let path = self.notes.folder.join(name);
@@ -288,18 +132,20 @@ impl WorkspaceTrust {
         let Some((path, file)) = lock(&self.own).take() else {
             return;
         };
-        let config = self.notes.load();
+        let now = self.notes.load().map(|config| self.notes.now(&config));
         let Ok(_held) = self.notes.hold() else { return };
-        let note = read(&path).zip(config);
-        let found = note.map(|(note, config)| {
-            let now = State::of(&config, &self.notes.place);
-            note.against(&now, &self.notes.place.directory)
-        });
+        let note = read(&path).zip(now);
+        let found = note.map(|(note, now)| note.against(&now, &self.notes.place.directory));
         let Some(found) = found else { return };
+        let below = found.below.clone();
         if found.is_empty() {
             let _ = fs::remove_file(&path);
         }
-        for named in self.notes.named(&found) {
+        let mut here = self.notes.here(found);
+        if self.notes.unseen {
+            here.settings.extend(below);
+        }
+        for named in self.notes.named(&here) {
             tracing::warn!(
                 "[config] {named} while Outrigger ran: it needs `outrigger config allow` before the next start"
             );
@@ -308,44 +154,10 @@ impl WorkspaceTrust {
     }
 
     /// A tool of ours wrote this file, which had said what has the digest `before`. Blocking.
-    pub fn count(&self, file: &Path, before: Option<&str>, after: &str) {
+    pub fn count(&self, file: &Path, before: Option<&str>, after: Option<&str>) {
         if let Err(error) = self.notes.count(file, before, after) {
             tracing::warn!("[config] {}: {error}", self.notes.folder.display());
         }
-    }
-}
-
-impl Notes {
-    /// How it is now, and what is not as it was noted, by name; with `count` it is from now on.
-    fn look(
-        &self,
-        data: &Path,
-        config: &Loaded,
-        count: bool,
-    ) -> Result<(State, Vec<String>), TrustError> {
-        let compare = || {
-            let _held = self.hold()?;
-            let now = State::of(config, &self.place);
-            let found = self.compare(&now, count)?;
-            Ok((now, found))
-        };
-        let (now, found) = compare().map_err(|error: io::Error| TrustError::Folder {
-            path: self.folder.display().to_string(),
-            reason: error.to_string(),
-        })?;
-        if found.plugins {
-            outrigger_plugin_trust::trust_no_newcomers(data, &config.project_folder())?;
-        }
-        Ok((now, self.named(&found)))
-    }
-
-    fn named(&self, found: &Found) -> Vec<String> {
-        let files = found.settings.iter();
-        let named = files.map(|(file, what)| {
-            let name = file.strip_prefix(&self.place.worktree).unwrap_or(file);
-            format!("{} ({what})", name.display())
-        });
-        named.collect()
     }
 }
 
@@ -391,9 +203,12 @@ pub struct Rewritten {
 /// A settings file was written by the user's word: it counts as it was written, if it counted before. Blocking.
 pub fn count_settings(source: &dyn ConfigSource, file: &Path, change: &Rewritten) {
     let notes = Notes::of(source, &Place::find(source.directory()));
-    let before = change.before.as_ref().map(|text| hash(text.as_bytes()));
-    let after = hash(change.after.as_bytes());
-    if let Err(error) = notes.count(file, before.as_deref(), &after) {
+    let before = change
+        .before
+        .as_ref()
+        .and_then(|text| digest(file, text.as_bytes()));
+    let after = digest(file, change.after.as_bytes());
+    if let Err(error) = notes.count(file, before.as_deref(), after.as_deref()) {
         tracing::warn!("[config] {}: {error}", notes.folder.display());
     }
 }
@@ -402,8 +217,10 @@ pub fn count_settings(source: &dyn ConfigSource, file: &Path, change: &Rewritten
 mod tests {
     use std::collections::BTreeMap;
 
+    use outrigger_config::LoadOptions;
     use outrigger_workspace::Folders;
 
+    use super::notes::SWITCHES;
     use super::*;
 
     /// A project with one settings file, and the agent's side of it.
@@ -507,8 +324,9 @@ mod tests {
             settled.runs().unwrap();
             let file = boot.directory.join(file);
             fs::write(&file, there).unwrap();
-            let digest = before.map(|text: &str| hash(text.as_bytes()));
-            settled.count(&file, digest.as_deref(), &hash(OURS.as_bytes()));
+            let known = before.and_then(|text: &str| digest(&file, text.as_bytes()));
+            let ours = digest(&file, OURS.as_bytes());
+            settled.count(&file, known.as_deref(), ours.as_deref());
             let changed = settled.notes.changed().unwrap();
             let changed: Vec<String> = changed.into_iter().collect();
             assert_eq!(changed.join(", "), want, "{file:?} {before:?} {there}");
@@ -516,6 +334,144 @@ mod tests {
             let refused = begun(&boot).await.err().map(|error| error.code());
             let wanted = (!want.is_empty()).then_some("config.changed");
             assert_eq!(refused, wanted, "{file:?} {before:?} {there}");
+        }
+    }
+
+    /// What is trusted unseen counts as it was before something ran, whatever reads it. A person is asked about the same by its content.
+    #[tokio::test]
+    async fn what_else_takes_trust_counts_unseen_as_it_was() {
+        const HOOKS: &str =
+            r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}"#;
+        const SERVER: &str = r#"{"mcpServers": {"e": {"command": "x"}}}"#;
+        const SKILL: &str = "---\nname: s\ndescription: d\n---\n!`x`";
+        let settings = "{}";
+        for (left, text, at, want) in [
+            (
+                ".claude/settings.json",
+                HOOKS,
+                "",
+                ".claude/settings.json (new)",
+            ),
+            (
+                ".claude/settings.local.json",
+                HOOKS,
+                "sub",
+                ".claude/settings.local.json (new)",
+            ),
+            (
+                ".claude/settings.local.json",
+                r#"{"permissions": {}}"#,
+                "",
+                "",
+            ),
+            (".mcp.json", SERVER, "", ".mcp.json (new)"),
+            (
+                ".claude/commands/c.md",
+                "!`x`",
+                "",
+                ".claude/commands/c.md (new)",
+            ),
+            (".claude/commands/c.md", "text", "", ""),
+            (
+                ".agents/skills/s/SKILL.md",
+                SKILL,
+                "",
+                ".agents/skills/s/SKILL.md (new)",
+            ),
+            ("sub/.mcp.json", SERVER, "sub", "sub/.mcp.json (new)"),
+            ("sub/.mcp.json", SERVER, "", ""),
+            (
+                "sub/.claude/settings.json",
+                HOOKS,
+                "sub",
+                "sub/.claude/settings.json (new)",
+            ),
+            (
+                "sub/opencode.json",
+                r#"{ "username": "x" }"#,
+                "sub",
+                "sub/opencode.json (new)",
+            ),
+            (
+                "sub/known/.mcp.json",
+                SERVER,
+                "sub/known",
+                "sub/known/.mcp.json (changed)",
+            ),
+            // As in another folder: of another working tree.
+            ("sub/opencode.json", settings, "sub", ""),
+        ] {
+            for (is_unseen, by_tool) in [(true, false), (true, true), (false, false)] {
+                let (_dir, mut boot, _) = project().await;
+                if is_unseen {
+                    let trust = outrigger_config::TRUST_PROJECT.to_owned();
+                    boot.env.insert(trust, "1".to_owned());
+                }
+                let root = boot.directory.clone();
+                fs::create_dir_all(root.join("sub/known")).unwrap();
+                fs::write(root.join("sub/known/.mcp.json"), "{}").unwrap();
+                let settled = begun(&boot).await.unwrap();
+                settled.runs().unwrap();
+                let file = root.join(left);
+                let before = fs::read(&file).ok();
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(&file, text).unwrap();
+                if by_tool {
+                    let before = before.and_then(|it| digest(&file, &it));
+                    let after = digest(&file, text.as_bytes());
+                    settled.count(&file, before.as_deref(), after.as_deref());
+                }
+                settled.end().await;
+                boot.directory = root.join(at);
+                let files = match begun(&boot).await {
+                    Err(TrustError::SettingsChanged { files }) => files.join(", "),
+                    other => {
+                        other.unwrap();
+                        String::new()
+                    }
+                };
+                let is_refused = is_unseen && !by_tool;
+                let want = if is_refused { want } else { "" };
+                assert_eq!(files, want, "{left} {is_unseen} {by_tool}");
+                // It counts once it was let.
+                allow_settings(&boot).unwrap();
+                begun(&boot).await.unwrap();
+            }
+        }
+    }
+
+    /// Who does not read the project's settings notes and keeps what there is of them, and starts whatever they say.
+    #[tokio::test]
+    async fn what_is_not_read_is_noted_all_the_same() {
+        let (_dir, boot, _) = project().await;
+        let without = project_without(&boot);
+        for changes in ["the first", "another"] {
+            let settled = begun(&without).await.unwrap();
+            settled.runs().unwrap();
+            let text = format!("{{ \"username\": \"{changes}\" }}");
+            fs::write(boot.directory.join("opencode.json"), text).unwrap();
+            settled.end().await;
+            begun(&without).await.unwrap();
+            let refused = begun(&boot).await.unwrap_err();
+            assert_eq!(refused.code(), "config.changed", "{changes}");
+            allow_settings(&boot).unwrap();
+            begun(&boot).await.unwrap();
+        }
+        // A broken file neither keeps it from starting nor counts.
+        begun(&without).await.unwrap().runs().unwrap();
+        fs::write(boot.directory.join("opencode.json"), "{").unwrap();
+        begun(&without).await.unwrap();
+        fs::write(boot.directory.join("opencode.json"), "{ }").unwrap();
+        assert!(begun(&boot).await.is_err());
+    }
+
+    fn project_without(boot: &Start) -> Start {
+        let mut env = boot.env.clone();
+        env.insert(SWITCHES[0].to_owned(), "1".to_owned());
+        Start {
+            directory: boot.directory.clone(),
+            folders: boot.folders.clone(),
+            env,
         }
     }
 

@@ -4,22 +4,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outrigger_config::{Loaded, PluginScope, PluginSource};
+use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec};
+use outrigger_protected_paths::{SETTINGS_DEPTH, is_settings, settings_below};
 use outrigger_protocol::text::hex;
 use outrigger_workspace::Place;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// Folders of settings within a folder of the project.
-const FOLDERS: [&str; 3] = [".opencode", ".outrigger", ".claude"];
+const FOLDERS: [&str; 4] = [".opencode", ".outrigger", ".claude", ".agents"];
 
 /// The settings of a project at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
     /// Digests of the files that are read.
     pub(super) settings: BTreeMap<PathBuf, String>,
+    /// Digests of files that are read beside these and count by content where a person trusts the folder: command hooks, servers of
+    /// `.mcp.json`, commands and skills that run something.
+    #[serde(default)]
+    pub(super) beside: BTreeMap<PathBuf, String>,
+    /// Digests of both in folders below `root`, which nobody reads who works here. `None` where there was too much to look at.
+    #[serde(default)]
+    pub(super) below: Option<BTreeMap<PathBuf, String>>,
+    /// Where the project begins.
+    #[serde(default)]
+    root: PathBuf,
     /// Plugins and tools that lie in the project. What is in them is looked at where plugins are trusted.
     pub(super) plugins: BTreeSet<String>,
+}
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Settings,
+    Beside,
+    /// By nobody who works here.
+    Other,
 }
 
 /// What there was before something ran.
@@ -34,24 +55,61 @@ pub(super) struct Note {
 pub(super) struct Found {
     /// Files, with what became of them.
     pub(super) settings: BTreeMap<PathBuf, &'static str>,
+    /// The same of what counts by content elsewhere ([`State::beside`]), and of what only a note of a folder above knows of.
+    pub(super) beside: BTreeMap<PathBuf, &'static str>,
+    /// The same of what nobody reads who works here.
+    pub(super) below: BTreeMap<PathBuf, &'static str>,
     /// There are plugins that were not there.
     pub(super) plugins: bool,
 }
 
 impl Found {
     pub(super) fn is_empty(&self) -> bool {
-        self.settings.is_empty() && !self.plugins
+        self.is_as_noted() && !self.plugins
+    }
+
+    /// No file is otherwise.
+    pub(super) fn is_as_noted(&self) -> bool {
+        self.settings.is_empty() && self.beside.is_empty() && self.below.is_empty()
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.settings.extend(other.settings);
+        self.beside.extend(other.beside);
+        self.below.extend(other.below);
+        self.plugins |= other.plugins;
     }
 }
 
-fn digest(path: &Path) -> String {
-    outrigger_files::read(path, outrigger_files::DATA)
-        .map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
+/// The digest of what a file of settings says, as it is noted; `None` where nothing of it counts. Of Claude Code's settings only hooks do:
+/// it writes down there what it was allowed.
+pub fn digest(file: &Path, bytes: &[u8]) -> Option<String> {
+    let has = |name: &str| file.components().any(|it| it.as_os_str() == name);
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let of_claude = has(".claude") && name.starts_with("settings.") && name.ends_with(".json");
+    if of_claude && let Ok(whole) = serde_json::from_slice::<Value>(bytes) {
+        let hooks = whole.get("hooks")?;
+        let is_off = whole.get("disableAllHooks") == Some(&Value::Bool(true));
+        return Some(hash(format!("{is_off} {hooks}").as_bytes()));
+    }
+    let is_text = (has(".claude") || has("skills")) && name.ends_with(".md");
+    let holds = |word: &[u8]| bytes.windows(word.len()).any(|it| it == word);
+    // A command or a skill without lines that run something, and without servers.
+    if is_text && !holds(b"!`") && !holds(b"mcp") {
+        return None;
+    }
+    Some(hash(bytes))
 }
 
-/// The digest of what a settings file says, as it is noted.
-pub fn hash(bytes: &[u8]) -> String {
+fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+fn digest_of(path: &Path) -> Option<String> {
+    match outrigger_files::read(path, outrigger_files::DATA) {
+        Ok(bytes) => digest(path, &bytes),
+        Err(error) => Some(error.kind().to_string()),
+    }
 }
 
 /// The folder of a project that a settings file speaks for: those who work in it, or below it, read the file.
@@ -64,10 +122,22 @@ fn speaks_for(file: &Path) -> &Path {
     within.unwrap_or(file).parent().unwrap_or(file)
 }
 
+/// Where a file lies in the folder that it speaks for.
+fn in_its_folder(file: &Path) -> &Path {
+    file.strip_prefix(speaks_for(file)).unwrap_or(file)
+}
+
 impl State {
     pub(super) fn of(config: &Loaded, place: &Place) -> Self {
-        let own = config.files.iter();
-        let own = own.filter(|file| file.starts_with(&place.worktree));
+        let is_here = |file: &&Path| file.starts_with(&place.worktree);
+        let digested = |files: &mut dyn Iterator<Item = &Path>| {
+            let files = files.filter(is_here);
+            let files = files.filter_map(|file| Some((file.to_owned(), digest_of(file)?)));
+            files.collect::<BTreeMap<PathBuf, String>>()
+        };
+        let settings = digested(&mut config.files.iter().map(PathBuf::as_path));
+        let mut beside = digested(&mut config.files_beside());
+        beside.retain(|file, _| !settings.contains_key(file));
         let skipped = config.skipped.iter().map(|skipped| &skipped.plugin);
         let plugins = config.plugins.iter().chain(&config.tool_files);
         let lies_here = plugins.chain(skipped).filter(|plugin| {
@@ -77,29 +147,130 @@ impl State {
         let manifests = roots.flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten());
         let manifests = manifests.map(|entry| entry.path().display().to_string());
         Self {
-            settings: own.map(|file| (file.clone(), digest(file))).collect(),
-            plugins: lies_here
-                .map(outrigger_config::PluginSpec::key)
-                .chain(manifests)
-                .collect(),
+            settings,
+            beside,
+            below: None,
+            root: match place.worktree.parent() {
+                Some(_) => place.worktree.clone(),
+                None => place.directory.clone(),
+            },
+            plugins: lies_here.map(PluginSpec::key).chain(manifests).collect(),
         }
+    }
+
+    /// With what lies in folders below, in all of the project. Walks them.
+    pub(super) fn with_below(mut self) -> Self {
+        let files = settings_below(&self.root);
+        let digested = |file: PathBuf| digest_of(&file).map(|digest| (file, digest));
+        self.below = files.map(|files| files.into_iter().filter_map(digested).collect());
+        self
+    }
+
+    /// Has what is read in the second folder count as it is now, where who works in the first one reads or knows it.
+    pub(super) fn count(&mut self, now: &Self, [noted, here]: [&Path; 2]) {
+        self.settings
+            .retain(|file, _| !reads(here, file) || now.settings.contains_key(file));
+        self.beside
+            .retain(|file, _| !reads(here, file) || now.beside.contains_key(file));
+        for (of_now, of_note) in [
+            (&now.settings, &mut self.settings),
+            (&now.beside, &mut self.beside),
+        ] {
+            for (file, digest) in of_now {
+                match &mut self.below {
+                    Some(below) if !reads(noted, file) => {
+                        below.insert(file.clone(), digest.clone());
+                    }
+                    _ if reads(noted, file) || of_note.contains_key(file) => {
+                        of_note.insert(file.clone(), digest.clone());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn known(&self, file: &Path) -> Option<&String> {
+        let below = || self.below.as_ref()?.get(file);
+        let here = self.settings.get(file).or_else(|| self.beside.get(file));
+        here.or_else(below)
+    }
+
+    /// Where the digests of the files are that have this one.
+    fn noted(&mut self, file: &Path) -> Option<&mut BTreeMap<PathBuf, String>> {
+        let all = [
+            Some(&mut self.settings),
+            Some(&mut self.beside),
+            self.below.as_mut(),
+        ];
+        let mut all = all.into_iter().flatten();
+        all.find(|files| files.contains_key(file))
+    }
+
+    /// Whether it would have been found below.
+    fn looked_at(&self, file: &Path) -> bool {
+        let folder = speaks_for(file).strip_prefix(&self.root);
+        let is_near = |it: &Path| (1..=SETTINGS_DEPTH).contains(&it.components().count());
+        self.below.is_some() && folder.is_ok_and(is_near)
+    }
+
+    /// Whether a file says what another one of that name said that was there: a working tree of the same repository has it.
+    fn is_copy(&self, file: &Path, digest: &String) -> bool {
+        let below = self.below.iter().flatten();
+        let mut all = self.settings.iter().chain(&self.beside).chain(below);
+        all.any(|(known, it)| it == digest && in_its_folder(known) == in_its_folder(file))
     }
 }
 
 impl Note {
-    /// What another one, who works in `directory`, finds otherwise. What only one of the two reads is not compared.
+    /// Has what was written to a file count, in the place of what has the digest `before`; false where something else counted. `kind` is
+    /// how it is read now.
+    pub(super) fn wrote(&mut self, file: &Path, change: [Option<&str>; 2], kind: Kind) -> bool {
+        let [before, after] = change;
+        let reads = reads(&self.directory, file);
+        let state = &mut self.state;
+        let is_near = state.looked_at(file) && is_settings(in_its_folder(file));
+        let files = match (state.noted(file), kind) {
+            (Some(files), _) if files.get(file).map(String::as_str) == before => files,
+            (Some(_), _) => return false,
+            _ if before.is_some() => return false,
+            (None, Kind::Settings) if reads => &mut state.settings,
+            (None, Kind::Beside) if reads => &mut state.beside,
+            (None, kind) if is_near || kind != Kind::Other => state.below.get_or_insert_default(),
+            (None, _) => return false,
+        };
+        match after {
+            Some(after) => files.insert(file.to_owned(), after.to_owned()),
+            None => files.remove(file),
+        };
+        true
+    }
+
+    /// What another one, who works in `directory`, finds otherwise. What only one of the two reads is not compared, but for what lies in
+    /// folders below this one.
     pub(super) fn against(&self, now: &State, directory: &Path) -> Found {
         let was = &self.state;
         let mut found = Found::default();
         for (file, digest) in &now.settings {
-            match was.settings.get(file) {
-                Some(known) if known != digest => {
+            if let Some(known) = was.settings.get(file) {
+                if known != digest {
                     found.settings.insert(file.clone(), "changed");
                 }
-                None if reads(&self.directory, file) => {
-                    found.settings.insert(file.clone(), "new");
-                }
-                _ => {}
+            } else if reads(&self.directory, file) {
+                found.settings.insert(file.clone(), "new");
+            } else if let Some(what) = self.otherwise(file, digest) {
+                found.beside.insert(file.clone(), what);
+            }
+        }
+        for (file, digest) in &now.beside {
+            if let Some(what) = self.otherwise(file, digest) {
+                found.beside.insert(file.clone(), what);
+            }
+        }
+        for (file, digest) in now.below.iter().flatten() {
+            let is_read = now.settings.contains_key(file) || now.beside.contains_key(file);
+            if !is_read && let Some(what) = self.otherwise(file, digest) {
+                found.below.insert(file.clone(), what);
             }
         }
         for file in was.settings.keys() {
@@ -108,9 +279,38 @@ impl Note {
                 found.settings.insert(file.clone(), "removed");
             }
         }
-        found.plugins =
-            self.directory.starts_with(directory) && !now.plugins.is_subset(&was.plugins);
+        found.plugins = if self.directory.starts_with(directory) {
+            !now.plugins.is_subset(&was.plugins)
+        } else {
+            directory.starts_with(&self.directory) && self.has_new_plugins(now)
+        };
         found
+    }
+
+    /// What became of a file that is none of those which who noted it had to read.
+    fn otherwise(&self, file: &Path, digest: &String) -> Option<&'static str> {
+        let was = &self.state;
+        match was.known(file) {
+            Some(known) => (known != digest).then_some("changed"),
+            None => {
+                let is_new = reads(&self.directory, file) || was.looked_at(file);
+                (is_new && !was.is_copy(file, digest)).then_some("new")
+            }
+        }
+    }
+
+    /// Whether there are plugins in folders below that were not there.
+    fn has_new_plugins(&self, now: &State) -> bool {
+        let Some(below) = &self.state.below else {
+            return false;
+        };
+        let known: BTreeSet<String> = below.keys().map(|it| PluginSpec::key_of_file(it)).collect();
+        let is_known = |key: &String| known.contains(key) || self.state.plugins.contains(key);
+        let is_near = |key: &&String| {
+            let path = key.strip_prefix("file://").unwrap_or_default();
+            self.state.looked_at(Path::new(path))
+        };
+        now.plugins.iter().filter(is_near).any(|key| !is_known(key))
     }
 }
 
@@ -130,8 +330,34 @@ mod tests {
             ("/p/.opencode/opencode.json", "/p"),
             ("/p/a/.opencode/agent/x/y.md", "/p/a"),
             ("/p/.outrigger/outrigger.toml", "/p"),
+            ("/p/a/.agents/skills/x/SKILL.md", "/p/a"),
         ] {
             assert_eq!(speaks_for(Path::new(file)), Path::new(folder), "{file}");
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_that_counts_has_no_digest() {
+        for (file, text, counts) in [
+            (
+                "/p/.claude/settings.local.json",
+                r#"{"permissions": {}}"#,
+                false,
+            ),
+            (
+                "/p/.claude/settings.json",
+                r#"{"hooks": {"Stop": []}}"#,
+                true,
+            ),
+            ("/p/.claude/settings.json", "not JSON", true),
+            ("/p/.claude/commands/a.md", "text", false),
+            ("/p/.claude/commands/a.md", "!`x`", true),
+            ("/p/.agents/skills/a/SKILL.md", "mcp: {}", true),
+            ("/p/.opencode/agent/a.md", "text", true),
+            ("/p/.mcp.json", "{}", true),
+        ] {
+            let digest = digest(Path::new(file), text.as_bytes());
+            assert_eq!(digest.is_some(), counts, "{file} {text}");
         }
     }
 
@@ -143,6 +369,7 @@ mod tests {
                 .map(|(file, text)| (PathBuf::from(file), (*text).to_owned()))
                 .collect(),
             plugins: plugins.iter().map(|name| (*name).to_owned()).collect(),
+            ..State::default()
         };
         let note = |directory: &str, state: State| Note {
             directory: directory.into(),

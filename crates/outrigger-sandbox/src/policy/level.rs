@@ -20,6 +20,18 @@ pub enum Level {
     Full,
 }
 
+impl Level {
+    /// In a word. That nothing is kept from a process (`tools.sandbox = "full"`) is another matter.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Partial => "partial",
+            Self::Full => "enforced",
+        }
+    }
+}
+
 impl Policy {
     /// How much of this policy the running kernel enforces.
     #[must_use]

@@ -5,6 +5,7 @@ pub(crate) mod child;
 pub mod env;
 pub(crate) mod exit;
 pub(crate) mod process;
+pub(crate) mod reaper;
 pub(crate) mod run;
 pub(crate) mod sandbox_overrides;
 pub(crate) mod scoped_network;

@@ -2,8 +2,6 @@
 //! reaped.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -17,9 +15,8 @@ use crate::namespaces::init::Report;
 use crate::processes::ledger::Ledger;
 use crate::processes::{procfs, tag, tree};
 use crate::spawn::exit::Exit;
+use crate::spawn::reaper::Corpse;
 
-/// How often the reaper looks at processes that were killed but have not ended yet.
-const REAP_INTERVAL: Duration = Duration::from_millis(20);
 /// How long what was killed may take to end before the host goes on: it hangs in the kernel then.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often it is looked at.
@@ -202,81 +199,7 @@ impl Drop for Process {
         let Some(pidfd) = self.pidfd.take() else {
             return;
         };
-        let corpse = Corpse {
-            pid: self.pid,
-            pidfd,
-            ledger: self.ledger.take(),
-            absent: std::mem::take(&mut self.absent),
-        };
-        if let Some(corpse) = corpse.reap() {
-            hand_to_reaper(corpse);
-        }
-    }
-}
-
-/// A process that has been killed and is to be reaped.
-struct Corpse {
-    pid: u32,
-    pidfd: OwnedFd,
-    ledger: Option<Ledger>,
-    absent: Absent,
-}
-
-impl Corpse {
-    /// Reaps it if it has ended; gives it back if not.
-    fn reap(self) -> Option<Self> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        let answer = waitid(WaitId::PidFd(self.pidfd.as_fd()), options);
-        if matches!(answer, Ok(None) | Err(rustix::io::Errno::INTR)) {
-            return Some(self);
-        }
-        if !self.absent.is_empty() {
-            self.absent.move_aside();
-            self.absent.clear(true);
-        }
-        if let Some(ledger) = &self.ledger
-            && let Err(error) = ledger.forget(self.pid)
-        {
-            tracing::warn!(%error, pid = self.pid, "process not taken from the ledger");
-        }
-        None
-    }
-}
-
-/// Killing takes a moment, longer when the process hangs in the kernel: a thread of its own waits, not the dropper.
-fn hand_to_reaper(corpse: Corpse) {
-    static REAPER: OnceLock<Option<mpsc::Sender<Corpse>>> = OnceLock::new();
-    let reaper = REAPER.get_or_init(|| {
-        let (sender, receiver) = mpsc::channel();
-        thread::Builder::new()
-            .name("reaper".into())
-            .spawn(move || reap_all(&receiver))
-            .ok()
-            .map(|_| sender)
-    });
-    match reaper {
-        Some(reaper) => drop(reaper.send(corpse)),
-        // No thread to be had: wait here, a SIGKILL has been sent.
-        None => drop(waitid(
-            WaitId::PidFd(corpse.pidfd.as_fd()),
-            WaitIdOptions::EXITED,
-        )),
-    }
-}
-
-fn reap_all(receiver: &mpsc::Receiver<Corpse>) {
-    let mut waiting: Vec<Corpse> = Vec::new();
-    loop {
-        let next = if waiting.is_empty() {
-            receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            receiver.recv_timeout(REAP_INTERVAL)
-        };
-        match next {
-            Ok(corpse) => waiting.push(corpse),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
-        waiting = waiting.into_iter().filter_map(Corpse::reap).collect();
+        let absent = std::mem::take(&mut self.absent);
+        Corpse::new(self.pid, pidfd, self.ledger.take(), absent).bury();
     }
 }

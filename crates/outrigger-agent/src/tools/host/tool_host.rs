@@ -1,5 +1,7 @@
 //! What the tool of a call asks of its session.
 
+use outrigger_permissions::workspace_trust;
+
 use super::*;
 
 impl ToolHost for CallHost {
@@ -137,16 +139,14 @@ impl ToolHost for CallHost {
         after: &'a [u8],
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let Some(workspace_trust) = self.inner.workspace_trust.clone() else {
+            let Some(trust) = self.inner.workspace_trust.clone() else {
                 return;
             };
-            let (before, after) = (
-                before.map(outrigger_permissions::workspace_trust::hash),
-                outrigger_permissions::workspace_trust::hash(after),
-            );
+            let before = before.and_then(|it| workspace_trust::digest(file, it));
+            let after = workspace_trust::digest(file, after);
             let file = file.to_path_buf();
             // It may read the configuration, and another program may have the notes.
-            let count = move || workspace_trust.count(&file, before.as_deref(), &after);
+            let count = move || trust.count(&file, before.as_deref(), after.as_deref());
             if let Err(error) = tokio::task::spawn_blocking(count).await {
                 tracing::warn!("[config] {error}");
             }

@@ -87,14 +87,36 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
         Ok(found) => lines.good("javascript", found),
         Err(why) => lines.note("javascript", format!("{why} (only plugins need it)")),
     }
-    let agent = Agent::boot(boot).await?;
-    plugins(&mut lines, &agent);
-    plugin_costs(&mut lines, &agent, rows);
-    mcp_servers(&mut lines, &agent);
-    models(&mut lines, &agent);
-    agent.shutdown().await;
+    if let Some(agent) = agent(&mut lines, global, boot).await {
+        plugins(&mut lines, &agent);
+        plugin_costs(&mut lines, &agent, rows);
+        mcp_servers(&mut lines, &agent);
+        models(&mut lines, &agent);
+        agent.shutdown().await;
+    }
     Ok(if lines.bad { exit::FAILED } else { 0 })
 }
+
+/// The agent of the folder; where its settings changed meanwhile, one of the user's settings alone. `None` where there is none.
+async fn agent(lines: &mut Lines, global: &Global, boot: outrigger_agent::Boot) -> Option<Agent> {
+    let error = match Agent::boot(boot).await {
+        Ok(agent) => return Some(agent),
+        Err(error) => error,
+    };
+    lines.wrong("settings", &error, error.hint().as_deref());
+    if error.code() != CHANGED {
+        return None;
+    }
+    let mut boot = crate::commands::plugin::listing::listing(global).ok()?;
+    boot.env
+        .insert("OPENCODE_DISABLE_PROJECT_CONFIG".into(), "1".into());
+    let agent = Agent::boot(boot).await.ok()?;
+    lines.below("what follows is of your own settings alone");
+    Some(agent)
+}
+
+/// Code of the error about settings of a project that a process may have changed.
+const CHANGED: &str = "config.changed";
 
 /// What the system can enforce, and what follows where it cannot.
 fn sandbox(lines: &mut Lines, spawner: &Spawner) {
@@ -107,11 +129,7 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
         has(spawner.has_filters(), "seccomp"),
         has(spawner.has_connects(), "connections by address"),
     ];
-    let has = format!(
-        "{} ({})",
-        format!("{level:?}").to_lowercase(),
-        parts.join(", ")
-    );
+    let has = format!("{} ({})", level.name(), parts.join(", "));
     if level == Level::Full {
         return lines.good("sandbox", has);
     }

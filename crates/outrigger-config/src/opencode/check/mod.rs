@@ -1,6 +1,7 @@
 //! Values of opencode.json that have the wrong type.
 
 pub(crate) mod keys;
+pub(crate) mod unknown;
 
 use outrigger_schema as schema;
 use serde_json::Value;

@@ -1,0 +1,208 @@
+//! What the runtime of a hook reads of the folder that it works in: a file there (`json.py`, `bunfig.toml`, `.venv`) would run before the
+//! hook, and answer for it. Variables keep the runtime from it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What Bun takes options from, besides its command line.
+const BUN_OPTIONS: &str = "BUN_OPTIONS";
+/// Options of Bun that are followed by a program.
+const BUN_PROGRAMS: [&str; 4] = ["-e", "--eval", "-p", "--print"];
+
+/// A hook that is about to be run.
+pub(crate) struct Runtimes<'a> {
+    /// Its command line.
+    pub(crate) line: &'a str,
+    /// It can keep something from happening.
+    pub(crate) may_refuse: bool,
+    /// Where it works.
+    pub(crate) directory: &'a Path,
+    /// Its environment.
+    pub(crate) environment: &'a [(OsString, OsString)],
+    /// A `bunfig.toml` that is not the project's.
+    pub(crate) bun_config: Option<PathBuf>,
+}
+
+/// A runtime that reads settings of the working folder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runtime {
+    Bun,
+    Uv,
+}
+
+impl Runtimes<'_> {
+    /// Variables for it. A command of the user's that is there to run the project (`bun test`, `uv run pytest`) has the project's settings.
+    pub(crate) fn variables(&self, is_users: bool) -> Vec<(&'static str, OsString)> {
+        let mut all = Vec::new();
+        if imports_from_here(self.line) {
+            all.push(("PYTHONSAFEPATH", "1".into()));
+        }
+        if is_users && self.reads_nothing_here(Runtime::Bun) {
+            all.push((BUN_OPTIONS, self.bun_options()));
+        }
+        if is_users && self.reads_nothing_here(Runtime::Uv) {
+            all.extend(self.uv());
+        }
+        all
+    }
+
+    /// Whether what it runs by this runtime is none of the project's. A script may start it as well, with a line that does not say so.
+    fn reads_nothing_here(&self, runtime: Runtime) -> bool {
+        let words = self.line.split_whitespace();
+        let mut words = words.map(|word| word.trim_matches(['"', '\'']));
+        let is_named = |name: &str| match runtime {
+            Runtime::Bun => matches!(name, "bun" | "bunx"),
+            Runtime::Uv => matches!(name, "uv" | "uvx"),
+        };
+        let Some(program) = words.find(|word| is_named(file_name(word))) else {
+            return self.may_refuse;
+        };
+        let is_tool = file_name(program) == "uvx";
+        is_tool || words.any(|word| BUN_PROGRAMS.contains(&word) || self.lies_elsewhere(word))
+    }
+
+    /// Whether a word is a path that does not lead into the project.
+    fn lies_elsewhere(&self, word: &str) -> bool {
+        let project = [
+            "$CLAUDE_PROJECT_DIR",
+            "${CLAUDE_PROJECT_DIR",
+            "$PWD",
+            "/dev/",
+        ];
+        let is_path = word.starts_with(['/', '~', '$']) && word.contains('/');
+        is_path
+            && !project.iter().any(|it| word.starts_with(it))
+            && !Path::new(word).starts_with(self.directory)
+    }
+
+    fn bun_options(&self) -> OsString {
+        // Options are parted by blanks, and nothing quotes one.
+        let plain = |path: &PathBuf| !path.to_string_lossy().contains(char::is_whitespace);
+        let config = self.bun_config.clone().filter(plain);
+        let mut options = OsString::from("--config=");
+        options.push(config.unwrap_or_else(|| PathBuf::from("/dev/null")));
+        if let Some(own) = self.variable(BUN_OPTIONS) {
+            options.push(" ");
+            options.push(own);
+        }
+        options
+    }
+
+    /// The user's own settings of uv in the place of those of the folder, and no environment or project of the folder.
+    fn uv(&self) -> Vec<(&'static str, OsString)> {
+        let mut all = vec![("UV_NO_PROJECT", OsString::from("1"))];
+        if self.variable("UV_CONFIG_FILE").is_none() {
+            all.push(match self.uv_settings() {
+                Some(file) => ("UV_CONFIG_FILE", file.into()),
+                None => ("UV_NO_CONFIG", "1".into()),
+            });
+        }
+        // Where there is none, uv warns of the option.
+        if self
+            .directory
+            .ancestors()
+            .any(|it| it.join(".venv").exists())
+        {
+            all.push(("UV_ISOLATED", "1".into()));
+        }
+        all
+    }
+
+    fn uv_settings(&self) -> Option<PathBuf> {
+        let config = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        let home = || Some(Path::new(self.variable("HOME")?).join(".config"));
+        let users = config.or_else(home).map(|it| it.join("uv/uv.toml"));
+        let mut files = users.into_iter().chain([PathBuf::from("/etc/uv/uv.toml")]);
+        files.find(|it| it.is_file())
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsString> {
+        let mut all = self.environment.iter();
+        let (_, value) = all.find(|(it, _)| it == name)?;
+        Some(value).filter(|it| !it.is_empty())
+    }
+}
+
+fn file_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Whether a command runs Python with the working folder in front of its own modules: a `json.py` of the project would answer for the
+/// hook.
+fn imports_from_here(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    words.any(|word| word.contains("python")) && words.any(|word| matches!(word, "-c" | "-m"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_with_modules_of_the_working_folder() {
+        for (command, from_here) in [
+            ("python3 -c 'import json'", true),
+            ("/usr/bin/python3.12 -I -m guard", true),
+            ("env X=1 python -B -c 1", true),
+            ("python3 ~/hooks/guard.py", false),
+            ("bash -c 'exit 2'", false),
+            ("ls python -x", false),
+        ] {
+            assert_eq!(imports_from_here(command), from_here, "{command}");
+        }
+    }
+
+    /// By the line, whether it guards: what is set for Bun and for uv.
+    #[test]
+    fn a_hook_that_is_not_the_projects_reads_no_settings_of_the_project() {
+        let environment =
+            [("BUN_OPTIONS", "--smol")].map(|(name, value)| (name.into(), value.into()));
+        for (line, may_refuse, bun, uv) in [
+            ("bun ~/hooks/guard.js", true, true, true),
+            ("bun ~/hooks/guard.js", false, true, false),
+            (
+                "/opt/bun/bin/bun run \"$HOME/hooks/g.ts\" 2>/dev/null",
+                false,
+                true,
+                false,
+            ),
+            ("bun -e 'process.exit(2)'", false, true, false),
+            ("~/hooks/guard.ts", true, true, true),
+            ("~/hooks/format.sh", false, false, false),
+            ("bun test > /dev/null", true, false, true),
+            ("bun run lint", true, false, true),
+            (
+                "bun \"$CLAUDE_PROJECT_DIR\"/scripts/x.ts",
+                true,
+                false,
+                true,
+            ),
+            ("bun /p/scripts/x.ts", true, false, true),
+            ("uv run --with x ~/hooks/g.py", false, false, true),
+            ("uvx guard", false, false, true),
+            ("uv run pytest tests/a.py", true, true, false),
+        ] {
+            let runtimes = Runtimes {
+                line,
+                may_refuse,
+                directory: Path::new("/p"),
+                environment: &environment,
+                bun_config: Some("/t/bunfig.toml".into()),
+            };
+            let all = runtimes.variables(true);
+            let set = |name: &str| all.iter().any(|(it, _)| *it == name);
+            assert_eq!(
+                (set("BUN_OPTIONS"), set("UV_NO_PROJECT")),
+                (bun, uv),
+                "{line} {may_refuse}"
+            );
+            assert!(runtimes.variables(false).is_empty(), "{line}");
+            let options = all.iter().find(|(name, _)| *name == "BUN_OPTIONS");
+            let want = OsString::from("--config=/t/bunfig.toml --smol");
+            assert!(
+                options.is_none_or(|(_, value)| *value == want),
+                "{options:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The notes of all agents, and what is held against them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger_config::{LoadOptions, Loaded, ProjectConfig};
+use outrigger_workspace::Place;
+use outrigger_workspace::lock_file;
+
+use super::note::{Found, Kind, Note, State};
+use crate::config_source::ConfigSource;
+use crate::error::TrustError;
+
+/// How long another agent may hold the notes: it reads and writes a few small files meanwhile.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Variables that keep files of the project from being read: the notes are about those as well, for an agent that is started without.
+pub(super) const SWITCHES: [&str; 2] = [
+    "OPENCODE_DISABLE_PROJECT_CONFIG",
+    "OPENCODE_DISABLE_CLAUDE_CODE",
+];
+
+/// Extension of a note that is being written.
+const PART: &str = "part";
+
+/// All notes, in our data folder, which no sandboxed process can write to. Where a project begins and ends is not
+/// asked: a `.git` that is made or moved away changes that.
+#[derive(Debug)]
+pub(super) struct Notes {
+    pub(super) folder: PathBuf,
+    options: LoadOptions,
+    pub(super) place: Place,
+    /// No variable keeps files of the project from being read here.
+    reads_all: bool,
+    /// No person saw what counts: what else counts by content is held against the notes, too.
+    pub(super) unseen: bool,
+}
+
+impl Notes {
+    pub(super) fn of(source: &dyn ConfigSource, place: &Place) -> Self {
+        let mut options = source.options(place);
+        let off = SWITCHES.map(|name| options.env.remove(name).is_some());
+        Self {
+            folder: source.folders().data.join("settings"),
+            unseen: options.project == ProjectConfig::All,
+            reads_all: !off.contains(&true),
+            options,
+            place: place.clone(),
+        }
+    }
+
+    /// How it is now, in folders below as well. Reads the disk.
+    pub(super) fn now(&self, config: &Loaded) -> State {
+        State::of(config, &self.place).with_below()
+    }
+
+    /// Without what is none of who works here, and what a person is asked about by its content.
+    pub(super) fn here(&self, mut found: Found) -> Found {
+        found.below.clear();
+        if self.unseen {
+            found.settings.extend(std::mem::take(&mut found.beside));
+        }
+        found.beside.clear();
+        found
+    }
+
+    /// Keeps others from reading and writing notes meanwhile. What may take its time is done before.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or another agent has held them for [`LOCK_TIMEOUT`].
+    pub(super) fn hold(&self) -> io::Result<File> {
+        fs::create_dir_all(&self.folder)?;
+        lock_file::hold(&self.folder.join("lock"), LOCK_TIMEOUT)
+    }
+
+    /// All notes, while they are held.
+    pub(super) fn all(&self) -> io::Result<Vec<PathBuf>> {
+        let mut notes = Vec::new();
+        for path in fs::read_dir(&self.folder)?.flatten().map(|it| it.path()) {
+            match path.extension() {
+                Some(it) if it == "json" => notes.push(path),
+                // Its writer was killed.
+                Some(it) if it == PART => drop(fs::remove_file(&path)),
+                _ => {}
+            }
+        }
+        Ok(notes)
+    }
+
+    pub(super) fn load(&self) -> Option<Loaded> {
+        outrigger_config::load(&self.options).ok()
+    }
+
+    /// Holds the notes against how it is now. One from here that says nothing else is taken away with its owner gone; with
+    /// `count` all say from here on what is now.
+    fn compare(&self, now: &State, count: bool) -> io::Result<Found> {
+        let mut all = Found::default();
+        let mut below = BTreeSet::new();
+        for path in self.all()? {
+            // One that cannot be read knew of nothing.
+            let mut note = read(&path).unwrap_or_else(|| Note {
+                directory: self.place.directory.clone(),
+                ..Note::default()
+            });
+            let found = note.against(now, &self.place.directory);
+            // Plugins are trusted one by one, elsewhere.
+            let same = found.is_as_noted();
+            // What lies below is let count by who works there; until then one note that knows of it is enough.
+            let files: Vec<PathBuf> = found.below.keys().cloned().collect();
+            let counts = count || found.settings.is_empty() && found.beside.is_empty();
+            let says_nothing = counts && files.iter().all(|file| below.contains(file));
+            all.extend(found);
+            let here = note.directory == self.place.directory;
+            if here && says_nothing && File::open(&path)?.try_lock().is_ok() {
+                fs::remove_file(&path)?;
+                continue;
+            }
+            below.extend(files);
+            if count && !same {
+                let Note {
+                    directory, state, ..
+                } = &mut note;
+                state.count(now, [directory, &self.place.directory]);
+                write(&path, &note)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Files that are not as they were noted, by name; none where that cannot be known.
+    pub(super) fn changed(&self) -> io::Result<BTreeSet<String>> {
+        let Some(config) = self.load() else {
+            return Ok(BTreeSet::new());
+        };
+        let now = State::of(&config, &self.place);
+        let _held = self.hold()?;
+        let mut all = BTreeSet::new();
+        for note in self.all()?.iter().filter_map(|path| read(path)) {
+            let found = note.against(&now, &self.place.directory);
+            all.extend(self.named(&self.here(found)));
+        }
+        Ok(all)
+    }
+
+    /// What a file says was changed by the user's word, from what has this digest (`None`: it was not there). It counts in the
+    /// notes that have it so, and with the digest of what was written: others may have changed it before and since.
+    pub(super) fn count(
+        &self,
+        file: &Path,
+        before: Option<&str>,
+        after: Option<&str>,
+    ) -> io::Result<()> {
+        let config = if before.is_none() { self.load() } else { None };
+        let kind = config.map_or(Kind::Other, |config| {
+            match config.files.iter().any(|it| it == file) {
+                true => Kind::Settings,
+                false if config.files_beside().any(|it| it == file) => Kind::Beside,
+                false => Kind::Other,
+            }
+        });
+        let _held = self.hold()?;
+        for path in self.all()? {
+            let Some(mut note) = read(&path) else {
+                continue;
+            };
+            if note.wrote(file, [before, after], kind) {
+                write(&path, &note)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How it is now, and what is not as it was noted, by name; with `count` it is from now on.
+    pub(super) fn look(
+        &self,
+        data: &Path,
+        config: &Loaded,
+        count: bool,
+    ) -> Result<(State, Vec<String>), TrustError> {
+        let whole = if self.reads_all { None } else { self.load() };
+        let compare = || {
+            let _held = self.hold()?;
+            let now = State::of(whole.as_ref().unwrap_or(config), &self.place);
+            if !self.reads_all && whole.is_none() {
+                return Ok((now, Found::default()));
+            }
+            // Without notes there is nothing to compare, and nothing to walk for.
+            let now = match self.all()?.is_empty() {
+                true => now,
+                false => now.with_below(),
+            };
+            let mut found = self.compare(&now, count)?;
+            found
+                .settings
+                .retain(|file, _| self.reads_all || config.files.contains(file));
+            found
+                .beside
+                .retain(|file, _| self.reads_all || config.files_beside().any(|it| it == file));
+            Ok((now, self.here(found)))
+        };
+        let (now, found) = compare().map_err(|error: io::Error| TrustError::Folder {
+            path: self.folder.display().to_string(),
+            reason: error.to_string(),
+        })?;
+        if found.plugins {
+            outrigger_plugin_trust::trust_no_newcomers(data, &config.project_folder())?;
+        }
+        Ok((now, self.named(&found)))
+    }
+
+    pub(super) fn named(&self, found: &Found) -> Vec<String> {
+        let files = found.settings.iter();
+        let named = files.map(|(file, what)| {
+            let name = file.strip_prefix(&self.place.worktree).unwrap_or(file);
+            format!("{} ({what})", name.display())
+        });
+        named.collect()
+    }
+}
+
+pub(super) fn read(path: &Path) -> Option<Note> {
+    serde_json::from_slice(&outrigger_files::read(path, outrigger_files::DATA).ok()?).ok()
+}
+
+/// Writes a note that is whole also where we are killed meanwhile: one that cannot be read would keep everybody from starting.
+pub(super) fn write(path: &Path, note: &Note) -> io::Result<()> {
+    let mut text = serde_json::to_vec(note)?;
+    match OpenOptions::new().write(true).open(path) {
+        // Its agent has it locked, so it has to stay the same file. Blanks behind JSON mean nothing.
+        Ok(file) => {
+            let size = text.len();
+            let before = usize::try_from(file.metadata()?.len()).unwrap_or(size);
+            text.resize(size.max(before), b' ');
+            file.write_all_at(&text, 0)?;
+            file.set_len(size as u64)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let part = path.with_extension(PART);
+            fs::write(&part, &text)?;
+            fs::rename(&part, path)
+        }
+        Err(error) => Err(error),
+    }
+}
