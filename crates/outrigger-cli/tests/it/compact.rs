@@ -1,4 +1,4 @@
-//! Compaction, with the real program: on demand and by itself, its hooks, what stays, and what goes wrong.
+//! Compaction, with the real program: what is shown of it, its hooks, and kills. The rest is `compaction.rs` of outrigger-server.
 
 use serde_json::{Value, json};
 
@@ -41,47 +41,6 @@ pub(crate) fn said(body: &Value) -> Vec<String> {
     };
     let not_system = |message: &&Value| message["role"] != "system";
     messages.iter().filter(not_system).map(line).collect()
-}
-
-#[test]
-fn on_demand_the_summary_takes_the_place_of_the_history() {
-    let world = World::new([text("one"), text("two")]);
-    world.config(json!({ "compaction": { "tail_turns": 0 } }));
-    world.run(&["first-question"]).ok();
-    let done = world.run(&["-c", "--command", "compact"]).ok();
-    assert_eq!(done.stdout, "The summary.\n");
-    let request = world.mock.last();
-    assert!(request.is_summary);
-    assert!(request.tools().is_empty());
-    let asked = said(&request.body);
-    assert_eq!(asked.len(), 1, "{asked:?}");
-    assert!(
-        asked[0].contains("[User]: first-question\n\n[Assistant]: one"),
-        "{asked:?}"
-    );
-
-    world.run(&["-c", "second-question"]).ok();
-    let said = said(&world.mock.last().body);
-    assert_eq!(
-        said,
-        [
-            "user: What did we do so far?",
-            "assistant: The summary.",
-            "user: second-question"
-        ]
-    );
-    assert_eq!(
-        roles(&world),
-        [
-            "user",
-            "assistant",
-            "compaction",
-            "summary",
-            "user",
-            "assistant"
-        ]
-    );
-    world.verify();
 }
 
 /// What a hook wrote into a file of the project, one JSON value a line.
@@ -161,62 +120,6 @@ fn a_context_that_is_full_already_is_compacted_before_the_answer() {
     );
     let last = said(&world.mock.last().body);
     assert_eq!(last[2], "user: second-question", "{last:?}");
-    world.verify();
-}
-
-#[test]
-fn a_refused_request_is_compacted_and_asked_again() {
-    let refusal =
-        json!({ "status": 400, "error": "This model's maximum context length is 100 tokens." });
-    let world = World::new([text("one"), refusal, text("two")]);
-    world.run(&["first-question"]).ok();
-    assert_eq!(world.run(&["-c", "second-question"]).stdout, "two\n");
-    assert_eq!(
-        roles(&world),
-        [
-            "user",
-            "assistant",
-            "user",
-            "assistant",
-            "compaction",
-            "summary",
-            "user",
-            "assistant"
-        ]
-    );
-    let part = &world.parts("compaction")[0];
-    assert_eq!(
-        (&part["auto"], &part["overflow"]),
-        (&json!(true), &json!(true))
-    );
-    let requests = world.mock.requests();
-    let asked = said(&requests[2].body);
-    assert!(
-        !asked[0].contains("second-question"),
-        "what did not fit is asked again: {asked:?}"
-    );
-    assert_eq!(
-        said(&requests[3].body),
-        [
-            "user: What did we do so far?",
-            "assistant: The summary.",
-            "user: second-question"
-        ]
-    );
-    world.verify();
-}
-
-#[test]
-fn a_context_that_is_full_again_at_once_is_not_compacted_again() {
-    // What fills it is no part of the history, so no summary would help.
-    let full = |turn| filled(turn, 97_000);
-    let world = World::new([full(read_hello()), full(done())]);
-    assert_eq!(world.run(&["go"]).ok().stdout, "All done.\n");
-    let summaries = roles(&world)
-        .iter()
-        .filter(|role| *role == "summary")
-        .count();
-    assert_eq!(summaries, 1, "{:?}", roles(&world));
     world.verify();
 }
 
@@ -348,81 +251,6 @@ fn hooks_see_and_change_a_compaction() {
 }
 
 #[test]
-fn what_goes_wrong_leaves_the_history_as_it_was() {
-    let refusal =
-        json!({ "status": 400, "error": "This model's maximum context length is 100 tokens." });
-    let table = [
-        ("empty", json!({ "text": " " }), "wrote no summary"),
-        ("too long", refusal, "too long to be summarised"),
-        ("a call", read_hello(), "called the tool `read`"),
-        (
-            "refused",
-            json!({ "status": 401, "error": "bad key" }),
-            "bad key",
-        ),
-    ];
-    for (name, answer, want) in table {
-        let world = World::with(Mock::new([text("one"), text("two")]).summaries([answer]));
-        world.run(&["first-question"]).ok();
-        let run = world.run(&["-c", "--command", "compact"]).exited(1);
-        assert!(run.stderr.contains(want), "{name}: {}", run.stderr);
-        world.run(&["-c", "second-question"]).ok();
-        assert_eq!(
-            said(&world.mock.last().body),
-            [
-                "user: first-question",
-                "assistant: one",
-                "user: second-question"
-            ],
-            "{name}"
-        );
-        world.verify();
-    }
-}
-
-#[test]
-fn nothing_to_compact_is_said() {
-    let world = World::new([text("one")]);
-    let run = world.run(&["--command", "compact"]).exited(1);
-    assert!(run.stderr.contains("nothing to compact"), "{}", run.stderr);
-    world.run(&["first-question"]).ok();
-    world.run(&["-c", "--command", "compact"]).ok();
-    let again = world.run(&["-c", "--command", "summarize"]).exited(1);
-    assert!(
-        again.stderr.contains("nothing to compact"),
-        "{}",
-        again.stderr
-    );
-    assert_eq!(world.mock.requests().len(), 2);
-}
-
-#[test]
-fn the_second_summary_builds_on_the_first() {
-    let summaries = [text("Summary one."), text("Summary two.")];
-    let world = World::with(Mock::new([text("one"), text("two")]).summaries(summaries));
-    world.config(json!({ "compaction": { "tail_turns": 0 } }));
-    world.run(&["first-question"]).ok();
-    world.run(&["-c", "--command", "compact"]).ok();
-    world.run(&["-c", "second-question"]).ok();
-    world.run(&["-c", "--command", "compact"]).ok();
-    let asked = said(&world.mock.last().body).remove(0);
-    assert!(
-        asked.contains("<earlier-summary>\nSummary one.\n</earlier-summary>"),
-        "{asked}"
-    );
-    assert!(!asked.contains("first-question"), "{asked}");
-    world.run(&["-c", "third-question"]).ok();
-    assert_eq!(
-        said(&world.mock.last().body),
-        [
-            "user: What did we do so far?",
-            "assistant: Summary two.",
-            "user: third-question"
-        ]
-    );
-}
-
-#[test]
 fn what_the_user_pinned_stays_word_for_word() {
     let world = World::new([text("one"), text("two")]);
     world.config(json!({ "compaction": { "tail_turns": 0 } }));
@@ -446,51 +274,6 @@ export const P = async () => ({
             "user: second-question"
         ]
     );
-}
-
-#[test]
-fn the_compaction_agent_has_its_own_model() {
-    let world = World::new([text("one")]);
-    let model =
-        json!({ "name": "M2", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } });
-    world.config(json!({
-        "provider": { "mock": { "models": { "m2": model } } },
-        "agent": { "compaction": { "model": "mock/m2", "prompt": "SUM-IT-UP" } },
-    }));
-    world.run(&["first-question"]).ok();
-    world.run(&["-c", "--command", "compact"]).ok();
-    let request = world.mock.last();
-    assert_eq!(request.body["model"], "m2");
-    assert_eq!(request.texts("system"), ["SUM-IT-UP"]);
-}
-
-#[test]
-fn old_tool_output_is_pruned_when_it_is_configured() {
-    let big = |n: usize| {
-        turn([call(
-            "bash",
-            json!({ "command": format!("head -c 45000 /dev/zero | tr '\\0' x; echo {n}"), "description": "x" }),
-        )])
-    };
-    let turns: Vec<Value> = (0..12).flat_map(|n| [big(n), text("ok")]).collect();
-    let world = World::new(turns);
-    world.config(json!({ "compaction": { "prune": true, "auto": false } }));
-    for n in 0..8 {
-        world
-            .run(&[if n == 0 { "--title=t" } else { "-c" }, "--pure", "more"])
-            .ok();
-    }
-    let pruned = |part: &Value| part["state"]["time"]["compacted"].is_u64();
-    let calls = world.parts("tool");
-    let marked = calls.iter().take_while(|part| pruned(part)).count();
-    assert!(
-        marked >= 2 && !calls[marked..].iter().any(pruned),
-        "{marked} of {}",
-        calls.len()
-    );
-    let results = world.mock.last().texts("tool");
-    assert_eq!(results[0], "[Old tool result content cleared]");
-    assert!(results.last().unwrap().contains("xxxx"));
 }
 
 /// A turn that is compacted in the middle, killed at every pass of these points, comes to the same end.

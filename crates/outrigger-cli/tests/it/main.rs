@@ -112,7 +112,6 @@ mod startup_files;
 mod store;
 mod strict;
 mod structured;
-mod subagent_limits;
 mod subplugins;
 mod support;
 mod telegram;

@@ -1,4 +1,4 @@
-//! What tools may do, with nobody there to ask.
+//! What tools may do, with nobody there to ask, and what plugins answer. What rules decide: `permission.rs` of outrigger-server.
 
 use serde_json::{Value, json};
 
@@ -66,139 +66,11 @@ fn auto_allows_what_no_rule_denies() {
     ");
 }
 
-#[test]
-fn the_last_matching_rule_decides() {
-    let rules = json!({ "bash": { "*": "deny", "echo *": "allow", "echo secret*": "deny" } });
-    let calls = [
-        "echo one > one.txt",
-        "echo secret > two.txt",
-        "ls > three.txt",
-        "echo one > four.txt; ls > five.txt",
-    ];
-    let world = asking(calls.iter().map(|c| bash(c)).chain([done()]), rules);
-    world.run(&["do it"]).ok();
-    let there: Vec<bool> = ["one", "two", "three", "four", "five"]
-        .iter()
-        .map(|f| world.path(&format!("{f}.txt")).exists())
-        .collect();
-    assert_eq!(there, [true, false, false, false, false]);
-}
-
-/// A tool that may never be used is not offered either.
-#[test]
-fn a_denied_tool_is_not_offered() {
-    let world = asking(
-        [bash("echo ran > ran.txt"), done()],
-        json!({ "bash": "deny" }),
-    );
-    world.run(&["do it"]).ok();
-    let offered = world.mock.requests()[0].tools();
-    assert!(
-        !offered.contains(&"bash".to_owned()) && offered.contains(&"read".to_owned()),
-        "{offered:?}"
-    );
-    assert!(!world.path("ran.txt").exists());
-}
-
-/// Outside the project there is a question, which nobody answers; symlinks do not lead around it.
-#[test]
-fn files_outside_the_project() {
-    let outside = |world: &World| world.root().join("outside.txt");
-    for (tool, args) in [
-        ("read", json!({ "filePath": "../outside.txt" })),
-        (
-            "write",
-            json!({ "filePath": "../outside.txt", "content": "mine" }),
-        ),
-        (
-            "edit",
-            json!({ "filePath": "../outside.txt", "oldString": "theirs", "newString": "mine" }),
-        ),
-        ("read", json!({ "filePath": "link.txt" })),
-        (
-            "write",
-            json!({ "filePath": "link.txt", "content": "mine" }),
-        ),
-    ] {
-        let world = World::new([turn([call(tool, args.clone())]), done()]);
-        std::fs::write(outside(&world), "theirs").unwrap();
-        std::os::unix::fs::symlink(outside(&world), world.path("link.txt")).unwrap();
-        let done = world.run(&["do it"]);
-        assert_eq!(std::fs::read_to_string(outside(&world)).unwrap(), "theirs");
-        assert!(
-            done.stderr.contains("Permission was not given"),
-            "{tool} {args}: {}",
-            done.stderr
-        );
-        let state = &world.parts("tool")[0]["state"];
-        assert_eq!(state["status"], "error", "{tool} {args}: {state}");
-    }
-}
-
 /// A plugin that answers in the user's place with a statement.
 fn answers(name: &str, statement: &str) -> String {
     format!(
         "export const {name} = async () => ({{ 'permission.ask': async (_, o) => {{ {statement} }} }})\n"
     )
-}
-
-/// What a rule keeps from `read` no other tool of files shows: searches pass over it, and a patch gives it no other name.
-#[test]
-fn searches_and_moves_keep_to_the_rules_about_reading() {
-    let grep = |path: &str| ("grep", json!({ "pattern": "SECRET", "path": path }));
-    let whole = |from: &str| {
-        format!(
-            "*** Begin Patch\n*** Update File: {from}\n*** Move to: open.txt\n@@\n-SECRET=1\n+SECRET=1 \n*** End Patch"
-        )
-    };
-    for (rules, (tool, args), seen) in [
-        (json!({ "read": { "*.env": "deny" } }), grep("."), false),
-        (json!({ "read": { "*.env": "deny" } }), grep("sub"), false),
-        (
-            json!({ "read": { "*.env": "deny" } }),
-            grep("sub/x.env"),
-            false,
-        ),
-        (
-            json!({ "read": { "*": "allow", "sub/*": "deny" } }),
-            grep("."),
-            false,
-        ),
-        (json!({ "read": { "*": "deny" } }), grep("."), false),
-        (json!({ "read": { "*.env": "ask" } }), grep("."), false),
-        (json!({}), grep("."), false),
-        (json!({ "read": "allow" }), grep("."), true),
-        (
-            json!({ "read": { "*.env": "deny" } }),
-            ("glob", json!({ "pattern": "**/*.env" })),
-            false,
-        ),
-        (
-            json!({ "read": { "*.env": "ask" } }),
-            ("glob", json!({ "pattern": "**/*.env" })),
-            true,
-        ),
-        (
-            json!({ "read": { "*.env": "deny" } }),
-            ("apply_patch", json!({ "patchText": whole("sub/x.env") })),
-            false,
-        ),
-    ] {
-        let world = asking([turn([call(tool, args.clone())]), done()], rules.clone());
-        if tool == "apply_patch" {
-            crate::patch::named(&world, "gpt-5");
-        }
-        world.file("sub/x.env", "SECRET=1\n");
-        world.run(&["do it"]);
-        let call = world.parts("tool")[0]["state"].to_string();
-        let output = world.parts("tool")[0]["state"]["output"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        let shows = output.contains("SECRET") || output.contains("x.env");
-        assert_eq!(shows, seen, "{rules} {tool} {args}: {call}");
-        assert!(!world.path("open.txt").exists(), "{rules} {tool} {args}");
-    }
 }
 
 /// `permission.ask`, which OpenCode declares and never calls. To allow takes the user's grant; to deny takes none.

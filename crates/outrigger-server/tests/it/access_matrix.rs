@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::harness::Harness;
 use crate::support::git;
 use forms::{Form, OF_FILES, OF_FOLDERS, Place, Victim};
-use outrigger_test_support::model::{done, turn};
+use outrigger_test_support::model::{Mock, done, turn};
 use probes::Probe;
 
 /// Calls of one turn.
@@ -85,13 +85,14 @@ impl Matrix {
             "permission": permission, "instructions": instructions, "command": { "look": { "template": "see $ARGUMENTS" } },
         });
         let (nobody, lsp) = (Answering::Refuse, [("OPENCODE_EXPERIMENTAL_LSP_TOOL", "1")]);
-        let harness = Harness::in_place(root, [done()], config, nobody, &lsp, |project| {
-            let settings = project.join("../home/.config/outrigger");
-            std::fs::create_dir_all(&settings).unwrap();
-            std::fs::write(settings.join("outrigger.toml"), SETTINGS).unwrap();
-            repository(project);
-        })
-        .await;
+        let harness =
+            Harness::in_place(root, Mock::new([done()]), config, nobody, &lsp, |project| {
+                let settings = project.join("../home/.config/outrigger");
+                std::fs::create_dir_all(&settings).unwrap();
+                std::fs::write(settings.join("outrigger.toml"), SETTINGS).unwrap();
+                repository(project);
+            })
+            .await;
         Self {
             harness,
             victims,

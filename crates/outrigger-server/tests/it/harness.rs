@@ -27,6 +27,13 @@ pub(crate) struct Harness {
     events: Arc<Mutex<Vec<Value>>>,
 }
 
+fn root() -> TempDir {
+    tempfile::Builder::new()
+        .prefix("outrigger-it-")
+        .tempdir()
+        .unwrap()
+}
+
 impl Harness {
     pub(crate) async fn new(turns: impl IntoIterator<Item = Value>, config: Value) -> Self {
         Self::in_folder(turns, config, |_| {}).await
@@ -38,23 +45,28 @@ impl Harness {
         config: Value,
         prepare: impl FnOnce(&std::path::Path),
     ) -> Self {
-        let root = tempfile::Builder::new()
-            .prefix("outrigger-it-")
-            .tempdir()
-            .unwrap();
-        Self::in_place(root, turns, config, Answering::Ask, &[], prepare).await
+        let (mock, asks) = (Mock::new(turns), Answering::Ask);
+        Self::in_place(root(), mock, config, asks, &[], prepare).await
+    }
+
+    /// The same with this model, and nobody who answers questions.
+    pub(crate) async fn unattended(
+        mock: Mock,
+        config: Value,
+        prepare: impl FnOnce(&std::path::Path),
+    ) -> Self {
+        Self::in_place(root(), mock, config, Answering::Refuse, &[], prepare).await
     }
 
     /// The same in this folder, and with somebody or nobody who answers questions.
     pub(crate) async fn in_place(
         root: TempDir,
-        turns: impl IntoIterator<Item = Value>,
+        mock: Mock,
         config: Value,
         answering: Answering,
         variables: &[(&str, &str)],
         prepare: impl FnOnce(&std::path::Path),
     ) -> Self {
-        let mock = Mock::new(turns);
         let base = root.path().canonicalize().unwrap();
         let project = base.join("project");
         for folder in [&project, &base.join("home"), &base.join("tmp")] {

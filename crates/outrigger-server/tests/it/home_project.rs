@@ -7,7 +7,7 @@ use outrigger_agent::Answering;
 use serde_json::json;
 
 use crate::harness::Harness;
-use outrigger_test_support::model::{call, done, turn};
+use outrigger_test_support::model::{Mock, call, done, turn};
 
 /// Nobody is there to answer: what is asked about is refused. What lies beside the secrets is read without a question.
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +31,7 @@ async fn secrets_of_a_home_folder_are_asked_about_where_it_is_the_project() {
     let nobody = Answering::Refuse;
     let h = Harness::in_place(
         root,
-        [turn(calls), done()],
+        Mock::new([turn(calls), done()]),
         json!({}),
         nobody,
         &variables,

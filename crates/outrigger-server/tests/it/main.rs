@@ -8,6 +8,7 @@
 
 mod access_matrix;
 mod client;
+mod compaction;
 mod experimental;
 mod file;
 mod harness;
@@ -18,6 +19,7 @@ mod lists;
 mod openapi;
 mod parity;
 mod patch;
+mod permission;
 mod project;
 mod pty;
 mod question;

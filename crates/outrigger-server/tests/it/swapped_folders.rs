@@ -11,7 +11,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use outrigger_test_support::model::{call, done, turn};
+use outrigger_test_support::model::{Mock, call, done, turn};
 
 /// What only files of the folder beside the project hold.
 const CANARY: &str = "canary-of-the-vault";
@@ -68,7 +68,7 @@ async fn world() -> Harness {
         "command": { "look": { "template": "see $ARGUMENTS" } },
     });
     let nobody = Answering::Refuse;
-    Harness::in_place(root, [done()], config, nobody, &[], |project| {
+    Harness::in_place(root, Mock::new([done()]), config, nobody, &[], |project| {
         for (folder, holds) in [("work", "plain"), ("../vault", CANARY)] {
             let folder = project.join(folder);
             std::fs::create_dir(&folder).unwrap();
