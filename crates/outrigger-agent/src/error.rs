@@ -91,6 +91,9 @@ pub enum AgentError {
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
     )]
     WaitsForItself(String),
+    /// A limit of the user's is reached. The text says which.
+    #[error("{0}")]
+    Budget(String),
     /// A plugin wants what the user has to grant it. The text says who, what, and the line that grants it.
     #[error("{0}")]
     NotGranted(String),
@@ -198,6 +201,7 @@ impl AgentError {
             Self::Part(_) => "agent.part",
             Self::BadFormat(_) => "agent.bad_format",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
+            Self::Budget(_) => "agent.budget",
             Self::NotGranted(_) => "plugin.not_granted",
             Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",

@@ -59,6 +59,10 @@ pub fn name() -> String {
 pub(crate) fn pty() -> String {
     event().0.replacen("evt_", "pty_", 1)
 }
+/// A name that no other process and no other call has.
+pub(crate) fn unique() -> String {
+    format!("{}-{:x}", std::process::id(), seed())
+}
 /// A seed for a turn's own identifiers.
 pub(crate) fn seed() -> u64 {
     make(|ids, _| ids.seed())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use outrigger_kernel::hooks::{Empty, HookInput, points::bridge as points};
+use outrigger_kernel::hooks::{Context, Empty, HookInput, points::bridge as points};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::SessionId;
@@ -120,7 +120,9 @@ impl Call {
         let params = self.params.as_ref();
         points::Call {
             call_id: &self.invoke.id,
-            connection: self.connection,
+            side: points::Side::Executes,
+            connector: None,
+            connection: Some(self.connection),
             session_id: self.invoke.session_id.as_deref(),
             tool: params.map_or(self.invoke.tool.as_str(), |it| it.contract().name()),
             path: params.map(Params::path),
@@ -271,7 +273,7 @@ impl Layer for NotifyHooks {
                     code: &refusal.code,
                     message: &refusal.message,
                 };
-                let (point, payload) = input.call(&Empty {});
+                let (point, payload) = input.call(&Context::default());
                 self.0.tell(call.connection, point, payload);
             }
         }

@@ -2,14 +2,14 @@
 //! bound to (A8), and sits out the rest of a turn in which it timed out at two events (A13). What one command does never
 //! costs another: they share a file, and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
-use outrigger_plugin_status::{BreakerState, BreakerStatus, Notice, NoticeFn};
+use outrigger_plugin_status::{BreakerMemory, BreakerState, BreakerStatus, Notice, NoticeFn};
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
 
@@ -41,8 +41,15 @@ fn named(event: HookEvent, line: &Line) -> String {
     format!("{} `{}`", event.name(), crate::answer::shortened(&line.1))
 }
 
+/// What a command goes by from one start to the next.
+fn kept_name((folder, line): &Line) -> String {
+    format!("command {} {line}", folder.display())
+}
+
 #[derive(Default)]
 struct State {
+    /// Commands of which earlier starts have been asked.
+    recalled: BTreeSet<Line>,
     /// With the plugin in whose list it is shown.
     hooks: BTreeMap<(Line, HookEvent), (usize, Breaker)>,
     /// By command the events at which it timed out.
@@ -54,26 +61,52 @@ pub struct CommandBreakers {
     /// Flag `plugin_circuit_breaker`; without it every command is run and nothing is counted.
     on: bool,
     rules: Rules,
-    clock: Instant,
+    /// When it was made, also in milliseconds since the epoch.
+    began: (Instant, Millis),
     state: Mutex<State>,
+    memory: Arc<dyn BreakerMemory>,
     notice: NoticeFn,
 }
 
 impl CommandBreakers {
-    /// All closed; `on` is the flag `plugin_circuit_breaker`.
+    /// As earlier starts left them, at `now` in milliseconds since the epoch; `on` is the flag `plugin_circuit_breaker`.
     #[must_use]
-    pub fn new(on: bool, rules: Rules, notice: NoticeFn) -> Self {
+    pub fn new(
+        on: bool,
+        rules: Rules,
+        now: Millis,
+        memory: Arc<dyn BreakerMemory>,
+        notice: NoticeFn,
+    ) -> Self {
         Self {
             on,
             rules,
-            clock: Instant::now(),
+            began: (Instant::now(), now),
             state: Mutex::default(),
+            memory,
             notice,
         }
     }
 
     fn now(&self) -> Millis {
-        Millis::try_from(self.clock.elapsed().as_millis()).unwrap_or(Millis::MAX)
+        let (began, at) = self.began;
+        let elapsed = Millis::try_from(began.elapsed().as_millis()).unwrap_or(Millis::MAX);
+        at.saturating_add(elapsed)
+    }
+
+    /// Takes over what earlier starts kept of a command.
+    fn recall(&self, state: &mut State, due: &Due<'_>, now: Millis) {
+        if !state.recalled.insert(due.line.clone()) {
+            return;
+        }
+        for (place, kept) in self.memory.recall(&kept_name(&due.line)) {
+            let mut events = HookEvent::ALL.into_iter();
+            if let Some(event) = events.find(|event| event.name() == place) {
+                let breaker = Breaker::recall(kept, now, &self.rules);
+                let place = (due.line.clone(), event);
+                state.hooks.insert(place, (due.plugin.0, breaker));
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -95,6 +128,7 @@ impl CommandBreakers {
         }
         let now = self.now();
         let mut state = self.state();
+        self.recall(&mut state, &due, now);
         if let Some(events) = due.turn.and_then(|turn| state.strikes.out(turn, &due.line)) {
             let events: Vec<_> = events.iter().map(|event| event.name()).collect();
             return Err(format!(
@@ -136,9 +170,17 @@ impl CommandBreakers {
             let place = state.hooks.entry(due.place());
             place.or_insert_with(|| (due.plugin.0, Breaker::default()));
         }
-        let breaker = state.hooks.get_mut(&due.place());
-        let turned = breaker.and_then(|(_, it)| ended.turn(it, gate, now, &self.rules));
+        let (mut turned, mut changed) = (None, None);
+        if let Some((_, breaker)) = state.hooks.get_mut(&due.place()) {
+            let before = breaker.clone();
+            turned = ended.turn(breaker, gate, now, &self.rules);
+            changed = (*breaker != before).then(|| breaker.keep());
+        }
         drop(state);
+        if let Some(kept) = changed {
+            let name = kept_name(&due.line);
+            self.memory.keep(&name, due.event.name(), kept);
+        }
         match turned {
             Some(Turned::Open { until }) => {
                 let pause = until.saturating_sub(now);

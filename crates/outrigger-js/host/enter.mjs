@@ -2,6 +2,7 @@
 
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { owns } from "./output.mjs";
 import { notify, notifyNow } from "./wire.mjs";
 
 const later = globalThis.setImmediate;
@@ -21,6 +22,7 @@ function turned() {
 // Answers the turn in which it was entered.
 export function enter(plugin, what, call) {
   notifyNow("plugin.enter", { plugin, what, call });
+  owns(plugin);
   open.add(call);
   if (!armed) {
     armed = true;
@@ -42,10 +44,10 @@ export function left(call) {
 // plugin id -> its module's path
 const modules = new Map();
 
-// Whose code calls this, by the outermost frame of the stack that lies in a plugin's file, or in a folder that belongs
-// to one plugin alone.
-function caller() {
-  const lines = String(new Error().stack).split("\n").reverse();
+// Whose code a stack is of, by its outermost frame that lies in a plugin's file, or in a folder that belongs to one plugin
+// alone.
+export function ownerOf(stack) {
+  const lines = String(stack).split("\n").reverse();
   for (const line of lines) {
     for (const [plugin, path] of modules) if (line.includes(path)) return plugin;
     const near = [...modules].filter(([, path]) => line.includes(`${dirname(path)}/`));
@@ -66,7 +68,7 @@ export function watchExits(entries) {
   for (const [name, end] of [["exit", exit], ["abort", abort]]) {
     process[name] = (...args) => {
       try {
-        const plugin = caller();
+        const plugin = ownerOf(new Error().stack);
         if (plugin !== undefined) notifyNow("plugin.enter", { plugin, what: `process.${name}` });
       } catch {
         // It ends all the same.

@@ -3,7 +3,8 @@
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { left, watchExits } from "./enter.mjs";
+import { left, ownerOf, watchExits } from "./enter.mjs";
+import { markOutput, owner } from "./output.mjs";
 import { outrigger } from "./own.mjs";
 import { errorText } from "./value.mjs";
 import { flushed, notify, open, send } from "./wire.mjs";
@@ -21,7 +22,8 @@ process.on("unhandledRejection", (error) => report("unhandled rejection", error)
 function report(what, error) {
   try {
     const stack = error instanceof Error && error.stack ? `\n${error.stack}` : "";
-    notify("log", { level: "warn", message: `${what}: ${errorText(error)}${stack}` });
+    const plugin = ownerOf(error?.stack) ?? owner();
+    notify("log", { level: "warn", plugin, message: `${what}: ${errorText(error)}${stack}` });
   } catch {
     // Nothing left to tell it to.
   }
@@ -64,6 +66,7 @@ async function initialize(init, call) {
   await ways(init);
   run.answersOver(init.fileOver);
   watchExits(init.plugins);
+  markOutput(init.plugins);
   process.chdir(init.directory);
   process.env.PWD = init.directory;
   const serverUrl = new URL(init.serverUrl);
@@ -156,9 +159,9 @@ class Cancel {
   }
 }
 
-function receive(message) {
+function receive(message, size) {
   if (message.id === undefined) {
-    if (message.method === "event.batch") run.eventBatch(message.params);
+    if (message.method === "event.batch") run.eventBatch(message.params, size);
     else if (message.method === "sdk.chunk") sdk?.chunk(message.params);
     else if (message.method === "auth.credit") auth?.credit(message.params);
     else if (message.method === "$/cancel") {

@@ -67,9 +67,19 @@ export interface HookBlock extends Error {
   details?: unknown;
 }
 
+/**
+ * What a handler may return instead of throwing or changing `output`: nothing, or this. The keys of `patch` take the place of those
+ * of `output`, and those that are null go. What the point or the plugin's manifest does not allow has no effect and is recorded.
+ */
+export type HookAnswer =
+  | void
+  | { action: "continue" }
+  | { action: "patch"; patch: Record<string, unknown> }
+  | { action: "block"; code: string; message: string; details?: unknown };
+
 /** Handlers at points of other plugins, as keys of the object that a plugin function answers with. */
 export type OwnHooks = {
-  [N in keyof OwnPoints]?: (input: PointIn<N>, output: PointOut<N>) => Promise<void>;
+  [N in keyof OwnPoints]?: (input: PointIn<N>, output: PointOut<N>) => Promise<HookAnswer>;
 };
 
 /** A request to a model, in no provider's format. */

@@ -21,7 +21,8 @@ const DISPOSE_GRACE = 300;
 const DETAILS = 16 * 1024;
 const { isArray } = Array;
 const clock = performance.now.bind(performance);
-const { isExtensible, keys } = Object;
+const { setTimeout: later, clearTimeout: cancelLater } = globalThis;
+const { entries, isExtensible, keys } = Object;
 
 export function adopt(loaded) {
   for (const { id, instances } of loaded) {
@@ -31,13 +32,13 @@ export function adopt(loaded) {
     );
   }
   started = true;
-  for (const batch of early.splice(0)) eventBatch(batch);
+  for (const [batch, size] of early.splice(0)) eventBatch(batch, size);
 }
 
 export { fileOver as answersOver };
 
-export function log(level, message) {
-  notify("log", { level, message });
+export function log(level, message, plugin) {
+  notify("log", { level, message, plugin });
 }
 
 export function find({ plugin, instance }) {
@@ -89,7 +90,9 @@ async function runHandler(hook, handler, subject, call, origin) {
       if (typeof run === "function") {
         const begin = () => (hook === "config" ? run.call(hooks, item.output) : run.call(hooks, item.input, item.output));
         const answer = origin === undefined ? begin() : within(origin, begin);
-        if (typeof answer?.then === "function") await answer;
+        const said = typeof answer?.then === "function" ? await answer : answer;
+        if (isAnswer(said, "block")) throw new Blocked(said);
+        if (isAnswer(said, "patch")) assign(item.output, said.patch);
       }
       const out = [];
       try {
@@ -107,6 +110,31 @@ async function runHandler(hook, handler, subject, call, origin) {
     subject.undo();
     const block = refusal(error);
     return block ? { block } : { error: errorText(error) };
+  }
+}
+
+// What a handler returned is an answer of that kind (C2). The reference takes no notice of what hooks return.
+function isAnswer(said, action) {
+  return typeof said === "object" && said !== null && said.action === action;
+}
+
+// A refusal that was returned.
+class Blocked extends Error {
+  name = "HookBlock";
+
+  constructor({ code, message, details }) {
+    super(typeof message === "string" ? message : "refused");
+    this.code = code;
+    this.details = details;
+  }
+}
+
+// A patch names what is different of the output: its keys take the place of the output's, and what is null goes.
+function assign(output, patch) {
+  if (typeof patch !== "object" || patch === null || isArray(patch)) throw new Error("the `patch` of an answer is no object");
+  for (const [key, value] of entries(patch)) {
+    if (value === null) delete output[key];
+    else output[key] = value;
   }
 }
 
@@ -198,33 +226,66 @@ async function runAll({ hook, handlers, open = [], chain }, subject, call, cance
 }
 
 // Nobody waits for what failed: the host writes it down and tells whoever listens for failures.
-function lost(plugin, hook, message, session) {
-  notify("plugin.failed", { plugin, hook, message, session: typeof session === "string" ? session : undefined });
+function lost({ plugin, hook, session, began }, message) {
+  notify("plugin.failed", { plugin, hook, message, session, ms: clock() - began });
+}
+
+// Calls that nobody waits for and that went well, by plugin, hook and session: told together, and when so many have come.
+const ran = new Map();
+const MOST_RAN = 256;
+const RAN_PAUSE = 1000;
+let ranCount = 0;
+let ranTimer;
+
+function went({ plugin, hook, session, began, bytes = 0 }) {
+  const ms = Math.round((clock() - began) * 1000) / 1000;
+  const key = `${plugin} ${hook} ${session}`;
+  const calls = ran.get(key) ?? { plugin, hook, session, ms: [], bytes: 0 };
+  ran.set(key, calls);
+  calls.ms.push(ms);
+  calls.bytes = Math.max(calls.bytes, bytes);
+  if (++ranCount >= MOST_RAN) return tellRan();
+  ranTimer ??= later(tellRan, RAN_PAUSE);
+  ranTimer.unref?.();
+}
+
+function tellRan() {
+  cancelLater(ranTimer);
+  ranTimer = undefined;
+  ranCount = 0;
+  if (ran.size === 0) return;
+  const calls = [...ran.values()];
+  ran.clear();
+  notify("plugin.ran", { calls });
 }
 
 // Called in frame order and never awaited, so the order of events against later requests is kept.
 // Nothing waits for an event hook, but what it has begun is not cut off at the end either.
-function follow(answer, failed) {
+function follow(answer, ended, failed) {
   const running = Promise.resolve(answer);
   unfinished.add(running);
-  running.catch(failed).finally(() => unfinished.delete(running));
+  running.then(ended, failed).finally(() => unfinished.delete(running));
 }
 
-export function eventBatch(batch) {
-  if (!started) return void early.push(batch);
+export function eventBatch(batch, size) {
+  if (!started) return void early.push([batch, size]);
+  const bytes = Math.round(size / batch.events.length);
   let entered;
   for (const [index, event] of batch.events.entries()) {
     const depth = batch.depths?.[index] ?? 0;
     const origin = depth > 0 ? { depth } : undefined;
     for (const [plugin, instances] of plugins) {
       for (const hooks of instances) {
-        const failed = (error) => lost(plugin, "event", `${errorText(error)} (on ${event.type})`, event.properties?.sessionID);
+        const { sessionID } = event.properties ?? {};
+        const call = { plugin, hook: "event", session: typeof sessionID === "string" ? sessionID : undefined, began: clock(), bytes };
+        const failed = (error) => lost(call, `${errorText(error)} (on ${event.type})`);
         try {
           if (typeof hooks.event !== "function") continue;
           if (entered !== plugin) enter(plugin, "event");
           entered = plugin;
           const answer = within(origin, () => hooks.event({ event }));
-          if (typeof answer?.then === "function") follow(answer, failed);
+          if (typeof answer?.then === "function") follow(answer, () => went(call), failed);
+          else went(call);
         } catch (error) {
           failed(error);
         }
@@ -304,14 +365,15 @@ export async function dispose(call) {
   const late = [];
   for (const [plugin, instances] of plugins) {
     for (const hooks of instances) {
-      const failed = (error) => lost(plugin, "dispose", errorText(error));
+      const disposing = { plugin, hook: "dispose", began: clock() };
+      const failed = (error) => lost(disposing, errorText(error));
       try {
         if (typeof hooks.dispose !== "function") continue;
         enter(plugin, "dispose", call);
-        const ended = Promise.resolve(hooks.dispose()).then(() => {}, failed);
+        const ended = Promise.resolve(hooks.dispose()).then(() => went(disposing), failed);
         const grace = new Promise((resolve) => setTimeout(resolve, DISPOSE_GRACE, true));
         if (await Promise.race([ended, grace])) {
-          log("warn", `plugin ${plugin}: its dispose goes on for more than ${DISPOSE_GRACE} ms`);
+          log("warn", `plugin ${plugin}: its dispose goes on for more than ${DISPOSE_GRACE} ms`, plugin);
           late.push(ended);
         }
       } catch (error) {
@@ -320,4 +382,5 @@ export async function dispose(call) {
     }
   }
   await Promise.all(late);
+  tellRan();
 }

@@ -213,7 +213,7 @@ function feed(chunk, receive) {
     start += HEADER + size;
     const message = parse(text);
     if (message.method === undefined) settle(message);
-    else receive(message);
+    else receive(message, size);
   }
   if (start === end) {
     start = end = 0;

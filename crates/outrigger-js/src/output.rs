@@ -1,6 +1,6 @@
 //! What plugins print: line by line into the log, at a bounded rate (A9).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,11 @@ impl Default for OutputLog {
     }
 }
 
+/// Before the name of the plugin that printed a line, and behind it. Where several plugins share a process, its host script marks
+/// lines so.
+const BEGIN: u8 = 0x1e;
+const END: u8 = 0x1f;
+
 /// The lines of one process.
 #[derive(Debug)]
 pub(crate) struct Lines {
@@ -43,6 +48,15 @@ pub(crate) struct Lines {
 #[derive(Debug)]
 struct State {
     last: VecDeque<String>,
+    /// Its plugins, by whose names lines may be marked.
+    plugins: BTreeSet<String>,
+    /// Of each plugin, and of the process for what nobody is known to have printed.
+    rates: BTreeMap<String, Rate>,
+}
+
+/// How much was printed in the second that runs.
+#[derive(Debug)]
+struct Rate {
     second: Instant,
     logged: u32,
     dropped: u64,
@@ -52,9 +66,8 @@ impl Lines {
     pub(crate) fn new(name: String, log: OutputLog) -> Arc<Self> {
         let state = State {
             last: VecDeque::new(),
-            second: Instant::now(),
-            logged: 0,
-            dropped: 0,
+            plugins: BTreeSet::new(),
+            rates: BTreeMap::new(),
         };
         Arc::new(Self {
             name,
@@ -66,6 +79,11 @@ impl Lines {
     /// Whose they are.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Lines may come from these plugins.
+    pub(crate) fn expect(&self, plugins: impl IntoIterator<Item = String>) {
+        self.state().plugins.extend(plugins);
     }
 
     /// The last lines of standard error, oldest first.
@@ -109,31 +127,46 @@ impl Lines {
             tokio::select! {
                 biased;
                 more = &mut more => return more,
-                () = tokio::time::sleep(SECOND), if self.state().dropped > 0 => self.tell_dropped(),
+                () = tokio::time::sleep(SECOND), if self.state().has_dropped() => self.tell_dropped(),
             }
         }
     }
 
     fn tell_dropped(&self) {
-        let dropped = std::mem::take(&mut self.state().dropped);
-        self.write_dropped(dropped);
-    }
-
-    fn write_dropped(&self, dropped: u64) {
-        if dropped > 0 {
-            let rate = self.log.lines_per_second;
-            self.write(&format!("({dropped} lines left out, over {rate} a second)"));
+        let rates = &mut self.state().rates;
+        let dropped = rates.iter_mut().map(|(owner, rate)| {
+            let dropped = std::mem::take(&mut rate.dropped);
+            (owner.clone(), dropped)
+        });
+        let dropped: Vec<_> = dropped.collect();
+        for (owner, dropped) in dropped {
+            self.write_dropped(&owner, dropped);
         }
     }
 
-    /// What the process says through the channel: `log` gets it, cut to the length of a line, at the same rate as lines.
-    pub(crate) fn report(&self, message: &str, log: impl FnOnce(&str)) {
-        let (logged, dropped) = self
-            .state()
-            .admit(self.log.lines_per_second, Instant::now());
-        self.write_dropped(dropped);
+    fn write_dropped(&self, owner: &str, dropped: u64) {
+        if dropped > 0 {
+            let rate = self.log.lines_per_second;
+            self.write(
+                owner,
+                &format!("({dropped} lines left out, over {rate} a second)"),
+            );
+        }
+    }
+
+    /// What the process says through the channel about a plugin: `log` gets whose it is and the text, cut to the length of a line,
+    /// at the same rate as lines.
+    pub(crate) fn report(&self, plugin: Option<&str>, message: &str, log: impl FnOnce(&str, &str)) {
+        let (owner, logged, dropped) = {
+            let mut state = self.state();
+            let known = plugin.filter(|plugin| state.plugins.contains(*plugin));
+            let owner = known.unwrap_or(&self.name).to_owned();
+            let (logged, dropped) = state.admit(&owner, self.log.lines_per_second, Instant::now());
+            (owner, logged, dropped)
+        };
+        self.write_dropped(&owner, dropped);
         if logged {
-            log(cut(message));
+            log(&owner, cut(message));
         }
     }
 
@@ -142,29 +175,34 @@ impl Lines {
     }
 
     fn line(&self, bytes: &[u8], keep: bool, now: Instant) {
+        let mut state = self.state();
+        let (marked, bytes) = match state.owner(bytes) {
+            Some((owner, rest)) => (Some(owner.to_owned()), rest),
+            None => (None, bytes),
+        };
+        let owner = marked.as_deref().unwrap_or(&self.name);
         let bytes = bytes.get(..MAX_LINE).unwrap_or(bytes);
         let line = String::from_utf8_lossy(bytes).trim_end().to_owned();
         if line.is_empty() {
             return;
         }
         let (logged, dropped) = {
-            let mut state = self.state();
             if keep {
                 if state.last.len() == KEPT {
                     state.last.pop_front();
                 }
                 state.last.push_back(line.clone());
             }
-            state.admit(self.log.lines_per_second, now)
+            state.admit(owner, self.log.lines_per_second, now)
         };
-        self.write_dropped(dropped);
+        drop(state);
+        self.write_dropped(owner, dropped);
         if logged {
-            self.write(&line);
+            self.write(owner, &line);
         }
     }
 
-    fn write(&self, line: &str) {
-        let name = &self.name;
+    fn write(&self, name: &str, line: &str) {
         match self.log.level {
             Level::ERROR => tracing::error!(target: "plugin", "[plugin:{name}] {line}"),
             Level::WARN => tracing::warn!(target: "plugin", "[plugin:{name}] {line}"),
@@ -182,6 +220,35 @@ pub(crate) fn cut(text: &str) -> &str {
 }
 
 impl State {
+    /// The plugin that a line is marked with, and the line without its mark.
+    fn owner<'l>(&self, bytes: &'l [u8]) -> Option<(&str, &'l [u8])> {
+        let rest = bytes.strip_prefix(&[BEGIN])?;
+        let end = memchr::memchr(END, rest)?;
+        let name = std::str::from_utf8(rest.get(..end)?).ok()?;
+        let owner = self.plugins.get(name)?;
+        Some((owner, rest.get(end + 1..)?))
+    }
+
+    fn has_dropped(&self) -> bool {
+        self.rates.values().any(|rate| rate.dropped > 0)
+    }
+
+    fn admit(&mut self, owner: &str, rate: u32, now: Instant) -> (bool, u64) {
+        if let Some(own) = self.rates.get_mut(owner) {
+            return own.admit(rate, now);
+        }
+        let mut new = Rate {
+            second: now,
+            logged: 0,
+            dropped: 0,
+        };
+        let admitted = new.admit(rate, now);
+        self.rates.insert(owner.to_owned(), new);
+        admitted
+    }
+}
+
+impl Rate {
     /// Whether a line may be logged now, and how many were left out in the second that has just ended.
     fn admit(&mut self, rate: u32, now: Instant) -> (bool, u64) {
         let mut dropped = 0;
@@ -206,8 +273,7 @@ mod tests {
     #[test]
     fn over_the_rate_lines_are_counted_and_reported_in_the_next_second() {
         let start = Instant::now();
-        let mut state = State {
-            last: VecDeque::new(),
+        let mut state = Rate {
             second: start,
             logged: 0,
             dropped: 0,
@@ -216,6 +282,40 @@ mod tests {
         assert_eq!(admitted, [true, true, false, false, false]);
         assert_eq!(state.admit(2, start + Duration::from_secs(1)), (true, 3));
         assert_eq!(state.admit(2, start + Duration::from_secs(1)), (true, 0));
+    }
+
+    fn dropped(lines: &Lines, owner: &str) -> u64 {
+        lines
+            .state()
+            .rates
+            .get(owner)
+            .map_or(0, |rate| rate.dropped)
+    }
+
+    /// A9: a noisy plugin takes nothing of the rate of those that share its process; a name that is none of theirs counts for nobody.
+    #[tokio::test]
+    async fn each_plugin_of_a_process_has_its_own_rate() {
+        let lines = Lines::new("shared".into(), OutputLog::default());
+        lines.expect(["noisy".to_owned(), "quiet".to_owned()]);
+        let noise = "\u{1e}noisy\u{1f}x\n".repeat(100);
+        let rest = "\u{1e}quiet\u{1f}hello\n\u{1e}other\u{1f}y\nz\n";
+        let text = format!("{noise}{rest}");
+        Arc::clone(&lines).pump(text.as_bytes(), true).await;
+        let state = lines.state();
+        let logged: Vec<_> = state
+            .rates
+            .iter()
+            .map(|(name, it)| (name.as_str(), it.logged))
+            .collect();
+        assert_eq!(logged, [("noisy", 20), ("quiet", 1), ("shared", 2)]);
+        let last: Vec<_> = state
+            .last
+            .iter()
+            .rev()
+            .take(3)
+            .map(String::as_str)
+            .collect();
+        assert_eq!(last, ["z", "\u{1e}other\u{1f}y", "hello"]);
     }
 
     #[tokio::test]
@@ -229,9 +329,9 @@ mod tests {
         while lines.last().len() < KEPT {
             tokio::task::yield_now().await;
         }
-        assert_eq!(lines.state().dropped, 30);
+        assert_eq!(dropped(&lines, "x"), 30);
         tokio::time::sleep(2 * SECOND).await;
-        assert_eq!(lines.state().dropped, 0);
+        assert_eq!(dropped(&lines, "x"), 0);
         drop(sink);
         pump.await.unwrap();
     }
@@ -241,12 +341,12 @@ mod tests {
         let lines = Lines::new("x".into(), OutputLog::default());
         let logged = std::cell::RefCell::new(Vec::new());
         for _ in 0..1000 {
-            lines.report(&"\u{e4}".repeat(3 * MAX_LINE), |text| {
+            lines.report(None, &"\u{e4}".repeat(3 * MAX_LINE), |_, text| {
                 logged.borrow_mut().push(text.len());
             });
         }
         assert_eq!(*logged.borrow(), vec![MAX_LINE; 20]);
-        assert_eq!(lines.state().dropped, 980);
+        assert_eq!(dropped(&lines, "x"), 980);
     }
 
     #[tokio::test]

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use outrigger_files::sync::lock;
 use outrigger_protocol::login::AuthChunk;
 use outrigger_protocol::rpc::{
-    Enter, EventBatch, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkCredit, host,
-    process,
+    Enter, EventBatch, Hello, HookRan, HookResult, Log, MAX_FRAME, Message, PluginEntry, RpcError,
+    SdkCredit, host, process,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -116,6 +116,11 @@ impl Peer {
             exchange,
         };
         Arc::new(peer)
+    }
+
+    /// These plugins may print.
+    pub(crate) fn expect_output(&self, plugins: &[PluginEntry]) {
+        self.lines.expect(plugins.iter().map(|it| it.id.clone()));
     }
 
     pub(crate) fn hello(&self) -> watch::Receiver<Option<Hello>> {
@@ -374,6 +379,10 @@ impl Peer {
             process::YIELD => lock(&self.entered).turned(),
             process::HOOK_RESULT => self.result(read(params)?)?,
             process::FAILED => self.handler.failed(read(params)?),
+            process::RAN => {
+                let HookRan { calls } = read(params)?;
+                self.handler.observed(calls);
+            }
             process::STAGE => self.handler.stage(read(params)?),
             process::TOOL_METADATA => self.handler.metadata(read(params)?),
             process::AUTH_CHUNK => {
@@ -389,11 +398,14 @@ impl Peer {
                 }
             }
             process::LOG => {
-                let Log { level, message } = read(params)?;
-                self.lines.report(&message, |message| {
-                    let message = message.to_owned();
-                    self.handler.log(&self.name, Log { level, message });
-                });
+                let mut log: Log = read(params)?;
+                let message = std::mem::take(&mut log.message);
+                let owner = log.plugin.take();
+                self.lines
+                    .report(owner.as_deref(), &message, |owner, message| {
+                        log.message = message.to_owned();
+                        self.handler.log(owner, log);
+                    });
             }
             host::CANCEL => {
                 let id = params.get("id").and_then(Value::as_u64);

@@ -246,6 +246,7 @@ impl JsProcess {
         initialize: &Initialize,
         deadline: Duration,
     ) -> Result<Initialized, JsError> {
+        self.peer.expect_output(&initialize.plugins);
         let file_over = self.carrier.file_over();
         let initialize = Initialize {
             file_over,

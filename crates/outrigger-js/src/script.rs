@@ -21,6 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("load.mjs", include_str!("../host/load.mjs")),
     ("mirror.mjs", include_str!("../host/mirror.mjs")),
     ("net.mjs", include_str!("../host/net.mjs")),
+    ("output.mjs", include_str!("../host/output.mjs")),
     ("own.mjs", include_str!("../host/own.mjs")),
     ("provider.mjs", include_str!("../host/provider.mjs")),
     ("resolve.mjs", include_str!("../host/resolve.mjs")),

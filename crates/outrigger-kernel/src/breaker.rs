@@ -11,6 +11,7 @@ mod strikes;
 use alloc::vec::Vec;
 
 use outrigger_protocol::Millis;
+use serde::{Deserialize, Serialize};
 
 pub use strikes::Strikes;
 
@@ -129,6 +130,20 @@ pub struct Breaker {
     in_row: usize,
 }
 
+/// What outlives the process of a breaker, in milliseconds since the epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// It is open, and when the next call is the trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Millis>,
+    /// Times of the latest timeouts.
+    #[serde(default)]
+    pub timeouts: Vec<Millis>,
+    /// Timeouts since the last answer.
+    #[serde(default)]
+    pub in_row: usize,
+}
+
 /// A breaker as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
@@ -213,6 +228,40 @@ impl Breaker {
     fn counting(&self, now: Millis, rules: &Rules) -> usize {
         let recent = |at: &&Millis| now.saturating_sub(**at) < rules.window;
         self.timeouts.iter().filter(recent).count()
+    }
+
+    /// What is to be kept of it; `None` of one that is as good as new. A trial that is under way says nothing yet.
+    #[must_use]
+    pub fn keep(&self) -> Option<Kept> {
+        let until = match self.state {
+            State::Closed => None,
+            State::Open { until } => Some(until),
+            State::Trial { since } => Some(since),
+        };
+        let is_new = until.is_none() && self.timeouts.is_empty() && self.in_row == 0;
+        (!is_new).then(|| Kept {
+            until,
+            timeouts: self.timeouts.clone(),
+            in_row: self.in_row,
+        })
+    }
+
+    /// The breaker of which that was kept. A clock that was set back makes no pause longer.
+    #[must_use]
+    pub fn recall(kept: Kept, now: Millis, rules: &Rules) -> Self {
+        let longest = now.saturating_add(rules.pause);
+        let state = kept.until.map_or(State::Closed, |until| State::Open {
+            until: until.min(longest),
+        });
+        let timeouts = kept.timeouts.into_iter().map(|at| at.min(now));
+        let mut timeouts: Vec<Millis> = timeouts.collect();
+        let spare = timeouts.len().saturating_sub(rules.timeouts.max(1));
+        timeouts.drain(..spare);
+        Self {
+            state,
+            timeouts,
+            in_row: kept.in_row,
+        }
     }
 
     /// How it stands.

@@ -2,17 +2,23 @@
 //! the plugins that timed out at two points of it (A13).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_plugin_status::{BreakerState, BreakerStatus, Notice, NoticeFn};
+use outrigger_plugin_status::{BreakerMemory, BreakerState, BreakerStatus, Notice, NoticeFn};
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
 
 /// A hook of a plugin: the plugin's index and the point.
 type Place = (usize, &'static str);
+
+/// What is kept of breakers, and the name that each plugin has there.
+struct Kept {
+    memory: Arc<dyn BreakerMemory>,
+    names: BTreeMap<usize, String>,
+}
 
 #[derive(Default)]
 struct State {
@@ -26,19 +32,23 @@ pub struct Breakers {
     /// Flag `plugin_circuit_breaker`; without it every call is let through and nothing is counted.
     on: bool,
     rules: Rules,
-    clock: Instant,
+    /// When it was made, also in milliseconds since the epoch.
+    began: (Instant, Millis),
     state: Mutex<State>,
+    /// Set when the versions of plugins are known.
+    kept: OnceLock<Kept>,
     notice: NoticeFn,
 }
 
 impl Breakers {
-    /// None is open yet. `on` is the flag `plugin_circuit_breaker`.
-    pub fn new(on: bool, rules: Rules, notice: NoticeFn) -> Self {
+    /// None is open yet. `on` is the flag `plugin_circuit_breaker`, `now` milliseconds since the epoch.
+    pub fn new(on: bool, rules: Rules, now: Millis, notice: NoticeFn) -> Self {
         Self {
             on,
             rules,
-            clock: Instant::now(),
+            began: (Instant::now(), now),
             state: Mutex::default(),
+            kept: OnceLock::new(),
             notice,
         }
     }
@@ -49,7 +59,36 @@ impl Breakers {
     }
 
     fn now(&self) -> Millis {
-        Millis::try_from(self.clock.elapsed().as_millis()).unwrap_or(Millis::MAX)
+        let (began, at) = self.began;
+        let elapsed = Millis::try_from(began.elapsed().as_millis()).unwrap_or(Millis::MAX);
+        at.saturating_add(elapsed)
+    }
+
+    /// Takes over what earlier processes kept of plugins, each with the name of its version there, and keeps what comes.
+    pub fn remember(&self, memory: Arc<dyn BreakerMemory>, names: BTreeMap<usize, String>) {
+        if !self.on {
+            return;
+        }
+        let now = self.now();
+        let mut state = self.state();
+        for (index, name) in &names {
+            for (place, kept) in memory.recall(name) {
+                if let Some(point) = HookPoint::parse(&place) {
+                    let breaker = Breaker::recall(kept, now, &self.rules);
+                    state.hooks.insert((*index, point.name()), breaker);
+                }
+            }
+        }
+        drop(state);
+        let _ = self.kept.set(Kept { memory, names });
+    }
+
+    /// Keeps a breaker that has changed.
+    fn keep(&self, (plugin, point): Place, breaker: &Breaker) {
+        let kept = self.kept.get();
+        if let Some((kept, name)) = kept.and_then(|it| Some((it, it.names.get(&plugin)?))) {
+            kept.memory.keep(name, point, breaker.keep());
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -120,9 +159,16 @@ impl Breakers {
             }
             state.hooks.entry(place).or_default();
         }
-        let breaker = state.hooks.get_mut(&place);
-        let turned = breaker.and_then(|it| ended.turn(it, gate, now, &self.rules));
+        let (mut turned, mut changed) = (None, None);
+        if let Some(breaker) = state.hooks.get_mut(&place) {
+            let before = breaker.clone();
+            turned = ended.turn(breaker, gate, now, &self.rules);
+            changed = (*breaker != before).then(|| breaker.clone());
+        }
         drop(state);
+        if let Some(breaker) = changed {
+            self.keep(place, &breaker);
+        }
         match turned {
             Some(Turned::Open { until }) => {
                 let pause = until.saturating_sub(now);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use outrigger_protocol::event::CustomEvent;
 use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::TurnId;
+use outrigger_protocol::rpc::RanCalls;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -92,6 +93,15 @@ impl Costs {
         if let Some(turn) = &record.turn {
             *sums.turns.entry(turn.clone()).or_default() += record.duration_ms;
         }
+    }
+
+    /// Adds calls of a hook that nobody waits for.
+    pub fn observed(&mut self, calls: &RanCalls) {
+        let sums = self.of(calls.plugin.as_str());
+        let ms: f64 = calls.ms.iter().sum();
+        sums.cost.calls += calls.ms.len() as u64;
+        sums.cost.total_ms += ms;
+        *sums.hooks.entry(calls.hook.clone()).or_default() += ms;
     }
 
     /// Adds what was reported of a plugin; other events are skipped.

@@ -4,6 +4,7 @@
 use outrigger_kernel::hooks::HandlerRun;
 use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookOutcome, HookRecord, OutcomeKind};
+use outrigger_protocol::rpc::RanCalls;
 use outrigger_protocol::turn::HookPayload;
 
 use crate::digest::{hash, hash_after, hash_items};
@@ -105,6 +106,17 @@ fn perf(record: &HookRecord) -> String {
     }
     line += &format!(" outcome={}", record.outcome);
     line
+}
+
+/// Runs of a hook that nobody waits for in the log of the program.
+pub fn log_observed(calls: &RanCalls) {
+    if !tracing::enabled!(target: PERF, tracing::Level::DEBUG) {
+        return;
+    }
+    let RanCalls { plugin, hook, .. } = calls;
+    for ms in &calls.ms {
+        tracing::debug!(target: PERF, "[plugin-perf] event={hook} plugin={plugin} payload_bytes={} duration_ms={ms:.3} outcome=ok", calls.bytes);
+    }
 }
 
 /// A handler's run in the log of the program.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_protocol::hook::{HookRecord, OutcomeKind};
+use outrigger_protocol::rpc::RanCalls;
 use serde::{Deserialize, Serialize};
 
 /// Buckets for each doubling.
@@ -137,6 +138,16 @@ impl Perf {
             .entry(record.outcome.name().to_owned())
             .or_default() += 1;
         figures.max_bytes = figures.max_bytes.max(record.payload_bytes);
+    }
+
+    /// Adds calls of a hook that nobody waits for.
+    pub fn observed(&mut self, calls: &RanCalls) {
+        let key = (calls.plugin.to_string(), calls.hook.clone());
+        let figures = self.0.entry(key).or_default();
+        calls.ms.iter().for_each(|ms| figures.times.add(*ms));
+        let ok = OutcomeKind::Ok.name().to_owned();
+        *figures.outcomes.entry(ok).or_default() += calls.ms.len() as u64;
+        figures.max_bytes = figures.max_bytes.max(calls.bytes);
     }
 
     /// The figures, the costliest hook first.

@@ -1,6 +1,6 @@
 //! Breakers as they are shown (A8).
 
-use outrigger_kernel::breaker::View;
+use outrigger_kernel::breaker::{Kept, View};
 use outrigger_protocol::Millis;
 use serde::Serialize;
 
@@ -57,4 +57,14 @@ impl std::fmt::Display for BreakerState {
             Self::HalfOpen => "half open",
         })
     }
+}
+
+/// What is kept of breakers beyond the end of the process: a program that runs for one prompt would pay the deadlines of a hook
+/// that hangs each time (A8). Entries belong to one version of a plugin or command.
+pub trait BreakerMemory: Send + Sync {
+    /// What was kept of the breakers of `who`, each with its place.
+    fn recall(&self, who: &str) -> Vec<(String, Kept)>;
+
+    /// Keeps it instead of what was kept before; `None` of one that is as good as new.
+    fn keep(&self, who: &str, place: &str, kept: Option<Kept>);
 }

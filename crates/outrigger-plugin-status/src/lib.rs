@@ -7,6 +7,7 @@ mod progress;
 mod stage;
 mod usage;
 
+pub use breaker::BreakerMemory;
 pub use breaker::{BreakerState, BreakerStatus};
 pub use notice::{Notice, NoticeFn};
 pub use progress::{Cause, Fetched, Progress, ProgressFn};

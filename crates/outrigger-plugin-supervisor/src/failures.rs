@@ -63,7 +63,11 @@ impl Failures {
             payload_bytes: 0,
             carried: None,
             cpu_ms: None,
-            duration_ms: 0.0,
+            duration_ms: if failed.ms.is_finite() {
+                failed.ms.max(0.0)
+            } else {
+                0.0
+            },
             changed: Vec::new(),
             message: Some(message),
             at: (self.now)(),
@@ -95,6 +99,7 @@ mod tests {
             hook: hook.to_owned(),
             message: "x".repeat(2 * MAX_TEXT),
             session: None,
+            ms: 2.5,
         };
         for _ in 0..3 * MAX_FAILURES {
             records.extend(failures.record(failed("event"), || full += 1));
@@ -106,6 +111,7 @@ mod tests {
             ("session.on_event", "error", 7)
         );
         assert_eq!(first.message.as_ref().map(String::len), Some(MAX_TEXT));
+        assert!((first.duration_ms - 2.5).abs() < f64::EPSILON);
         // Only hooks of the table are named.
         assert!(
             Failures::new(|| 7)

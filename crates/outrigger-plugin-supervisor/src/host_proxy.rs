@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
@@ -11,13 +12,16 @@ use outrigger_protocol::custom_points::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::rpc::{
-    HookFailed, Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata,
+    HookFailed, Log, RanCalls, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::failures::{Failures, MAX_FAILURES};
 use outrigger_plugin_registry::access::rights::Access;
+
+/// How many calls of hooks that nobody waits for a process reports at once, at most.
+const MAX_CALLS: usize = 1024;
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
 const CALL_BITS: u32 = 40;
@@ -214,6 +218,23 @@ impl HostHandler for HostProxy {
         self.inner.ran(records);
     }
 
+    fn sdk_deadline(&self, request: &SdkRequest) -> Duration {
+        self.inner.sdk_deadline(request)
+    }
+
+    fn observed(&self, calls: Vec<RanCalls>) {
+        let is_theirs = |it: &RanCalls| {
+            self.members.contains(&it.plugin.0)
+                && matches!(it.hook.as_str(), "event" | "dispose")
+                && it.ms.len() <= MAX_CALLS
+                && it.ms.iter().all(|ms| ms.is_finite() && *ms >= 0.0)
+        };
+        let calls: Vec<_> = calls.into_iter().filter(is_theirs).collect();
+        if !calls.is_empty() {
+            self.inner.observed(calls);
+        }
+    }
+
     fn failed(&self, failed: HookFailed) {
         if !self.members.contains(&failed.plugin) {
             return;
@@ -373,6 +394,7 @@ mod tests {
                 hook: "event".to_owned(),
                 message: "no".to_owned(),
                 session: None,
+                ms: 0.0,
             });
             let ran = listens.1.lock().unwrap();
             let claimed: Vec<bool> = ran.iter().map(|it| it.audit.claimed).collect();

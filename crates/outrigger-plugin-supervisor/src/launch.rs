@@ -18,6 +18,7 @@ use outrigger_sandbox::stale_masks::Hidden;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::fault_memory::FaultMemory;
 use crate::host_proxy::{CustomPoints, CustomPointsFn, HostProxy};
 use outrigger_plugin_registry::Registry;
 use outrigger_plugin_registry::access::network::Network;
@@ -63,6 +64,8 @@ pub struct Launch {
     pub tmux: PathBuf,
     /// The user's OpenCode configuration, which processes get copies of.
     pub user_config: Option<PathBuf>,
+    /// What is known of faults of plugins from one start to the next.
+    pub faults: FaultMemory,
     /// The list of plugins.
     pub registry: Arc<Registry>,
     /// Where large payloads are put for processes; without it they are sent inline.

@@ -8,6 +8,7 @@
 
 pub mod blame;
 pub mod failures;
+pub mod fault_memory;
 pub mod group;
 pub mod host_proxy;
 pub mod isolation_memory;

@@ -19,6 +19,7 @@ use outrigger_plugin_status::Stage;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::PluginId;
+use outrigger_protocol::rpc::RanCalls;
 use outrigger_protocol::tool::ToolSpec;
 use serde_json::Value;
 use skipped::{guards, no_guard, required, why_skipped};
@@ -36,6 +37,7 @@ use outrigger_plugin_hooks::pipeline::{Pipeline, PipelineContext};
 use outrigger_plugin_registry::PluginStatus;
 use outrigger_plugin_registry::access::user_grants::Grant;
 use outrigger_plugin_registry::{Plugin, Registry};
+use outrigger_plugin_supervisor::fault_memory::FaultMemory;
 use outrigger_plugin_supervisor::group::Live;
 use outrigger_plugin_supervisor::watch::health::Rhythm;
 pub(crate) use start::late_launch;
@@ -90,7 +92,7 @@ impl Plugins {
             processes: Arc::clone(&processes),
             settings: Arc::clone(&settings),
             now: || 0,
-            breakers: Breakers::new(false, Rules::default(), Arc::new(|_| {})),
+            breakers: Breakers::new(false, Rules::default(), 0, Arc::new(|_| {})),
             perf: Mutex::default(),
             commands: None,
             links: Links::default(),
@@ -185,6 +187,26 @@ impl Plugins {
     #[must_use]
     pub fn requires_approval(&self, session: &str, call: &str) -> Option<String> {
         self.0.hooks.commands.as_ref()?.take_asked(session, call)
+    }
+
+    /// Adds what hooks took that nobody waits for (A1).
+    pub fn observed(&self, calls: &[RanCalls]) {
+        let perf = self.0.hooks.perf.lock();
+        let mut perf = perf.unwrap_or_else(PoisonError::into_inner);
+        for calls in calls {
+            perf.observed(calls);
+            outrigger_plugin_hooks::log_observed(calls);
+        }
+    }
+
+    /// Adds those that failed; other records came through a chain, which counted them.
+    pub fn failed_beside(&self, records: &[HookRecord]) {
+        let perf = self.0.hooks.perf.lock();
+        let mut perf = perf.unwrap_or_else(PoisonError::into_inner);
+        let beside = records
+            .iter()
+            .filter(|it| matches!(it.hook.as_str(), "event" | "dispose"));
+        beside.for_each(|record| perf.add(record));
     }
 
     /// What the hooks cost since the start, the costliest first (A1).
@@ -309,6 +331,7 @@ fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> Pl
         breakers: Breakers::new(
             settings.circuit_breaker,
             settings.breaker,
+            (options.now)(),
             Arc::clone(&options.notice),
         ),
         perf: Mutex::default(),
@@ -352,6 +375,8 @@ fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Opt
         CommandBreakers::new(
             options.settings.circuit_breaker,
             options.settings.breaker,
+            (options.now)(),
+            Arc::new(FaultMemory::new(&options.data, &options.directory)),
             Arc::clone(&options.notice),
         ),
     ))

@@ -10,6 +10,7 @@
 
 mod audit;
 mod chain;
+mod completions;
 mod error;
 pub mod fault;
 mod history;
@@ -33,4 +34,4 @@ pub use outrigger_protocol::text::hex;
 pub use read::{PluginUse, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo};
 pub use salvage::{SalvageReport, salvage};
 pub use store::Store;
-pub use usage::ModelUsage;
+pub use usage::{ModelUsage, SessionUsage};

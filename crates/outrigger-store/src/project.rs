@@ -25,6 +25,7 @@ const TABLES: &[(&str, &str)] = &[
         "turn, session, began, last_at, last_step, last_seq, open",
     ),
     ("gone", "session"),
+    ("completions", "session, message, turn, taker"),
 ];
 
 #[derive(Deserialize)]
@@ -89,6 +90,18 @@ struct StepView<'a> {
     last: bool,
 }
 
+#[derive(Deserialize)]
+struct CompletionView<'a> {
+    #[serde(borrow)]
+    session: Cow<'a, str>,
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+    #[serde(borrow, default)]
+    turn: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    taker: Option<Cow<'a, str>>,
+}
+
 /// Applies one row of the log. A row that says nothing about a projection, or not in the form it must have, changes
 /// nothing: the log keeps it all the same.
 pub(crate) fn apply(conn: &Connection, seq: i64, row: &Row) -> Result<()> {
@@ -99,6 +112,10 @@ pub(crate) fn apply(conn: &Connection, seq: i64, row: &Row) -> Result<()> {
         },
         "turn_step" => match serde_json::from_str::<StepView<'_>>(&row.body) {
             Ok(step) => apply_step(conn, seq, &step),
+            Err(_) => Ok(()),
+        },
+        "completion" => match serde_json::from_str::<CompletionView<'_>>(&row.body) {
+            Ok(completion) => apply_completion(conn, &completion),
             Err(_) => Ok(()),
         },
         _ => Ok(()),
@@ -201,6 +218,11 @@ fn delete_message(conn: &Connection, session: &str, message: &str) -> Result<()>
     )?;
     run(
         conn,
+        "DELETE FROM completions WHERE session = ? AND message = ?",
+        params![session, message],
+    )?;
+    run(
+        conn,
         "DELETE FROM messages WHERE session = ? AND id = ?",
         params![session, message],
     )
@@ -260,6 +282,7 @@ fn delete_session(conn: &Connection, session: &str) -> Result<()> {
         "DELETE FROM messages WHERE session = ?",
         "DELETE FROM todos WHERE session = ?",
         "DELETE FROM turns WHERE session = ?",
+        "DELETE FROM completions WHERE session = ?",
         "DELETE FROM sessions WHERE id = ?",
         "INSERT OR IGNORE INTO gone(session) VALUES (?)",
     ] {
@@ -296,6 +319,26 @@ fn apply_step(conn: &Connection, seq: i64, step: &StepView<'_>) -> Result<()> {
     )
 }
 
+/// A message is due once, and the first who takes it has it.
+fn apply_completion(conn: &Connection, completion: &CompletionView<'_>) -> Result<()> {
+    if is_gone(conn, &completion.session)? {
+        return Ok(());
+    }
+    let (session, message) = (completion.session.as_ref(), completion.message.as_ref());
+    match completion.taker.as_deref() {
+        None => run(
+            conn,
+            "INSERT OR IGNORE INTO completions(session, message, turn) VALUES (?,?,?)",
+            params![session, message, completion.turn.as_deref()],
+        ),
+        Some(taker) => run(
+            conn,
+            "UPDATE completions SET taker = ? WHERE session = ? AND message = ? AND taker IS NULL",
+            params![taker, session, message],
+        ),
+    }
+}
+
 fn run(conn: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<()> {
     conn.prepare_cached(sql)?.execute(values).map(|_| ())
 }
@@ -306,7 +349,7 @@ pub(crate) fn rebuild(conn: &Connection) -> Result<u64> {
         conn.execute(&format!("DELETE FROM {table}"), [])?;
     }
     let mut statement = conn.prepare(
-        "SELECT seq, at, kind, session, turn, body FROM log WHERE kind IN ('event', 'turn_step') ORDER BY seq",
+        "SELECT seq, at, kind, session, turn, body FROM log WHERE kind IN ('event', 'turn_step', 'completion') ORDER BY seq",
     )?;
     let mut rows = statement.query([])?;
     let mut count = 0;

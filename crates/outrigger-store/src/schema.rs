@@ -25,6 +25,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step::Sql(FORMAT_1),
     Step::Sql(FORMAT_2),
     Step::Sql(FORMAT_3),
+    Step::Sql(FORMAT_4),
 ];
 
 // The log's `kind`, `session` and `turn` repeat what stands in `body` for the indexes. The triggers are no protection
@@ -124,6 +125,18 @@ CREATE INDEX sessions_directory ON sessions(directory, updated DESC, id);
 CREATE INDEX sessions_project ON sessions(project, updated DESC, id);
 ";
 
+// Completed messages of which plugins are to be notified; the ones that nobody took yet are looked for at each start.
+const FORMAT_4: &str = "
+CREATE TABLE completions(
+    session TEXT NOT NULL,
+    message TEXT NOT NULL,
+    turn TEXT,
+    taker TEXT,
+    PRIMARY KEY(session, message)
+) STRICT;
+CREATE INDEX completions_due ON completions(session) WHERE taker IS NULL;
+";
+
 /// The format of an open file; 0 for a new one.
 pub(crate) fn version(conn: &Connection) -> Result<u32> {
     conn.query_row("PRAGMA user_version", [], |row| row.get(0))
@@ -161,18 +174,19 @@ mod tests {
     fn steps_run_once_and_in_order_and_a_failed_one_leaves_the_file_as_it_was() {
         let mut conn = Connection::open_in_memory().unwrap();
         migrate(&mut conn, STEPS).unwrap();
-        assert_eq!(version(&conn).unwrap(), 3);
+        assert_eq!(version(&conn).unwrap(), 4);
         let more = [
             Step::Sql(FORMAT_1),
             Step::Sql(FORMAT_2),
             Step::Sql(FORMAT_3),
+            Step::Sql(FORMAT_4),
             Step::Sql("ALTER TABLE meta ADD COLUMN at INTEGER"),
             Step::Rebuild,
             Step::Sql("CREATE TABLE a(x); CREATE TABLE meta(y);"),
         ];
         let error = migrate(&mut conn, &more).unwrap_err();
         assert!(error.to_string().contains("meta"), "{error}");
-        assert_eq!(version(&conn).unwrap(), 5);
+        assert_eq!(version(&conn).unwrap(), 6);
         let tables: i64 = conn
             .query_row(
                 "SELECT count(*) FROM sqlite_schema WHERE name = 'a'",
@@ -181,7 +195,7 @@ mod tests {
             )
             .unwrap();
         assert_eq!(tables, 0, "the failed step left nothing");
-        migrate(&mut conn, &more[..5]).unwrap();
+        migrate(&mut conn, &more[..6]).unwrap();
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! What models cost, summed from the messages that are stored.
 
 use outrigger_protocol::Millis;
+use outrigger_protocol::id::SessionId;
 use rusqlite::{Connection, params};
+
+use crate::error::StoreError;
+use crate::store::Store;
 
 /// The tokens and the cost of one model on one day.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,4 +61,50 @@ pub(crate) fn usage(
             })
         })?
         .collect()
+}
+
+/// What a session used, with those of its subagents, and of the one that it is a subagent of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SessionUsage {
+    /// Prompts that were answered, the one that runs included.
+    pub turns: u64,
+    /// Tokens, sent and received.
+    pub tokens: u64,
+    /// US dollars.
+    pub cost: f64,
+}
+
+const SESSION: &str = "
+    WITH RECURSIVE
+    up(id, parent) AS (SELECT id, parent FROM sessions WHERE id = ?1
+        UNION SELECT s.id, s.parent FROM sessions s JOIN up ON s.id = up.parent),
+    tree(id) AS (SELECT id FROM up UNION SELECT s.id FROM sessions s JOIN tree ON s.parent = tree.id)
+    SELECT
+        (SELECT count(DISTINCT m.body ->> '$.parentID') FROM messages m
+            WHERE m.session IN tree AND m.body ->> '$.role' = 'assistant'),
+        ifnull(sum(body ->> '$.tokens.input'), 0) + ifnull(sum(body ->> '$.tokens.output'), 0)
+            + ifnull(sum(body ->> '$.tokens.reasoning'), 0) + ifnull(sum(body ->> '$.tokens.cache.read'), 0)
+            + ifnull(sum(body ->> '$.tokens.cache.write'), 0),
+        ifnull(sum(body ->> '$.cost'), 0.0)
+    FROM sessions WHERE id IN tree";
+
+impl Store {
+    /// What a session used until now, its subagents and the session that it is a subagent of included.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn session_usage(&self, id: &SessionId) -> Result<SessionUsage, StoreError> {
+        self.read_sql(|conn| of_session(conn, &id.0))
+    }
+}
+
+fn of_session(conn: &Connection, session: &str) -> rusqlite::Result<SessionUsage> {
+    conn.prepare_cached(SESSION)?.query_row([session], |row| {
+        let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(SessionUsage {
+            turns: count(0)?,
+            tokens: count(1)?,
+            cost: row.get(2)?,
+        })
+    })
 }

@@ -1,9 +1,13 @@
 //! The feature flags at the start of an agent, for readers of the log (A12).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use outrigger_config::{Loaded, Origin};
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_store::Store;
 
+use crate::ids::now;
 use crate::state::Agent;
 
 /// Every flag with its state and where that comes from, in the order of the settings: name, whether it is on, origin.
@@ -26,9 +30,45 @@ impl Agent {
     }
 }
 
-/// Writes the flags to the log, so that the figures after that line can be distinguished from those of another setting.
-pub(crate) fn record(config: &Loaded) {
-    tracing::info!(target: "plugin::perf", "[plugin-perf] flags{}", line(&flags(config)));
+/// Where the store keeps the flags of the last start.
+const LAST: &str = "flags";
+
+/// Writes the flags to the log, so that the figures after that line can be distinguished from those of another setting. One that
+/// changed since the last start is worth a warning, and a record of the audit.
+pub(crate) async fn record(config: &Loaded, store: &Store) {
+    let flags = flags(config);
+    tracing::info!(target: "plugin::perf", "[plugin-perf] flags{}", line(&flags));
+    let states: BTreeMap<&str, bool> = flags
+        .iter()
+        .map(|(name, on, _)| (name.as_str(), *on))
+        .collect();
+    let text = serde_json::to_string(&states).unwrap_or_default();
+    let last = store.meta_get(LAST).ok().flatten();
+    if last.as_ref() == Some(&text) {
+        return;
+    }
+    let last: BTreeMap<String, bool> = last
+        .and_then(|last| serde_json::from_str(&last).ok())
+        .unwrap_or_default();
+    for (name, on, origin) in &flags {
+        if last.get(name).is_some_and(|last| last != on) {
+            changed(store, name, *on, origin);
+        }
+    }
+    if let Err(error) = store.meta_set(LAST, Some(&text)).await {
+        tracing::warn!("[flags] {error}");
+    }
+}
+
+fn changed(store: &Store, name: &str, on: bool, origin: &Origin) {
+    let state = if on { "on" } else { "off" };
+    tracing::warn!("[flags] {name} is {state} since this start ({origin})");
+    let record = AuditRecord {
+        subject: Some(format!("flag {name}")),
+        detail: Some(format!("by {origin}")),
+        ..AuditRecord::new(AuditKind::LifeCycle, now(), state)
+    };
+    store.audit_lazily(now(), vec![record]);
 }
 
 fn line(flags: &[(String, bool, Origin)]) -> String {

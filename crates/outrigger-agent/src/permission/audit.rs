@@ -136,6 +136,7 @@ impl Inner {
     ) -> ToolAudit {
         let plugin = self.owner_of(tool);
         ToolAudit {
+            ended: now(),
             step: self.turns.step_of(Some(turn)),
             claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),
             plugin,

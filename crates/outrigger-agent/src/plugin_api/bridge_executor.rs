@@ -10,6 +10,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::event::Event;
+use outrigger_protocol::id::SessionId;
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_protocol::session::Todo;
@@ -121,7 +122,8 @@ impl ToolExecutor for Executor {
     }
 
     fn tell(&self, connection: u64, point: HookPoint, payload: HookPayload) {
-        let about = About::Connection(connection);
+        let session = payload.input.get("sessionID").and_then(Value::as_str);
+        let about = About::Connection(connection, session.map(SessionId::from));
         self.inner.notify_payload(point, payload, about);
     }
 

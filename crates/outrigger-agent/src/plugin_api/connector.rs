@@ -12,6 +12,7 @@ use outrigger_tools::routes::{Invocation, Provider};
 use outrigger_tools::{ToolContext, ToolError};
 use serde_json::json;
 
+use crate::plugin_api::connector_hooks::Notifying;
 use crate::plugin_api::plugin_tools::{call, error_of};
 use crate::state::Inner;
 
@@ -22,15 +23,17 @@ pub(crate) fn provider(
     connector: &Connector,
     env: &BTreeMap<String, String>,
 ) -> Arc<dyn Provider> {
+    let owner = Arc::downgrade(inner);
     if let Some(plugin) = &connector.plugin {
-        return Arc::new(Executor {
-            owner: Arc::downgrade(inner),
+        let provider = Executor {
+            owner: Weak::clone(&owner),
             plugin: plugin.clone(),
             name: name.to_owned(),
-        });
+        };
+        return notifying(owner, name, provider);
     }
     match remote(name, connector, env) {
-        Ok(remote) => Arc::new(remote),
+        Ok(remote) => notifying(owner, name, remote),
         Err(why) => {
             tracing::warn!("[connectors.{name}] {why}");
             Arc::new(Broken(format!(
@@ -38,6 +41,18 @@ pub(crate) fn provider(
             )))
         }
     }
+}
+
+fn notifying(
+    owner: Weak<Inner>,
+    name: &str,
+    provider: impl Provider + 'static,
+) -> Arc<dyn Provider> {
+    Arc::new(Notifying {
+        owner,
+        name: name.to_owned(),
+        provider,
+    })
 }
 
 fn remote(
@@ -90,6 +105,12 @@ impl Executor {
         let status = plugins.iter().find(|status| status.id == *plugin);
         let manifest = status.and_then(|status| status.manifest.as_ref());
         let declared = manifest.filter(|shown| shown.declared);
+        if let Some(shown) = declared.filter(|it| !it.manifest.kind.brings_connectors()) {
+            return Err(format!(
+                "the manifest of the plugin {plugin} says that it is of the kind \"{}\", and only a connector or a bridge executes",
+                shown.manifest.kind.name()
+            ));
+        }
         if declared.is_some_and(|shown| !shown.manifest.provides.connectors.contains(name)) {
             return Err(format!(
                 "the manifest of the plugin {plugin} does not name it under `provides.connectors`"

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use outrigger_kernel::hooks::Empty;
 use outrigger_kernel::hooks::points::runtime::{route_after_select, route_on_error};
+use outrigger_kernel::hooks::{Context, Empty};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::{CallId, SessionId};
 use outrigger_protocol::tool::ToolCall;
@@ -95,7 +95,7 @@ fn notify(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage
                     code: outcome,
                 };
                 let whose = About::Session(call.session_id.clone());
-                inner.notify_hook(&input, &Empty {}, whose);
+                inner.notify_hook(&input, &Context::default(), whose);
             }
         }
         _ => {}

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use outrigger_kernel::hooks::{HookInput, HookPoint};
+use outrigger_protocol::id::SessionId;
 use outrigger_protocol::turn::HookPayload;
 
 use crate::state::Inner;
-use crate::state::notifications::{About, MAX_PENDING, Notification, Put};
+use crate::state::notifications::{About, MAX_PENDING, Notification, Put, What};
+use crate::turn::sequence;
 
 /// Notifies what is in one line, until nothing is.
 struct Notifier {
@@ -19,19 +21,28 @@ struct Notifier {
 impl Notifier {
     async fn run(mut self, first: Notification) {
         let mut next = Some(first);
-        while let Some(Notification {
-            point,
-            payload,
-            about,
-        }) = next
-        {
-            let (session, turn) = about.parts();
-            let (session, turn) = (session.as_ref(), turn.as_ref());
-            let inner = &self.inner;
-            inner
-                .run_hooks(point, vec![payload], session, turn, None)
-                .await;
+        while let Some(Notification { what, about, step }) = next {
+            let whose = about.parts();
+            if let Some(reached) = self.content(what, whose.0.as_ref()).await {
+                self.inner.run_notified(reached, whose, step).await;
+            }
             next = self.next();
+        }
+    }
+
+    /// The point, and what its handlers read. None where nobody is to be notified, or another process was.
+    async fn content(
+        &self,
+        what: What,
+        session: Option<&SessionId>,
+    ) -> Option<(HookPoint, HookPayload)> {
+        match what {
+            What::Point(point, payload) => Some((point, payload)),
+            What::Completed(message) => self.inner.take_completion(session?, &message).await,
+            What::Sequence(turn) => {
+                sequence::log(&self.inner, &turn).await;
+                None
+            }
         }
     }
 
@@ -85,15 +96,23 @@ impl Inner {
         payload: HookPayload,
         about: About,
     ) {
-        if !self.plugins.pipeline().has(point) {
-            return;
+        if self.plugins.pipeline().has(point) {
+            self.notify(What::Point(point, payload), about);
         }
+    }
+
+    /// Puts something at the end of its line, and begins to work through the line if nobody does.
+    pub(crate) fn notify(self: &Arc<Self>, what: What, about: About) {
         let line = about.line();
-        let notification = Notification {
-            point,
-            payload,
-            about,
+        let name = match &what {
+            What::Point(point, _) => point.name(),
+            What::Completed(_) | What::Sequence(_) => "",
         };
+        let step = match &about {
+            About::Turn(_, turn) => self.turns.step_of(Some(turn)),
+            _ => None,
+        };
+        let notification = Notification { what, about, step };
         match self.notifications.put(&line, notification) {
             Put::First(first) => {
                 let notifier = Notifier {
@@ -104,7 +123,7 @@ impl Inner {
                 self.background.spawn(notifier.run(first));
             }
             Put::Dropped(1) => tracing::warn!(
-                "[plugins] {MAX_PENDING} notifications about {line} wait for the handlers of plugins: {point} is dropped, and so are later ones until there is room; their number follows"
+                "[plugins] {MAX_PENDING} notifications about {line} wait for the handlers of plugins: {name} is dropped, and so are later ones until there is room; their number follows"
             ),
             Put::Waits | Put::Dropped(_) | Put::Closed => {}
         }

@@ -11,7 +11,7 @@ use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
-use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
+use outrigger_protocol::rpc::{Log, RanCalls, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::PermissionAsk;
 use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
@@ -154,7 +154,16 @@ impl HostHandler for Bridge {
 
     fn ran(&self, records: Vec<HookRecord>) {
         if let Some(inner) = self.inner().filter(|_| !records.is_empty()) {
+            inner.plugins.failed_beside(&records);
             inner.hooks_ran(records);
+        }
+    }
+
+    fn observed(&self, calls: Vec<RanCalls>) {
+        if let Some(inner) = self.inner() {
+            inner.plugins.observed(&calls);
+            let calls = calls.into_iter().map(Box::new);
+            inner.note(calls.map(LogRecord::Observed).collect());
         }
     }
 

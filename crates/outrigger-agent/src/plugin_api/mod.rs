@@ -4,6 +4,7 @@ pub(crate) mod bridge_executor;
 pub(crate) mod capability_grants;
 pub(crate) mod command_hooks;
 pub(crate) mod connector;
+pub(crate) mod connector_hooks;
 pub(crate) mod contract_routes;
 pub(crate) mod hook_notifications;
 pub(crate) mod host_bridge;

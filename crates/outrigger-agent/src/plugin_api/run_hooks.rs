@@ -2,14 +2,17 @@
 
 use outrigger_kernel::hooks::points::hook::on_error;
 use outrigger_kernel::hooks::points::llm::before_request;
-use outrigger_kernel::hooks::{Empty, HookInput, HookPoint};
+use outrigger_kernel::hooks::{Context, HookInput, HookPoint, Phase};
 use outrigger_plugins::{PipelineContext, PipelineResult};
+use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_protocol::hook::{HookRecord, OutcomeKind};
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::NamedError;
+use outrigger_protocol::model::ModelRequest;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::CancelFlag;
+use serde_json::json;
 
 use crate::state::Inner;
 use crate::state::notifications::About;
@@ -33,7 +36,50 @@ impl Inner {
             cancel: cancel.map(|flag| flag.receiver()),
             ..PipelineContext::default()
         };
-        self.run_chain(point, items, context).await
+        let step = self.turns.step_of(turn);
+        self.run_chain(point, items, context, step).await
+    }
+
+    /// Runs the chain of a point of which plugins are notified, and which was reached at this step.
+    pub(crate) async fn run_notified(
+        &self,
+        (point, payload): (HookPoint, HookPayload),
+        (session, turn): (Option<SessionId>, Option<TurnId>),
+        step: Option<String>,
+    ) {
+        let context = PipelineContext {
+            session,
+            turn,
+            ..PipelineContext::default()
+        };
+        let session = context.session.clone();
+        let result = self.run_chain(point, vec![payload], context, step).await;
+        if point.spec().phase == Phase::Error {
+            self.publish_context(point, session, &result).await;
+        }
+    }
+
+    /// What handlers add to an error that was published already (C4): beside it, since nothing waited for them.
+    async fn publish_context(
+        &self,
+        point: HookPoint,
+        session: Option<SessionId>,
+        result: &PipelineResult,
+    ) {
+        let context: Vec<&str> = result.outputs.iter().flat_map(Context::read).collect();
+        if context.is_empty() {
+            return;
+        }
+        tracing::warn!("[plugins] {point}: {}", context.join("; "));
+        let properties = json!({ "point": point.name(), "sessionID": session, "context": context });
+        let event = Event::Custom(CustomEvent {
+            depth: 0,
+            kind: "outrigger.error.context".to_owned(),
+            properties: properties.as_object().cloned().unwrap_or_default(),
+        });
+        if let Err(error) = self.commit(Vec::new(), vec![event]).await {
+            tracing::warn!("[plugins] {error}");
+        }
     }
 
     /// Runs what of a chain guards: its `fail_closed` handlers and command hooks.
@@ -48,7 +94,7 @@ impl Inner {
             guards_only: true,
             ..PipelineContext::default()
         };
-        self.run_chain(point, vec![item], context).await
+        self.run_chain(point, vec![item], context, None).await
     }
 
     async fn run_chain(
@@ -56,6 +102,7 @@ impl Inner {
         point: HookPoint,
         items: Vec<HookPayload>,
         context: PipelineContext,
+        step: Option<String>,
     ) -> PipelineResult {
         let (session, turn) = (context.session.clone(), context.turn.clone());
         let (session, turn) = (session.as_ref(), turn.as_ref());
@@ -65,7 +112,7 @@ impl Inner {
             .map(|id| self.turns.enter_plugins(id));
         let mut result = pipeline.run(point, items, context).await;
         if !result.records.is_empty() {
-            self.write_down(&mut result.records, turn);
+            self.write_down(&mut result.records, step);
             if point != HOOK_ERROR {
                 self.notify_hook_errors(&result.records, session, turn);
             }
@@ -73,34 +120,44 @@ impl Inner {
         result
     }
 
-    /// Asks the handlers that may refuse a request to a model (C2), whatever it is for; a refusal is final.
+    /// Asks the handlers that may change or refuse a request to a model (C2, C3), whatever it is for; a refusal is final.
     ///
     /// # Errors
     /// `HookBlockedError`, with what was said.
     pub(crate) async fn run_before_request_hooks(
         &self,
         about: &before_request::Input<'_>,
+        request: &mut ModelRequest,
         session: &SessionId,
         turn: Option<&TurnId>,
         cancel: Option<CancelFlag>,
     ) -> Result<(), NamedError> {
         const POINT: HookPoint = HookPoint::LlmBeforeRequest;
+        self.within_budget(session)?;
         if !self.plugins.pipeline().has(POINT) {
             return Ok(());
         }
-        let payload = about.payload(&Empty {});
+        let payload = about.payload(&before_request::Output::of(request));
         let result = self
             .run_hooks(POINT, vec![payload], Some(session), turn, cancel)
             .await;
-        match result.block {
-            None => Ok(()),
-            Some(block) => Err(block.into_error(POINT.name())),
+        if let Some(block) = result.block {
+            return Err(block.into_error(POINT.name()));
         }
+        let changed = result.records.iter().any(|it| !it.changed.is_empty());
+        let left = result.outputs.into_iter().next().filter(|_| changed);
+        if let Some(Err(error)) = left.map(|left| before_request::read(left, request)) {
+            tracing::warn!(
+                "[plugins] what handlers of {POINT} left is no request, and is not sent: {error}"
+            );
+        }
+        Ok(())
     }
 
-    fn write_down(&self, records: &mut [HookRecord], turn: Option<&TurnId>) {
+    /// `step`: that at which they were called; the turn may be elsewhere by now.
+    fn write_down(&self, records: &mut [HookRecord], step: Option<String>) {
         for record in &mut *records {
-            record.audit.step = self.turns.step_of(turn);
+            record.audit.step.clone_from(&step);
         }
         let records = records.iter();
         self.note(
@@ -117,7 +174,7 @@ impl Inner {
             return;
         };
         let (session, turn) = (first.session.clone(), first.turn.clone());
-        self.write_down(&mut records, turn.as_ref());
+        self.write_down(&mut records, self.turns.step_of(turn.as_ref()));
         self.notify_hook_errors(&records, session.as_ref(), turn.as_ref());
     }
 
@@ -146,7 +203,7 @@ impl Inner {
                 session_id: session,
             };
             if let Some(inner) = self.this.upgrade() {
-                inner.notify_hook(&input, &Empty {}, About::of(session, turn));
+                inner.notify_hook(&input, &Context::default(), About::of(session, turn));
             }
         }
     }

@@ -124,10 +124,20 @@ impl Agent {
     }
 
     fn max_steps(&self, agent: &AgentInfo) -> u32 {
-        let settings = self.inner.config.settings.agent.max_steps;
-        let settings = settings.and_then(|n| u32::try_from(n).ok());
-        agent.steps.or(settings).unwrap_or(MAX_STEPS)
+        let config = &self.inner.config;
+        let settings = config.settings.agent.max_steps;
+        let users = config.users.as_ref();
+        let users = users.and_then(|it| it.agent.iter().find(|it| it.name == agent.name)?.steps);
+        let (settings, users) = (limit(settings), limit(users));
+        // What the user set is lowered by a project, not raised (C16).
+        let cap = users.or(settings).unwrap_or(u32::MAX);
+        let steps = agent.steps.or(settings).unwrap_or(MAX_STEPS);
+        steps.min(cap)
     }
+}
+
+fn limit(set: Option<u64>) -> Option<u32> {
+    set.map(|n| u32::try_from(n).unwrap_or(u32::MAX))
 }
 
 /// What tokens cost: input, output, and the cache read and written.

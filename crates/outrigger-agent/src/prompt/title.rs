@@ -80,14 +80,14 @@ impl Inner {
         };
         draft.opening = opening(&message.parts);
         let about = before_request::Input::Beside(input);
+        let mut request = draft.into_request();
         if let Err(error) = self
-            .run_before_request_hooks(&about, session_id, None, None)
+            .run_before_request_hooks(&about, &mut request, session_id, None, None)
             .await
         {
             tracing::warn!("[title] refused: {}", error.message());
             return Ok(None);
         }
-        let request = draft.into_request();
         let mut stream = resolved.stream(&request, &self.stream_options(session_id));
         let mut text = String::new();
         while let Some(item) = stream.next().await {

@@ -1,5 +1,6 @@
 //! Sessions and projects: made, listed, forked, reverted, edited.
 
+pub(crate) mod completions;
 pub(crate) mod drain;
 pub(crate) mod edit;
 pub(crate) mod entries;

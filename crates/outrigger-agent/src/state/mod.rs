@@ -23,7 +23,7 @@ use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::log::{CompletionRecord, LogRecord};
 use outrigger_protocol::message::MessagePath;
 use outrigger_protocol::session::{Project, Session};
 use outrigger_sandbox::Spawner;
@@ -157,17 +157,21 @@ impl Inner {
         records: Vec<LogRecord>,
         events: impl FnOnce() -> Result<Vec<Event>, AgentError>,
     ) -> Result<(), AgentError> {
-        self.commit_publishing(records, events, |events| events)
-            .await
+        let completed = self
+            .commit_publishing(records, events, |events| events)
+            .await?;
+        self.notify_completions(completed);
+        Ok(())
     }
 
-    /// Like [`Self::commit_with`]; `now_published` says which of the events are published now.
+    /// Like [`Self::commit_with`]; `now_published` says which of the events are published now. Returns the messages that the
+    /// events completed: the caller notifies plugins of them ([`Self::notify_completions`]).
     pub(crate) async fn commit_publishing(
         &self,
         mut records: Vec<LogRecord>,
         events: impl FnOnce() -> Result<Vec<Event>, AgentError>,
         now_published: impl FnOnce(Vec<BusEvent>) -> Vec<BusEvent>,
-    ) -> Result<(), AgentError> {
+    ) -> Result<Vec<CompletionRecord>, AgentError> {
         let _order = self.publish_order.lock().await;
         let events: Vec<BusEvent> = events()?.into_iter().map(numbered).collect();
         records.extend(
@@ -177,12 +181,13 @@ impl Inner {
                 .map(|e| LogRecord::Event(Box::new(e.clone()))),
         );
         let entries = self.entries(&events);
+        let completed = self.completions(&mut records, &events);
         if !records.is_empty() {
             self.store.append(now(), records).await?;
         }
         self.broadcast(now_published(events));
         self.notify_entries(entries);
-        Ok(())
+        Ok(completed)
     }
 
     /// Stores and publishes events to the end, even when the caller for it is cancelled: an event that is in the store

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Mutex;
 
 use outrigger_kernel::hooks::HookPoint;
-use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_workspace::sync::lock;
 
@@ -20,8 +20,8 @@ pub(crate) enum About {
     Session(SessionId),
     /// A turn; in one line with its session.
     Turn(SessionId, TurnId),
-    /// A connection of the bridge, by number.
-    Connection(u64),
+    /// A connection of the bridge, by number, and the session that a call says it is of; in one line with the connection.
+    Connection(u64, Option<SessionId>),
     /// None of them.
     Nothing,
 }
@@ -40,6 +40,7 @@ impl About {
     pub(crate) fn line(&self) -> Self {
         match self {
             Self::Turn(session, _) => Self::Session(session.clone()),
+            Self::Connection(number, _) => Self::Connection(*number, None),
             other => other.clone(),
         }
     }
@@ -48,7 +49,8 @@ impl About {
         match self {
             Self::Turn(session, turn) => (Some(session), Some(turn)),
             Self::Session(session) => (Some(session), None),
-            Self::Connection(_) | Self::Nothing => (None, None),
+            Self::Connection(_, session) => (session, None),
+            Self::Nothing => (None, None),
         }
     }
 }
@@ -58,7 +60,7 @@ impl fmt::Display for About {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session(session) | Self::Turn(session, _) => write!(out, "session {session}"),
-            Self::Connection(number) => write!(out, "connection {number} of the bridge"),
+            Self::Connection(number, _) => write!(out, "connection {number} of the bridge"),
             Self::Nothing => out.write_str("no session"),
         }
     }
@@ -66,9 +68,27 @@ impl fmt::Display for About {
 
 /// A point of which plugins are to be notified.
 pub(crate) struct Notification {
-    pub(crate) point: HookPoint,
-    pub(crate) payload: HookPayload,
+    pub(crate) what: What,
     pub(crate) about: About,
+    /// The step of the turn at which it was reached.
+    pub(crate) step: Option<String>,
+}
+
+/// What comes when it is a notification's turn.
+pub(crate) enum What {
+    /// A point, with what its handlers read.
+    Point(HookPoint, HookPayload),
+    /// The end of a message, read from the store (A4).
+    Completed(MessageId),
+    /// The line of a turn whose points have all been notified before (A2).
+    Sequence(TurnId),
+}
+
+impl What {
+    /// It comes however many wait: messages are small and due until they are taken, and each turn ends once.
+    pub(crate) fn is_kept(&self) -> bool {
+        !matches!(self, Self::Point(..))
+    }
 }
 
 /// What waits, by what it is about. A line is there while somebody notifies what is in it.
@@ -87,8 +107,16 @@ impl<T> Default for Lines<T> {
 }
 
 struct Line<T> {
-    waiting: VecDeque<T>,
+    /// Each with whether it is kept however many wait.
+    waiting: VecDeque<(T, bool)>,
     missed: u64,
+}
+
+impl<T> Line<T> {
+    /// How many wait that count towards [`MAX_PENDING`].
+    fn counting(&self) -> usize {
+        self.waiting.iter().filter(|(_, kept)| !kept).count()
+    }
 }
 
 /// What became of something that was put into a line.
@@ -105,7 +133,7 @@ pub(crate) enum Put<T> {
 }
 
 impl<T> Lines<T> {
-    fn put(&mut self, line: &About, item: T) -> Put<T> {
+    fn put(&mut self, line: &About, item: T, kept: bool) -> Put<T> {
         if self.closed {
             return Put::Closed;
         }
@@ -118,23 +146,24 @@ impl<T> Lines<T> {
             return Put::First(item);
         };
         // The newest goes: what came before it stays in one piece.
-        if line.waiting.len() >= MAX_PENDING {
+        if !kept && line.waiting.len() >= MAX_PENDING && line.counting() >= MAX_PENDING {
             line.missed += 1;
             return Put::Dropped(line.missed);
         }
-        line.waiting.push_back(item);
+        line.waiting.push_back((item, kept));
         Put::Waits
     }
 
     /// The next of a line; without any the line is over.
     fn next(&mut self, line: &About) -> Option<T> {
-        self.lines.get_mut(line)?.waiting.pop_front()
+        let (item, _) = self.lines.get_mut(line)?.waiting.pop_front()?;
+        Some(item)
     }
 
     /// Ends a line: how many of it nobody was notified of.
     fn end(&mut self, line: &About) -> u64 {
         let ended = self.lines.remove(line);
-        ended.map_or(0, |line| line.missed + line.waiting.len() as u64)
+        ended.map_or(0, |line| line.missed + line.counting() as u64)
     }
 }
 
@@ -150,7 +179,8 @@ impl Notifications {
 
     /// Puts a notification at the end of its line.
     pub(crate) fn put(&self, line: &About, item: Notification) -> Put<Notification> {
-        lock(&self.0).put(line, item)
+        let kept = item.what.is_kept();
+        lock(&self.0).put(line, item, kept)
     }
 
     /// The next of a line; without any the line ends, with how many of it were dropped.
@@ -178,21 +208,28 @@ mod tests {
         let session = About::Session("ses_1".into());
         let line = About::Turn("ses_1".into(), "turn".into()).line();
         assert_eq!(line, session);
-        assert_eq!(lines.put(&line, 0), Put::First(0));
+        assert_eq!(lines.put(&line, 0, false), Put::First(0));
         for n in 1..=MAX_PENDING {
-            assert_eq!(lines.put(&line, n), Put::Waits, "{n}");
+            assert_eq!(lines.put(&line, n, false), Put::Waits, "{n}");
         }
-        assert_eq!(lines.put(&line, MAX_PENDING + 1), Put::Dropped(1));
-        assert_eq!(lines.put(&line, MAX_PENDING + 2), Put::Dropped(2));
+        assert_eq!(lines.put(&line, MAX_PENDING + 1, false), Put::Dropped(1));
+        assert_eq!(lines.put(&line, MAX_PENDING + 2, false), Put::Dropped(2));
         // Another line is not held up.
-        assert_eq!(lines.put(&About::Connection(1), 0), Put::First(0));
+        assert_eq!(
+            lines.put(&About::Connection(1, None), 0, false),
+            Put::First(0)
+        );
+        // What is kept comes in its place, however many wait.
+        assert_eq!(lines.put(&line, 1_000, true), Put::Waits);
+        assert_eq!(lines.put(&line, MAX_PENDING + 3, false), Put::Dropped(3));
         for n in 1..=MAX_PENDING {
             assert_eq!(lines.next(&session), Some(n));
         }
-        assert_eq!(lines.put(&line, 7), Put::Waits);
-        assert_eq!(lines.end(&session), 3, "two dropped and one that waits");
-        assert_eq!(lines.put(&line, 8), Put::First(8));
+        assert_eq!(lines.next(&session), Some(1_000));
+        assert_eq!(lines.put(&line, 7, false), Put::Waits);
+        assert_eq!(lines.end(&session), 4, "three dropped and one that waits");
+        assert_eq!(lines.put(&line, 8, false), Put::First(8));
         lines.closed = true;
-        assert_eq!(lines.put(&line, 9), Put::Closed);
+        assert_eq!(lines.put(&line, 9, false), Put::Closed);
     }
 }

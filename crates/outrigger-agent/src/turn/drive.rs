@@ -12,7 +12,7 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::{SessionId, TurnId};
-use outrigger_protocol::log::{LogRecord, TurnStep};
+use outrigger_protocol::log::{CompletionRecord, LogRecord, TurnStep};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
 use outrigger_protocol::turn::{EffectId, Input, TurnOutcome};
@@ -30,7 +30,7 @@ use crate::turn::message::Msg;
 use crate::turn::observe::Observer;
 use crate::turn::queue::continuation::{self, Continuation};
 use crate::turn::queue::steering::Joined;
-use crate::turn::step_events;
+use crate::turn::{sequence, step_events};
 
 mod begin;
 mod transient;
@@ -115,7 +115,7 @@ impl Driver {
             Err(error) => self.give_up(error),
         }
         self.inner.turns.forget_step(&self.turn_id);
-        crate::turn::sequence::log(&self.inner, &self.turn_id);
+        sequence::announce(&self.inner, &self.session_id, &self.turn_id);
         result
     }
 
@@ -284,16 +284,18 @@ impl Driver {
             begin: state.begin(),
             user: &state.user().id,
         });
-        self.store_step(step, &input, &effects, observer.as_ref())
+        let completed = self
+            .store_step(step, &input, &effects, observer.as_ref())
             .await?;
         outrigger_store::fault::point("turn.after_step");
+        // What a step completes is of the step before the one that it begins.
+        if let Some(observer) = &observer {
+            observer.effects(&effects, &completed);
+        }
         if let Some(state) = &self.state {
             let step = u64::from(state.current_step());
             self.inner.turns.at_step(&self.turn_id, step);
             self.joined.stepped(state);
-        }
-        if let Some(observer) = &observer {
-            observer.effects(&effects);
         }
         let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
         self.speaking
@@ -335,14 +337,15 @@ impl Driver {
         }
     }
 
-    /// Stores a step with its events and publishes them, those of subagents that waited for it among them.
+    /// Stores a step with its events and publishes them, those of subagents that waited for it among them. Returns the
+    /// messages that it completed.
     async fn store_step(
         &self,
         step: TurnStep,
         input: &Input,
         effects: &[Effect],
         observer: Option<&Observer<'_>>,
-    ) -> Result<(), AgentError> {
+    ) -> Result<Vec<CompletionRecord>, AgentError> {
         let (inner, session_id) = (&self.inner, &self.session_id);
         let release = step.last || matches!(input, Input::ToolDone { .. });
         let events = || step_events::events_of(inner, session_id, effects, &self.changes);
@@ -354,10 +357,10 @@ impl Driver {
             inner.deferred.published_now(session_id, input, events)
         };
         let records = vec![LogRecord::TurnStep(Box::new(step))];
-        inner.commit_publishing(records, events, published).await?;
+        let completed = inner.commit_publishing(records, events, published).await?;
         if release {
             inner.broadcast(inner.deferred.release(session_id));
         }
-        Ok(())
+        Ok(completed)
     }
 }

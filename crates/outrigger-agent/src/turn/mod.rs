@@ -1,5 +1,6 @@
 //! One turn: drives the state machine of the kernel and carries out its effects.
 
+pub(crate) mod budget;
 pub(crate) mod draft;
 pub(crate) mod drive;
 pub(crate) mod effects;

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use outrigger_kernel::hooks::points::{execute, llm, run, session};
-use outrigger_kernel::hooks::{Empty, HookInput, HookPoint};
+use outrigger_kernel::hooks::{Context, Empty, HookInput};
 use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
+use outrigger_protocol::log::CompletionRecord;
 use outrigger_protocol::message::{AssistantMessage, MessageInfo};
 use outrigger_protocol::turn::{Begin, Input, ModelSignal, TurnOutcome};
 
 use crate::state::Inner;
 use crate::state::notifications::About;
-
-const COMPLETED: HookPoint = HookPoint::SessionAfterCompleteMessage;
 
 /// Whom a turn's observations are about.
 pub(crate) struct Observer<'a> {
@@ -44,17 +43,20 @@ impl Observer<'_> {
         }
     }
 
-    /// Notifies plugins of what the effects of a step mean, once they are stored.
-    pub(crate) fn effects(&self, effects: &[Effect]) {
-        for effect in effects {
+    /// Notifies plugins of what the effects of a step mean, once they are stored; `completed` are the messages that it ended.
+    pub(crate) fn effects(&self, effects: &[Effect], completed: &[CompletionRecord]) {
+        for (index, effect) in effects.iter().enumerate() {
             match effect {
                 Effect::Publish {
                     event: Event::MessageUpdated { info, .. },
                 } => {
+                    let ended = completed.iter().find(|it| it.message == *info.id());
+                    let later = effects.get(index + 1..).unwrap_or_default();
                     if let MessageInfo::Assistant(message) = info.as_ref()
-                        && message.time.completed.is_some()
+                        && let Some(ended) = ended
+                        && !later.iter().any(|it| updates(it, &message.id))
                     {
-                        self.completed(message);
+                        self.completed(message, ended);
                     }
                 }
                 Effect::Publish {
@@ -64,9 +66,12 @@ impl Observer<'_> {
                         session_id: self.session_id,
                         error,
                     };
-                    self.notify(&input, &Empty {});
+                    self.notify(&input, &Context::default());
                 }
-                Effect::PrepareTools { step, .. } => self.step_begins(*step),
+                Effect::PrepareTools { step, .. } => {
+                    self.inner.turns.at_step(self.turn, u64::from(*step));
+                    self.step_begins(*step);
+                }
                 Effect::Finish {
                     outcome: TurnOutcome::Failed { error },
                 } => {
@@ -74,7 +79,7 @@ impl Observer<'_> {
                         session_id: self.session_id,
                         error,
                     };
-                    self.notify(&input, &Empty {});
+                    self.notify(&input, &Context::default());
                 }
                 _ => {}
             }
@@ -101,8 +106,8 @@ impl Observer<'_> {
         self.notify(&input, &Empty {});
     }
 
-    /// The machine completes a message once, with every part of it in its final state (A4).
-    fn completed(&self, message: &AssistantMessage) {
+    /// A message is over, with every part of it in its final state (A4).
+    fn completed(&self, message: &AssistantMessage, ended: &CompletionRecord) {
         let step = execute::after_step::Input {
             session_id: self.session_id,
             agent: &message.agent,
@@ -111,34 +116,22 @@ impl Observer<'_> {
             finish: message.finish.as_deref(),
         };
         if let Some(error) = &message.error {
-            self.notify(&execute::on_error::Input { step, error }, &Empty {});
+            self.notify(
+                &execute::on_error::Input { step, error },
+                &Context::default(),
+            );
         }
         self.notify(&step, &Empty {});
-        if !self.inner.plugins.pipeline().has(COMPLETED) {
-            return;
-        }
-        let Ok(Some(stored)) = self.inner.store.message(self.session_id, &message.id) else {
-            return;
-        };
-        let input = session::after_complete_message::Input {
-            session_id: self.session_id,
-            agent: &message.agent,
-            message_id: &message.id,
-            model: session::after_complete_message::Model {
-                provider_id: &message.provider_id,
-                model_id: &message.model_id,
-            },
-            variant: message.variant.as_deref(),
-        };
-        let output = session::after_complete_message::Output {
-            message: &stored.info,
-            parts: &stored.parts,
-        };
-        self.notify(&input, &output);
+        self.inner.notify_completions(vec![ended.clone()]);
     }
 
     fn notify<I: HookInput>(&self, input: &I, output: &I::Output) {
         let about = About::Turn(self.session_id.clone(), self.turn.clone());
         self.inner.notify_hook(input, output, about);
     }
+}
+
+/// An effect that updates this message.
+fn updates(effect: &Effect, id: &MessageId) -> bool {
+    matches!(effect, Effect::Publish { event: Event::MessageUpdated { info, .. } } if info.id() == id)
 }

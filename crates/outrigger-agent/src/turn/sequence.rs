@@ -2,20 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
+use outrigger_kernel::hooks::{HookPoint, Phase};
 use outrigger_protocol::hook::{HookRecord, OutcomeKind};
-use outrigger_protocol::id::TurnId;
+use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_store::Scope;
 
 use crate::state::Inner;
+use crate::state::notifications::{About, What};
 
 /// The target of these lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
 const SEQ: &str = "plugin::seq";
 
-/// Writes the line of a turn to the log, where anyone wants it.
-pub(crate) fn log(inner: &Inner, turn: &TurnId) {
-    if !tracing::enabled!(target: SEQ, tracing::Level::DEBUG) {
-        return;
+/// Has the line of a turn written to the log, where anyone wants it: once plugins have been notified of all that the turn
+/// reached.
+pub(crate) fn announce(inner: &Arc<Inner>, session: &SessionId, turn: &TurnId) {
+    if tracing::enabled!(target: SEQ, tracing::Level::DEBUG) {
+        let about = About::Turn(session.clone(), turn.clone());
+        inner.notify(What::Sequence(turn.clone()), about);
+    }
+}
+
+/// Writes the line.
+pub(crate) async fn log(inner: &Inner, turn: &TurnId) {
+    // Records of hooks that nobody waits for are written with the next transaction.
+    if let Err(error) = inner.store.flush(false).await {
+        tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}");
     }
     match inner.store.hooks(Scope::Turn(turn)) {
         Ok(records) if records.is_empty() => {}
@@ -24,13 +37,35 @@ pub(crate) fn log(inner: &Inner, turn: &TurnId) {
     }
 }
 
-/// `counts=chat.message:2 sequence=chat.message(a,b) chat.params(a:timeout)`; neighbours at one hook are joined.
+/// `counts=chat.message:2 sequence=chat.message(a,b) chat.params(a:timeout) notified=message.completed(a)`; neighbours at one
+/// hook are joined. Hooks that a turn only notifies run beside it: among those that it waits for they would stand elsewhere each
+/// time, and no two sequences could be compared.
 fn line(records: &[HookRecord]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for record in records {
+        *counts.entry(&record.hook).or_default() += 1;
+    }
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(hook, n)| format!("{hook}:{n}"))
+        .collect();
+    let (notified, asked): (Vec<_>, Vec<_>) = records.iter().partition(|it| is_notified(it));
+    let (asked, notified) = (sequence(&asked), sequence(&notified));
+    format!(
+        "counts={} sequence={asked} notified={notified}",
+        counts.join(",")
+    )
+}
+
+fn is_notified(record: &HookRecord) -> bool {
+    let point = HookPoint::parse(&record.point);
+    point.is_some_and(|point| point.spec().phase == Phase::Observe)
+}
+
+fn sequence(records: &[&HookRecord]) -> String {
     let mut sequence = String::new();
     let mut hook = "";
     for record in records {
-        *counts.entry(&record.hook).or_default() += 1;
         if record.hook == hook {
             sequence.push(',');
         } else {
@@ -48,11 +83,7 @@ fn line(records: &[HookRecord]) -> String {
     if !hook.is_empty() {
         sequence.push(')');
     }
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(hook, n)| format!("{hook}:{n}"))
-        .collect();
-    format!("counts={} sequence={sequence}", counts.join(","))
+    sequence
 }
 
 #[cfg(test)]
@@ -83,13 +114,14 @@ mod tests {
         let records = [
             record("chat.message", "a", OutcomeKind::Ok),
             record("chat.message", "b", OutcomeKind::Ok),
+            record("message.completed", "a", OutcomeKind::Ok),
             record("chat.params", "a", OutcomeKind::Timeout),
             record("chat.message", "a", OutcomeKind::Ok),
         ];
         assert_eq!(
             line(&records),
-            "counts=chat.message:3,chat.params:1 sequence=chat.message(a,b) chat.params(a:timeout) chat.message(a)"
+            "counts=chat.message:3,chat.params:1,message.completed:1 sequence=chat.message(a,b) chat.params(a:timeout) chat.message(a) notified=message.completed(a)"
         );
-        assert_eq!(line(&[]), "counts= sequence=");
+        assert_eq!(line(&[]), "counts= sequence= notified=");
     }
 }

@@ -115,6 +115,9 @@ impl Agent {
         }
         if let Start::Prompt(prompt) = &start {
             self.may_replace(id, &prompt.input)?;
+            if origin == Origin::Plugin && prompt.input.no_reply != Some(true) {
+                self.may_start_turn(id)?;
+            }
         }
         let (cancel, cancelled) = watch::channel(false);
         let mut guard = CancelOnDrop(Some(cancel.clone()));

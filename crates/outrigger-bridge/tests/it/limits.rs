@@ -167,7 +167,7 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
         "audit read 1 bridge.path refused: bridge.path",
         "audit exec 1 bridge.command refused: bridge.command",
         "audit eval 1 bridge.contract refused: bridge.contract",
-        "bridge.before_invoke {\"callID\":\"1\",\"connection\":1,\"sessionID\":null,\"tool\":\"exec\",\"path\":\".\"}",
+        "bridge.before_invoke {\"callID\":\"1\",\"side\":\"executes\",\"connection\":1,\"sessionID\":null,\"tool\":\"exec\",\"path\":\".\"}",
         "bridge.after_invoke",
         "bridge.on_error",
         "audit frame 7 of connection 1 bridge.frame refused: bridge.frame",

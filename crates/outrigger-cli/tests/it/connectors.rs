@@ -17,8 +17,12 @@ export default async () => ({ tool: { box: {
 "#;
 
 fn manifest(world: &World, provides: &str) {
+    manifest_of(world, "connector", provides);
+}
+
+fn manifest_of(world: &World, kind: &str, provides: &str) {
     let text = format!(
-        "id = \"acme\"\nversion = \"1.0.0\"\nkind = \"connector\"\nentry = \"main.js\"\n[provides]\n{provides}\n"
+        "id = \"acme\"\nversion = \"1.0.0\"\nkind = \"{kind}\"\nentry = \"main.js\"\n[provides]\n{provides}\n"
     );
     world.file("tools/acme/outrigger.plugin.toml", &text);
     world.config(json!({ "plugin": ["./tools/acme"] }));
@@ -39,7 +43,7 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
             write(),
         ])
     };
-    let world = World::new([run(), done(), run(), done(), run(), done()]);
+    let world = World::new((0..8).map(|n| if n % 2 == 0 { run() } else { done() }));
     world.file("tools/acme/main.js", BOX);
     granting(
         &world,
@@ -56,12 +60,43 @@ fn a_plugin_may_execute_what_the_user_routes_to_it() {
         world.mock.last().texts("tool")
     };
     manifest(&world, "connectors = [\"box\"]\ntools = []");
+    // C1: `bridge.*` is of the side that asks, too.
+    world.plugin(
+        "listens",
+        "import fs from 'node:fs'
+         export const P = async ({ directory }) => {
+           const say = (name) => async (input, output) => fs.appendFileSync(directory + '/bridge.log',
+             [name, input.side, input.connector, input.tool, input.path ?? '-', output.bytes ?? input.code ?? '-', input.sessionID.slice(0, 4)].join(' ') + '\\n')
+           return { 'bridge.before_invoke': say('before'), 'bridge.after_invoke': say('after'), 'bridge.on_error': say('error') }
+         }",
+    );
     assert_eq!(
         run(),
         ["exec in the box: echo here (build)", "the box is full"]
     );
     assert!(!world.mock.last().tools().contains(&"box".to_owned()));
     world.verify();
+    let mut heard = world.lines("bridge.log");
+    heard.sort();
+    assert_eq!(
+        heard,
+        [
+            "after asks box exec - 34 ses_",
+            "before asks box exec - - ses_",
+            "before asks box write a.txt - ses_",
+            "error asks box write a.txt tool.failed ses_",
+        ]
+    );
+    // C13: with the session.
+    let listed = world.cli(&["audit", "list", "--hook", "bridge.before_invoke", "--json"]);
+    for record in listed.ok().lines() {
+        assert!(record["sessionId"].is_string(), "{record}");
+    }
+
+    // C6: a plugin of another kind executes for nobody.
+    manifest_of(&world, "toolset", "connectors = [\"box\"]");
+    let errors = run();
+    assert!(errors[0].contains("of the kind \"toolset\""), "{errors:?}");
 
     manifest(&world, "connectors = [\"other\"]");
     let errors = run();
@@ -101,8 +136,9 @@ fn skills_of_a_plugin_are_those_in_its_package() {
     // The user's own counts.
     world.file(".opencode/skill/bar/SKILL.md", &skill("bar", "of the user"));
     std::os::unix::fs::symlink(world.path("elsewhere"), world.path("tools/acme/linked")).unwrap();
-    manifest(
+    manifest_of(
         &world,
+        "skill-source",
         "skill_sources = [\"skills\", \"../../elsewhere\", \"linked\", \"none\"]",
     );
     let stderr = world.run(&["hi"]).ok().stderr;

@@ -152,13 +152,13 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
     }
     insta::assert_snapshot!(part("cost "), @r#"
     note cost         slow: N ms of a turn at pN, N ms at pN, over N turn; most of it in chat.message
-                      N ms to load; its process holds N MiB and used N ms of CPU to start, shared with rules
+                      N ms to load; its process holds N MiB and used N ms of CPU to start
                       of N call: N timeout, N restart
                       was given a process of its own: slow (chat.message) did not answer within N ms
                       last restart: slow (chat.message) did not answer within N ms
                       to do: chat.message missed its deadline once: give it more time ([plugins."slow"] timeout_ms) if it is only slow, else disable it (disabled = true) and tell its author
     ok   cost         rules: N ms of a turn at pN, N ms at pN, over N turn; most of it in chat.params
-                      N ms to load; its process holds N MiB and used N ms of CPU to start, shared with slow
+                      N ms to load; its process holds N MiB and used N ms of CPU to start
                       of N calls: N error
                       its process was shared and was ended for the faults of others: N restart by slow
     "#);
@@ -229,6 +229,29 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
     assert!(
         said.contains("[plugin-perf]") && said.contains("[plugin-seq]"),
         "{said}"
+    );
+    // A flag that changed is said at the level that everybody sees, once, and is in the audit.
+    let off = [("OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS", "false")];
+    let said = [(), ()].map(|()| world.run_with(&off, &["-c", "more"]).ok().stderr);
+    let line = "[flags] plugin_seq_hooks is off since this start (environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS)";
+    assert!(
+        said[0].contains(line) && !said[1].contains(line),
+        "{said:?}"
+    );
+    let listed = world.cli(&[
+        "audit",
+        "list",
+        "--kind",
+        "life_cycle",
+        "--json",
+        "-n",
+        "1000",
+    ]);
+    let listed = listed.ok().stdout;
+    assert_eq!(
+        listed.matches("flag plugin_seq_hooks").count(),
+        1,
+        "{listed}"
     );
 }
 

@@ -288,6 +288,15 @@ fn servers_that_the_configuration_names_start_in_every_profile_and_not_without_m
     world.config(json!({ "mcp": { "s": { "type": "local", "command": ["no-such-server"] } } }));
     let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
     assert_eq!(entry(&answer, "mcp")["enabled"], true);
+    // So is a provider whose key stands elsewhere than in its variable.
+    assert_eq!(
+        entry(&answer, "openrouter")["reason"]["reason"],
+        "MissingEnv"
+    );
+    let provider = json!({ "openrouter": { "options": { "apiKey": "k" } } });
+    world.config(json!({ "provider": provider }));
+    let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
+    assert_eq!(entry(&answer, "openrouter")["enabled"], true);
     granting(&world, "[plugins.mcp]\nenabled = false\n");
     let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
     assert_eq!(entry(&answer, "mcp")["reason"]["reason"], "SwitchedOff");

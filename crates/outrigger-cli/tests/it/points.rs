@@ -168,6 +168,35 @@ export const P = async ({ directory }) => {
     world.verify();
 }
 
+/// C3: a handler of `llm.before_request` sees the request and may change it; a tool that was not offered stays out.
+#[test]
+fn a_request_may_be_changed_when_it_is_complete() {
+    let world = World::new([done()]);
+    world.plugin(
+        "policy",
+        "import fs from 'node:fs'
+         export const P = async ({ directory }) => ({ 'llm.before_request': async (input, output) => {
+           if (input.step === undefined) return
+           fs.writeFileSync(directory + '/seen.json', JSON.stringify(output))
+           output.tools = output.tools.filter((tool) => tool.name !== 'bash')
+           output.tools.push({ name: 'made-up', description: 'x', parameters: {} })
+           return { action: 'patch', patch: { params: { ...output.params, temperature: 0.25 } } }
+         } })",
+    );
+    world.run(&["a question"]).ok();
+    let seen = world.read("seen.json");
+    assert!(
+        seen.contains("a question") && seen.contains("\"bash\""),
+        "{seen}"
+    );
+    let request = world.mock.last();
+    assert_eq!(request.body["temperature"], 0.25);
+    let tools = request.tools();
+    let has = |name: &str| tools.iter().any(|it| it == name);
+    assert!(has("read") && !has("bash") && !has("made-up"), "{tools:?}");
+    world.verify();
+}
+
 /// C4: what a hook adds to an error is read where the error is, and the error stays; who throws there takes nothing away.
 #[test]
 fn context_stands_behind_the_error_of_a_request() {
@@ -177,7 +206,8 @@ fn context_stands_behind_the_error_of_a_request() {
         "export const P = async () => ({ 'llm.on_error': async (input, output) => {
            output.context.push('asked in step ' + input.step, 7)
            output.error = 'all is well'
-         } })",
+         },
+         'run.on_error': async (input, output) => { output.context.push('the turn of ' + input.sessionID.slice(0, 4)) } })",
     );
     world.plugin(
         "throws",
@@ -195,6 +225,12 @@ fn context_stands_behind_the_error_of_a_request() {
     assert!(message.contains("no such thing"), "{message}");
     assert!(message.ends_with("\n\nasked in step 1"), "{message}");
     assert!(!message.contains("all is well"), "{message}");
+    // Nobody waits at the other points of errors: it is said beside the error.
+    assert!(
+        run.stderr.contains("run.on_error: the turn of ses_"),
+        "{}",
+        run.stderr
+    );
     world.verify();
 }
 
@@ -204,7 +240,7 @@ fn failures_that_nobody_waits_for_are_reported_and_recorded() {
     let world = World::new([done()]);
     world.plugin(
         "fails",
-        "const no = () => { throw new Error('no') }
+        "const no = () => { const began = performance.now(); while (performance.now() < began + 5); throw new Error('no') }
          export const P = async () => ({ config: no, event: no, dispose: no })",
     );
     world.plugin(
@@ -212,6 +248,8 @@ fn failures_that_nobody_waits_for_are_reported_and_recorded() {
         "import fs from 'node:fs'
          export const P = async ({ directory }) => ({
            config: async (config) => { config.username = 'hears' },
+           event: async () => { await new Promise((done) => setTimeout(done, 5)) },
+           dispose: () => {},
            'hook.on_error': async (input) => fs.appendFileSync(directory + '/heard', input.plugin + ' ' + input.hook + '\\n'),
          })",
     );
@@ -244,5 +282,20 @@ fn failures_that_nobody_waits_for_are_reported_and_recorded() {
     );
     assert_eq!(listed("session.on_event"), vec![fails(); events]);
     assert_eq!(listed("runtime.dispose"), [fails()]);
+    // A1: each call is measured, those that throw with the time that they took.
+    let perf = world.cli(&["plugin", "perf", "--json"]).ok().stdout;
+    let perf: serde_json::Value = serde_json::from_str(&perf).unwrap();
+    let rows = perf.as_array().unwrap();
+    let row = |plugin: &str, hook: &str| {
+        let mut rows = rows.iter();
+        let row = rows.find(|row| row["plugin"] == plugin && row["hook"] == hook);
+        let row = row.unwrap_or_else(|| panic!("{plugin} {hook}: {perf}"));
+        (row["outcomes"].clone(), row["p50_ms"].as_f64().unwrap())
+    };
+    let (outcomes, ms) = row("hears", "event");
+    assert!(outcomes["ok"].as_u64() > Some(0) && ms >= 4.5, "{perf}");
+    assert!(row("fails", "event").1 >= 4.5, "{perf}");
+    assert_eq!(row("hears", "dispose").0, json!({ "ok": 1 }));
+    assert_eq!(row("fails", "dispose").0, json!({ "error": 1 }));
     world.verify();
 }

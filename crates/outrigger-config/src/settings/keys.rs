@@ -19,6 +19,8 @@ pub enum ProjectFile {
     OwnPlugins,
     /// It counts, and makes something stricter only: lists add up.
     Adds,
+    /// It counts where it is less than what the user set.
+    Lowers,
     /// It counts: it is about the work in this project.
     Counts,
 }

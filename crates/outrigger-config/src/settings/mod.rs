@@ -25,8 +25,8 @@ pub use choices::{
 };
 pub(crate) use read::load;
 pub use sections::{
-    Agent, Audit, Claude, Deadlines, Discovery, Flags, Js, Limits, Log, Models, Network, Plugin,
-    Telegram, Tools, Trust,
+    Agent, Audit, Budget, Claude, Deadlines, Discovery, Flags, Js, Limits, Log, Models, Network,
+    Plugin, Telegram, Tools, Trust,
 };
 
 /// All settings, with their defaults where nothing is set.
@@ -54,6 +54,8 @@ pub struct Settings {
     pub tools: Tools,
     /// The turn.
     pub agent: Agent,
+    /// `[budget]`
+    pub budget: Budget,
     /// What goes to the log.
     pub log: Log,
     /// What plugin processes may use.

@@ -76,7 +76,13 @@ impl SettingsLoaded {
             let refused = match key.project {
                 ProjectFile::Security => Some("cannot loosen its own sandbox"),
                 ProjectFile::UserOnly => Some("says nothing about what is the user's"),
-                ProjectFile::OwnPlugins | ProjectFile::Adds | ProjectFile::Counts => None,
+                ProjectFile::Lowers if self.raises(&found) => {
+                    Some("lowers a limit of the user's and does not raise it")
+                }
+                ProjectFile::OwnPlugins
+                | ProjectFile::Adds
+                | ProjectFile::Lowers
+                | ProjectFile::Counts => None,
             };
             if let Some(refused) = refused.filter(|_| of_project) {
                 self.problems.push(ConfigProblem {
@@ -102,6 +108,14 @@ impl SettingsLoaded {
         self.tool_execution(&text, path, of_project)?;
         self.files.push(path.into());
         Ok(())
+    }
+
+    /// Whether a number is greater than the one that was set before.
+    fn raises(&self, found: &Found) -> bool {
+        let mut set = self.settings.list().into_iter();
+        let set = set.find(|(name, _)| *name == found.name);
+        let before = set.and_then(|(_, value)| value.as_u64());
+        before.is_some_and(|before| found.value.as_u64() > Some(before))
     }
 
     /// What a project says about plugins, when it is known which of them are guards. The environment has the last word.
@@ -342,6 +356,10 @@ mod tests {
         tools.ports = []
         agent.max_steps = null
         agent.max_continuations = null
+        agent.max_plugin_turns = null
+        budget.turns = null
+        budget.tokens = null
+        budget.cents = null
         log.plugin_stderr_level = "warn"
         log.plugin_stderr_lines_per_second = 50
         limits.plugin_memory_mb = 2048

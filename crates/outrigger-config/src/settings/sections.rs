@@ -158,10 +158,25 @@ settings! {
 
     /// `[agent]`: the turn.
     agent: Agent {
-        /// Most model requests of a turn, 200 where it is not set; an agent's `steps` counts first.
-        max_steps: Option<u64> = None, POSITIVE, Counts;
+        /// Most model requests of a turn, 200 where it is not set; an agent's `steps` counts first. A project lowers what you
+        /// set, here and as `steps` of an agent, and does not raise it.
+        max_steps: Option<u64> = None, POSITIVE, Lowers;
         /// How often in a row hooks may keep a turn from ending, 10 where it is not set.
         max_continuations: Option<u64> = None, POSITIVE, UserOnly;
+        /// How many turns in a row plugins may start in a session over their client, with no prompt of yours in between; 100
+        /// where it is not set.
+        max_plugin_turns: Option<u64> = None, POSITIVE, UserOnly;
+    }
+
+    /// `[budget]`: what a session may use, subagents included, turns that plugins start among it. When it is used up no further model
+    /// request is made. `outrigger session show` says how much is used.
+    budget: Budget {
+        /// Most prompts that are answered.
+        turns: Option<u64> = None, POSITIVE, UserOnly;
+        /// Most tokens, sent and received, those from the provider's cache too.
+        tokens: Option<u64> = None, POSITIVE, UserOnly;
+        /// Most money, in US cents, by the prices of the models.
+        cents: Option<u64> = None, POSITIVE, UserOnly;
     }
 
     /// `[log]`: what goes to the log of what plugins print (A9).

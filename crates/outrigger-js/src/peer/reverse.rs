@@ -1,12 +1,16 @@
 //! Requests that come back from the process: each in a task of its own, bounded in number and in what waits for the process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use outrigger_protocol::hook::Block;
-use outrigger_protocol::rpc::{Message, RpcError, SdkChunk, host, process};
+use outrigger_protocol::rpc::{
+    Message, RpcError, SdkChunk, SdkRequest, SdkResponse, host, process,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{Outgoing, Peer, lock, rpc_error};
 use crate::codec::encode;
@@ -114,7 +118,11 @@ impl Peer {
     ) -> Result<Value, RpcError> {
         match method {
             process::SDK_REQUEST => {
-                let answer = self.handler.sdk(arguments(params)?).await;
+                let request: SdkRequest = arguments(params)?;
+                let deadline = self.handler.sdk_deadline(&request);
+                let late = late(&request, deadline);
+                let answer = timeout(deadline, self.handler.sdk(request)).await;
+                let answer = answer.unwrap_or_else(|_| late.into());
                 *body = answer.body;
                 serde_json::to_value(answer.response)
                     .map_err(|error| rpc_error(-32603, error.to_string()))
@@ -175,6 +183,21 @@ impl Peer {
         if let Err(error) = frame.and_then(|frame| self.enqueue(frame)) {
             tracing::debug!("[plugin:{}] an answer was not sent: {error}", self.name);
         }
+    }
+}
+
+/// The answer to a request that was not answered in time.
+fn late(request: &SdkRequest, deadline: Duration) -> SdkResponse {
+    let SdkRequest { method, path, .. } = request;
+    let message = format!(
+        "{method} {path} was not answered within {} ms",
+        deadline.as_millis()
+    );
+    SdkResponse {
+        status: 504,
+        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        body: json!({ "name": "Timeout", "data": { "message": message } }).to_string(),
+        stream: false,
     }
 }
 

@@ -165,6 +165,7 @@ async fn the_client_and_fetch_of_the_hosts_origin_go_over_the_channel() {
         stop: async (_, o) => {
             const control = new AbortController();
             setTimeout(() => control.abort(), 50);
+            o.late = (await fetch(new URL('/slow/late', serverUrl))).status;
             o.ended = await fetch(new URL('/slow', serverUrl), { signal: control.signal }).catch((error) => error.name);
         } });";
     for runtime in runtimes() {
@@ -190,7 +191,7 @@ async fn the_client_and_fetch_of_the_hosts_origin_go_over_the_channel() {
         got="kéy �"
         status=[200,200,200,200,404] path="/global/health" elsewhere="real"
         ok=true
-        ended="AbortError"
+        late=504 ended="AbortError"
         "#); }
         let requests = room.host.sdk.lock().unwrap();
         assert!(

@@ -120,6 +120,13 @@ impl HostHandler for Host {
         })
     }
 
+    fn sdk_deadline(&self, request: &SdkRequest) -> Duration {
+        match request.path.starts_with("/slow/late") {
+            true => Duration::from_millis(200),
+            false => LONG,
+        }
+    }
+
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             let refused = ask

@@ -10,7 +10,7 @@ use outrigger_kernel::hooks::{Context, Empty, HookInput, HookPoint};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::{CallId, MessageId, PartId, PluginId, SessionId};
 use outrigger_protocol::message::{MessageInfo, ModelRef, NamedError, UserMessage};
-use outrigger_protocol::model::{ModelInfo, ModelParams, ProviderInfo, Usage};
+use outrigger_protocol::model::{ModelInfo, ModelParams, ModelRequest, ProviderInfo, Usage};
 use outrigger_protocol::permission::PermissionRequest;
 use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::turn::HookPayload;
@@ -111,7 +111,9 @@ impl Sample {
     fn bridge_call(&self) -> bridge::Call<'_> {
         bridge::Call {
             call_id: "1",
-            connection: 1,
+            side: bridge::Side::Executes,
+            connector: Some("box"),
+            connection: Some(1),
             session_id: Some(self.session.0.as_str()),
             tool: "read",
             path: Some("a.txt"),
@@ -121,6 +123,7 @@ impl Sample {
     /// Points before a model is asked, and of a request.
     fn requests(&self) -> Vec<(HookPoint, HookPayload)> {
         let session_id = &self.session;
+        let request = ModelRequest::default();
         vec![
             runtime::configure::Input.call(&json!({"model": "p/m"})),
             runtime::route_small_model::Input {
@@ -156,7 +159,7 @@ impl Sample {
             .call(&llm::before_system::Output { system: ["s"] }),
             llm::before_params::Input(self.request()).call(&ModelParams::default()),
             llm::before_headers::Input(self.request()).call(&llm::before_headers::Output::default()),
-            llm::before_request::Input::Step(&self.step).call(&Empty {}),
+            llm::before_request::Input::Step(&self.step).call(&llm::before_request::Output::of(&request)),
             llm::after_text::Input {
                 session_id,
                 message_id: &self.message,
@@ -221,7 +224,7 @@ impl Sample {
                 bound: self.bound(),
                 code: "tool.failed",
             }
-            .call(&Empty {}),
+            .call(&Context::default()),
             bridge::before_invoke::Input(self.bridge_call()).call(&Empty {}),
             bridge::after_invoke::Input(self.bridge_call()).call(&bridge::after_invoke::Output {
                 title: "t",
@@ -232,7 +235,7 @@ impl Sample {
                 code: "bridge.path",
                 message: "m",
             }
-            .call(&Empty {}),
+            .call(&Context::default()),
         ]
     }
 
@@ -302,7 +305,7 @@ impl Sample {
                 message_id: Some(message_id),
             }
             .call(&Empty {}),
-            session::on_error::Input { session_id, error }.call(&Empty {}),
+            session::on_error::Input { session_id, error }.call(&Context::default()),
             run::after_start::Input {
                 session_id,
                 agent,
@@ -310,7 +313,7 @@ impl Sample {
                 message_id,
             }
             .call(&Empty {}),
-            run::on_error::Input { session_id, error }.call(&Empty {}),
+            run::on_error::Input { session_id, error }.call(&Context::default()),
             execute::before_step::Input {
                 session_id,
                 agent,
@@ -323,7 +326,7 @@ impl Sample {
                 step: self.after_step(),
                 error,
             }
-            .call(&Empty {}),
+            .call(&Context::default()),
             hook::on_error::Input {
                 point: "llm.before_params",
                 hook: "chat.params",
@@ -332,7 +335,7 @@ impl Sample {
                 message: Some("m"),
                 session_id: Some(session_id),
             }
-            .call(&Empty {}),
+            .call(&Context::default()),
             runtime::dispose::Input { session_id }.call(&Empty {}),
         ]
     }

@@ -11,7 +11,7 @@ use outrigger_config::policy::Grant;
 use outrigger_config::{Forbid, PolicyFile};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_network_proxy::hosts::Hosts;
-use outrigger_protocol::manifest::{Manifest, PluginKind};
+use outrigger_protocol::manifest::Manifest;
 use outrigger_sandbox::which;
 use serde::Serialize;
 
@@ -148,7 +148,8 @@ fn access(manifest: &Manifest, read: Vec<PathBuf>, write: Vec<PathBuf>) -> Acces
             tools.iter().chain(connectors).cloned().collect()
         }),
         providers: manifest.provides.providers.clone(),
-        hooks_only: manifest.kind == PluginKind::Hook,
+        kind: Some(manifest.kind),
+        connectors: manifest.provides.connectors.clone(),
         hosted: false,
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_kernel::hooks::{HookPoint, Rights};
 use outrigger_protocol::custom_points::ProviderDecl;
+use outrigger_protocol::manifest::PluginKind;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::Policy;
 use outrigger_sandbox::paths::Roots;
@@ -30,8 +31,10 @@ pub struct Access {
     pub tools: Option<Vec<String>>,
     /// Providers that it may speak for with a protocol of its own.
     pub providers: Vec<String>,
-    /// It says that it is of the kind that brings hooks and nothing else (C6).
-    pub hooks_only: bool,
+    /// What it says that it is (C6, D9): a kind brings what it is named after, and hooks. `None` of one without a manifest.
+    pub kind: Option<PluginKind>,
+    /// Names of the connectors that it executes: tools that no model calls.
+    pub connectors: Vec<String>,
     /// Another plugin hosts it: it brings hooks and tools, and nothing that stands for the user's accounts (C8).
     pub hosted: bool,
 }
@@ -51,18 +54,30 @@ pub fn matches(patterns: &[String], name: &str) -> bool {
         })
 }
 
-/// Takes from a plugin of the kind `hook` what is no hook.
-fn not_hooks(instance: &mut Instance) -> Vec<String> {
-    let kind =
-        "its manifest says that it is of the kind \"hook\", which brings hooks and nothing else";
-    let tools = instance.tools.drain(..);
+/// Takes from a plugin what its kind does not bring.
+fn not_of_kind(kind: PluginKind, connectors: &[String], instance: &mut Instance) -> Vec<String> {
+    let why = match kind {
+        PluginKind::Hook => {
+            "its manifest says that it is of the kind \"hook\", which brings hooks and nothing else"
+                .to_owned()
+        }
+        kind => format!(
+            "its manifest says that it is of the kind \"{}\", which does not bring that",
+            kind.name()
+        ),
+    };
+    let is_theirs = |name: &String| match kind.brings_connectors() {
+        true => connectors.contains(name),
+        false => kind.brings_tools(),
+    };
+    let tools = instance.tools.extract_if(.., |tool| !is_theirs(&tool.name));
     let mut removed: Vec<String> = tools
-        .map(|tool| format!("the tool {} is not registered: {kind}", tool.name))
+        .map(|tool| format!("the tool {} is not registered: {why}", tool.name))
         .collect();
     let accounts = instance.auth.is_some() || instance.provider.is_some();
-    if accounts || instance.streams.is_some() {
+    if (accounts || instance.streams.is_some()) && !kind.brings_providers() {
         (instance.auth, instance.provider, instance.streams) = (None, None, None);
-        removed.push(format!("its `auth` and `provider` are left out: {kind}"));
+        removed.push(format!("its `auth` and `provider` are left out: {why}"));
     }
     removed
 }
@@ -74,8 +89,8 @@ impl Access {
         for instance in instances {
             let hooks = instance.hooks.extract_if(.., |hook| !self.has_hook(hook));
             removed.extend(hooks.map(|hook| format!("the hook {hook} is not called: `hook_policy.allowed_hooks` of its manifest does not name it")));
-            if self.hooks_only {
-                removed.extend(not_hooks(instance));
+            if let Some(kind) = self.kind {
+                removed.extend(not_of_kind(kind, &self.connectors, instance));
             }
             let tools = instance
                 .tools
@@ -175,6 +190,39 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// C6, D9: each kind brings hooks and what it is named after.
+    #[test]
+    fn a_kind_brings_what_it_says() {
+        for (kind, tools, provides) in [
+            (None, "count box", true),
+            (Some(PluginKind::Hook), "", false),
+            (Some(PluginKind::Capability), "count box", true),
+            (Some(PluginKind::Toolset), "count box", false),
+            (Some(PluginKind::SkillSource), "", false),
+            (Some(PluginKind::Provider), "", true),
+            (Some(PluginKind::Connector), "box", false),
+            (Some(PluginKind::Bridge), "box", false),
+        ] {
+            let tool =
+                |name: &str| serde_json::json!({ "name": name, "description": "", "schema": {} });
+            let instance = serde_json::json!({ "export": "default", "hooks": ["event"], "tools": [tool("count"), tool("box")], "provider": "p" });
+            let mut instances: [Instance; 1] = [serde_json::from_value(instance).unwrap()];
+            let access = Access {
+                kind,
+                connectors: vec!["box".to_owned()],
+                ..Access::default()
+            };
+            let said = access.cut(&mut instances);
+            let [instance] = instances;
+            let left: Vec<&str> = instance.tools.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(left.join(" "), tools, "{kind:?}");
+            assert_eq!(instance.provider.is_some(), provides, "{kind:?}");
+            assert_eq!(instance.hooks, ["event"], "{kind:?}");
+            let all = tools == "count box" && provides;
+            assert_eq!(said.is_empty(), all, "{kind:?}: {said:?}");
+        }
+    }
 
     fn access(hooks: &[&str], routes: &[&str]) -> Access {
         let texts = |list: &[&str]| Some(list.iter().map(|it| (*it).to_owned()).collect());

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use outrigger_config::settings::Isolation;
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_plugin_status::{LifeState, Notice, NoticeFn, Stage};
 use outrigger_plugin_trust::Verified;
@@ -40,6 +41,17 @@ pub struct Configured {
 }
 
 impl Registry {
+    /// A plugin held up the shared process in an earlier start, and has one of its own at once. One that asks for the shared one
+    /// stays there.
+    pub fn quarantined_before(&self, index: usize, cause: &str) {
+        self.change(index, |plugin| {
+            if plugin.rules.isolation != Isolation::Shared {
+                plugin.rules.isolation = Isolation::Own;
+                plugin.quarantine = Some(cause.to_owned());
+            }
+        });
+    }
+
     /// How far it is.
     pub fn stage_now(&self, index: usize) -> Option<Stage> {
         self.with(index, |plugin| plugin.stage)

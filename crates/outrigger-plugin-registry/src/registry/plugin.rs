@@ -80,6 +80,19 @@ impl Plugin {
         }
     }
 
+    /// What it is in this version: another name when its files change. `None` before they are there.
+    pub fn version_key(&self) -> Option<String> {
+        let resolved = self.resolved.as_ref()?;
+        let verified = self.verified.as_ref().map(|it| it.content.own());
+        let changed = || {
+            let changed = resolved.file.metadata().ok()?.modified().ok()?;
+            let age = changed.duration_since(std::time::UNIX_EPOCH).ok()?;
+            Some(format!("{}", age.as_nanos()))
+        };
+        let version = verified.or_else(changed).or(self.version.clone())?;
+        Some(format!("{}@{version}", self.source_key()))
+    }
+
     /// It is not in the run, and does not come by itself.
     pub fn has_ended(&self) -> bool {
         matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped)

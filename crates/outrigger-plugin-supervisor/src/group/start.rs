@@ -67,6 +67,11 @@ impl Group {
             // Before anybody is sent there.
             processes.add(&group);
             registry.quarantine(*index, group.key, &cause);
+            let version = registry.with(*index, |plugin| plugin.version_key());
+            if let (Some(Some(version)), Some(_)) = (version, fault.culprit) {
+                let now = (self.launch.now)();
+                self.launch.faults.keep_quarantine(&version, &cause, now);
+            }
             let why = fault
                 .culprit
                 .map_or(": which plugin caused it is unknown", |_| "");

@@ -20,6 +20,15 @@ impl Plugins {
             if status.stage != Stage::Active {
                 continue;
             }
+            let kind = shown.manifest.kind;
+            if !kind.brings_skills() && !shown.manifest.provides.skill_sources.is_empty() {
+                tracing::warn!(
+                    "[plugin] {}: the skills of `provides.skill_sources` are left out: its manifest says that it is of the kind \"{}\", which does not bring them",
+                    status.id,
+                    kind.name()
+                );
+                continue;
+            }
             for name in &shown.manifest.provides.skill_sources {
                 let place = source.dir.join(name).canonicalize().ok();
                 let root = source.dir.canonicalize().unwrap_or_default();

@@ -14,6 +14,7 @@ use outrigger_plugin_hooks::custom_points::gateway::PointGateway;
 use outrigger_plugin_registry::Registry;
 use outrigger_plugin_registry::access::network::Network;
 use outrigger_plugin_registry::error::PluginError;
+use outrigger_plugin_supervisor::fault_memory::{self, FaultMemory};
 use outrigger_plugin_supervisor::group::Group;
 use outrigger_plugin_supervisor::host_proxy::CustomPointsFn;
 use outrigger_plugin_supervisor::launch::{self, Launch, short_digest};
@@ -54,6 +55,7 @@ pub(super) async fn start(
         runtime_selection::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;
     let all: Vec<usize> = (0..registry.count()).collect();
     outrigger_plugin_supervisor::isolation_memory::recall(&options.data, registry);
+    recall_faults(options, registry, host);
     let divided = divide(registry, &all);
     if divided.is_empty() {
         return None;
@@ -65,6 +67,13 @@ pub(super) async fn start(
         groups,
         fetch,
     })
+}
+
+/// What earlier starts found out about the plugins of this project.
+fn recall_faults(options: &LoadOptions, registry: &Registry, host: &PluginHost) {
+    let memory = FaultMemory::new(&options.data, &options.directory);
+    let names = fault_memory::recall(&memory, registry, (options.now)());
+    host.hooks.breakers.remember(Arc::new(memory), names);
 }
 
 /// What processes are started with.
@@ -96,6 +105,7 @@ async fn launch(
         ),
         user_config: options.user_config.clone(),
         files: launch::files(&options.settings, &options.data).await,
+        faults: FaultMemory::new(&options.data, &options.directory),
         registry: Arc::clone(registry),
         custom_points: custom_points(options, host),
         now: options.now,

@@ -249,11 +249,16 @@ fn denied(config: &Loaded, it: &mut Candidate) {
 }
 
 /// The bundled plugins.
-pub(super) fn bundled(config: &Loaded) -> Vec<Known> {
+pub(super) fn bundled(config: &Loaded, data: &Path) -> Vec<Known> {
     let off = |server: &serde_json::Value| server.get("enabled") == Some(&false.into());
     let servers = config.config.mcp.values().filter(|it| !off(it)).count();
+    let of_claude = config.claude_servers().0.len();
+    let key = openrouter_key(config, data);
     let row = |row: &admission::Bundled| {
         let mut candidate = row.candidate();
+        if row.id == "openrouter" && key.is_some() {
+            candidate.env.clear();
+        }
         let denies = config.policies.iter().find(|file| file.denies(row.id));
         candidate.said = denies.map(|file| Reason::ForbiddenByManagedPolicy {
             file: file.path.display().to_string(),
@@ -264,10 +269,39 @@ pub(super) fn bundled(config: &Loaded) -> Vec<Known> {
             kind: row.kind,
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             manifest: true,
-            // A server that is named is wanted: OpenCode's configuration knows no profiles.
-            switched_on: (row.id == "mcp" && servers > 0)
-                .then(|| format!("`mcp` of the configuration, which names {servers}")),
+            // What is in use is wanted: OpenCode's configuration knows no profiles.
+            switched_on: match row.id {
+                "mcp" if servers > 0 => {
+                    Some(format!("`mcp` of the configuration, which names {servers}"))
+                }
+                "mcp" if of_claude > 0 => {
+                    Some(format!("the project's .mcp.json, which names {of_claude}"))
+                }
+                "openrouter" => key.clone(),
+                _ => None,
+            },
         }
     };
     BUNDLED.iter().map(row).collect()
+}
+
+/// Where a key for OpenRouter is, if it is elsewhere than in the variable that the bundled plugin names.
+fn openrouter_key(config: &Loaded, data: &Path) -> Option<String> {
+    const ID: &str = "openrouter";
+    let provider = config.config.provider.get(ID);
+    let key = provider.and_then(|it| it.pointer("/options/apiKey")?.as_str());
+    if key.is_some_and(|key| !key.is_empty()) {
+        return Some("`provider.openrouter` of the configuration, which has a key".to_owned());
+    }
+    let opencode = data.parent().map(|it| it.join("opencode/auth.json"));
+    let mut files = [Some(data.join("auth.json")), opencode]
+        .into_iter()
+        .flatten();
+    let has_key = |file: &PathBuf| {
+        let bytes = outrigger_files::read(file, outrigger_files::SETTINGS).ok();
+        let stored = bytes.and_then(|it| serde_json::from_slice::<serde_json::Value>(&it).ok());
+        stored.is_some_and(|it| it.get(ID).is_some())
+    };
+    let file = files.find(has_key)?;
+    Some(format!("a key that is stored in {}", file.display()))
 }

@@ -109,7 +109,7 @@ impl Snapshot {
         let mut problems = Vec::new();
         let mut known: Vec<Known> = listed(config);
         known.extend(found(config, &mut problems));
-        known.extend(bundled(config));
+        known.extend(bundled(config, data));
         problems.extend(of_projects(config, &known));
         let mut rules = Rules {
             profile: match config.settings.discovery.profile {

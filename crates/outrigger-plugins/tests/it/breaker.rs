@@ -108,6 +108,37 @@ async fn it_trips_at_the_third_timeout_tries_once_and_closes() {
     assert_eq!(status(&plugins, "good").generation, 2);
 }
 
+/// A8: a program that runs for one prompt does not pay the deadline of a hook that hangs each time, and a plugin that held up the
+/// shared process has one of its own from the start; until its files change.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_found_out_holds_at_the_next_starts() {
+    let mut project = project();
+    project.settings.breaker = Rules::default();
+    project.settings.trust.changes = outrigger_config::settings::TrustChanges::Allow;
+    let spec = project.plugin("slow", SLOW);
+    let specs = vec![spec.clone(), project.plugin("good", &appender("good"))];
+    let start = async || {
+        let plugins = project.load(specs.clone()).await;
+        let isolated = status(&plugins, "slow").pid != status(&plugins, "good").pid;
+        let said = call(&plugins, true).await;
+        plugins.dispose(Duration::from_secs(5)).await;
+        (isolated, said)
+    };
+    let (mut isolated, mut said) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let (apart, answer) = start().await;
+        isolated.push(apart);
+        said.push(answer);
+    }
+    assert_eq!(isolated, [false, true, true, true, true]);
+    let timeout = "good1 | slow timeout, good ok";
+    let skipped = "good1 | slow skipped, good ok";
+    assert_eq!(said, [timeout, timeout, timeout, skipped, skipped]);
+    // Another version begins anew.
+    project.plugin("slow", &format!("{SLOW}\n// mended"));
+    assert_eq!(start().await, (false, timeout.to_owned()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_trial_is_under_way_other_calls_are_skipped() {
     let project = project();

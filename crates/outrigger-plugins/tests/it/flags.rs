@@ -1,5 +1,10 @@
 //! What the feature flags switch off (A12). Those of self-healing and the breaker are in `faults.rs` and `breaker.rs`.
 
+use outrigger_kernel::hooks::HookPoint;
+use outrigger_plugins::PipelineContext;
+use outrigger_protocol::history::HistoryMessage;
+use outrigger_protocol::hook::CarriedBy;
+use outrigger_protocol::turn::HookPayload;
 use serde_json::json;
 
 use crate::support::*;
@@ -42,5 +47,39 @@ async fn without_plugin_seq_hooks_observers_run_at_once_and_others_never() {
             format!("{expected} | a ok, b ok"),
             "seq {seq} at {point}"
         );
+    }
+}
+
+/// The way that a large conversation takes, the second time with one message more.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_payloads_travel_as_the_flags_say() {
+    use CarriedBy::{File, Inline, Mirror};
+    let source = r#"export default async () => ({ "experimental.chat.messages.transform": async () => {} })"#;
+    for (files, mirror, ways) in [
+        (true, true, [File, Mirror]),
+        (true, false, [File, File]),
+        (false, true, [Inline, Mirror]),
+        (false, false, [Inline, Inline]),
+    ] {
+        let mut project = Project::new();
+        project.settings.file_ipc = files;
+        project.settings.mirror = mirror;
+        let plugins = project.load(vec![project.plugin("a", source)]).await;
+        let mut taken: Vec<CarriedBy> = Vec::new();
+        for count in [3, 4] {
+            let message = |n: usize| json!({ "info": { "id": format!("msg_{n}") }, "parts": [{ "text": "x".repeat(100_000) }] });
+            let history = (0..count)
+                .map(|n| HistoryMessage::from(message(n)))
+                .collect();
+            let item = HookPayload::with_history(json!({}), history);
+            let context = PipelineContext {
+                session: Some("ses_1".into()),
+                ..PipelineContext::default()
+            };
+            let point = HookPoint::LlmBeforeMessages;
+            let result = plugins.pipeline().run(point, vec![item], context).await;
+            taken.push(result.records[0].carried.unwrap().way);
+        }
+        assert_eq!(taken, ways, "files {files}, mirror {mirror}");
     }
 }

@@ -300,3 +300,58 @@ async fn dispose_is_awaited_and_ends_the_process() {
     let result = system(&plugins).await;
     assert!(result.records.is_empty());
 }
+
+/// C2: what a handler returns is an answer, as a throw and a changed output are; what is not allowed has no effect and is recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_may_be_returned() {
+    let project = Project::new();
+    let source = r#"export default async () => ({
+        "chat.params": async () => ({ action: "patch", patch: { options: { set: 1 }, temperature: null } }),
+        "chat.headers": async () => ({ action: "block", code: "rules.no", message: "not here" }),
+        "llm.before_request": () => ({ action: "block", code: "rules.no", message: "not this one", details: { rule: 7 } }),
+        "experimental.text.complete": async () => ({ action: "continue" }),
+        "experimental.chat.system.transform": async () => ({ action: "patch", patch: 7 }),
+    })"#;
+    let plugins = project.load(vec![project.plugin("says", source)]).await;
+    let said = async |point: &str, output: serde_json::Value| {
+        let result = run(&plugins, point, json!({}), output).await;
+        let record = &result.records[0];
+        let block = result
+            .block
+            .map(|it| json!([it.code, it.message, it.details]));
+        json!([
+            record.outcome.name(),
+            record.audit.refused,
+            block,
+            result.outputs[0]
+        ])
+    };
+    let params = json!({ "temperature": 1, "options": {} });
+    assert_eq!(
+        said("llm.before_params", params).await,
+        json!(["ok", null, null, { "options": { "set": 1 } }])
+    );
+    let blocked = said(
+        "llm.before_request",
+        json!({ "messages": [], "tools": [], "params": {} }),
+    )
+    .await;
+    assert_eq!(
+        blocked[2],
+        json!(["rules.no", "not this one", { "rule": 7 }])
+    );
+    // Nothing is refused at this point: the answer has no effect, and is recorded.
+    let refused = said("llm.before_headers", json!({ "headers": {} })).await;
+    assert_eq!(
+        (&refused[2], &refused[3]),
+        (&json!(null), &json!({ "headers": {} }))
+    );
+    assert_ne!(refused[1], json!(null), "{refused}");
+    let nothing = said("llm.after_text", json!({ "text": "x" })).await;
+    assert_eq!(nothing, json!(["ok", null, null, { "text": "x" }]));
+    let wrong = said("llm.before_system", json!({ "system": [] })).await;
+    assert_eq!(
+        (&wrong[0], &wrong[3]),
+        (&json!("error"), &json!({ "system": [] }))
+    );
+}

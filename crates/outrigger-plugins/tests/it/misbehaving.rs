@@ -7,6 +7,7 @@
 
 mod lies;
 mod log;
+mod output;
 mod row;
 
 use row::table;
@@ -105,11 +106,11 @@ fn do_not_end() {
     dispose_never
       system params before load: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    [plugin:shared] plugin bad: its dispose goes on for more than 300 ms
+          log    [plugin:bad] plugin bad: its dispose goes on for more than 300 ms
           log    plugin bad: its dispose did not end within 2 s, and its process was killed
       tool: done | done  [a call in 10s]
           blame  bad (log)
-          log    [plugin:shared] plugin bad: its dispose goes on for more than 300 ms
+          log    [plugin:bad] plugin bad: its dispose goes on for more than 300 ms
           log    plugin bad: its dispose did not end within 2 s, and its process was killed
     dispose_spins
       system params before load: bad ok good ok | bad ok good ok  [a call in 3.5s]
@@ -315,17 +316,17 @@ fn throws() {
     unhandled
       system params before load: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    [plugin:shared] unhandled rejection: nobody catches it (its stack names bad.mjs)
+          log    [plugin:bad] unhandled rejection: nobody catches it (its stack names bad.mjs)
       tool: done | done  [a call in 10s]
           blame  bad (log)
-          log    [plugin:shared] unhandled rejection: nobody catches it (its stack names bad.mjs)
+          log    [plugin:bad] unhandled rejection: nobody catches it (its stack names bad.mjs)
     throw_in_timer
       system params before load: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    [plugin:shared] uncaught exception: in a timer (its stack names bad.mjs)
+          log    [plugin:bad] uncaught exception: in a timer (its stack names bad.mjs)
       tool: done | done  [a call in 10s]
           blame  bad (log)
-          log    [plugin:shared] uncaught exception: in a timer (its stack names bad.mjs)
+          log    [plugin:bad] uncaught exception: in a timer (its stack names bad.mjs)
     ");
 }
 

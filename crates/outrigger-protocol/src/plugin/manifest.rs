@@ -93,6 +93,46 @@ pub enum PluginKind {
     Bridge,
 }
 
+impl PluginKind {
+    /// Tools that a model calls.
+    #[must_use]
+    pub fn brings_tools(self) -> bool {
+        matches!(self, Self::Capability | Self::Toolset)
+    }
+
+    /// Logins and providers of models.
+    #[must_use]
+    pub fn brings_providers(self) -> bool {
+        matches!(self, Self::Capability | Self::Provider)
+    }
+
+    /// Skills.
+    #[must_use]
+    pub fn brings_skills(self) -> bool {
+        matches!(self, Self::Capability | Self::SkillSource)
+    }
+
+    /// Executors of connectors (C6).
+    #[must_use]
+    pub fn brings_connectors(self) -> bool {
+        matches!(self, Self::Connector | Self::Bridge)
+    }
+
+    /// As manifests have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::Capability => "capability",
+            Self::Connector => "connector",
+            Self::Toolset => "toolset",
+            Self::SkillSource => "skill-source",
+            Self::Provider => "provider",
+            Self::Bridge => "bridge",
+        }
+    }
+}
+
 /// What a plugin brings (D9).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -88,7 +88,7 @@ pub const POLICY_PASSED: &str = "passed";
 pub struct AuditRecord {
     /// What it is about.
     pub kind: AuditKind,
-    /// When it began, in milliseconds since the epoch.
+    /// When it began, in milliseconds since the epoch; of an outcome, when it was over.
     pub at: Millis,
     /// What belongs together: the turn, where there is one; else the process of ours that wrote it.
     pub trace_id: String,
@@ -165,7 +165,10 @@ impl AuditRecord {
             LogRecord::Hook(hook) => Some(Self::of_hook(hook)),
             LogRecord::Tool(tool) => Some(Self::of_tool(tool)),
             LogRecord::Client(client) => Self::of_client(client),
-            LogRecord::Event(_) | LogRecord::TurnStep(_) => None,
+            LogRecord::Event(_)
+            | LogRecord::TurnStep(_)
+            | LogRecord::Observed(_)
+            | LogRecord::Completion(_) => None,
         }
     }
 
@@ -238,7 +241,11 @@ impl AuditRecord {
             } else {
                 POLICY_PASSED.to_owned()
             },
-            ..Self::new(AuditKind::ToolOutcome, tool.at, tool.outcome.clone())
+            ..Self::new(
+                AuditKind::ToolOutcome,
+                tool.at.max(tool.audit.ended),
+                tool.outcome.clone(),
+            )
         }
     }
 

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 use crate::conversation::event::BusEvent;
-use crate::id::{PluginId, SessionId, TurnId};
+use crate::id::{MessageId, PluginId, SessionId, TurnId};
 use crate::plugin::hook::HookRecord;
+use crate::plugin::rpc::RanCalls;
 use crate::records::provenance::Provenance;
 use crate::records::turn::{EffectId, Input};
 use crate::tools::tool::ToolCall;
@@ -24,6 +25,10 @@ pub enum LogRecord {
     Tool(Box<ToolRecord>),
     /// A request that a plugin's client made.
     Client(Box<ClientRecord>),
+    /// Hooks that nobody waits for have run (A1).
+    Observed(Box<RanCalls>),
+    /// That plugins are to be notified of a completed message, and which process began to (A4).
+    Completion(Box<CompletionRecord>),
 }
 
 impl LogRecord {
@@ -36,6 +41,8 @@ impl LogRecord {
             Self::Hook(_) => "hook",
             Self::Tool(_) => "tool",
             Self::Client(_) => "client",
+            Self::Observed(_) => "observed",
+            Self::Completion(_) => "completion",
         }
     }
     /// Session that it belongs to.
@@ -47,6 +54,8 @@ impl LogRecord {
             Self::Hook(h) => h.session.as_ref(),
             Self::Tool(t) => Some(&t.call.session_id),
             Self::Client(c) => c.session.as_ref(),
+            Self::Observed(o) => o.session.as_ref(),
+            Self::Completion(c) => Some(&c.session),
         }
     }
     /// Turn that it belongs to.
@@ -57,7 +66,8 @@ impl LogRecord {
             Self::TurnStep(s) => Some(&s.turn),
             Self::Hook(h) => h.turn.as_ref(),
             Self::Tool(t) => t.turn.as_ref(),
-            Self::Client(_) => None,
+            Self::Client(_) | Self::Observed(_) => None,
+            Self::Completion(c) => c.turn.as_ref(),
         }
     }
 }
@@ -128,6 +138,8 @@ fn is_zero(count: &u32) -> bool {
 /// What only the audit keeps of a tool call; it is not in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolAudit {
+    /// When it was over; the intent was written after its beginning.
+    pub ended: Millis,
     /// Step of the turn.
     pub step: Option<String>,
     /// Plugin whose tool it is.
@@ -159,4 +171,20 @@ pub struct ClientRecord {
     pub duration_ms: f64,
     /// When it was made.
     pub at: Millis,
+}
+
+/// A message of a model whose end was stored. The first record of it stands in the transaction of that end; the one that names
+/// a `taker` is written before the first handler is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompletionRecord {
+    /// Session.
+    pub session: SessionId,
+    /// Message.
+    pub message: MessageId,
+    /// Turn that wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Who notifies plugins of it. The first one counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taker: Option<String>,
 }

@@ -55,6 +55,8 @@ struct Shared {
     decisions: Mutex<Vec<String>>,
     reported: Mutex<Option<Value>>,
     answer: Mutex<Option<Value>>,
+    /// A question of it was answered with no.
+    refused: std::sync::atomic::AtomicBool,
     asking: AtomicUsize,
     waited_ms: AtomicU64,
     kept: Mutex<Vec<PathBuf>>,
@@ -133,10 +135,18 @@ impl ToolContext {
         drop(waiting);
         let (decision, result) = match answer {
             Ok(decision) => (decision.clone(), Ok(decision)),
-            Err(refusal) => ("deny".to_owned(), Err(refusal)),
+            Err(refusal) => {
+                self.shared.refused.store(true, Ordering::SeqCst);
+                ("deny".to_owned(), Err(refusal))
+            }
         };
         lock(&self.shared.decisions).push(format!("{what} -> {decision}"));
         result
+    }
+
+    /// Whether a question of it was answered with no. That is final: the call is not made again (D7).
+    pub(crate) fn is_refused(&self) -> bool {
+        self.shared.refused.load(Ordering::SeqCst)
     }
 
     /// Reports how far the call is.

@@ -139,7 +139,7 @@ async fn attempts(
             }
         };
         match result {
-            Err(ToolError::Unavailable(reason)) if attempt < most => {
+            Err(ToolError::Unavailable(reason)) if attempt < most && !ctx.is_refused() => {
                 progress.reached(&Stage::Again {
                     attempt,
                     reason: &reason,

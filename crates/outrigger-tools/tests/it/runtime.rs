@@ -471,11 +471,21 @@ impl Tool for Flaky {
     fn run<'a>(
         &'a self,
         input: Value,
-        _ctx: &'a ToolContext,
+        ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
         Box::pin(async move {
             match (input["n"].as_u64(), run) {
+                // As a tool of a plugin does whose question was refused.
+                (Some(4), _) => {
+                    let ask = PermissionAsk {
+                        permission: "forbidden".to_owned(),
+                        patterns: vec!["*".to_owned()],
+                        ..PermissionAsk::default()
+                    };
+                    let refused = ctx.ask(ask).await.unwrap_err();
+                    Err(ToolError::Unavailable(refused.to_string()))
+                }
                 (Some(1), 1 | 2) => Err(ToolError::Unavailable("not now".into())),
                 (Some(2), _) => Err(ToolError::Failed("no".into())),
                 (Some(3), _) => Err(ToolError::Unavailable("never".into())),
@@ -491,6 +501,7 @@ async fn only_read_only_tools_are_called_again_and_only_when_something_was_unava
         (true, 1, 3, "completed"),
         (true, 2, 1, "tool.failed"),
         (true, 3, 3, "tool.failed"),
+        (true, 4, 1, "tool.failed"),
         (false, 1, 1, "tool.failed"),
     ] {
         let room = Room::new();

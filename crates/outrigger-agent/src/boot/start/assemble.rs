@@ -151,6 +151,7 @@ impl Inner {
             .values()
             .map(|it| serde_json::to_value(&it.credential).unwrap_or_default());
         outrigger_audit::hide_credentials(&self.store, stored);
+        self.notify_left_completions();
         outrigger_audit::grants(&self.store, &self.config, &self.plugins.list());
     }
 }

@@ -65,6 +65,7 @@ impl Bootstrap {
             Some(shared) => shared,
             None => Shared::open(&boot.folders)?,
         };
+        flags::record(&config, &store).await;
         reserved_paths::make(&boot.folders);
         outrigger_audit::prepare(&store, &config, &boot.env);
         let spawner = outrigger_audit::recorded(&store, spawner);
@@ -144,6 +145,5 @@ async fn load_config(boot: &Boot, place: &Place) -> Result<Loaded, AgentError> {
     }
     command_hooks::check(boot, &config)?;
     outrigger_net::forbid(&config.settings.forbid.hosts);
-    flags::record(&config);
     Ok(config)
 }

@@ -70,12 +70,13 @@ impl ModelTask {
     async fn stream(
         &self,
         model: ModelRef,
-        request: ModelRequest,
+        mut request: ModelRequest,
         texts: &mut Texts,
     ) -> Result<ModelSignal, NamedError> {
         self.inner
             .run_before_request_hooks(
                 &before_request::Input::Step(&self.step),
+                &mut request,
                 &self.session_id,
                 Some(&self.turn),
                 Some(self.cancel.clone()),

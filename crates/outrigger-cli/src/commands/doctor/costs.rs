@@ -39,7 +39,7 @@ pub(super) fn recorded(store: &Store, rows: u64) -> Result<Vec<Cost>, Failure> {
     let first = i64::try_from(rows)
         .unwrap_or(i64::MAX)
         .saturating_sub(LATEST);
-    for kind in ["hook", "event"] {
+    for kind in ["hook", "observed", "event"] {
         let mut after = first.max(0);
         loop {
             let found = store.records(&RecordQuery {
@@ -53,6 +53,7 @@ pub(super) fn recorded(store: &Store, rows: u64) -> Result<Vec<Cost>, Failure> {
             for stored in found {
                 match stored.record {
                     LogRecord::Hook(hook) => costs.add(&hook),
+                    LogRecord::Observed(calls) => costs.observed(&calls),
                     LogRecord::Event(event) => {
                         if let Event::Custom(custom) = &event.event {
                             costs.notified(custom);

@@ -22,7 +22,16 @@ const PAGE: usize = 10_000;
 /// `plugin perf`: from the log, of one session or of all.
 pub(crate) fn perf(store: &Store, session: Option<&SessionId>, json: bool) -> Result<u8, Failure> {
     let mut figures = Perf::default();
-    each(store, session, |record| figures.add(&record))?;
+    each(store, session, "hook", |record| {
+        if let LogRecord::Hook(hook) = record {
+            figures.add(&hook);
+        }
+    })?;
+    each(store, session, "observed", |record| {
+        if let LogRecord::Observed(calls) = record {
+            figures.observed(&calls);
+        }
+    })?;
     let rows = figures.rows();
     out(&if json {
         let text = serde_json::to_string_pretty(&rows).unwrap_or_default();
@@ -36,7 +45,11 @@ pub(crate) fn perf(store: &Store, session: Option<&SessionId>, json: bool) -> Re
 /// `plugin trace`: every call of a session in order.
 pub(crate) fn trace(store: &Store, session: &SessionId, json: bool) -> Result<u8, Failure> {
     let mut records = Vec::new();
-    each(store, Some(session), |record| records.push(record))?;
+    each(store, Some(session), "hook", |record| {
+        if let LogRecord::Hook(hook) = record {
+            records.push(*hook);
+        }
+    })?;
     if json {
         let text = serde_json::to_string_pretty(&records).unwrap_or_default();
         out(&format!("{text}\n"));
@@ -49,13 +62,14 @@ pub(crate) fn trace(store: &Store, session: &SessionId, json: bool) -> Result<u8
 fn each(
     store: &Store,
     session: Option<&SessionId>,
-    mut take: impl FnMut(HookRecord),
+    kind: &str,
+    mut take: impl FnMut(LogRecord),
 ) -> Result<(), Failure> {
     let mut after = 0;
     loop {
         let found = store.records(&RecordQuery {
             scope: session.map(Scope::Session),
-            kind: Some("hook"),
+            kind: Some(kind),
             after,
             limit: Some(PAGE),
         })?;
@@ -63,11 +77,7 @@ fn each(
             return Ok(());
         };
         after = last.seq;
-        for stored in found {
-            if let LogRecord::Hook(hook) = stored.record {
-                take(*hook);
-            }
-        }
+        found.into_iter().for_each(|stored| take(stored.record));
     }
 }
 

@@ -6,7 +6,8 @@ pub(crate) mod stored;
 
 use std::path::Path;
 
-use outrigger_agent::{Place, replay};
+use outrigger_agent::{Place, budget_line, replay};
+use outrigger_config::settings::Settings;
 use outrigger_protocol::session::Session;
 use outrigger_store::{SessionFilter, Store};
 use serde_json::json;
@@ -30,7 +31,10 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
     let store = open(&boot)?;
     match command {
         SessionCommand::List { all, json } => list(&store, &place, all, json),
-        SessionCommand::Show { id } => show(&store, &find(&store, &place, id)?),
+        SessionCommand::Show { id } => {
+            let config = boot.load(&place)?;
+            show(&store, &find(&store, &place, id)?, &config.settings)
+        }
         SessionCommand::Export { id } => {
             let session = find(&store, &place, id)?;
             let messages = store.messages(&session.id)?;
@@ -88,13 +92,16 @@ fn list(store: &Store, place: &Place, all: bool, as_json: bool) -> Result<u8, Fa
     Ok(0)
 }
 
-fn show(store: &Store, session: &Session) -> Result<u8, Failure> {
+fn show(store: &Store, session: &Session, settings: &Settings) -> Result<u8, Failure> {
     let paint = Paint::for_stdout();
+    let used = store.session_usage(&session.id)?;
+    let budget = budget_line(settings, &used).map(|line| format!("budget: {line}\n"));
     out(&format!(
-        "{}  {}\n{}\n\n",
+        "{}  {}\n{}\n{}\n",
         session.id,
         name(&session.title),
-        paint.dim(&name(&session.directory))
+        paint.dim(&name(&session.directory)),
+        budget.unwrap_or_default()
     ));
     out(&conversation(store, session, paint)?);
     Ok(0)

@@ -16,7 +16,10 @@ pub use load::{
     Facade, Hello, Initialize, Initialized, Instance, LoadedPlugin, PluginEntry, PluginTool,
     Problem, Sources, Stage,
 };
-pub use run::{Enter, EventBatch, HookFailed, HookResult, HookRun, ToolAsk, ToolMetadata, ToolRun};
+pub use run::{
+    Enter, EventBatch, HookFailed, HookRan, HookResult, HookRun, RanCalls, ToolAsk, ToolMetadata,
+    ToolRun,
+};
 pub use sdk::{SdkChunk, SdkCredit, SdkRequest, SdkResponse};
 
 /// Version of the protocol. A process that speaks another major version is refused by name.
@@ -131,6 +134,8 @@ pub mod process {
     pub const YIELD: &str = "plugin.yield";
     /// Notification [`super::HookFailed`].
     pub const FAILED: &str = "plugin.failed";
+    /// Notification [`super::HookRan`].
+    pub const RAN: &str = "plugin.ran";
     /// Notification [`super::HookResult`].
     pub const HOOK_RESULT: &str = "hook.result";
     /// Request [`crate::plugin::transfer::FileOpen`], answer [`crate::plugin::transfer::FileOpened`].
@@ -162,4 +167,7 @@ pub struct Log {
     pub level: String,
     /// What happened.
     pub message: String,
+    /// Whose code it is about, where the script knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::handler::{HandlerRef, OpenField};
 use crate::Object;
 use crate::conversation::event::{BusEvent, Event};
-use crate::id::SessionId;
+use crate::id::{PluginId, SessionId};
 use crate::plugin::hook::{Block, Change, HookFailure, HookOutcome, Patch};
 use crate::plugin::transfer::Piece;
 use crate::records::turn::HookPayload;
@@ -172,7 +172,7 @@ impl EventBatch {
 }
 
 /// A hook that nobody waits for has thrown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HookFailed {
     /// Whose.
     pub plugin: String,
@@ -183,4 +183,31 @@ pub struct HookFailed {
     /// The session that the event was about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
+    /// How long it took until then, in milliseconds.
+    #[serde(default)]
+    pub ms: f64,
+}
+
+/// Hooks that nobody waits for have run, and how long each took (A1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HookRan {
+    /// By plugin, hook and session.
+    pub calls: Vec<RanCalls>,
+}
+
+/// The calls of one hook of one plugin, about one session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RanCalls {
+    /// Whose.
+    pub plugin: PluginId,
+    /// `event` or `dispose`.
+    pub hook: String,
+    /// The session that the events were about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The time of each call, in milliseconds.
+    pub ms: Vec<f64>,
+    /// The largest payload, in bytes.
+    #[serde(default)]
+    pub bytes: u64,
 }

@@ -16,8 +16,8 @@ pub const SPEC: PointSpec = PointSpec {
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
-    input: "callID, connection, sessionID?, tool, path",
-    about: "The bridge has executed it; title and size of the answer are output.",
+    input: "callID, side, connector?, connection?, sessionID?, tool, path",
+    about: "It was executed; title and size of the answer are output.",
 };
 
 /// What handlers read.

@@ -16,8 +16,8 @@ pub const SPEC: PointSpec = PointSpec {
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
-    input: "callID, connection, sessionID?, tool, path",
-    about: "A remote controller asks the bridge to execute something (C17). Authentication, limits and guards cannot be changed.",
+    input: "callID, side, connector?, connection?, sessionID?, tool, path",
+    about: "A connector asks a bridge, or a remote controller asks ours, to execute something (C1, C17). Authentication, limits and guards cannot be changed.",
 };
 
 /// What handlers read.

@@ -3,21 +3,21 @@
 use serde::Serialize;
 
 use super::Call;
-use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
-use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
+use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
 pub const SPEC: PointSpec = PointSpec {
     name: "bridge.on_error",
     hook: "bridge.on_error",
     phase: Phase::Error,
-    patch: &[],
+    patch: &[Field::required("context", Kind::Array)],
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
-    input: "callID, connection, sessionID?, tool, path, code, message",
-    about: "The bridge has refused it after its limits, or it failed.",
+    input: "callID, side, connector?, connection?, sessionID?, tool, path, code, message",
+    about: "It was refused after the bridge's limits, or it failed. Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
 /// What handlers read.
@@ -34,5 +34,5 @@ pub struct Input<'a> {
 
 impl HookInput for Input<'_> {
     const POINT: HookPoint = HookPoint::BridgeOnError;
-    type Output = Empty;
+    type Output = Context;
 }

@@ -4,21 +4,21 @@ use outrigger_protocol::message::NamedError;
 use serde::Serialize;
 
 use super::after_step;
-use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
-use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
+use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
 pub const SPEC: PointSpec = PointSpec {
     name: "execute.on_error",
     hook: "execute.on_error",
     phase: Phase::Error,
-    patch: &[],
+    patch: &[Field::required("context", Kind::Array)],
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, agent, model, messageID, finish?, error",
-    about: "A step has ended with an error; its message holds it.",
+    about: "A step has ended with an error; its message holds it. Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
 /// What handlers read.
@@ -33,5 +33,5 @@ pub struct Input<'a> {
 
 impl HookInput for Input<'_> {
     const POINT: HookPoint = HookPoint::ExecuteOnError;
-    type Output = Empty;
+    type Output = Context;
 }

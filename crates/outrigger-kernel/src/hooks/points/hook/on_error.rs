@@ -3,21 +3,21 @@
 use outrigger_protocol::id::{PluginId, SessionId};
 use serde::Serialize;
 
-use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
-use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
+use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
 pub const SPEC: PointSpec = PointSpec {
     name: "hook.on_error",
     hook: "hook.on_error",
     phase: Phase::Error,
-    patch: &[],
+    patch: &[Field::required("context", Kind::Array)],
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "point, hook, plugin, outcome, message, sessionID?",
-    about: "A handler at another point has failed, missed its deadline (C5), or answered against a rule (outcome refused).",
+    about: "A handler at another point has failed, missed its deadline (C5), or answered against a rule (outcome refused). Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
 /// What handlers read.
@@ -40,5 +40,5 @@ pub struct Input<'a> {
 
 impl HookInput for Input<'_> {
     const POINT: HookPoint = HookPoint::HookOnError;
-    type Output = Empty;
+    type Output = Context;
 }

@@ -3,21 +3,21 @@
 use serde::Serialize;
 
 use super::route_after_select;
-use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
-use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
+use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
 pub const SPEC: PointSpec = PointSpec {
     name: "runtime.route.on_error",
     hook: "runtime.route.on_error",
     phase: Phase::Error,
-    patch: &[],
+    patch: &[Field::required("context", Kind::Array)],
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, agent, callID, tool, contract, provider, rule?, code",
-    about: "A call that was bound to another provider than the local machine has failed.",
+    about: "A call that was bound to another provider than the local machine has failed. Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
 /// What handlers read.
@@ -32,5 +32,5 @@ pub struct Input<'a> {
 
 impl HookInput for Input<'_> {
     const POINT: HookPoint = HookPoint::RuntimeRouteOnError;
-    type Output = Empty;
+    type Output = Context;
 }

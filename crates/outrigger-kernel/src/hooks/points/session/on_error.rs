@@ -4,21 +4,21 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::NamedError;
 use serde::Serialize;
 
-use crate::hooks::payload::{Empty, HookInput};
+use crate::hooks::payload::{Context, HookInput};
 use crate::hooks::points::HookPoint;
-use crate::hooks::spec::{Deadline, Failure, Phase, PointSpec};
+use crate::hooks::spec::{Deadline, Failure, Field, Kind, Phase, PointSpec};
 
 /// Its row of the table.
 pub const SPEC: PointSpec = PointSpec {
     name: "session.on_error",
     hook: "session.on_error",
     phase: Phase::Error,
-    patch: &[],
+    patch: &[Field::required("context", Kind::Array)],
     block: false,
     deadline: Deadline::Normal,
     failure: Failure::Open,
     input: "sessionID, error",
-    about: "The session published an error.",
+    about: "The session published an error. Texts in context are logged, stored and published as `outrigger.error.context`.",
 };
 
 /// What handlers read.
@@ -33,5 +33,5 @@ pub struct Input<'a> {
 
 impl HookInput for Input<'_> {
     const POINT: HookPoint = HookPoint::SessionOnError;
-    type Output = Empty;
+    type Output = Context;
 }

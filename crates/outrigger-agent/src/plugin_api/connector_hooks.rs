@@ -1,0 +1,101 @@
+//! `bridge.*` on the side that asks (C1): what a connector is about to ask for, and what came of it.
+
+use std::sync::Weak;
+
+use futures_util::future::BoxFuture;
+use outrigger_kernel::hooks::points::bridge::{Call, Side, after_invoke, before_invoke, on_error};
+use outrigger_kernel::hooks::{Context, Empty, HookInput};
+use outrigger_protocol::tool::ToolOutput;
+use outrigger_tools::routes::{Invocation, Provider};
+use outrigger_tools::{ToolContext, ToolError};
+use serde_json::Value;
+
+use crate::state::Inner;
+use crate::state::notifications::About;
+
+/// What is reported of a call that nobody waits for any more.
+const CANCELLED: &str = "bridge.cancelled";
+
+/// A connector of whose calls plugins are notified.
+pub(crate) struct Notifying<P> {
+    pub(crate) owner: Weak<Inner>,
+    pub(crate) name: String,
+    pub(crate) provider: P,
+}
+
+/// A call under way. Dropped before its end, it was cancelled.
+struct Asked<'a> {
+    owner: &'a Weak<Inner>,
+    call: Call<'a>,
+    about: About,
+    over: bool,
+}
+
+impl Asked<'_> {
+    fn notify<I: HookInput>(&self, input: &I, output: &I::Output) {
+        if let Some(inner) = self.owner.upgrade() {
+            inner.notify_hook(input, output, self.about.clone());
+        }
+    }
+
+    fn failed(&self, code: &str, message: &str) {
+        let input = on_error::Input {
+            call: self.call,
+            code,
+            message,
+        };
+        self.notify(&input, &Context::default());
+    }
+
+    fn ended(mut self, result: &Result<ToolOutput, ToolError>) {
+        self.over = true;
+        match result {
+            Ok(output) => {
+                let output = after_invoke::Output {
+                    title: &output.title,
+                    bytes: output.output.len(),
+                };
+                self.notify(&after_invoke::Input(self.call), &output);
+            }
+            Err(error) => self.failed(error.code(), &error.to_string()),
+        }
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.failed(CANCELLED, "nobody waits for it any more");
+        }
+    }
+}
+
+impl<P: Provider> Provider for Notifying<P> {
+    fn invoke<'a>(
+        &'a self,
+        invocation: Invocation<'a>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let session = &ctx.call.session_id;
+            let asked = Asked {
+                owner: &self.owner,
+                call: Call {
+                    call_id: &ctx.call.call_id.0,
+                    side: Side::Asks,
+                    connector: Some(&self.name),
+                    connection: None,
+                    session_id: Some(&session.0),
+                    tool: invocation.contract.name(),
+                    path: invocation.input.get("filePath").and_then(Value::as_str),
+                },
+                about: About::Session(session.clone()),
+                over: false,
+            };
+            asked.notify(&before_invoke::Input(asked.call), &Empty {});
+            let result = self.provider.invoke(invocation, ctx).await;
+            asked.ended(&result);
+            result
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! `message.completed` (A4): once for each message of a model, no matter who stored its end, and across the end of a process.
+//!
+//! That plugins are to be notified is stored in one transaction with the end of the message, and who is about to notify them
+//! writes that down first: a handler that has begun is not called again. What a dead process left is taken by the next one.
+
+use outrigger_kernel::hooks::points::session::after_complete_message::{Input, Model, Output};
+use outrigger_kernel::hooks::{HookInput, HookPoint};
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::log::{CompletionRecord, LogRecord};
+use outrigger_protocol::message::{AssistantMessage, MessageInfo};
+use outrigger_protocol::turn::HookPayload;
+
+use crate::error::AgentError;
+use crate::ids::{self, now};
+use crate::session::owner::own;
+use crate::state::Inner;
+use crate::state::notifications::{About, What};
+
+const POINT: HookPoint = HookPoint::SessionAfterCompleteMessage;
+
+/// The points that are reached by the end of a message.
+const POINTS: [HookPoint; 3] = [
+    POINT,
+    HookPoint::ExecuteAfterStep,
+    HookPoint::ExecuteOnError,
+];
+
+impl Inner {
+    /// The messages that these events complete: they were open before. Goes before the events are stored, and adds a record
+    /// of each where plugins are to be notified.
+    pub(crate) fn completions(
+        &self,
+        records: &mut Vec<LogRecord>,
+        events: &[BusEvent],
+    ) -> Vec<CompletionRecord> {
+        let pipeline = self.plugins.pipeline();
+        if !POINTS.iter().any(|point| pipeline.has(*point)) {
+            return Vec::new();
+        }
+        let turn = records.iter().find_map(|record| record.turn().cloned());
+        let (mut open, mut completed) = (Vec::new(), Vec::<CompletionRecord>::new());
+        for (session, message) in events.iter().filter_map(assistant) {
+            if is_open(message) {
+                open.push(&message.id);
+                continue;
+            }
+            let is_known = completed.iter().any(|it| it.message == message.id);
+            if is_known || !(open.contains(&&message.id) || self.is_stored_open(session, message)) {
+                continue;
+            }
+            completed.push(CompletionRecord {
+                session: session.clone(),
+                message: message.id.clone(),
+                turn: turn.clone(),
+                taker: None,
+            });
+        }
+        if pipeline.has(POINT) {
+            let due = completed.iter().cloned().map(Box::new);
+            records.extend(due.map(LogRecord::Completion));
+        }
+        completed
+    }
+
+    fn is_stored_open(&self, session: &SessionId, message: &AssistantMessage) -> bool {
+        let stored = self.store.message(session, &message.id).ok().flatten();
+        stored.is_some_and(|it| matches!(&it.info, MessageInfo::Assistant(it) if is_open(it)))
+    }
+
+    /// Notifies plugins of messages whose end is stored.
+    pub(crate) fn notify_completions(&self, completed: Vec<CompletionRecord>) {
+        let Some(inner) = self.this.upgrade().filter(|_| !completed.is_empty()) else {
+            return;
+        };
+        if !self.plugins.pipeline().has(POINT) {
+            return;
+        }
+        for it in completed {
+            let about = About::of(Some(&it.session), it.turn.as_ref());
+            inner.notify(What::Completed(it.message), about);
+        }
+    }
+
+    /// Notifies plugins of what a process left that ended before it could. Sessions that another process works in are its
+    /// business.
+    pub(crate) fn notify_left_completions(&self) {
+        if !self.plugins.pipeline().has(POINT) {
+            return;
+        }
+        let due = self.store.due_completions().unwrap_or_else(|error| {
+            tracing::warn!("[plugins] {error}");
+            Vec::new()
+        });
+        let directory = self.place.directory.to_string_lossy();
+        let is_ours = |it: &CompletionRecord| {
+            let session = self.store.session(&it.session).ok().flatten();
+            session.is_some_and(|session| session.directory == directory)
+                && own(&self.folders.data, &it.session).is_ok()
+        };
+        self.notify_completions(due.into_iter().filter(is_ours).collect());
+    }
+
+    /// What handlers read of a message, for the one that takes it first.
+    pub(crate) async fn take_completion(
+        &self,
+        session: &SessionId,
+        message: &MessageId,
+    ) -> Option<(HookPoint, HookPayload)> {
+        match self.take(session, message).await {
+            Ok(true) => self.completion_payload(session, message),
+            Ok(false) => None,
+            Err(error) => {
+                tracing::warn!("[plugins] {POINT} of {message} waits for the next start: {error}");
+                None
+            }
+        }
+    }
+
+    async fn take(&self, session: &SessionId, message: &MessageId) -> Result<bool, AgentError> {
+        // What was removed, or taken, is over.
+        let taken = self.store.completion_taker(session, message)?;
+        if taken.is_some() {
+            return Ok(false);
+        }
+        let taker = ids::unique();
+        let record = CompletionRecord {
+            session: session.clone(),
+            message: message.clone(),
+            turn: None,
+            taker: Some(taker.clone()),
+        };
+        let record = LogRecord::Completion(Box::new(record));
+        self.store.append(now(), vec![record]).await?;
+        Ok(self.store.completion_taker(session, message)? == Some(taker))
+    }
+
+    fn completion_payload(
+        &self,
+        session: &SessionId,
+        message: &MessageId,
+    ) -> Option<(HookPoint, HookPayload)> {
+        let stored = self.store.message(session, message).ok().flatten()?;
+        let MessageInfo::Assistant(info) = &stored.info else {
+            return None;
+        };
+        let input = Input {
+            session_id: session,
+            agent: &info.agent,
+            message_id: message,
+            model: Model {
+                provider_id: &info.provider_id,
+                model_id: &info.model_id,
+            },
+            variant: info.variant.as_deref(),
+        };
+        let output = Output {
+            message: &stored.info,
+            parts: &stored.parts,
+        };
+        Some((POINT, input.payload(&output)))
+    }
+}
+
+fn assistant(event: &BusEvent) -> Option<(&SessionId, &AssistantMessage)> {
+    let Event::MessageUpdated { session_id, info } = &event.event else {
+        return None;
+    };
+    match info.as_ref() {
+        MessageInfo::Assistant(message) => Some((session_id, message)),
+        MessageInfo::User(_) => None,
+    }
+}
+
+fn is_open(message: &AssistantMessage) -> bool {
+    message.time.completed.is_none()
+}

@@ -1,0 +1,109 @@
+//! `message.completed`: exactly once for each message of a model (A4), however its turn ends.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outrigger_protocol::message::MessageInfo;
+use outrigger_store::{SessionFilter, Store};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::*;
+
+/// Writes a line for each call: hook, message, how many of its parts are of a tool that is still at work.
+const SCRIBE: &str = r"
+import fs from 'node:fs'
+export const P = async ({ directory }) => {
+  const hooks = {}, said = directory + '/completed.log'
+  for (const name of ['message.completed', 'execute.after_step']) hooks[name] = async (input, output) => {
+    const open = (output.parts ?? []).filter((part) => part.type === 'tool' && !['completed', 'error'].includes(part.state.status))
+    fs.appendFileSync(said, name + ' ' + input.messageID + ' ' + open.length + '\n')
+  }
+  return hooks
+}
+";
+
+/// The lines of one hook, each with how often it was written.
+fn heard(world: &World, hook: &str) -> BTreeMap<String, usize> {
+    let mut heard = BTreeMap::new();
+    for line in world.lines("completed.log") {
+        if let Some(message) = line.strip_prefix(&format!("{hook} ")) {
+            *heard.entry(message.to_owned()).or_default() += 1;
+        }
+    }
+    heard
+}
+
+/// What [`heard`] is when each message of a model was notified of once, with nothing of it unfinished.
+fn once_each(world: &World) -> BTreeMap<String, usize> {
+    let (store, _) = Store::open(&world.store()).unwrap();
+    let mut want = BTreeMap::new();
+    for session in store.sessions(&SessionFilter::default()).unwrap() {
+        for message in store.messages(&session.id).unwrap() {
+            if let MessageInfo::Assistant(answer) = message.info
+                && answer.time.completed.is_some()
+            {
+                want.insert(format!("{} 0", answer.id), 1);
+            }
+        }
+    }
+    want
+}
+
+#[test]
+fn a_summary_that_is_empty_completes_once() {
+    let empty = json!({ "text": "" });
+    let world = World::with(Mock::new([text("one")]).summaries([empty]));
+    world.plugin("scribe", SCRIBE);
+    world.run(&["first-question"]).ok();
+    world.run(&["-c", "--command", "compact"]).exited(1);
+    let want = once_each(&world);
+    assert_eq!(want.len(), 2);
+    assert_eq!(heard(&world, "message.completed"), want);
+    assert_eq!(heard(&world, "execute.after_step"), want);
+    world.verify();
+}
+
+#[test]
+fn an_aborted_turn_and_a_subagent_complete_once() {
+    let waits = json!({ "command": "touch begun; sleep 60", "description": "waits" });
+    let task = json!({ "description": "sub", "prompt": "work", "subagent_type": "general" });
+    let world = World::new([
+        turn([call("task", task)]),
+        text("The subagent's."),
+        turn([call("bash", waits)]),
+    ]);
+    world.plugin("scribe", SCRIBE);
+    let running = world.start(world.command(&["run", "delegate"]));
+    assert!(wait_until(Duration::from_secs(30), || world
+        .path("begun")
+        .exists()));
+    running.signal(Signal::INT);
+    running.end().exited(130);
+    let want = once_each(&world);
+    assert_eq!(want.len(), 3);
+    assert_eq!(heard(&world, "message.completed"), want);
+    world.verify();
+}
+
+/// Killed after any step, the next process notifies of what this one could not, and of nothing twice.
+#[test]
+fn a_killed_process_loses_none_and_doubles_none() {
+    for n in [5, 7, 9, 11] {
+        let world = World::new([
+            turn([call("read", json!({ "filePath": "hello.txt" }))]),
+            done(),
+            done(),
+        ]);
+        world.plugin("scribe", SCRIBE);
+        let what = format!("turn.after_step:{n}");
+        world.run_with(&[("OUTRIGGER_FAULT", &what)], &["hi"]);
+        world.run(&["-c", "go on"]).ok();
+        assert_eq!(
+            heard(&world, "message.completed"),
+            once_each(&world),
+            "{what}"
+        );
+        world.verify();
+    }
+}

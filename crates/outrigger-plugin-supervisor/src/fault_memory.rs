@@ -1,0 +1,162 @@
+//! What is known of plugins' faults beyond the end of the process: the breakers of their hooks (A8), and which plugins have a
+//! process of their own since they held up the shared one. A program that runs for one prompt would find it out anew, and pay the
+//! deadlines, each time.
+//!
+//! One file for each project, replaced whole. An entry belongs to one version of a plugin: another one begins anew.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use outrigger_files::Readers;
+use outrigger_kernel::breaker::Kept;
+use outrigger_plugin_registry::Registry;
+use outrigger_plugin_status::BreakerMemory;
+use outrigger_protocol::Millis;
+use serde::{Deserialize, Serialize};
+
+use crate::launch::short_digest;
+
+/// How long a plugin has a process of its own without a new fault.
+const QUARANTINE: Millis = 24 * 3_600_000;
+/// Entries of either kind; a file that has more is begun anew.
+const MAX_ENTRIES: usize = 1_000;
+
+/// The file of a project.
+#[derive(Clone, Debug)]
+pub struct FaultMemory(PathBuf);
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Known {
+    /// By `VERSION PLACE`.
+    #[serde(default)]
+    breakers: BTreeMap<String, Kept>,
+    /// By version.
+    #[serde(default)]
+    quarantined: BTreeMap<String, Quarantined>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Quarantined {
+    cause: String,
+    at: Millis,
+}
+
+impl FaultMemory {
+    /// That of a project, in our data folder.
+    #[must_use]
+    pub fn new(data: &Path, project: &Path) -> Self {
+        let name = short_digest(project.as_os_str().as_encoded_bytes());
+        Self(data.join("plugin-faults").join(format!("{name}.json")))
+    }
+
+    /// Why this version of a plugin has a process of its own.
+    #[must_use]
+    pub fn quarantine(&self, version: &str, now: Millis) -> Option<String> {
+        let entry = self.read().quarantined.remove(version)?;
+        (now.saturating_sub(entry.at) < QUARANTINE).then_some(entry.cause)
+    }
+
+    /// This version of a plugin gets a process of its own for a while.
+    pub fn keep_quarantine(&self, version: &str, cause: &str, now: Millis) {
+        let (version, cause) = (version.to_owned(), cause.to_owned());
+        self.change(|known| {
+            let recent = |it: &Quarantined| now.saturating_sub(it.at) < QUARANTINE;
+            known.quarantined.retain(|_, entry| recent(entry));
+            let entry = Quarantined { cause, at: now };
+            known.quarantined.insert(version, entry);
+        });
+    }
+
+    /// A file that cannot be read says nothing: it is found out again.
+    fn read(&self) -> Known {
+        outrigger_files::read(&self.0, outrigger_files::DATA)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Known)) {
+        let changed = self.try_change(change);
+        if let Err(error) = changed {
+            tracing::debug!("[plugin] {} cannot be written: {error}", self.0.display());
+        }
+    }
+
+    /// No change of another process is lost.
+    fn try_change(&self, change: impl FnOnce(&mut Known)) -> io::Result<()> {
+        let _lock = outrigger_files::lock(&self.0.with_extension("lock"))?;
+        let mut known = self.read();
+        if known.breakers.len().max(known.quarantined.len()) >= MAX_ENTRIES {
+            known = Known::default();
+        }
+        change(&mut known);
+        let bytes = serde_json::to_vec(&known).map_err(io::Error::other)?;
+        outrigger_files::replace(&self.0, &bytes, Readers::Owner)
+    }
+}
+
+impl BreakerMemory for FaultMemory {
+    fn recall(&self, who: &str) -> Vec<(String, Kept)> {
+        let known = self.read().breakers.into_iter();
+        let own = known.filter_map(|(name, kept)| {
+            let place = name.strip_prefix(who)?.strip_prefix(' ')?;
+            (!place.contains(' ')).then(|| (place.to_owned(), kept))
+        });
+        own.collect()
+    }
+
+    fn keep(&self, who: &str, place: &str, kept: Option<Kept>) {
+        let name = format!("{who} {place}");
+        self.change(|known| {
+            match kept {
+                Some(kept) => known.breakers.insert(name, kept),
+                None => known.breakers.remove(&name),
+            };
+        });
+    }
+}
+
+/// Sets the plugins apart that held up the shared process in an earlier start. Returns the name of each plugin's version.
+pub fn recall(memory: &FaultMemory, registry: &Registry, now: Millis) -> BTreeMap<usize, String> {
+    let versions = (0..registry.count())
+        .filter_map(|index| Some((index, registry.with(index, |plugin| plugin.version_key())??)));
+    let versions: BTreeMap<usize, String> = versions.collect();
+    for (index, version) in &versions {
+        if let Some(cause) = memory.quarantine(version, now) {
+            registry.quarantined_before(*index, &cause);
+        }
+    }
+    versions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_remembered_for_its_time_and_a_broken_file_says_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = FaultMemory::new(dir.path(), Path::new("/project"));
+        let kept = Kept {
+            until: Some(7),
+            ..Kept::default()
+        };
+        memory.keep("p v1", "chat.message", Some(kept.clone()));
+        memory.keep_quarantine("p v1", "it hung", 1_000);
+        let again = FaultMemory::new(dir.path(), Path::new("/project"));
+        assert_eq!(again.recall("p v1"), [("chat.message".to_owned(), kept)]);
+        assert_eq!(again.recall("p v2"), []);
+        assert_eq!(again.recall("p"), []);
+        assert_eq!(again.quarantine("p v1", 2_000).as_deref(), Some("it hung"));
+        assert_eq!(again.quarantine("p v1", 1_000 + QUARANTINE), None);
+        let other = FaultMemory::new(dir.path(), Path::new("/other"));
+        assert_eq!(other.recall("p v1"), []);
+        again.keep("p v1", "chat.message", None);
+        assert_eq!(memory.recall("p v1"), []);
+        std::fs::write(&memory.0, "no json").unwrap();
+        assert_eq!(memory.quarantine("p v1", 2_000), None);
+        memory.keep_quarantine("p v1", "it hung again", 2_000);
+        assert!(memory.quarantine("p v1", 2_000).is_some());
+    }
+}
