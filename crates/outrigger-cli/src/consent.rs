@@ -1,6 +1,7 @@
 //! What a person is asked before there is an agent: whether to fetch a program, and whom to trust.
 
 use std::io::BufRead as _;
+use std::path::Path;
 
 use outrigger_agent::{FolderQuestion, FolderSection};
 use outrigger_plugins::TrustQuestion;
@@ -15,6 +16,16 @@ pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
     line.say(&format!(
         "? a plugin needs {}, which is not here; fetch it from npm (about 40 MB, once)? [y/N] ",
         name(&what)
+    ));
+    said_yes().await
+}
+
+/// Whether a file that was named on the command line goes with the prompt.
+pub(crate) async fn may_attach(line: &Line, path: &Path, why: &str) -> bool {
+    line.say(&format!(
+        "? {}: {}; send it to the model? [y/N] ",
+        name(&path.display().to_string()),
+        name(why)
     ));
     said_yes().await
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
-use outrigger_sandbox::folders::movable_above;
+use outrigger_sandbox::folders::{movable_above, movable_above_all};
 use outrigger_sandbox::path_masks::Covers;
 use outrigger_sandbox::{Forbids as _, SandboxError, Spawner};
 use outrigger_workspace::Folders;
@@ -122,11 +122,15 @@ pub fn kept(
     forbidden: &DenyPolicy,
 ) -> Result<Covers, SandboxError> {
     let mut found = rules.covers()?;
-    found.hide.extend(forbidden.covers()?);
+    let forbids = forbidden.covers()?;
+    found
+        .held
+        .extend(movable_above_all(forbids.iter().map(PathBuf::as_path)));
+    found.hide.extend(forbids);
     let ours = ours(folders);
     found.hide.extend(ours.hide);
     found.read_only.extend(ours.read_only);
-    found.held = ours.held;
+    found.held.extend(ours.held);
     let code = outrigger_plugin_trust::kept_code::kept_code(rules.worktree());
     found.read_only.extend(code.read_only);
     found.held.extend(code.held);
@@ -272,14 +276,22 @@ mod tests {
         }
         let ssh = format!("{}/ssh/*", root.display());
         let deny = Action::Deny;
-        let rows: [(&[Rule], &[&str], &[&str]); 6] = [
-            (&[], &[], &[]),
-            (&[rule("read", "*", deny), rule("*", "*", deny)], &[], &[]),
-            (&[rule("read", "*.env", deny)], &["project/.env"], &[]),
+        // What is hidden, what cannot be changed, and the folder that stays in its place for that.
+        type Row<'a> = (&'a [Rule], &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+        let rows: [Row<'_>; 9] = [
+            (&[], &[], &[], &[]),
+            (
+                &[rule("read", "*", deny), rule("*", "*", deny)],
+                &[],
+                &[],
+                &[],
+            ),
+            (&[rule("read", "*.env", deny)], &["project/.env"], &[], &[]),
             (
                 &[rule("read", "keys/*", deny), rule("edit", "*.lock", deny)],
                 &["project/keys"],
                 &["project/a.lock"],
+                &["project"],
             ),
             (
                 &[
@@ -288,8 +300,36 @@ mod tests {
                 ],
                 &[],
                 &[],
+                &[],
             ),
-            (&[rule("external_directory", &ssh, deny)], &["ssh"], &[]),
+            (
+                &[rule("external_directory", &ssh, deny)],
+                &["ssh"],
+                &[],
+                &[],
+            ),
+            (
+                &[rule("read", "keys/deep/id", deny)],
+                &["project/keys/deep/id"],
+                &[],
+                &["project", "project/keys", "project/keys/deep"],
+            ),
+            (
+                &[rule("edit", "*/deep/*", deny)],
+                &[],
+                &["project/keys/deep"],
+                &["project", "project/keys"],
+            ),
+            // Wherever it is moved, it stays denied, but for one place.
+            (
+                &[
+                    rule("read", "*id", deny),
+                    rule("read", "public/*", Action::Allow),
+                ],
+                &["project/keys/deep/id", "project/keys/id"],
+                &[],
+                &["project", "project/keys", "project/keys/deep"],
+            ),
         ];
         for git in [true, false] {
             let place = Place {
@@ -297,11 +337,11 @@ mod tests {
                 worktree: project.clone(),
                 git,
             };
-            for (rules, hide, read_only) in &rows {
+            for (rules, hide, read_only, held) in &rows {
                 // Outside of version control patterns begin at the root of the system.
                 let moved = |rule: &Rule| match rule.pattern.as_str() {
-                    "keys/*" if !git => Rule {
-                        pattern: format!("{}/keys/*", &project.display().to_string()[1..]),
+                    pattern if !git && pattern.starts_with("keys/") => Rule {
+                        pattern: format!("{}/{pattern}", &project.display().to_string()[1..]),
                         ..rule.clone()
                     },
                     _ => rule.clone(),
@@ -314,6 +354,12 @@ mod tests {
                 };
                 assert_eq!(found.hide, full(hide), "{rules:?} {git}");
                 assert_eq!(found.read_only, full(read_only), "{rules:?} {git}");
+                let below = found.held.iter().filter(|it| it.starts_with(&project));
+                assert_eq!(
+                    below.cloned().collect::<Vec<_>>(),
+                    full(held),
+                    "{rules:?} {git}"
+                );
                 // Of what is asked about file by file the same.
                 let withheld = Withheld {
                     rules: access.rules(&[&rules]),

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod content;
+pub mod direnv;
 mod git_config;
 pub mod git_files;
 mod nested_git;
@@ -98,6 +99,13 @@ pub fn keep(
             if path.exists() && !is_granted(&path) {
                 found.push(path);
             }
+        }
+        let mut loaded = direnv::loaded(folder);
+        loaded.retain(|it| it.starts_with(root) && !is_granted(it));
+        let (there, not): (Vec<PathBuf>, _) = loaded.into_iter().partition(|it| it.exists());
+        found.extend(there);
+        if process == Process::Command {
+            policy.absent.extend::<Vec<PathBuf>>(not);
         }
         if git.is_dir() {
             let mut of_git = git_files::of_repository(&git);
@@ -238,6 +246,27 @@ mod tests {
             keep(&mut policy, [root, root], &granted, Process::Plugin).unwrap();
             let want: Vec<PathBuf> = want.iter().map(|name| root.join(name)).collect();
             assert_eq!(policy.read_only, want, "{granted:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_envrc_loads_is_kept_too() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        made(root, &["sub/.env.local", "sub/.env.example"]);
+        fs::write(root.join(".envrc"), "dotenv\nsource_env ~/x\n").unwrap();
+        fs::write(root.join("sub/.envrc"), "dotenv .env.local\n").unwrap();
+        let want = sorted(root, &["sub/.envrc", "sub/.env.local", ".envrc"]);
+        for (process, absent) in [
+            (Process::Command, vec![root.join(".env")]),
+            (Process::Plugin, vec![]),
+        ] {
+            let mut policy = Policy::default();
+            keep(&mut policy, [&root.join("sub"), root], &[], process).unwrap();
+            policy.read_only.sort();
+            assert_eq!(policy.read_only, want, "{process:?}");
+            policy.absent.retain(|it| it.ends_with(".env"));
+            assert_eq!(policy.absent, absent, "{process:?}");
         }
     }
 

@@ -196,6 +196,15 @@ pub fn read_by_git(name: String) -> Startup {
     Startup { name, runs: BY_GIT }
 }
 
+/// A file that a shell loads because an `.envrc` says so.
+#[must_use]
+pub fn read_by_shells(name: String) -> Startup {
+    Startup {
+        name,
+        runs: BY_SHELLS,
+    }
+}
+
 /// Whether an entry is a setting of ours or of OpenCode, which waits for `outrigger config allow` where a plugin made it.
 #[must_use]
 pub fn waits_for_approval(path: &str) -> bool {

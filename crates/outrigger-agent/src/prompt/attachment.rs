@@ -1,9 +1,11 @@
 //! Files of the user's that go with a prompt.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use outrigger_permissions::access::{Access, Operation, PathRules};
+use outrigger_kernel::permission::paths::is_everything;
+use outrigger_permissions::access::{Access, Operation, PathRules, Verdict};
+use outrigger_permissions::agents;
 use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
 use outrigger_prompt::parts::text_part;
 use outrigger_protocol::Object;
@@ -115,13 +117,23 @@ impl Attachment {
 }
 
 impl Agent {
-    /// The parts of a file of the user's, for a prompt. Walks the project now and then: blocking.
+    /// The parts of a file of the user's, for a prompt. `ask` is called with the reason where a person has to say yes. Walks the project
+    /// now and then: blocking.
     ///
     /// # Errors
-    /// [`AgentError::Attachment`], also where a rule denies to read it.
-    pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
+    /// [`AgentError::Attachment`], also where a rule denies to read it or nobody said yes.
+    pub async fn attachment(
+        &self,
+        path: PathBuf,
+        ask: impl AsyncFnOnce(&str) -> bool,
+    ) -> Result<Vec<PartInput>, AgentError> {
         let rules = self.view().into_rules().ok_or_else(|| denied(&path))?;
-        attachment(&path, rules, self.inner.spawner.forbids())
+        let named = NamedFile {
+            path: &path,
+            place: self.place(),
+            forbids: self.inner.spawner.forbids(),
+        };
+        named.parts(rules, ask).await
     }
 
     /// The same for a file about which these rules have been asked, by the path without links that they were asked about.
@@ -140,39 +152,98 @@ impl Boot {
     ///
     /// # Errors
     /// [`AgentError::Attachment`], and those of the policy and the configuration.
-    pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
+    pub async fn attachment(
+        &self,
+        path: PathBuf,
+        ask: impl AsyncFnOnce(&str) -> bool,
+    ) -> Result<Vec<PartInput>, AgentError> {
         let forbidden = DenyPolicy::by_policy(self)?;
         let place = Place::find(&self.directory);
-        let config = self.load(&place)?;
-        let rules = Access::new(&place, &self.folders.home).rules(&[&config.config.permission]);
-        let mut parts = attachment(&path, rules, Some(&forbidden))?;
+        let config = self.load(&place)?.config;
+        let agents = agents::all(&config.agent, &config.permission, agents::Places::default());
+        let agent = agents::default_name(&agents, config.default_agent.as_deref());
+        let agent = agent.and_then(|name| agents.get(&name));
+        let rules = agent.map_or(&config.permission, |it| &it.permission);
+        let rules = Access::new(&place, &self.folders.home).rules(&[rules]);
+        let named = NamedFile {
+            path: &path,
+            place: &place,
+            forbids: Some(&forbidden),
+        };
+        let mut parts = named.parts(rules, ask).await?;
         parts.retain(|part| !is_local_file(part));
         Ok(parts)
     }
 }
 
-/// The parts of a file that the user names.
-fn attachment(
-    named: &Path,
-    rules: PathRules,
-    forbids: Option<&dyn Forbids>,
-) -> Result<Vec<PartInput>, AgentError> {
-    let fail = |error: std::io::Error| AgentError::Attachment {
-        path: named.display().to_string(),
-        reason: error.to_string(),
-    };
-    let path = named.canonicalize().map_err(fail)?;
-    let denies = |path: &Path| {
-        let verdict = rules.decide_by_file(Operation::Read, path);
-        verdict.map_or(true, |it| it.action == Action::Deny)
-    };
-    if is_forbidden(forbids, named) || is_forbidden(forbids, &path) {
-        return Err(forbidden(named));
+/// A file that the user names.
+struct NamedFile<'a> {
+    path: &'a Path,
+    place: &'a Place,
+    forbids: Option<&'a dyn Forbids>,
+}
+
+impl NamedFile<'_> {
+    async fn parts(
+        &self,
+        rules: PathRules,
+        ask: impl AsyncFnOnce(&str) -> bool,
+    ) -> Result<Vec<PartInput>, AgentError> {
+        let fail = |reason: String| AgentError::Attachment {
+            path: self.path.display().to_string(),
+            reason,
+        };
+        let path = self.path.canonicalize().map_err(|e| fail(e.to_string()))?;
+        let decide = |path: &Path| rules.decide_by_file(Operation::Read, path);
+        let (named, real) = (decide(self.path), decide(&path));
+        if is_forbidden(self.forbids, self.path) || is_forbidden(self.forbids, &path) {
+            return Err(forbidden(self.path));
+        }
+        let (Ok(named), Ok(real)) = (named, real) else {
+            return Err(denied(self.path));
+        };
+        if [&named, &real].iter().any(|it| it.action == Action::Deny) {
+            return Err(denied(self.path));
+        }
+        let is_readable = path.is_file() || path.is_dir();
+        let question = || {
+            self.leads_out(&path)
+                .or_else(|| asking(named).or_else(|| asking(real)))
+        };
+        if let Some(why) = is_readable.then(question).flatten()
+            && !ask(&why).await
+        {
+            return Err(fail(format!("{why}, and nobody has said yes")));
+        }
+        Attachment { path, rules }.parts(self.forbids)
     }
-    if denies(named) || denies(&path) {
-        return Err(denied(named));
+
+    /// Why a person is asked about a link in the project that leads out of it: whoever made the project chose where to.
+    fn leads_out(&self, real: &Path) -> Option<String> {
+        let roots = [&self.place.worktree, &self.place.directory];
+        let roots: Vec<PathBuf> = roots.iter().flat_map(|it| it.canonicalize()).collect();
+        let is_inside = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+        let mut at = PathBuf::new();
+        for step in self.path.components() {
+            let next = at.join(step).canonicalize().ok()?;
+            let is_link = matches!(step, Component::Normal(_)) && next != at.join(step);
+            if is_link && is_inside(&at) && !is_inside(&next) {
+                return Some(format!(
+                    "it is, or lies behind, a link that leads out of the project, to {}",
+                    real.display()
+                ));
+            }
+            at = next;
+        }
+        None
     }
-    Attachment { path, rules }.parts(forbids)
+}
+
+/// Why a person is asked where a rule says so that names certain files.
+fn asking(verdict: Verdict) -> Option<String> {
+    let rule = verdict.rule.filter(|_| verdict.action == Action::Ask)?;
+    let pattern = rule.pattern;
+    (!is_everything(&pattern)).then(|| format!("a rule asks before {pattern} is read"))
 }
 
 fn forbidden(path: &Path) -> AgentError {

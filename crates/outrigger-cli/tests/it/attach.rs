@@ -77,3 +77,43 @@ fn what_is_too_long_is_not_sent() {
             .contains("(10 more)")
     );
 }
+
+/// Who made the project chose where its links lead; what the user names by its own path is the user's choice.
+#[test]
+fn a_link_that_leads_out_of_the_project_takes_a_yes() {
+    const SECRET: &str = "not-for-you";
+    let world = World::new((0..8).map(|_| done()));
+    let (secret, folder) = (world.home().join("keys/id"), world.home().join("keys"));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(&secret, SECRET).unwrap();
+    world.file(".env", SECRET);
+    let link = |to: &std::path::Path, at: &str| {
+        std::os::unix::fs::symlink(to, world.path(at)).unwrap();
+    };
+    link(&secret, "README.md");
+    link(&folder, "docs");
+    link("hello.txt".as_ref(), "inside.md");
+    let server = world.serve(&["--no-auth"]);
+    let url = server.url();
+    for (file, why) in [
+        ("README.md", "a link that leads out of the project"),
+        ("docs/id", "a link that leads out of the project"),
+        (".env", "a rule asks before *.env is read"),
+    ] {
+        for way in [&["run"][..], &["run", "--attach", &url]] {
+            let args = [way, &["-f", file, "--", "see"]].concat();
+            let refused = world.start(world.command(&args)).end().exited(1);
+            assert!(refused.stderr.contains(why), "{file}: {}", refused.stderr);
+        }
+    }
+    assert_eq!(world.mock.all_requests().len(), 0);
+    for (args, has_secret) in [
+        (&["-f", secret.to_str().unwrap()][..], true),
+        (&["-f", "inside.md"], false),
+        (&["--auto", "-f", "README.md"], true),
+    ] {
+        world.run(&[args, &["--", "see"]].concat()).ok();
+        let prompt = world.mock.last().texts("user").join("\n");
+        assert_eq!(prompt.contains(SECRET), has_secret, "{args:?}: {prompt}");
+    }
+}

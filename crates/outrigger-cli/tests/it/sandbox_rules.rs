@@ -28,9 +28,11 @@ fn guarded(turns: impl IntoIterator<Item = Value>) -> World {
     world.file("keys/id", SECRET);
     world.file("schema.lock", "locked");
     world.file("plain.txt", "plain");
+    world.file("conf/secret.yml", SECRET);
+    world.file("conf/prod.yml", "locked");
     world.config(json!({ "permission": {
-        "read": { "*.env": "deny", "keys/*": "deny" },
-        "edit": { "*.lock": "deny" },
+        "read": { "*.env": "deny", "keys/*": "deny", "conf/secret.yml": "deny" },
+        "edit": { "*.lock": "deny", "conf/prod.yml": "deny" },
     } }));
     world
 }
@@ -48,6 +50,11 @@ fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
             json!({ "filePath": "schema.lock", "content": "open" }),
         )]),
         bash("echo open > schema.lock; rm -f schema.lock; mv schema.lock other"),
+        bash(
+            "mv conf c2; git mv conf c3; mkdir -p conf; echo open > conf/prod.yml; cat c2/secret.yml",
+        ),
+        bash("cat c2/secret.yml; echo x > conf/new"),
+        turn([call("read", json!({ "filePath": "c2/secret.yml" }))]),
         bash("cat plain.txt; echo more > new.txt"),
     ];
     let count = ways.len();
@@ -70,6 +77,8 @@ fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
     );
     assert_eq!(world.read(".env"), SECRET);
     assert_eq!(world.read("schema.lock"), "locked");
+    assert_eq!(world.read("conf/prod.yml"), "locked");
+    assert_eq!(world.read("conf/new"), "x\n");
     assert_eq!(world.read("new.txt"), "more\n");
 }
 
@@ -183,7 +192,7 @@ fn too_much_to_deny_refuses_the_command() {
 }
 
 const NOSY: &str = r#"
-import { readFileSync, writeFileSync } from "node:fs"
+import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import net from "node:net"
 const tried = (name, what) => { try { return `${name}: ${what()}` } catch (error) { return `${name}: ${error.code}` } }
 const connect = (path) => new Promise((resolve) => {
@@ -198,6 +207,7 @@ export const Nosy = async ({ directory }) => ({
             tried("key", () => readFileSync(`${directory}/keys/id`, "utf8")),
             tried("lock", () => writeFileSync(`${directory}/schema.lock`, "open")),
             tried("plain", () => readFileSync(`${directory}/plain.txt`, "utf8")),
+            tried("moved", () => renameSync(`${directory}/conf`, `${directory}/c2`)),
             await connect(`${directory}/service.sock`),
         ]
         writeFileSync(`${directory}/said.txt`, said.join("\n"))
@@ -226,6 +236,7 @@ fn plugins_are_under_the_same_rules() {
         let said = world.read("said.txt");
         assert!(!said.contains(SECRET), "{said}");
         assert!(said.contains("plain: plain"), "{said}");
+        assert!(said.contains("moved: EBUSY"), "{said}");
         assert_eq!(said.contains("unix: connected"), unix, "{granted}: {said}");
         assert_eq!(world.read("schema.lock"), "locked");
     }

@@ -1,7 +1,7 @@
 //! Rules as they are held against paths: what is decided about one, and what is kept from processes.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_kernel::permission::matches;
@@ -10,12 +10,16 @@ use outrigger_kernel::permission::paths::{
 };
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::SandboxError;
+use outrigger_sandbox::folders::movable_above_all;
 use outrigger_sandbox::path_masks::{self, Cover, Covers};
 use outrigger_sandbox::paths::{follow, resolve};
 
 use super::identity::Denied;
 use super::names::{folder_names, literal};
 use super::{Access, EXTERNAL, Operation, Verdict, nearby};
+
+/// A folder that no rule names.
+const ELSEWHERE: &str = "a folder of another name/in another one";
 
 /// Rules as they are held against paths.
 #[derive(Clone, Debug)]
@@ -224,7 +228,45 @@ impl PathRules {
         found.read_only.extend(elsewhere.read_only);
         found.hide.extend(self.other_names(&found.hide)?);
         found.read_only.extend(self.other_names(&found.read_only)?);
+        found.held = self.held(&found);
         Ok(found)
+    }
+
+    /// The folders above what is denied, which a process is not to move: under another name it would not be denied any more, or another
+    /// would take its place.
+    fn held(&self, found: &Covers) -> Vec<PathBuf> {
+        let hidden = found.hide.iter().map(|it| (it, Cover::Hidden));
+        let read_only = found.read_only.iter().map(|it| (it, Cover::ReadOnly));
+        let bound = hidden.chain(read_only);
+        let bound = bound.filter(|(path, cover)| !self.may_be_moved(path, *cover));
+        let names: Vec<PathBuf> = bound
+            .flat_map(|(path, _)| [Some(path.clone()), path.canonicalize().ok()])
+            .flatten()
+            .collect();
+        let held = movable_above_all(names.iter().map(PathBuf::as_path));
+        held.into_iter().collect()
+    }
+
+    /// Whether the folders above what is denied may be moved, since the rules deny it by its own name wherever it lies (`*.env`): what is
+    /// hidden, and what package managers replace by moving folders.
+    fn may_be_moved(&self, path: &Path, cover: Cover) -> bool {
+        let is_free = match cover {
+            Cover::Hidden => true,
+            _ => path.components().any(|it| it.as_os_str() == "node_modules"),
+        };
+        let names_place = |rule: &Rule| {
+            rule.action != Action::Deny
+                && rule.pattern.contains('/')
+                && !is_everything(&rule.pattern)
+                && ["read", "edit"]
+                    .iter()
+                    .any(|it| matches(&rule.permission, it))
+        };
+        let Some(name) = path.file_name().filter(|_| is_free) else {
+            return false;
+        };
+        let elsewhere = self.access.place.worktree.join(ELSEWHERE).join(name);
+        !self.rules.iter().any(names_place) && self.cover(&elsewhere, path.is_dir()) == cover
     }
 
     pub(super) fn of_project(&self) -> Result<Covers, SandboxError> {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use outrigger_kernel::permission::matches;
 use outrigger_kernel::permission::paths::is_about;
-use outrigger_protected_paths::git_files;
+use outrigger_protected_paths::{direnv, git_files};
 use outrigger_protocol::permission::{Action, Rule};
-use outrigger_protocol::startup::{GIT, Startup, read_by_git, startup_file};
+use outrigger_protocol::startup::{GIT, Startup, read_by_git, read_by_shells, startup_file};
 use outrigger_sandbox::paths::{follow, resolve};
 use outrigger_workspace::Folders;
 use outrigger_workspace::git_policy;
@@ -154,6 +154,7 @@ impl Access {
                 })
             })
             .or_else(|| self.of_git(path, root.map(PathBuf::as_path)))
+            .or_else(|| of_direnv(path, root?))
             .or_else(|| {
                 let holds = |place: &Path| path.starts_with(place) && !folder.starts_with(place);
                 let found = places.iter().find(|(place, _)| {
@@ -213,6 +214,16 @@ impl Access {
     }
 }
 
+/// What an `.envrc` in the project loads: one in the file's folder or above, to the root.
+fn of_direnv(path: &Path, root: &Path) -> Option<Startup> {
+    let above = path.ancestors().skip(1);
+    let mut above = above.take_while(|it| it.starts_with(root));
+    let is_loaded = |it: &PathBuf| follow(it).is_ok_and(|it| it == path) || it == path;
+    above.find(|folder| direnv::loaded(folder).iter().any(is_loaded))?;
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    Some(read_by_shells(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,6 +250,10 @@ mod tests {
                 "[core]\n\thooksPath = scripts/hooks\n[include]\n\tpath = ../shared\n",
             ),
             ("home/p/bare.git/HEAD", ""),
+            (
+                "home/p/.envrc",
+                "dotenv\nsource_env_if_exists sub/local.sh\n",
+            ),
             ("home/bin/bun", ""),
         ] {
             std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
@@ -281,6 +296,8 @@ mod tests {
             ("x/HEAD", "x/HEAD"),
             (".vscode/tasks.json", ".vscode/tasks.json"),
             ("a/b/.envrc", "*.envrc"),
+            (".env", ".env"),
+            ("sub/local.sh", "sub/local.sh"),
             (".opencode/plugin/x.js", "**/.opencode/**"),
             ("opencode.json", "opencode.json"),
             ("../.bashrc", "~/.bashrc"),
@@ -310,6 +327,8 @@ mod tests {
         for file in [
             "src/a.rs",
             "package.json",
+            "sub/.env",
+            ".env.example",
             "Makefile",
             ".github/workflows/x.yml",
             ".opencode/plans/x.md",

@@ -1,6 +1,7 @@
 //! Folders of ours that a sandboxed process may write to and that the host enters again: what the process has put in
 //! their place, above all a link to somewhere else, is not followed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -74,12 +75,30 @@ pub fn is_root() -> bool {
 /// The folders above a place that a process of this user could move away, so that another came in their stead.
 #[must_use]
 pub fn movable_above(place: &Path) -> Vec<PathBuf> {
+    movable_above_all([place]).into_iter().rev().collect()
+}
+
+/// The same of several places: each folder is looked at once.
+#[must_use]
+pub fn movable_above_all<'a>(places: impl IntoIterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
+    let mut seen = BTreeSet::new();
+    for place in places {
+        let above = place.ancestors().skip(1);
+        // What lies above one that was seen was seen with it.
+        for folder in above
+            .take_while(|folder| !seen.contains(*folder))
+            .collect::<Vec<_>>()
+        {
+            seen.insert(folder);
+        }
+    }
     let is_movable = |folder: &&Path| {
         let above = folder.parent();
-        above.is_some_and(|above| rustix::fs::access(above, Access::WRITE_OK).is_ok())
+        folder.exists()
+            && above.is_some_and(|above| rustix::fs::access(above, Access::WRITE_OK).is_ok())
     };
-    let all = place.ancestors().skip(1).filter(|folder| folder.exists());
-    all.filter(is_movable).map(Path::to_path_buf).collect()
+    let movable = seen.into_iter().filter(is_movable);
+    movable.map(Path::to_path_buf).collect()
 }
 
 fn open(root: &Path, below: &Path) -> io::Result<OwnedFd> {

@@ -16,6 +16,7 @@ use crate::client::connection::Connection;
 use crate::client::follow::{Answers, Follower};
 use crate::client::remote::Remote;
 use crate::client::view::Show;
+use crate::consent;
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal::progress::Line;
@@ -87,7 +88,11 @@ impl Run<'_> {
         say_warnings(&agent);
         // `--dir` is where the work is done, and what paths are relative to.
         let folder = agent.place().directory.clone();
-        let result = match files(self.args, |path| agent.attachment(folder.join(path))) {
+        let read = async |path: &Path| {
+            let ask = async |why: &str| self.may_attach(&line, path, why).await;
+            agent.attachment(folder.join(path), ask).await
+        };
+        let result = match files(self.args, read).await {
             Ok(files) => {
                 let directory = Some(folder.to_string_lossy().into_owned());
                 self.prompt(connection, answers, &line, files, directory)
@@ -104,16 +109,29 @@ impl Run<'_> {
         let remote = Remote::new(url, &self.args.server, self.global.dir.as_deref())?;
         let here = std::env::current_dir().unwrap_or_default();
         let boot = Boot::new(here.clone(), crate::boot::environment());
-        let files = files(self.args, |path| boot.attachment(here.join(path)))?;
         let answers = match (self.args.auto, person_is_there()) {
             (true, _) => Answers::Yes,
             (false, true) => Answers::Person,
             (false, false) => Answers::No,
         };
         let line = Line::new();
+        let read = async |path: &Path| {
+            let ask = async |why: &str| self.may_attach(&line, path, why).await;
+            boot.attachment(here.join(path), ask).await
+        };
+        let files = files(self.args, read).await?;
         let _ticking = line.run();
         let connection = Connection::Remote(remote);
         self.prompt(connection, answers, &line, files, None).await
+    }
+
+    /// Whether a file goes with the prompt about which a person is asked.
+    async fn may_attach(&self, line: &Line, path: &Path, why: &str) -> bool {
+        match (self.args.auto, person_is_there()) {
+            (true, _) => true,
+            (false, true) => consent::may_attach(line, path, why).await,
+            (false, false) => false,
+        }
     }
 
     async fn prompt(
@@ -149,13 +167,13 @@ fn says_nothing(args: &RunArgs, message: &str) -> bool {
 }
 
 /// The files that go with the prompt.
-fn files(
+async fn files(
     args: &RunArgs,
-    read: impl Fn(&Path) -> Result<Vec<PartInput>, AgentError>,
+    read: impl AsyncFn(&Path) -> Result<Vec<PartInput>, AgentError>,
 ) -> Result<Vec<PartInput>, Failure> {
     let mut parts = Vec::new();
     for path in &args.files {
-        parts.extend(read(path)?);
+        parts.extend(read(path).await?);
     }
     Ok(parts)
 }
