@@ -7,7 +7,7 @@
 
 mod allowed;
 mod cross_process;
-mod setuid;
+pub(in crate::seccomp) mod setuid;
 mod sockets;
 
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ const X32: u32 = 0x4000_0000;
 /// The filter, for the child to install. Without `calls` it refuses what reaches other processes and nothing else. `tcp`:
 /// Landlock rules to which ports it may connect, so what connects in a way that Landlock does not see is refused, too
 /// (multipath TCP, SCTP, fast open). `own_unix`: the host decides which UNIX sockets are connected to, so streams of them may be made.
-/// `host`: the number of this process, where the caller sees it.
+/// `asked`: the host is asked about what [`crate::seccomp::connects`] hands over. `host`: the number of this process, where the caller sees it.
 ///
 /// # Errors
 /// A message of the compiler; only on a machine whose kind it does not know.
@@ -81,6 +81,7 @@ pub(crate) fn filter(
     calls: Option<Calls>,
     tcp: bool,
     own_unix: bool,
+    asked: bool,
     host: Option<u32>,
 ) -> io::Result<BpfProgram> {
     let compile = || -> Result<BpfProgram, BackendError> {
@@ -88,6 +89,7 @@ pub(crate) fn filter(
         let mut all = cross_process::rules(host)?;
         if let Some(calls) = calls {
             all.extend(rules(calls, tcp, own_unix)?);
+            all.extend(setuid::rules(asked)?);
         }
         SeccompFilter::new(
             all,
@@ -109,7 +111,6 @@ fn rules(calls: Calls, tcp: bool, own_unix: bool) -> Result<Rules, BackendError>
         rules.extend(no_processes()?);
     }
     rules.insert(libc::SYS_ioctl, typing()?);
-    rules.extend(setuid::rules()?);
     Ok(rules)
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 
-use outrigger_sandbox::{Calls, Policy};
+use outrigger_sandbox::{Calls, Level, Loopback, Policy};
 
 use super::{helper, text};
 
@@ -277,35 +277,61 @@ async fn without_the_filter_they_are_allowed() {
     assert_ne!(says(None, "io_uring").await, REFUSED);
 }
 
-/// Nobody else acts as this user by a file that a process in a sandbox made.
+/// Nobody else acts as this user, or for its group, by a file that a process in a sandbox made. Whether folders may hand on their group
+/// depends on the host being asked.
 #[tokio::test]
 async fn no_program_is_made_that_runs_as_its_owner() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("s"), "").unwrap();
-    for (script, works) in [
-        ("chmod 755 s && chmod u+x s && chmod g+s s", true),
-        ("mkdir d && chmod 1777 d", true),
-        (
-            "perl -MFcntl -e 'sysopen(F, \"n\", O_CREAT|O_WRONLY, 0755) or exit 1'",
-            true,
-        ),
-        ("chmod 4755 s", false),
-        ("chmod u+s s", false),
-        ("install -m 4755 s t", false),
-        ("perl -e 'chmod(04755, \"s\") or exit 1'", false),
-        (
-            "perl -MFcntl -e 'sysopen(F, \"m\", O_CREAT|O_WRONLY, 04755) or exit 1'",
-            false,
-        ),
-    ] {
-        let policy = Policy {
-            calls: Some(Calls::default()),
-            ..Policy::system().write(dir.path())
-        };
-        let spec = super::sh(script).cwd(dir.path()).policy(policy);
-        let output = super::output(spec).await.unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.exit.success(), works, "{script}: {said}");
+    let perl = |mode: &str| {
+        format!("perl -MFcntl -e 'sysopen(F, \"f{mode}\", O_CREAT|O_WRONLY, {mode}) or exit 1'")
+    };
+    let by_number =
+        |file: &str| format!("perl -e 'open(F, \"<\", \"{file}\"); chmod(02755, *F) or exit 1'");
+    let folders = [
+        "mkdir d1 && chmod 2775 d1 && test -g d1".to_owned(),
+        format!("mkdir -p e/d2 && {} && test -g e/d2", by_number("e/d2").replace("open(F", "opendir(F").replace("\"<\", ", "")),
+        "mkdir -p d3/x && cd d3 && chmod g+s x ../d3 && test -g ../d3 && cp -a ../d3 ../d4 && test -g ../d4/x".to_owned(),
+    ];
+    let asked = Policy {
+        loopback: Some(Loopback::new(Vec::new())),
+        ..Policy::system()
+    };
+    let is_asked = asked.level() == Level::Full;
+    let mut rows = vec![
+        ("chmod 755 s && chmod u+x s".to_owned(), true),
+        ("mkdir d && chmod 1777 d".to_owned(), true),
+        (perl("0755"), true),
+        (perl("04755"), false),
+        (perl("02755"), false),
+        (by_number("s"), false),
+    ];
+    rows.extend(["4755", "u+s", "2755", "g+s", "6755"].map(|it| (format!("chmod {it} s"), false)));
+    rows.extend(["4755", "2755"].map(|it| (format!("install -m {it} s t"), false)));
+    rows.extend(
+        ["04755", "02755"].map(|it| (format!("perl -e 'chmod({it}, \"s\") or exit 1'"), false)),
+    );
+    rows.extend(folders.map(|it| (it, is_asked)));
+    for loopback in [None, asked.loopback] {
+        for (script, works) in &rows {
+            let works = *works && (loopback.is_some() || !script.contains("-g "));
+            let policy = Policy {
+                calls: Some(Calls::default()),
+                loopback: loopback.clone(),
+                ..Policy::system().write(dir.path())
+            };
+            let spec = super::sh(script).cwd(dir.path()).policy(policy);
+            let output = super::output(spec).await.unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.exit.success(), works, "{script}: {said}");
+            for made in ["d", "d1", "d3", "d4", "e"] {
+                let _ = std::fs::remove_dir_all(dir.path().join(made));
+            }
+        }
+    }
+    for entry in std::fs::read_dir(dir.path()).unwrap().flatten() {
+        let mode = std::os::unix::fs::MetadataExt::mode(&entry.metadata().unwrap());
+        assert_eq!(mode & 0o6000, 0, "{:?}", entry.path());
     }
 }
 

@@ -18,6 +18,7 @@ mod loopback;
 mod notify;
 mod probe;
 mod redirect;
+mod setgid;
 mod unix_sockets;
 mod worker_pool;
 
@@ -132,6 +133,10 @@ impl Rules {
                 None => Ok(Answer::Now(Reply::Unruled)),
             },
             (Call::Bind, _, None) => Ok(Answer::Now(Reply::Unruled)),
+            (Call::Mode(call), _, _) => {
+                let made = setgid::set_mode(call, listener, asked);
+                Ok(Answer::Now(Reply::Made(made)))
+            }
         };
         answer.unwrap_or_else(|errno| Answer::Now(Reply::Made(Err(errno))))
     }

@@ -1,9 +1,11 @@
 //! Seccomp's user notification: the filter that hands calls over, and the host's end of it.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -17,6 +19,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::{Errno, errno_of, last_errno};
+use crate::seccomp::calls::setuid::FCHMODAT2;
 
 /// `SECCOMP_SET_MODE_FILTER`.
 const SET_FILTER: libc::c_uint = 1;
@@ -41,7 +44,9 @@ const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 const LOAD: u16 = 0x20;
+const JUMP: u16 = 0x05;
 const EQUAL: u16 = 0x15;
+const HAS_BITS: u16 = 0x45;
 #[cfg(target_arch = "x86_64")]
 const AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
@@ -65,7 +70,7 @@ const fn number(call: libc::c_long) -> u32 {
     call as u32
 }
 
-/// Hands `connect`, `bind` and `listen` to the host. Calls in another form than this machine's own, and rings of calls, which no filter sees
+/// Hands `connect`, `bind` and `listen` to the host, and modes with the bit of the group ([`super::setgid`]). Calls in another form than this machine's own, and rings of calls, which no filter sees
 /// into, are not there.
 const FILTER: &[libc::sock_filter] = &[
     step(LOAD, 0, 0, 4),
@@ -81,6 +86,18 @@ const FILTER: &[libc::sock_filter] = &[
     step(EQUAL, 2, 0, number(libc::SYS_connect)),
     step(EQUAL, 1, 0, number(libc::SYS_bind)),
     step(EQUAL, 0, 1, number(libc::SYS_listen)),
+    step(RETURN, 0, 0, NOTIFY),
+    #[cfg(target_arch = "x86_64")]
+    step(EQUAL, 4, 0, number(libc::SYS_chmod)),
+    step(EQUAL, 3, 0, number(libc::SYS_fchmod)),
+    step(EQUAL, 4, 0, number(libc::SYS_fchmodat)),
+    step(EQUAL, 3, 0, number(FCHMODAT2)),
+    step(RETURN, 0, 0, ALLOW),
+    // The mode is the second argument, or the third one.
+    step(LOAD, 0, 0, 24),
+    step(JUMP, 0, 0, 1),
+    step(LOAD, 0, 0, 32),
+    step(HAS_BITS, 0, 1, libc::S_ISGID),
     step(RETURN, 0, 0, NOTIFY),
     step(RETURN, 0, 0, ALLOW),
 ];
@@ -187,6 +204,8 @@ pub(super) enum Call {
     Bind,
     /// With the length of its queue.
     Listen(libc::c_int),
+    /// One of those that give a file or folder a mode, with its number.
+    Mode(libc::c_long),
 }
 
 /// How a call is answered.
@@ -208,6 +227,7 @@ pub(super) struct Asked {
     socket: RawFd,
     address: u64,
     len: u64,
+    pub(super) args: [u64; 6],
 }
 
 /// As large as these may get in kernels to come, which say less when they are given less room.
@@ -266,7 +286,8 @@ impl Listener {
         let call = match libc::c_long::from(asked.data.nr) {
             libc::SYS_connect => Call::Connect,
             libc::SYS_bind => Call::Bind,
-            _ => Call::Listen(address as libc::c_int),
+            libc::SYS_listen => Call::Listen(address as libc::c_int),
+            call => Call::Mode(call),
         };
         Some(Asked {
             call,
@@ -276,6 +297,7 @@ impl Listener {
             socket: socket as RawFd,
             address,
             len: u64::from(len as u32),
+            args: asked.data.args,
         })
     }
 
@@ -370,10 +392,24 @@ impl Caller {
 
     /// Its root and its folder.
     pub(super) fn view(&self, listener: &Listener, asked: &Asked) -> Result<View, Errno> {
+        self.view_from(libc::AT_FDCWD, listener, asked)
+    }
+
+    /// Its root, and a folder that it has open under a number.
+    pub(super) fn view_from(
+        &self,
+        folder: RawFd,
+        listener: &Listener,
+        asked: &Asked,
+    ) -> Result<View, Errno> {
         let of = |name: &str| format!("/proc/{}/{name}", self.pid);
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let root = open(of("root"), flags, Mode::empty()).map_err(errno_of)?;
-        let folder = fs::read_link(of("cwd")).map_err(denied)?;
+        let folder = match folder {
+            libc::AT_FDCWD => of("cwd"),
+            number => of(&format!("fd/{number}")),
+        };
+        let folder = fs::read_link(folder).map_err(denied)?;
         match listener.waits(asked) {
             true => Ok(View { root, folder }),
             false => Err(libc::ESRCH),
@@ -394,7 +430,22 @@ impl Caller {
 
     /// The socket, as one of our own.
     pub(super) fn socket(&self, asked: &Asked) -> Result<OwnedFd, Errno> {
-        pidfd_getfd(&self.held, asked.socket, PidfdGetfdFlags::empty()).map_err(errno_of)
+        self.open_file(asked.socket)
+    }
+
+    /// What it has open under a number, as one of our own.
+    pub(super) fn open_file(&self, number: RawFd) -> Result<OwnedFd, Errno> {
+        pidfd_getfd(&self.held, number, PidfdGetfdFlags::empty()).map_err(errno_of)
+    }
+
+    /// A path in its memory.
+    pub(super) fn path(&self, at: u64) -> Result<PathBuf, Errno> {
+        let mut bytes = vec![0; libc::PATH_MAX as usize];
+        let read = self.memory.read_at(&mut bytes, at);
+        bytes.truncate(read.map_err(|_| libc::EFAULT)?);
+        let end = bytes.iter().position(|byte| *byte == 0);
+        bytes.truncate(end.ok_or(libc::ENAMETOOLONG)?);
+        Ok(PathBuf::from(OsString::from_vec(bytes)))
     }
 }
 

@@ -90,9 +90,10 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
             let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
             // Who decides about connections tells its own services from others.
             let own = policy.loopback.is_some() && connects::is_possible();
+            let asked = policy.is_asked_about() && connects::is_possible();
             // Without a namespace of numbers the host can be named.
             let host = (!init::is_possible()).then(std::process::id);
-            Some(calls::filter(policy.calls, ruled, own, host)?)
+            Some(calls::filter(policy.calls, ruled, own, asked, host)?)
         }
         false => None,
     };
