@@ -342,7 +342,11 @@ impl Commands {
             return spec.allow_new_privs();
         };
         spec.policy(match self.transcripts.folder() {
-            Some(folder) => policy.read(folder),
+            Some(folder) => {
+                let mut policy = policy.read(&folder);
+                policy.held.push(folder);
+                policy
+            }
             None => policy,
         })
     }

@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use outrigger_protocol::history::History;
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::text::hex;
+use outrigger_sandbox::private_tmp;
 use ring::digest::{SHA256, digest as sha};
 use rustix::fs::{Mode, OFlags};
 
@@ -52,7 +53,13 @@ struct Folder {
 impl Transcripts {
     /// None yet; removes those of programs that were killed, beside. Within a runtime.
     pub(crate) fn new() -> Self {
-        tokio::task::spawn_blocking(|| sweep(&std::env::temp_dir()));
+        tokio::task::spawn_blocking(|| {
+            let ours = private_tmp::folder().ok();
+            // Those of older versions lie beside.
+            for base in ours.into_iter().chain([std::env::temp_dir()]) {
+                sweep(&base);
+            }
+        });
         Self::default()
     }
 
@@ -73,7 +80,7 @@ impl Transcripts {
         let folder = match &written.folder {
             Some(folder) => folder.path.clone(),
             None => {
-                let folder = fresh(&std::env::temp_dir())?;
+                let folder = fresh(&private_tmp::folder()?)?;
                 fs::write(folder.path.join(BUN_CONFIG), "env = false\n")?;
                 written.folder.insert(folder).path.clone()
             }
@@ -169,7 +176,8 @@ fn digest(message: &MessageWithParts) -> u64 {
     hashed.0.finish()
 }
 
-/// A new folder of ours under the one for temporary files. Our data folder would not do: no command gets at that.
+/// A new folder among this user's temporary files, of which commands of other sessions see nothing. Our data folder would not do: no
+/// command gets at that.
 fn fresh(base: &Path) -> io::Result<Folder> {
     let mut last = None;
     for number in 0..TRIES {

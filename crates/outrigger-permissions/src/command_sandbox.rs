@@ -14,7 +14,7 @@ pub use outrigger_protected_paths::Process;
 use outrigger_protected_paths::restored::restore;
 use outrigger_protected_paths::{self as protected_paths, git_files};
 use outrigger_protocol::startup::{OF_AGENTS, STARTUP};
-use outrigger_sandbox::{Calls, Loopback, Policy, SandboxError, which};
+use outrigger_sandbox::{Calls, Loopback, Policy, SandboxError, private_tmp, which};
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 use outrigger_workspace::git_policy;
@@ -50,11 +50,11 @@ impl Temporary {
         if let Some(folder) = self.0.get() {
             return Ok(folder.clone());
         }
-        let base = std::env::temp_dir();
+        let base = private_tmp::folder()?;
         let process = std::process::id();
         for number in 0..NAMES {
             // Short: sockets are made in there, and their paths are.
-            let folder = base.join(format!("outrigger-{process}-{number}"));
+            let folder = base.join(format!("{process}-{number}"));
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
                     let kept = self.0.get_or_init(|| folder.clone()).clone();

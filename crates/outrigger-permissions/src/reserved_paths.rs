@@ -11,7 +11,7 @@ use outrigger_workspace::Folders;
 
 /// What processes may see in our data folder; the list of [`crate::sandbox_policy`] says what of it they may not write to.
 const MADE: [&str; 6] = [
-    "tool-output",
+    crate::sandbox_policy::OUTPUTS,
     "plugin-homes",
     "plugin-files",
     "plugin-scripts",
@@ -37,6 +37,10 @@ pub fn make(folders: &Folders) {
         folder(Path::new(POLICY), 0o755);
     }
     folder(&folders.cache, 0o700);
+    // Without it the first command of this session would see those of sessions that begin later.
+    if let Err(error) = outrigger_sandbox::private_tmp::folder() {
+        tracing::warn!("[sandbox] there is no folder for temporary files: {error}");
+    }
     // OpenCode's list of keys and its list of models, which are read here, too: empty ones say what none say. It takes no
     // models from a file that is no JSON, and makes its own.
     let of_opencode = [

@@ -8,7 +8,7 @@ use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
 use outrigger_sandbox::folders::{movable_above, movable_above_all};
 use outrigger_sandbox::path_masks::Covers;
-use outrigger_sandbox::{Forbids as _, SandboxError, Spawner};
+use outrigger_sandbox::{Forbids as _, SandboxError, Spawner, private_tmp};
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 
@@ -62,9 +62,12 @@ impl ConfineError {
     }
 }
 
+/// Where output of tools is kept that is too long for a model, by session.
+pub const OUTPUTS: &str = "tool-output";
+
 /// What in our data folder processes may see: what is made for them, and nothing else.
 const THEIRS: [&str; 8] = [
-    "tool-output",
+    OUTPUTS,
     "plugin-homes",
     "plugin-files",
     reserved_paths::SERVER_FOLDERS,
@@ -101,13 +104,16 @@ pub fn ours(folders: &Folders) -> Covers {
     held.extend(above.flat_map(|path| movable_above(&path)));
     held.sort();
     held.dedup();
+    // Of other sessions nothing is seen: what their tools printed, their temporary files, their transcripts.
+    let mut closed = vec![folders.data.clone(), folders.data.join(OUTPUTS)];
+    closed.extend(private_tmp::all());
     let read_only = shared.chain([settings]).chain(fetched);
     let read_only = read_only.filter(|path| path.exists());
     Covers {
         hide,
         read_only: read_only.collect(),
         held,
-        closed: vec![folders.data.clone()],
+        closed,
         ..Covers::default()
     }
 }
@@ -251,7 +257,11 @@ mod tests {
                 "cache/opencode/models.json"
             ]
         );
-        assert_eq!(names(&found.closed), ["data/outrigger"]);
+        let of_data = found.closed.iter().filter(|it| it.starts_with(root.path()));
+        assert_eq!(
+            names(&of_data.cloned().collect::<Vec<_>>()),
+            ["data/outrigger", "data/outrigger/tool-output"]
+        );
         assert!(found.held.contains(&at("data/outrigger/tool-output")));
         assert!(found.held.contains(&at("config")) && found.held.contains(&at("data")));
     }

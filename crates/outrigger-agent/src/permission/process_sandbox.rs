@@ -7,6 +7,7 @@ use outrigger_config::settings::{Profile, Sandbox};
 use outrigger_permissions::command_sandbox::{Around, Process};
 use outrigger_permissions::deny_policy::{DenyPolicy, is_forbidden};
 use outrigger_permissions::sandbox_policy::{ConfineError, kept, ours};
+use outrigger_protocol::id::SessionId;
 use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::path_masks::{self, Cover, Kept};
 use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError};
@@ -31,14 +32,33 @@ fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
 
 static WARNED: Once = Once::new();
 
+/// What a sandbox is for.
+struct Command<'a> {
+    profile: Profile,
+    /// The session that it works for.
+    session: Option<&'a SessionId>,
+    more: Option<MoreFn>,
+    /// What it reads besides the project and the system; without it everything.
+    reads: Option<Vec<PathBuf>>,
+}
+
 impl Inner {
-    /// The sandbox of a shell command under these rules; `None` where nothing is kept from it.
+    /// The sandbox of a shell command of a session under these rules; `None` where nothing is kept from it.
     ///
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
-    pub(crate) async fn confine(&self, rules: Vec<Rule>) -> Result<Option<Policy>, ConfineError> {
-        let profile = self.config.settings.tools.sandbox;
-        self.confine_to(profile, rules, None, None).await
+    pub(crate) async fn confine(
+        &self,
+        session: Option<&SessionId>,
+        rules: Vec<Rule>,
+    ) -> Result<Option<Policy>, ConfineError> {
+        let command = Command {
+            profile: self.config.settings.tools.sandbox,
+            session,
+            more: None,
+            reads: None,
+        };
+        self.confine_to(command, rules).await
     }
 
     /// The sandbox of a command that a person lets run outside of its sandbox: what rules deny and what is ours is kept from it.
@@ -47,9 +67,16 @@ impl Inner {
     /// As for [`Inner::confine`].
     pub(crate) async fn confine_outside(
         &self,
+        session: &SessionId,
         rules: Vec<Rule>,
     ) -> Result<Option<Policy>, ConfineError> {
-        self.confine_to(Profile::Full, rules, None, None).await
+        let command = Command {
+            profile: Profile::Full,
+            session: Some(session),
+            more: None,
+            reads: None,
+        };
+        self.confine_to(command, rules).await
     }
 
     /// Whether a command may leave its sandbox if a person says so: not where the policy of the machine has it in there.
@@ -78,7 +105,13 @@ impl Inner {
             Profile::Full => Profile::WorkspaceWrite,
             narrower => narrower,
         };
-        self.confine_to(profile, rules, Some(gits), reads).await
+        let command = Command {
+            profile,
+            session: None,
+            more: Some(gits),
+            reads,
+        };
+        self.confine_to(command, rules).await
     }
 
     /// Whether processes are kept from a file that is there, wherever the path leads; our own process reads it for nobody either.
@@ -102,16 +135,19 @@ impl Inner {
             return Ok(None);
         }
         let rules = self.config.config.permission.clone();
-        self.kept_under(rules, false, None).await.map(Some)
+        self.kept_under(rules, false, None, None).await.map(Some)
     }
 
-    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too, and `more` besides.
+    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too, and `more` besides. Of tools'
+    /// outputs those of the session are seen.
     async fn kept_under(
         &self,
         rules: Vec<Rule>,
         homes: bool,
         more: Option<MoreFn>,
+        session: Option<&SessionId>,
     ) -> Result<Kept, ConfineError> {
+        let outputs = session.map(|it| self.outputs_of(it));
         let (place, folders) = (self.place.clone(), self.folders.clone());
         let (access, forbidden) = (self.access.clone(), DenyPolicy::of(&self.config, &place));
         let again: CoversFn = Arc::new(move || {
@@ -119,6 +155,8 @@ impl Inner {
             if let Some(more) = more {
                 found.read_only.extend(more(&place)?);
             }
+            let outputs = outputs.clone().filter(|it| it.is_dir());
+            found.held.extend(outputs);
             let all = folders.data.join("plugin-homes");
             found
                 .hide
@@ -155,11 +193,15 @@ impl Inner {
 
     async fn confine_to(
         &self,
-        profile: Profile,
+        command: Command<'_>,
         rules: Vec<Rule>,
-        more: Option<MoreFn>,
-        reads: Option<Vec<PathBuf>>,
     ) -> Result<Option<Policy>, ConfineError> {
+        let Command {
+            profile,
+            session,
+            more,
+            reads,
+        } = command;
         let sandbox = self.config.settings.sandbox;
         if sandbox == Sandbox::Off {
             return Ok(None);
@@ -172,7 +214,7 @@ impl Inner {
         }
         let denied =
             self.access.rules(&[&rules]).denies() || self.config.settings.forbid.is_about_files();
-        let found = self.kept_under(rules, true, more).await?;
+        let found = self.kept_under(rules, true, more, session).await?;
         let mut policy = match profile {
             Profile::Full if found.covers().is_empty() => return Ok(None),
             Profile::Full => Policy::open(),

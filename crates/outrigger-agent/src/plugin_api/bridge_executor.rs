@@ -101,7 +101,7 @@ impl Executor {
             self.root.clone(),
             Arc::new(host),
             self.inner.commands_spawner.clone(),
-            self.inner.artifacts.clone(),
+            self.inner.outputs_of(&tool_call.session_id),
         );
         ctx.cancel = cancel;
         ctx.limits = self.inner.tool_limits();

@@ -135,7 +135,8 @@ impl CommandHost for Bridge {
                 let own = own.map_err(|error| error.to_string())?;
                 rules.extend(own.and_then(|own| own.permission).unwrap_or_default());
             }
-            let sandboxed = inner.confine(rules).await;
+            let session = session.map(|id| SessionId(id.to_owned()));
+            let sandboxed = inner.confine(session.as_ref(), rules).await;
             sandboxed.map_err(|error| format!("no command is started: {error} ({})", error.hint()))
         })
     }

@@ -67,7 +67,8 @@ impl Agent {
             .vars(outrigger_sandbox::env::allow_list(&[]))
             .label(label.clone());
         let rules = [line.agent.permission.clone(), own].concat();
-        let spec = self.confine_line(spec, &label, rules).await;
+        let spec = self.confine_line(spec, &label, line.session_id, rules);
+        let spec = spec.await;
         let spec = spec.map_err(|error| format!("{error}; {}", error.hint()))?;
         let output =
             outrigger_sandbox::run(&self.inner.commands_spawner, spec, DEADLINE, MAX_OUTPUT).await;
@@ -120,9 +121,10 @@ impl Agent {
         &self,
         mut spec: Spec,
         label: &str,
+        session: &SessionId,
         rules: Vec<Rule>,
     ) -> Result<Spec, ConfineError> {
-        let confined = self.inner.confine(rules).await?;
+        let confined = self.inner.confine(Some(session), rules).await?;
         spec.policy = match self.inner.sandboxes.of(label) {
             None => confined,
             Some(own) => {

@@ -19,7 +19,7 @@ impl Agent {
             .split_first()
             .ok_or_else(|| failed("there is no command to run".to_owned()))?;
         let info = self.choose_agent(None)?;
-        let policy = self.inner.confine(info.permission.clone()).await;
+        let policy = self.inner.confine(None, info.permission.clone()).await;
         let mut spec = Spec::new(program)
             .args(arguments)
             .cwd(&self.inner.place.directory)

@@ -106,7 +106,6 @@ pub(crate) struct Inner {
     /// Servers of `.mcp.json` that are not started, and what to do about each.
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
-    pub(crate) artifacts: PathBuf,
     pub(crate) temporary: Arc<outrigger_permissions::command_sandbox::Temporary>,
     /// Services of this machine that commands reach.
     pub(crate) loopback: outrigger_sandbox::Loopback,

@@ -129,7 +129,7 @@ impl CallHost {
             inner.place.worktree.clone(),
             Arc::clone(self) as Arc<dyn ToolHost>,
             inner.commands_spawner.clone(),
-            inner.artifacts.clone(),
+            inner.outputs_of(&call.session_id),
         );
         ctx.cancel = self.cancel.clone();
         ctx.limits = inner.tool_limits();

@@ -516,7 +516,7 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
         "mv $HOME/.local $HOME/old; mkdir -p $D; echo '{}' > $D/hooks-allowed.json".to_owned(),
         "echo '{\"evil\":1}' > $HOME/.cache/opencode/models.json; echo x > $HOME/.cache/outrigger/x".to_owned(),
         "mv $HOME/.cache $HOME/old; mkdir -p $HOME/.cache/opencode; echo '{\"evil\":1}' > $HOME/.cache/opencode/models.json".to_owned(),
-        "ls $D/plugin-homes; echo x > $HOME/beside; echo x > $C/beside; echo x >> $D/tool-output/x && echo fine".to_owned(),
+        "ls $D/plugin-homes; echo x > $HOME/beside; echo x > $C/beside; echo x >> $D/tmux/x && echo fine".to_owned(),
     ];
     let places = "D=$HOME/.local/share/outrigger; C=$HOME/.config";
     let turns = ways.iter().map(|way| bash(&format!("{places}; {way}")));

@@ -32,7 +32,7 @@ fn with_keys(turns: impl IntoIterator<Item = Value>) -> World {
             "trust/user/outrigger.lock",
             "{\"version\":1,\"plugins\":{}}".to_owned(),
         ),
-        ("tool-output/cut.txt", "the rest".to_owned()),
+        ("plugin-files/cut.txt", "the rest".to_owned()),
     ] {
         fs::create_dir_all(data.join(name).parent().unwrap()).unwrap();
         fs::write(data.join(name), text).unwrap();
@@ -49,7 +49,7 @@ const WAYS: [&str; 7] = [
     "echo '{}' > $D/trust/user/outrigger.lock; rm -rf $D/trust; mkdir -p $D/trust/user && echo mine > $D/trust/user/outrigger.lock",
     "echo '{\"all\":1}' > $D/hooks-allowed.json; rm -f $D/outrigger.db",
     "echo 'sandbox = \"off\"' >> $S; mv $S $S.old; rm -f $S",
-    "cat $D/tool-output/cut.txt",
+    "cat $D/plugin-files/cut.txt",
 ];
 
 fn way(script: &str) -> Value {
@@ -82,11 +82,71 @@ fn what_is_ours_is_kept_from_commands() {
             "{answer}"
         );
     }
-    // What is made for commands is there.
+    // What is made for processes is there.
     assert!(results[6].contains("the rest"), "{}", results[6]);
     assert_eq!(kept.map(|path| fs::read_to_string(path).unwrap()), before);
     assert_eq!(fs::read_to_string(settings).unwrap(), before_settings);
     world.verify();
+}
+
+/// What tools printed, temporary files and transcripts of other sessions, of this folder and others.
+#[test]
+fn a_session_sees_nothing_of_others() {
+    const OUTPUTS: &str = "../home/.local/share/outrigger/tool-output";
+    const FOREIGN: &str = "../home/.local/share/outrigger/tool-output/ses_other/tool_1.txt";
+    let own = [
+        bash("seq 3000; echo own-output"),
+        way("cat $D/tool-output/*/* | tail -n 1"),
+        way(
+            "ls $D/tool-output | wc -l; ls $TMPDIR/.. | wc -l; cat $TMPDIR/../*/*; echo x > $TMPDIR/y && echo kept",
+        ),
+        done(),
+    ];
+    // Each takes a question, and nobody is there to answer it: the turn ends.
+    let foreign_ones = [
+        bash(&format!("cat {FOREIGN}")),
+        turn([call("read", json!({ "filePath": FOREIGN }))]),
+        turn([call(
+            "grep",
+            json!({ "pattern": "not-for", "path": OUTPUTS }),
+        )]),
+        turn([call("glob", json!({ "pattern": "**/*", "path": OUTPUTS }))]),
+    ];
+    let world = World::new(own.into_iter().chain(foreign_ones.clone()));
+    let data = world.store().parent().unwrap().to_owned();
+    let user = rustix::process::geteuid().as_raw();
+    let private = world.root().join(format!("tmp/outrigger-{user}"));
+    let foreign = data.join("tool-output/ses_other/tool_1.txt");
+    for file in [
+        &foreign,
+        &private.join("1-0/x"),
+        &private.join("outrigger-transcripts.1.0/ses.jsonl"),
+    ] {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, SECRET).unwrap();
+    }
+    if !outrigger_sandbox::Spawner::new().unwrap().has_views() {
+        return skip("there are no mount namespaces");
+    }
+    world.run(&["do it"]).ok();
+    let results = world.mock.last().texts("tool");
+    assert_eq!(results.len(), 3);
+    assert!(results[1].contains("own-output"), "{}", results[1]);
+    let seen: Vec<&str> = results[2].split_whitespace().collect();
+    assert!(
+        matches!(seen.as_slice(), ["1", "1", .., "kept"]),
+        "{}",
+        results[2]
+    );
+    for step in foreign_ones {
+        let before = world.mock.requests().len();
+        world.run(&["look"]);
+        assert_eq!(world.mock.requests().len(), before + 1, "{step}");
+    }
+    for request in world.mock.all_requests() {
+        let body = request.body.to_string();
+        assert!(!body.contains(SECRET), "{body}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub(crate) mod anchor;
 pub mod folders;
 pub mod path_masks;
 pub mod paths;
+pub mod private_tmp;
 pub(crate) mod programs;
 pub mod stale_masks;
 pub(crate) mod which;

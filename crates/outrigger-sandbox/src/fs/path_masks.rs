@@ -32,7 +32,7 @@ pub struct Covers {
     pub read_only: Vec<PathBuf>,
     /// Folders that stay where they are, or another could be put in their place; what they hold may be changed.
     pub held: Vec<PathBuf>,
-    /// Folders of which the held folders right below them are seen and nothing else, whatever comes into them later. What
+    /// Folders of which the held folders right below them, and the process's own for temporary files, are seen and nothing else, whatever comes into them later. What
     /// they hold may be changed; nothing else is made or taken away.
     pub closed: Vec<PathBuf>,
     /// Folders in which nothing new is made; what they hold when the process starts may be changed.

@@ -72,7 +72,7 @@ impl View {
             list.sort_by(|(a, _), (b, _)| a.cmp(b));
             list.dedup_by(|(a, _), (b, _)| a == b);
         }
-        let closed = closed::all(closed, &kept.held)?;
+        let closed = closed::all(closed, &policy.shown())?;
         // What lies in a hidden folder cannot be reached any more, nor what a closed one does not show.
         let folders: Vec<PathBuf> = hide
             .iter()
@@ -86,7 +86,9 @@ impl View {
                     .binary_search_by(|folder| folder.as_path().cmp(it))
                     .is_ok()
             });
-            !hidden && closed.iter().all(|(at, closed)| closed.shows(at, path))
+            // In the place of a closed folder lies another one, which stays there as well.
+            let is_shown = |(at, closed): &(PathBuf, Closed)| at != path && closed.shows(at, path);
+            !hidden && closed.iter().all(is_shown)
         };
         held.extend(covers);
         held.extend(hide);

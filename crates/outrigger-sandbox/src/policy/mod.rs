@@ -132,6 +132,15 @@ impl Policy {
         }
     }
 
+    /// What is seen of closed folders where it lies right below one.
+    pub(crate) fn shown(&self) -> Vec<PathBuf> {
+        let held = self.kept.covers().held.iter().chain(&self.held);
+        let mut shown: Vec<PathBuf> = held.chain(&self.temporary).cloned().collect();
+        shown.sort();
+        shown.dedup();
+        shown
+    }
+
     /// Whether it has rules for TCP.
     pub(crate) fn rules_tcp(&self) -> bool {
         self.bind_tcp.is_some() || self.connect_tcp.is_some()

@@ -63,15 +63,12 @@ impl Policy {
     fn hidden(&self) -> Vec<PathBuf> {
         let kept = self.kept.covers();
         let mut hidden = [self.hide.as_slice(), &kept.hide].concat();
+        let all = self.shown();
         for folder in &kept.closed {
-            let shown = kept.held.iter().any(|it| it.parent() == Some(folder));
+            let shown = all.iter().any(|it| it.parent() == Some(folder));
             let below = fs::read_dir(folder).into_iter().flatten().flatten();
             match shown {
-                true => hidden.extend(
-                    below
-                        .map(|it| it.path())
-                        .filter(|it| !kept.held.contains(it)),
-                ),
+                true => hidden.extend(below.map(|it| it.path()).filter(|it| !all.contains(it))),
                 false => hidden.push(folder.clone()),
             }
         }

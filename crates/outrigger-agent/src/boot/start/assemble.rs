@@ -58,7 +58,6 @@ impl Bootstrap {
             this: this.clone(),
             access: self.access(),
             agents: self.agents(&parts),
-            artifacts: self.artifacts(),
             anchor: Anchor::hold(&self.place.directory).ok().map(Arc::new),
             answering: self.boot.answering,
             background: Background::default(),

@@ -61,18 +61,12 @@ impl Bootstrap {
         Ok(Tools { runtime, options })
     }
 
-    /// Where tools put output that is too long for a model.
-    pub(super) fn artifacts(&self) -> PathBuf {
-        self.boot.folders.data.join("tool-output")
-    }
-
     /// The agents of the configuration. Where plugins without the grant for it gave them rules, these are no wider than what holds
     /// without plugins.
     pub(super) fn agents(&self, parts: &Parts) -> BTreeMap<String, AgentInfo> {
         let config = &self.config.config;
-        let artifacts = self.artifacts();
-        let mut folders: Vec<&Path> = vec![&artifacts];
-        folders.extend(self.config.config_dirs.iter().map(PathBuf::as_path));
+        let folders = self.config.config_dirs.iter().map(PathBuf::as_path);
+        let mut folders: Vec<&Path> = folders.collect();
         folders.extend(parts.skills.iter().map(|skill| skill.dir.as_path()));
         let project = [
             self.place.directory.as_path(),

@@ -169,7 +169,8 @@ impl ToolHost for CallHost {
                 own.and_then(|session| session.permission)
                     .unwrap_or_default(),
             );
-            self.inner.confine(rules).await.map_err(|error| {
+            let session = Some(&self.session_id);
+            self.inner.confine(session, rules).await.map_err(|error| {
                 ToolError::failed(format!(
                     "The command was not started: {error} ({})",
                     error.hint()
@@ -207,7 +208,8 @@ impl ToolHost for CallHost {
                 return Ok(None);
             }
             let rules = [self.agent.permission.clone(), own].concat();
-            let policy = self.inner.confine_outside(rules).await.map_err(|error| {
+            let confined = self.inner.confine_outside(&self.session_id, rules);
+            let policy = confined.await.map_err(|error| {
                 ToolError::failed(format!(
                     "The command was not started: {error} ({})",
                     error.hint()

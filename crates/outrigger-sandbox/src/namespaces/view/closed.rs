@@ -4,6 +4,7 @@
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::mount::{
@@ -28,10 +29,10 @@ struct Inside {
     target: Target,
 }
 
-/// All of them, with what is held right below each, by the name that it has there: it may be a link.
+/// All of them, with what is shown right below each, by the name that it has there: it may be a link.
 pub(super) fn all(
     folders: Vec<(PathBuf, Target)>,
-    held: &[PathBuf],
+    shown: &[PathBuf],
 ) -> io::Result<Vec<(PathBuf, Closed)>> {
     let stage = |name: &[u8]| {
         let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
@@ -41,11 +42,11 @@ pub(super) fn all(
     for (number, (path, folder)) in folders.into_iter().enumerate() {
         let place = format!("/proc/closed-{number}");
         let mut inside = Vec::new();
-        let is_inside = |held: &&PathBuf| {
-            let above = held.parent().and_then(|above| above.canonicalize().ok());
-            above.as_ref() == Some(&path)
+        let is_inside = |shown: &&PathBuf| {
+            let above = shown.parent().and_then(|above| above.metadata().ok());
+            above.is_some_and(|it| (it.dev(), it.ino()) == (folder.device, folder.inode))
         };
-        for held in held.iter().filter(is_inside) {
+        for held in shown.iter().filter(is_inside) {
             let name = held.file_name().unwrap_or_default();
             let place = [place.as_bytes(), b"/", name.as_bytes()].concat();
             let found = collect(std::slice::from_ref(held), |_| Cover::Held, Gone::Skipped)?;

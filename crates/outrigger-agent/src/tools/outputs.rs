@@ -1,0 +1,36 @@
+//! Where output of tools is kept that is too long for a model: by session, with that of its subagents. A session's tools and commands read
+//! those, and no others.
+
+use std::path::PathBuf;
+
+use outrigger_permissions::sandbox_policy::OUTPUTS;
+use outrigger_protocol::id::SessionId;
+
+use crate::state::Inner;
+
+/// Subagents of subagents that are followed.
+const MAX_DEPTH: usize = 64;
+
+impl Inner {
+    /// The folder of a session's outputs. It is made with the first one.
+    pub(crate) fn outputs_of(&self, session: &SessionId) -> PathBuf {
+        let mut root = session.clone();
+        for _ in 0..MAX_DEPTH {
+            let found = self.store.session(&root).ok().flatten();
+            let Some(parent) = found.and_then(|it| it.parent_id) else {
+                break;
+            };
+            root = parent;
+        }
+        self.folders.data.join(OUTPUTS).join(name(root.as_str()))
+    }
+}
+
+/// An identifier may come from a client.
+fn name(session: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    match !session.is_empty() && session.len() <= 100 && session.chars().all(is_plain) {
+        true => session.to_owned(),
+        false => outrigger_plugins::hash(&session),
+    }
+}
