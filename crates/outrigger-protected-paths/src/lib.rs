@@ -100,12 +100,10 @@ pub fn keep(
                 found.push(path);
             }
         }
-        let mut loaded = direnv::loaded(folder);
-        loaded.retain(|it| it.starts_with(root) && !is_granted(it));
-        let (there, not): (Vec<PathBuf>, _) = loaded.into_iter().partition(|it| it.exists());
-        found.extend(there);
+        let (there, not) = loaded_by_envrc(folder, root);
+        found.extend(there.into_iter().filter(|it| !is_granted(it)));
         if process == Process::Command {
-            policy.absent.extend::<Vec<PathBuf>>(not);
+            policy.absent.extend(not);
         }
         if git.is_dir() {
             let mut of_git = git_files::of_repository(&git);
@@ -116,25 +114,44 @@ pub fn keep(
         }
     }
     if root.parent().is_some() {
-        let mut nested = NestedGit::before(root);
-        match process {
-            Process::Command => {
-                let of_root = |it: &PathBuf| it.parent() == Some(root) && !it.is_symlink();
-                found.extend(nested.startup().filter(of_root));
-                nested = nested.for_command();
-            }
-            Process::Plugin => {
-                let startup = nested.startup().take(MAX_NESTED);
-                found.extend(startup.filter(|it| !is_granted(it, root, granted)));
-            }
-        }
-        let (there, not) = nested.kept();
-        found.extend(there);
-        policy.absent.extend(not);
-        policy.clear = Clear::new(Arc::new(move |has_ended| nested.clear(has_ended)));
+        found.extend(keep_nested(policy, root, granted, process));
     }
     hold(policy, found);
     Ok(())
+}
+
+/// What is kept in folders below the root. What a command leaves there is looked at when it has ended.
+fn keep_nested(
+    policy: &mut Policy,
+    root: &Path,
+    granted: &[PathBuf],
+    process: Process,
+) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut nested = NestedGit::before(root);
+    match process {
+        Process::Command => {
+            let of_root = |it: &PathBuf| it.parent() == Some(root) && !it.is_symlink();
+            found.extend(nested.startup().filter(of_root));
+            nested = nested.for_command();
+        }
+        Process::Plugin => {
+            let startup = nested.startup().take(MAX_NESTED);
+            found.extend(startup.filter(|it| !is_granted(it, root, granted)));
+        }
+    }
+    let (there, not) = nested.kept();
+    found.extend(there);
+    policy.absent.extend(not);
+    policy.clear = Clear::new(Arc::new(move |has_ended| nested.clear(has_ended)));
+    found
+}
+
+/// What direnv loads in a folder: what is there, and what is not.
+fn loaded_by_envrc(folder: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let loaded = direnv::loaded(folder).into_iter();
+    let in_project = loaded.filter(|it| it.starts_with(root));
+    in_project.partition(|it| it.exists())
 }
 
 /// Whether the user grants it: by naming it, or a folder below this one that it lies in.

@@ -218,7 +218,7 @@ impl NamedFile<'_> {
         Attachment { path, rules }.parts(self.forbids)
     }
 
-    /// Why a person is asked about a link in the project that leads out of it: whoever made the project chose where to.
+    /// Why a person is asked about a link in the project that leads out of it: who made the project chose where to.
     fn leads_out(&self, real: &Path) -> Option<String> {
         let roots = [&self.place.worktree, &self.place.directory];
         let roots: Vec<PathBuf> = roots.iter().flat_map(|it| it.canonicalize()).collect();

@@ -1,5 +1,5 @@
-//! Modes with the bit of the group. On a folder it says which group new files belong to, on a file that it runs as its group, whoever
-//! starts it: every other user of the machine could act for this one's. So the host gives them to folders, and to nothing else.
+//! Modes with the bit of the group. On a folder it says which group new files belong to, on a file that it runs as its group for
+//! everybody who starts it: every other user of the machine could act for this one's. So the host gives them to folders, and to nothing else.
 
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 
