@@ -11,7 +11,7 @@ fn patch(body: &str) -> Value {
 }
 
 /// The project's model is known to its provider under this name.
-fn named(world: &World, api: &str) {
+pub(crate) fn named(world: &World, api: &str) {
     world.config(json!({ "provider": { "mock": { "models": { "m1": { "id": api } } } } }));
 }
 
