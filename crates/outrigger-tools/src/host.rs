@@ -163,7 +163,8 @@ pub trait ToolHost: Send + Sync {
         let _ = input;
         Box::pin(std::future::ready(Ok(())))
     }
-    /// All hooks and permission questions are answered and the call runs, with these arguments.
+    /// All hooks are answered and the call begins, with these arguments. Once more when a person has answered its permission
+    /// questions: its time begins then.
     fn started(&self, input: &Value);
     /// The running call reports.
     fn progress(&self, title: Option<String>, metadata: Value);

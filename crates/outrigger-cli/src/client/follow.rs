@@ -205,6 +205,7 @@ impl<'a> Follower<'a> {
         let _turn = signals.turn();
         let mut cancel = Cancel::Unasked;
         loop {
+            let due = screen.view.output_due().filter(|_| !self.asks());
             tokio::select! {
                 biased;
                 terminated = signals.cancelled(), if matches!(cancel, Cancel::Unasked) => {
@@ -230,6 +231,11 @@ impl<'a> Follower<'a> {
                     Next::Typed(typed) => self.typed(typed.as_deref()).await,
                 },
                 outcome = &mut turn => return Some(outcome),
+                () = until(due) => {
+                    self.line.clear();
+                    screen.view.print_output();
+                    self.line.redraw();
+                }
             }
         }
     }
@@ -283,6 +289,8 @@ impl<'a> Follower<'a> {
         if let Some(what) = view.waits_for(&event.event) {
             self.line.wait_for(what);
         }
+        self.line.detail(view.last_line());
+        self.line.redraw();
     }
 
     /// Something waits for a line of the person's.
@@ -403,6 +411,14 @@ impl<'a> Follower<'a> {
         if self.answers == Answers::Person {
             self.questions.catch_up(&self.asker, self.line).await;
         }
+    }
+}
+
+/// Waits until then; without a time, for ever.
+async fn until(time: Option<std::time::Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod connection;
 pub(crate) mod events;
 pub(crate) mod follow;
+mod live_output;
 mod model_question;
 mod permission_display;
 mod permission_question;

@@ -104,6 +104,8 @@ impl Display {
     fn prompt(&self, view: Option<&'static str>, size: Size) -> String {
         let mut keys = self.keys.clone();
         keys.extend(view);
+        // Any words are a no that the model reads.
+        keys.push("or what instead");
         prompt(&self.what, &self.short, &keys, size)
     }
 }
@@ -283,7 +285,7 @@ mod tests {
           folder │ sub
          program │ ./x is /p/sub/x
           always │ python3 *
-        ? allow bash? [y]es, [n]o, [a]lways: 
+        ? allow bash? [y]es, [n]o, [a]lways, or what instead: 
         ");
     }
 
@@ -304,7 +306,7 @@ mod tests {
                 for size in [Size { columns, rows: 24 }, Size { columns, rows: 12 }] {
                     let text = Display::of(&bash(&command, &[&command]), true).text(size);
                     assert!(text.contains("touch \"$(echo"), "{text}");
-                    assert!(text.ends_with("\n? allow bash? [y]es, [n]o: "), "{text}");
+                    assert!(text.ends_with("\n? allow bash? [y]es, [n]o, or what instead: "), "{text}");
                     assert!(text.lines().count() < size.rows, "{text}");
                 }
             }
@@ -326,7 +328,7 @@ mod tests {
                  │     path: /tmp/harmless
                  │ deep: {"a":[1]}
           always │ all calls of this kind
-        ? allow this call? [y]es, [n]o, [a]lways: 
+        ? allow this call? [y]es, [n]o, [a]lways, or what instead: 
         "#);
     }
 
@@ -349,7 +351,7 @@ mod tests {
                  │ @@ -1 +1 @@
                  │ -one
                  │ +two
-        ? allow edit? [y]es, [n]o: 
+        ? allow edit? [y]es, [n]o, or what instead: 
         ");
     }
 
@@ -384,7 +386,7 @@ mod tests {
          command │ sh x.sh
           folder │ sub
          printed │ sh: x: Permission denied
-        ? run it outside of the sandbox, with all your rights? [y]es, [n]o: 
+        ? run it outside of the sandbox, with all your rights? [y]es, [n]o, or what instead: 
         ");
     }
 
@@ -415,7 +417,7 @@ mod tests {
         let mut display = Display::of(&bash(&script, &[&script]), true);
         let asked = display.text(SIZE);
         assert!(
-            asked.ends_with("? allow bash? [y]es, [n]o, [v]iew: "),
+            asked.ends_with("? allow bash? [y]es, [n]o, [v]iew, or what instead: "),
             "{asked}"
         );
         assert!(
@@ -429,7 +431,7 @@ mod tests {
             "{all}"
         );
         assert!(
-            pages[0].ends_with("[v]iew more: ") && pages[4].ends_with("[v]iew again: "),
+            pages[0].ends_with("[v]iew more, or what instead: ") && pages[4].ends_with("[v]iew again, or what instead: "),
             "{all}"
         );
         assert_eq!(display.view(SIZE), pages[0]);

@@ -77,10 +77,15 @@ impl Asker {
 
     /// Answers a question. One that nobody waits for any more needs no answer.
     pub(super) async fn answer(&self, id: &PermissionId, reply: Reply) {
+        self.answer_with(id, reply, None).await;
+    }
+
+    /// The same, with what the model is to do instead.
+    async fn answer_with(&self, id: &PermissionId, reply: Reply, instead: Option<&str>) {
         let path = format!("/permission/{id}/reply");
         let answered: Result<bool, Failure> = self
             .connection
-            .post(&path, &json!({ "reply": reply }))
+            .post(&path, &json!({ "reply": reply, "message": instead }))
             .await;
         if let Err(failure) = answered
             && !failure.is_refusal()
@@ -291,7 +296,11 @@ impl Questions {
                     let reply = typed.map_or(Reply::Reject, meaning);
                     let is_offered = reply != Reply::Always || !shown.always.is_empty();
                     let reply = if is_offered { reply } else { Reply::Reject };
-                    asker.answer(&shown.id, reply).await;
+                    let instead = typed.and_then(instead).filter(|_| reply == Reply::Reject);
+                    if instead.is_some() {
+                        line.say(&Paint::for_stderr().dim("~ no; the model gets your answer\n"));
+                    }
+                    asker.answer_with(&shown.id, reply, instead).await;
                 }
             }
         }
@@ -372,9 +381,29 @@ fn meaning(text: &str) -> Reply {
     }
 }
 
+/// An answer in words: a no that says why, or what to do instead. A single word is none: it may be a mistyped yes.
+fn instead(text: &str) -> Option<&str> {
+    let text = text.trim();
+    text.contains(char::is_whitespace).then_some(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_in_words_is_a_no_for_the_model_to_read() {
+        for (text, want) in [
+            ("no, use git clean\n", Some("no, use git clean")),
+            ("yes, but only in src", Some("yes, but only in src")),
+            ("yep\n", None),
+            ("n \n", None),
+            ("\n", None),
+        ] {
+            assert_eq!(instead(text), want, "{text:?}");
+            assert_eq!(meaning(text), Reply::Reject);
+        }
+    }
 
     #[test]
     fn only_a_clear_yes_is_one() {

@@ -1,18 +1,19 @@
 //! What `run` prints: the answer on standard output, everything else on standard error.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use outrigger_kernel::merge::{Conversation, Merger, merger};
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::{BusEvent, Event};
-use outrigger_protocol::id::{EventId, MessageId, SessionId};
+use outrigger_protocol::id::{EventId, MessageId, PartId, SessionId};
 use outrigger_protocol::merged::ConversationMessage;
 use outrigger_protocol::message::{MessageInfo, Part, PartKind, ToolState};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::TurnOutcome;
 use serde_json::{Value, json};
 
+use super::live_output::LiveOutput;
 use crate::args::Format;
 use crate::client::result::TurnResult;
 use crate::terminal::transcript::{is_tool, tool_text};
@@ -65,6 +66,9 @@ pub(crate) struct View {
     /// Why a request was sent again the last time.
     retried: Option<String>,
     result: TurnResult,
+    live: LiveOutput,
+    /// Tools that run, the last one last.
+    running: Vec<(PartId, String)>,
 }
 
 impl View {
@@ -90,6 +94,8 @@ impl View {
             mid_line: false,
             retried: None,
             result: TurnResult::default(),
+            live: LiveOutput::default(),
+            running: Vec::new(),
         }
     }
 
@@ -123,6 +129,7 @@ impl View {
         }
         if let Event::PartUpdated { part, .. } = &event.event {
             self.result.add(part);
+            self.note_running(part);
             if is_answer(part) {
                 self.answer = Some(part.message_id.clone());
             }
@@ -173,8 +180,40 @@ impl View {
         }
     }
 
+    fn note_running(&mut self, part: &Part) {
+        let PartKind::Tool(call) = &part.kind else {
+            return;
+        };
+        let is_known = self.running.iter().any(|(id, _)| *id == part.id);
+        match call.state {
+            ToolState::Running { .. } if !is_known => {
+                self.running.push((part.id.clone(), call.tool.clone()));
+            }
+            _ if call.state.is_final() => self.running.retain(|(id, _)| *id != part.id),
+            _ => {}
+        }
+    }
+
+    /// When output of a command has to be printed, if nothing comes before.
+    pub(crate) fn output_due(&self) -> Option<Instant> {
+        self.live.due()
+    }
+
+    /// Prints output of the command that runs.
+    pub(crate) fn print_output(&mut self) {
+        let text = self.live.more(self.paint);
+        if !text.is_empty() {
+            self.err(&text);
+        }
+    }
+
+    /// The last line of a command of whose output no more is printed.
+    pub(crate) fn last_line(&self) -> Option<&str> {
+        self.live.last_line()
+    }
+
     /// What the turn waits for after an event, if that changed.
-    pub(crate) fn waits_for<'e>(&self, event: &'e Event) -> Option<Option<&'e str>> {
+    pub(crate) fn waits_for<'e>(&'e self, event: &'e Event) -> Option<Option<&'e str>> {
         match event {
             Event::SessionStatus { session_id, status } if *session_id == self.session => {
                 match status {
@@ -185,8 +224,11 @@ impl View {
             Event::PartUpdated {
                 session_id, part, ..
             } if *session_id == self.session => match &part.kind {
-                PartKind::Tool(call) if call.state.is_final() => Some(Some("model")),
-                PartKind::Tool(call) => Some(Some(&call.tool)),
+                PartKind::Tool(call) if !call.state.is_final() => Some(Some(&call.tool)),
+                PartKind::Tool(_) => {
+                    let running = self.running.last().map(|(_, tool)| tool.as_str());
+                    Some(Some(running.unwrap_or("model")))
+                }
                 _ => None,
             },
             _ => None,
@@ -248,7 +290,16 @@ impl View {
                     self.err(&format!("\n{title}\n\n"));
                 }
             }
-            Event::PartUpdated { part, .. } => self.part(part),
+            Event::PartUpdated { part, time, .. } => {
+                // What a question on the screen hides is printed after it.
+                if self.merger.is_some() {
+                    let text = self.live.on(part, *time, self.mid_line, self.paint);
+                    if !text.is_empty() {
+                        self.err(&text);
+                    }
+                }
+                self.part(part);
+            }
             Event::SessionError { error, .. } => self.error(error),
             Event::SessionStatus {
                 status:
@@ -349,7 +400,9 @@ impl View {
 
     fn say(&mut self, messages: &[ConversationMessage]) {
         for message in messages.iter().filter(|message| is_tool(message)) {
-            if !self.show.quiet {
+            let call = message.metadata.get("tool_use_id").and_then(Value::as_str);
+            let is_shown = call.is_some_and(|call| self.live.has_shown(call));
+            if !self.show.quiet && !is_shown {
                 let line = tool_text(message, self.paint, &self.directory);
                 self.err(&line);
             }
@@ -469,6 +522,37 @@ mod tests {
         a
         > done
         "#);
+    }
+
+    /// A command that prints for a while is not silent until it ends, and nothing is printed twice.
+    #[test]
+    fn a_command_is_shown_while_it_prints() {
+        let now = outrigger_agent::ids::now();
+        let printing = |id: &str, output: &str| {
+            let state = json!({ "status": "running", "input": { "command": "ls" }, "metadata": { "output": output },
+                "time": { "start": 0 } });
+            let mut event = part(
+                id,
+                json!({ "id": "prt_1", "type": "tool", "callID": "c1", "tool": "bash", "state": state }),
+            );
+            if let Event::PartUpdated { time, .. } = &mut event.event {
+                *time = 2_000;
+            }
+            event
+        };
+        let (mut view, text) = view(Show::default());
+        view.on(&running("e1", now));
+        view.on(&printing("e2", "a\nb"));
+        assert_eq!(*text.lock().unwrap(), "$ ls\na\n");
+        // Not below a question.
+        assert!(!view.on_beside_question(&printing("e3", "a\nb\n")));
+        view.on(&printing("e4", "a\nb\nc\n"));
+        view.on(&completed("e5", now));
+        view.finish(&TurnOutcome::Cancelled);
+        assert_eq!(
+            *text.lock().unwrap(),
+            "$ ls\na\nb\nc\n… and more lines\n  7 ms\n"
+        );
     }
 
     #[test]

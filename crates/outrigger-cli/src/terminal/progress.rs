@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use outrigger_plugins::{Cause, Fetched, Progress, Stage};
 
 use crate::terminal::download::Fetching;
+use crate::terminal::frame::Size;
 use crate::terminal::{self, name};
 use crate::terminal::{Paint, err};
 
@@ -27,6 +28,8 @@ struct State {
     fetching: BTreeMap<String, Fetching>,
     /// What the turn waits for.
     waiting: Option<(String, Instant)>,
+    /// How far that is.
+    detail: Option<String>,
     shown: bool,
     /// Somebody draws it.
     ticking: bool,
@@ -46,7 +49,10 @@ impl State {
         }
         let (what, since) = self.waiting.as_ref()?;
         let seconds = (now - *since).as_secs();
-        (seconds > 0).then(|| format!("{what} {seconds} s"))
+        (seconds > 0).then(|| match &self.detail {
+            Some(detail) => format!("{what} {seconds} s  {detail}"),
+            None => format!("{what} {seconds} s"),
+        })
     }
 }
 
@@ -156,7 +162,24 @@ impl Line {
     /// The turn waits for this from now on; `None`: for nothing.
     pub(crate) fn wait_for(&self, what: Option<&str>) {
         let mut state = self.state();
-        state.waiting = what.map(|what| (what.to_owned(), Instant::now()));
+        // What is waited for already goes on.
+        let same = state.waiting.take_if(|(known, _)| Some(known.as_str()) == what);
+        state.waiting = same.or_else(|| what.map(|what| (what.to_owned(), Instant::now())));
+        if what.is_none() {
+            state.detail = None;
+        }
+    }
+
+    /// How far what the turn waits for is.
+    pub(crate) fn detail(&self, detail: Option<&str>) {
+        self.state().detail = detail.map(name);
+    }
+
+    /// Puts the line back at once after something was printed, where it is drawn.
+    pub(crate) fn redraw(&self) {
+        if self.state().ticking {
+            self.tick();
+        }
     }
 
     /// Takes the line away, prints, and lets the next tick put it back.
@@ -200,7 +223,8 @@ impl Line {
         let Some(text) = state.text(now) else {
             return;
         };
-        terminal::last_line(&Paint::for_stderr().dim(&format!("~ {}", name(&text))));
+        let text = cut(&name(&text), Size::of_stderr().columns);
+        terminal::last_line(&Paint::for_stderr().dim(&format!("~ {text}")));
         state.shown = true;
     }
 
@@ -220,6 +244,18 @@ impl Line {
             line: self.clone(),
         }
     }
+}
+
+/// What fits in a row of so many columns, after the mark of the line. A character that is not ASCII may take two.
+fn cut(text: &str, columns: usize) -> String {
+    let mut left = columns.saturating_sub(3);
+    let fits = text.chars().take_while(|c| {
+        let width = if c.is_ascii() { 1 } else { 2 };
+        let fits = left >= width;
+        left = left.saturating_sub(width);
+        fits
+    });
+    fits.collect()
 }
 
 /// Why a plugin is left out, what to do about it, and what that means where it guards.

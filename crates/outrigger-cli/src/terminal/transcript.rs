@@ -9,7 +9,7 @@ use crate::terminal;
 use crate::terminal::paint::Paint;
 
 /// Lines of a tool's output that are shown; the model gets more, the session keeps all.
-const SHOWN_LINES: usize = 40;
+pub(crate) const SHOWN_LINES: usize = 40;
 
 /// A message about a tool: a start, a result, or both merged into one.
 pub(crate) fn is_tool(message: &ConversationMessage) -> bool {
@@ -76,6 +76,8 @@ fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> Strin
             ..
         }) => tool.content("←") + &diff(&old_content, &new_content, paint),
         Some(Details::FileList { files }) => tool.files(files.len()),
+        None if tool.is("todowrite") => tool.todos(),
+        None if tool.is("task") => tool.task(),
         None if message.content.starts_with("Read ") => tool.content("→"),
         None => tool.other(),
     }
@@ -169,6 +171,50 @@ impl<'m> Tool<'m> {
         )
     }
 
+    fn is(&self, name: &str) -> bool {
+        self.field("tool_name").and_then(Value::as_str) == Some(name)
+    }
+
+    /// The list of todos, in the marks of OpenCode.
+    fn todos(&self) -> String {
+        let todos = self
+            .field("input")
+            .and_then(|input| input.get("todos")?.as_array());
+        let lines: String = todos
+            .into_iter()
+            .flatten()
+            .map(|todo| {
+                let text = |key: &str| todo.get(key).and_then(Value::as_str).unwrap_or_default();
+                let mark = match text("status") {
+                    "completed" => "✓",
+                    "in_progress" => "•",
+                    "cancelled" => "-",
+                    _ => " ",
+                };
+                format!("[{mark}] {}\n", terminal::name(text("content")))
+            })
+            .collect();
+        format!(
+            "{} Todos{}\n{}",
+            self.paint.bold("#"),
+            self.time(),
+            clip(&lines)
+        )
+    }
+
+    /// What a subagent was asked for and answered.
+    fn task(&self) -> String {
+        let output = self.field("output").and_then(Value::as_str);
+        format!(
+            "{} {}: {}{}\n{}",
+            self.paint.bold("•"),
+            terminal::name(self.input("subagent_type").unwrap_or("task")),
+            terminal::name(self.input("description").unwrap_or_default()),
+            self.time(),
+            self.shorten(&clip(answer(output.unwrap_or_default())))
+        )
+    }
+
     fn other(&self) -> String {
         let input = self.field("input").map(ToString::to_string);
         let output = self.field("output").and_then(Value::as_str);
@@ -181,6 +227,13 @@ impl<'m> Tool<'m> {
             self.shorten(&clip(output.unwrap_or_default()))
         )
     }
+}
+
+/// The answer of a subagent, without what is around it for the model.
+fn answer(output: &str) -> &str {
+    let inner = output.split_once("<task_result>\n");
+    let inner = inner.and_then(|(_, rest)| rest.rsplit_once("\n</task_result>"));
+    inner.map_or(output, |(answer, _)| answer)
 }
 
 fn clip(text: &str) -> String {
@@ -259,6 +312,37 @@ mod tests {
         +2
         ✗ read x failed  0 ms
         Error: File not found: x
+        ");
+    }
+
+    #[test]
+    fn todos_and_tasks_are_no_json_and_no_tags() {
+        let todos = json!([{ "content": "one", "status": "completed" }, { "content": "two\n", "status": "in_progress" },
+            { "content": "three", "status": "pending" }, { "content": "four", "status": "cancelled" }]);
+        let todos = message(
+            json!({ "tool_name": "todowrite", "input": { "todos": todos }, "output": "[]", "duration_ms": 1 }),
+            "todowrite completed",
+        );
+        let input =
+            json!({ "description": "look", "prompt": "look around", "subagent_type": "general" });
+        let output = "<task id=\"ses_2\" state=\"completed\">\n<task_result>\nnothing\nthere\n</task_result>\n</task>";
+        let task = message(
+            json!({ "tool_name": "task", "input": input, "output": output, "duration_ms": 2 }),
+            "task completed",
+        );
+        let text: String = [todos, task]
+            .iter()
+            .map(|m| tool_text(m, Paint::off(), "/p"))
+            .collect();
+        insta::assert_snapshot!(text, @r"
+        # Todos  1 ms
+        [✓] one
+        [•] two␊
+        [ ] three
+        [-] four
+        • general: look  2 ms
+        nothing
+        there
         ");
     }
 

@@ -129,7 +129,7 @@ fn always_ends_when_a_server_changes_its_tool() {
     world.config(json!({ "mcp": { "g": entry }, "permission": { "g_*": "ask" } }));
     let mut person = Person::sized(&world, &["run", "go"], (80, 24));
     person.sees("tool │ g_one\n    with │ x: first\n  always │ all calls of this kind\n");
-    person.sees("? allow this call? [y]es, [n]o, [a]lways: ");
+    person.sees("? allow this call? [y]es, [n]o, [a]lways, or what instead: ");
     person.types("a\n");
     person.sees("x: third\n");
     let screen = person.screen();
@@ -299,7 +299,7 @@ fn what_is_not_offered_is_no_answer_and_a_resize_shows_the_question_again() {
     let world = World::new([turn([bash("for f in *; do touch pwned; done")]), done()]);
     world.config(json!({ "permission": { "bash": "ask" } }));
     let mut person = Person::sized(&world, &["run", "go"], (80, 24));
-    person.sees("? allow bash? [y]es, [n]o: ");
+    person.sees("? allow bash? [y]es, [n]o, or what instead: ");
     person.resizes((40, 12));
     let again = || person.screen().matches("? allow bash? ").count() == 2;
     assert!(

@@ -104,7 +104,7 @@ impl Conversation {
         }
         let fields = json!({
             "tool_name": call.tool, "tool_use_id": call.call_id, "output": output, "is_error": is_error,
-            "metadata": metadata.cloned().unwrap_or(Value::Null),
+            "metadata": metadata.cloned().unwrap_or(Value::Null), "started": begun.start,
         });
         let result_id = alloc::format!("{id}-result");
         out.push(message(

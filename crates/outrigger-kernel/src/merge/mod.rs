@@ -154,6 +154,9 @@ impl Merger {
             .unwrap_or_else(|| format!("{name} completed"));
         let output = result.metadata.get("output").cloned();
         let is_error = result.metadata.get("is_error").and_then(Value::as_bool);
+        // Later than the call where a person was asked about it first.
+        let started = result.metadata.get("started").and_then(Value::as_u64);
+        let started = started.unwrap_or(start.timestamp);
         let mut metadata = Object::new();
         for (key, value) in [
             ("tool_name", json!(name)),
@@ -163,7 +166,7 @@ impl Merger {
             ("is_error", json!(is_error.unwrap_or(false))),
             (
                 "duration_ms",
-                json!(result.timestamp.saturating_sub(start.timestamp)),
+                json!(result.timestamp.saturating_sub(started)),
             ),
             ("summary", json!(summary)),
         ] {

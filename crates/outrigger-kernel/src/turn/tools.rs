@@ -151,6 +151,15 @@ impl Turn {
         let Some(mut part) = self.part_of_call(effect).cloned() else {
             return;
         };
+        // A person has answered: what the call takes is counted from here. Clients have the call already.
+        if let PartKind::Tool(body) = &mut part.kind
+            && let ToolState::Running { time, .. } = &mut body.state
+        {
+            time.start = at;
+            body.provenance.extend(provenance);
+            self.parts.insert(part.id.clone(), part);
+            return;
+        }
         if let PartKind::Tool(body) = &mut part.kind {
             body.provenance.extend(provenance);
             body.state = ToolState::Running {

@@ -60,7 +60,9 @@ impl ToolRuntime {
         let first = questions()?;
         // Before the questions, as in OpenCode: clients show what is asked about from the call's arguments.
         ctx.host.started(input);
-        ask(first, &questions, ctx).await?;
+        if ask(first, &questions, ctx).await? {
+            ctx.host.started(input);
+        }
         progress.reached(&Stage::Decided);
         let recorded = ctx.host.record_intent(input).await;
         recorded.map_err(ToolError::failed)?;
@@ -150,12 +152,13 @@ fn questions(
 }
 
 /// Asks the questions of a call. A person approves the difference that they read: where the file has changed meanwhile, the
-/// call is another one, and its question is put again.
+/// call is another one, and its question is put again. Whether anybody was asked.
 async fn ask(
     mut questions: Vec<PermissionAsk>,
     anew: impl Fn() -> Result<Vec<PermissionAsk>, ToolError>,
     ctx: &ToolContext,
-) -> Result<(), ToolError> {
+) -> Result<bool, ToolError> {
+    let mut somebody_asked = false;
     for _ in 0..MAX_ASKED {
         let mut somebody_read = false;
         for question in &questions {
@@ -163,15 +166,16 @@ async fn ask(
                 decision = ctx.decision(question.clone()) => decision?,
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
             };
+            somebody_asked |= decision != BY_RULE;
             somebody_read |= decision != BY_RULE && question.metadata.get("diff").is_some();
         }
         if !somebody_read {
-            return Ok(());
+            return Ok(somebody_asked);
         }
         let mut now = anew()?;
         now.retain(|it| !questions.contains(it));
         if now.is_empty() {
-            return Ok(());
+            return Ok(somebody_asked);
         }
         questions = now;
     }
