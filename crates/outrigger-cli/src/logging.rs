@@ -17,9 +17,11 @@ pub(crate) fn init(global: &Global) {
     };
     // What keeps a plugin from running is shown where it is loaded (`progress`).
     let registry = if level == "warn" { "error" } else { level };
+    // One line for one event; what says the same of it once more is for the log.
+    let detail = if level == "warn" { "error" } else { level };
     // A target covers all that begin with it: `outrigger` every crate of this program.
     let fallback = format!(
-        "warn,outrigger={level},outrigger_plugin_registry::registry={registry},plugin::perf={level},plugin::seq={level}"
+        "warn,outrigger={level},outrigger_plugin_registry::registry={registry},plugin::perf={level},plugin::seq={level},plugin::detail={detail}"
     );
     let filter =
         EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));

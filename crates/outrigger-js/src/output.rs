@@ -17,7 +17,8 @@ const KEPT: usize = 8;
 /// How the output of a process is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLog {
-    /// Level of the lines; the default is warn (A9).
+    /// Level of the lines of standard error; the default is warn (A9). Those of standard output, where `console.log` goes, are
+    /// no warnings: they are logged at info at most.
     pub level: Level,
     /// Maximum number of lines in a second, of both streams together; what is over is counted, and the count is logged.
     pub lines_per_second: u32,
@@ -91,8 +92,8 @@ impl Lines {
         self.state().last.iter().cloned().collect()
     }
 
-    /// Reads `stream` until it ends.
-    pub(crate) async fn pump(self: Arc<Self>, mut stream: impl AsyncRead + Unpin, keep: bool) {
+    /// Reads `stream` until it ends. `is_error`: standard error, whose last lines are kept.
+    pub(crate) async fn pump(self: Arc<Self>, mut stream: impl AsyncRead + Unpin, is_error: bool) {
         let mut buffer = BytesMut::with_capacity(8192);
         let mut skipping = false;
         loop {
@@ -104,18 +105,18 @@ impl Lines {
                 let line = buffer.split_to(end);
                 buffer.advance(1);
                 if !std::mem::take(&mut skipping) {
-                    self.line(&line, keep, Instant::now());
+                    self.line(&line, is_error, Instant::now());
                 }
             }
             if buffer.len() > MAX_LINE {
                 if !std::mem::replace(&mut skipping, true) {
-                    self.line(&buffer, keep, Instant::now());
+                    self.line(&buffer, is_error, Instant::now());
                 }
                 buffer.clear();
             }
         }
         if !buffer.is_empty() && !skipping {
-            self.line(&buffer, keep, Instant::now());
+            self.line(&buffer, is_error, Instant::now());
         }
         self.tell_dropped();
     }
@@ -150,6 +151,7 @@ impl Lines {
             self.write(
                 owner,
                 &format!("({dropped} lines left out, over {rate} a second)"),
+                self.log.level,
             );
         }
     }
@@ -174,7 +176,7 @@ impl Lines {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn line(&self, bytes: &[u8], keep: bool, now: Instant) {
+    fn line(&self, bytes: &[u8], is_error: bool, now: Instant) {
         let mut state = self.state();
         let (marked, bytes) = match state.owner(bytes) {
             Some((owner, rest)) => (Some(owner.to_owned()), rest),
@@ -187,7 +189,7 @@ impl Lines {
             return;
         }
         let (logged, dropped) = {
-            if keep {
+            if is_error {
                 if state.last.len() == KEPT {
                     state.last.pop_front();
                 }
@@ -198,12 +200,20 @@ impl Lines {
         drop(state);
         self.write_dropped(owner, dropped);
         if logged {
-            self.write(owner, &line);
+            self.write(owner, &line, self.level(is_error));
         }
     }
 
-    fn write(&self, name: &str, line: &str) {
-        match self.log.level {
+    /// The level of a stream.
+    fn level(&self, is_error: bool) -> Level {
+        match is_error {
+            true => self.log.level,
+            false => self.log.level.max(Level::INFO),
+        }
+    }
+
+    fn write(&self, name: &str, line: &str, level: Level) {
+        match level {
             Level::ERROR => tracing::error!(target: "plugin", "[plugin:{name}] {line}"),
             Level::WARN => tracing::warn!(target: "plugin", "[plugin:{name}] {line}"),
             Level::INFO => tracing::info!(target: "plugin", "[plugin:{name}] {line}"),
@@ -334,6 +344,20 @@ mod tests {
         assert_eq!(dropped(&lines, "x"), 0);
         drop(sink);
         pump.await.unwrap();
+    }
+
+    #[test]
+    fn what_goes_to_standard_output_is_no_warning() {
+        let level = |level, is_error| {
+            let log = OutputLog {
+                level,
+                ..OutputLog::default()
+            };
+            Lines::new("x".into(), log).level(is_error)
+        };
+        assert_eq!(level(Level::WARN, true), Level::WARN);
+        assert_eq!(level(Level::WARN, false), Level::INFO);
+        assert_eq!(level(Level::DEBUG, false), Level::DEBUG);
     }
 
     #[test]

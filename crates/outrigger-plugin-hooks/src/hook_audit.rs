@@ -2,6 +2,7 @@
 //! it answered (C13).
 
 use outrigger_kernel::hooks::HandlerRun;
+use outrigger_plugin_status::DETAIL;
 use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookOutcome, HookRecord, OutcomeKind};
 use outrigger_protocol::rpc::RanCalls;
@@ -119,8 +120,9 @@ pub fn log_observed(calls: &RanCalls) {
     }
 }
 
-/// A handler's run in the log of the program.
-pub(crate) fn log(record: &HookRecord) {
+/// A handler's run in the log of the program. `heals`: a process that does not answer or has ended is started again, which is
+/// a warning of its own, and says why.
+pub(crate) fn log(record: &HookRecord, heals: bool) {
     if tracing::enabled!(target: PERF, tracing::Level::DEBUG) {
         tracing::debug!(target: PERF, "[plugin-perf] {}", perf(record));
     }
@@ -136,10 +138,13 @@ pub(crate) fn log(record: &HookRecord) {
             (Decision::Refused, OutcomeKind::Ok) => "its answer was refused",
             (_, outcome) => outcome.name(),
         };
-        tracing::warn!(
-            "plugin {}: {what} at {}{session}: {message}",
-            record.plugin,
-            record.hook
-        );
+        let (plugin, hook) = (&record.plugin, &record.hook);
+        match record.outcome {
+            OutcomeKind::Timeout | OutcomeKind::Lost if heals => tracing::warn!(
+                target: DETAIL,
+                "plugin {plugin}: {what} at {hook}{session}: {message}"
+            ),
+            _ => tracing::warn!("plugin {plugin}: {what} at {hook}{session}: {message}"),
+        }
     }
 }

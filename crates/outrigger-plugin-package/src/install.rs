@@ -31,12 +31,18 @@ pub struct InstalledPackage {
     pub version: String,
 }
 
+/// The folder of installed plugins in our cache folder.
+#[must_use]
+pub fn cache_root(cache: &Path) -> PathBuf {
+    cache.join("plugins")
+}
+
 impl Cache {
     /// A cache at `<cache>/plugins`. Without an installer it answers only what is there.
     #[must_use]
     pub fn new(cache: &Path, installer: Option<Installer>, spawner: Spawner) -> Self {
         Self {
-            root: cache.join("plugins"),
+            root: cache_root(cache),
             installer,
             spawner,
         }

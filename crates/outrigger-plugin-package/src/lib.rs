@@ -21,7 +21,7 @@ mod spec;
 pub use bun::{bun_path, setup_bun};
 pub use declared::{name_of, resolve};
 pub use error::PackageError;
-pub use install::{Cache, InstalledPackage};
+pub use install::{Cache, InstalledPackage, cache_root};
 pub use installer::Installer;
 pub use lock::{LOCK_FILE, LockFile, Locked};
 pub use resolve::{

@@ -80,6 +80,27 @@ impl LockFile {
         file.write(cache)
     }
 
+    /// Forgets an entry, so that its request is answered anew; the answer is what it was. What names an exact version stays.
+    ///
+    /// # Errors
+    /// `plugin.cache` when the file cannot be read or written.
+    pub async fn forget(
+        cache: &Path,
+        name: &str,
+        requested: &str,
+    ) -> Result<Option<Locked>, PackageError> {
+        let _held = hold(cache, "lock-file").await?;
+        let mut file = Self::read(cache)?;
+        let is_it = |locked: &Locked| locked.name == name && locked.requested == requested;
+        let at = file.plugins.iter().position(is_it);
+        let Some(at) = at.filter(|_| !crate::semver::is_version(requested)) else {
+            return Ok(None);
+        };
+        let forgotten = file.plugins.remove(at);
+        file.write(cache)?;
+        Ok(Some(forgotten))
+    }
+
     // Beside the old one and into its place, so that a reader never sees half of it.
     fn write(&self, cache: &Path) -> Result<(), PackageError> {
         let path = cache.join(LOCK_FILE);
@@ -154,6 +175,24 @@ mod tests {
             version: version.into(),
             integrity: None,
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_forgotten_is_asked_for_anew_and_an_exact_version_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        for requested in ["latest", "1.0.0"] {
+            LockFile::record(dir.path(), locked("a", requested, "1.0.0"))
+                .await
+                .unwrap();
+        }
+        let forgotten = LockFile::forget(dir.path(), "a", "latest").await.unwrap();
+        assert_eq!(forgotten, Some(locked("a", "latest", "1.0.0")));
+        for requested in ["latest", "1.0.0"] {
+            let forgotten = LockFile::forget(dir.path(), "a", requested).await.unwrap();
+            assert_eq!(forgotten, None);
+        }
+        let left = LockFile::read(dir.path()).unwrap();
+        assert!(left.find("a", "1.0.0").is_some());
     }
 
     #[tokio::test]

@@ -7,6 +7,10 @@ mod progress;
 mod stage;
 mod usage;
 
+/// Target of warnings that repeat what another one says of the same event. The log has them; a person who reads warnings between
+/// the lines of an answer reads the other one.
+pub const DETAIL: &str = "plugin::detail";
+
 pub use breaker::BreakerMemory;
 pub use breaker::{BreakerState, BreakerStatus};
 pub use notice::{Notice, NoticeFn};

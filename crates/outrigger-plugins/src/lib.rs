@@ -36,8 +36,8 @@ pub use outrigger_plugin_hooks::{
 pub use outrigger_plugin_package::host_modules::{Modules, modules, setup};
 pub use outrigger_plugin_package::{
     BUN_SPEC, BUN_VERSION, Cache, DEPRECATED, InstalledPackage, Installer, LOCK_FILE, LockFile,
-    Locked, OPENCODE_VERSION, PackageError, ResolvedPlugin, Source, bun_path, file_url, name_of,
-    resolve, resolve_package, resolve_path, setup_bun,
+    Locked, OPENCODE_VERSION, PackageError, ResolvedPlugin, Source, bun_path, cache_root, file_url,
+    name_of, resolve, resolve_package, resolve_path, setup_bun,
 };
 pub use outrigger_plugin_registry::access::critical::refusing_hooks;
 pub use outrigger_plugin_registry::access::manifest::ManifestShown;

@@ -48,6 +48,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(routes::experimental::routes())
         .merge(routes::project::sync::routes())
         .merge(routes::v2::catalog::routes())
+        .merge(routes::v2::files::routes())
         .merge(routes::v2::session::routes())
         .merge(routes::session::summarize::routes())
         .merge(events::stream::routes())

@@ -163,6 +163,8 @@ pub(crate) enum Command {
     },
     /// Check the installation and the machine
     Doctor,
+    /// Show how to upgrade this installation
+    Upgrade,
     /// Generate a completion script for a shell
     Completions {
         /// Shell

@@ -45,6 +45,12 @@ pub(crate) enum PluginCommand {
         #[arg(short = 'g', long)]
         global: bool,
     },
+    /// Install newer versions of the npm plugins of the project
+    #[command(visible_alias = "upgrade")]
+    Update {
+        /// npm package (default: all that are listed without an exact version)
+        name: Option<String>,
+    },
     /// Remove a plugin from the opencode.json that lists it
     #[command(visible_alias = "rm")]
     Remove {

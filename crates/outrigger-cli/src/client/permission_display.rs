@@ -306,7 +306,10 @@ mod tests {
                 for size in [Size { columns, rows: 24 }, Size { columns, rows: 12 }] {
                     let text = Display::of(&bash(&command, &[&command]), true).text(size);
                     assert!(text.contains("touch \"$(echo"), "{text}");
-                    assert!(text.ends_with("\n? allow bash? [y]es, [n]o, or what instead: "), "{text}");
+                    assert!(
+                        text.ends_with("\n? allow bash? [y]es, [n]o, or what instead: "),
+                        "{text}"
+                    );
                     assert!(text.lines().count() < size.rows, "{text}");
                 }
             }
@@ -431,7 +434,8 @@ mod tests {
             "{all}"
         );
         assert!(
-            pages[0].ends_with("[v]iew more, or what instead: ") && pages[4].ends_with("[v]iew again, or what instead: "),
+            pages[0].ends_with("[v]iew more, or what instead: ")
+                && pages[4].ends_with("[v]iew again, or what instead: "),
             "{all}"
         );
         assert_eq!(display.view(SIZE), pages[0]);

@@ -8,6 +8,7 @@ use outrigger_config::claude::ClaudeServer;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, McpAdd, McpCommand};
+use crate::commands::mcp_secrets::Secrets;
 use crate::commands::settings_file::SettingsFile;
 use crate::exit;
 use crate::failure::Failure;
@@ -257,7 +258,7 @@ async fn debug(global: &Global, name: &str) -> Result<u8, Failure> {
 fn add(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
     let boot = crate::boot::boot(global, &Line::new())?;
     let mut file = SettingsFile::load(&boot, add.global)?;
-    let entry = made(add)?;
+    let mut entry = made(add)?;
     if !add.force && file.has(&["mcp", &add.name])? {
         return Err(Failure::new(
             "mcp.add",
@@ -265,33 +266,30 @@ fn add(global: &Global, add: &McpAdd) -> Result<u8, Failure> {
             Some("--force replaces it".to_owned()),
         ));
     }
+    let secrets = Secrets::of(&boot.folders.data, &file.name(), &add.name);
+    let mut taken = Vec::new();
+    for key in ["headers", "environment"] {
+        if let Some(pairs) = entry.get_mut(key).and_then(Value::as_object_mut) {
+            let of_key = secrets.take(pairs).map_err(|error| {
+                let message = format!("a secret cannot be kept in a file: {error}");
+                Failure::new("mcp.add", message, None)
+            })?;
+            taken.extend(of_key);
+        }
+    }
     file.remove(&["mcp", &add.name])?;
     file.merge(&json!({ "mcp": { &add.name: entry } }))?;
     file.write()?;
     out(&format!("added {} to {}\n", add.name, file.name()));
-    for name in add
-        .header
-        .iter()
-        .chain(&add.env)
-        .filter_map(|it| secret(it))
-    {
+    if !taken.is_empty() {
         err(&format!(
-            "! {} has the value of {name}; write {{env:NAME}} in its place to keep a secret out of the file\n",
+            "~ {} is in a file of yours below {}, and not in {}; for settings that others use, write {{env:NAME}}\n",
+            taken.join(", "),
+            secrets.folder().display(),
             file.name()
         ));
     }
     Ok(0)
-}
-
-/// The name in NAME=VALUE, where the value seems to be a secret itself and not a reference to one.
-fn secret(pair: &str) -> Option<&str> {
-    let (name, value) = pair.split_once('=')?;
-    let secret = ["auth", "key", "token", "secret", "password"];
-    let lower = name.to_ascii_lowercase();
-    (secret.iter().any(|it| lower.contains(it))
-        && !value.contains("{env:")
-        && !value.contains("{file:"))
-    .then_some(name)
 }
 
 /// Removes a server from the project's `opencode.json`, or from the user's where the project's has none of that name.
@@ -301,6 +299,11 @@ fn remove(global: &Global, name: &str) -> Result<u8, Failure> {
         let mut file = SettingsFile::load(&boot, of_user)?;
         if file.remove(&["mcp", name])? {
             file.write()?;
+            let removed = Secrets::of(&boot.folders.data, &file.name(), name).remove();
+            removed.map_err(|error| {
+                let message = format!("its secrets cannot be removed: {error}");
+                Failure::new("mcp.remove", message, None)
+            })?;
             out(&format!("removed {name} from {}\n", file.name()));
             return Ok(0);
         }

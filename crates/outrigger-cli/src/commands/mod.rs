@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod man;
 mod mcp;
+mod mcp_secrets;
 mod models;
 mod plugin;
 mod run;
@@ -19,6 +20,7 @@ mod session;
 mod settings_file;
 mod stats;
 mod tool;
+mod upgrade;
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
@@ -44,6 +46,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Config(command) => config::config(&global, command),
         Command::Audit(command) => audit::audit(&global, command),
         Command::Trust { path, revoke } => config::trust(global, path, revoke),
+        Command::Upgrade => upgrade::upgrade(),
         Command::Doctor => doctor::doctor(&global).await,
         Command::Completions { shell } => {
             completions::print(shell);

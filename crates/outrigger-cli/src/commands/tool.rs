@@ -114,7 +114,7 @@ fn whole(tool: &ToolDescriptor) -> String {
                 n => format!("{n}, the first after {} ms", first_pause(*retry_backoff_ms)),
             },
         ),
-        ("sandbox", profile(*sandbox_profile)),
+        ("sandbox", profile(*sandbox_profile).to_owned()),
         (
             "equal calls",
             if *deterministic_hooks {
@@ -146,12 +146,13 @@ fn roots(roots: Option<&[String]>) -> String {
     roots.map_or("where its rules allow".to_owned(), |it| it.join(", "))
 }
 
-fn profile(profile: SandboxProfile) -> String {
+fn profile(profile: SandboxProfile) -> &'static str {
     match profile {
-        SandboxProfile::NoIsolation => "NoIsolation: none, it runs in the host".to_owned(),
-        SandboxProfile::Process => "Process: that of its plugin or server".to_owned(),
-        SandboxProfile::Configured => "Configured: the setting tools.sandbox".to_owned(),
-        other => format!("{other:?}"),
+        SandboxProfile::NoIsolation => "none: it runs in the host",
+        SandboxProfile::ReadOnly => "writes to temporary folders only",
+        SandboxProfile::WorkspaceWrite => "writes to the project and to temporary folders",
+        SandboxProfile::Process => "that of its plugin or server",
+        SandboxProfile::Configured => "the setting tools.sandbox",
     }
 }
 

@@ -163,7 +163,9 @@ impl Line {
     pub(crate) fn wait_for(&self, what: Option<&str>) {
         let mut state = self.state();
         // What is waited for already goes on.
-        let same = state.waiting.take_if(|(known, _)| Some(known.as_str()) == what);
+        let same = state
+            .waiting
+            .take_if(|(known, _)| Some(known.as_str()) == what);
         state.waiting = same.or_else(|| what.map(|what| (what.to_owned(), Instant::now())));
         if what.is_none() {
             state.detail = None;

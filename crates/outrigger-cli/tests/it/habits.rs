@@ -1,5 +1,9 @@
 //! What people have in their fingers from other agents, and the commands that write `opencode.json`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -136,7 +140,7 @@ fn servers_and_plugins_are_added_and_removed_and_comments_stay() {
         ])
         .ok();
     assert!(
-        done.stderr.contains("has the value of Authorization"),
+        done.stderr.contains("Authorization is in a file of yours"),
         "{}",
         done.stderr
     );
@@ -148,7 +152,18 @@ fn servers_and_plugins_are_added_and_removed_and_comments_stay() {
             .stdout
             .contains("already")
     );
-    insta::assert_snapshot!(world.plain(&world.read("opencode.json")), @r#"
+    // The secret is in a file that only the user reads.
+    let text = world.read("opencode.json");
+    let (_, secret) = text.split_once("{file:").unwrap();
+    let secret = Path::new(secret.split_once('}').unwrap().0).to_owned();
+    let mode = fs::metadata(&secret).unwrap().permissions().mode();
+    assert_eq!(
+        (fs::read_to_string(&secret).unwrap().as_str(), mode & 0o777),
+        ("Bearer x", 0o600)
+    );
+    let folder = secret.parent().unwrap().file_name().unwrap();
+    let text = text.replace(folder.to_str().unwrap(), "ID");
+    insta::assert_snapshot!(world.plain(&text), @r#"
     {
       // mine
       "model": "mock/m1", // small
@@ -158,13 +173,14 @@ fn servers_and_plugins_are_added_and_removed_and_comments_stay() {
           "type": "remote",
           "url": "http://127.0.0.1:1/mcp",
           "headers": {
-            "Authorization": "Bearer x"
+            "Authorization": "{file:HOME/.local/share/outrigger/mcp-secrets/ID/Authorization}"
           }
         }
       }
     }
     "#);
     world.cli(&["mcp", "rm", "far"]).ok();
+    assert!(!secret.exists());
     world.cli(&["plugin", "remove", "./b.js"]).ok();
     insta::assert_snapshot!(world.read("opencode.json"), @r#"
     {

@@ -157,42 +157,42 @@ fn every_reason_is_reported() {
         .map(|it| it.trim_end().to_owned())
         .collect();
     insta::assert_snapshot!(stdout.join("\n"), @r#"
-    profile Minimal
-    STATE    ID                  SOURCE        LAYER        WHY
-    enabled  acme                WorkspaceRoot -            found, and nothing speaks against it
-    disabled acme                UserRoot      identity     ShadowedByHigherPrecedence: PROJECT/.outrigger/plugins/acme (WorkspaceRoot) has this id and goes before it
-    enabled  allowed             UserRoot      -            found, and nothing speaks against it
-    disabled broken              UserRoot      admission    UnsupportedExternalPlugin: it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/broken is not started: its manifest cannot be used: HOME/.config/outrigger/plugins/broken/outrigger.plugin.toml:1:6: not valid TOML: invalid type: integer `5`, expected a string
-    disabled builtin-tools       UserRoot      identity     ReservedBundledPluginId: its id is that of a bundled plugin that is required
-    enabled  builtin-tools       Bundled       -            required
-    enabled  core-command        Bundled       -            in the profile
-    enabled  core-fs             Bundled       -            in the profile
-    enabled  core-python         Bundled       -            in the profile
-    enabled  core-table          Bundled       -            in the profile
-    disabled core-web            Bundled       policy       SwitchedOff: switched off by `plugins.core-web.disabled` (HOME/.config/outrigger/outrigger.toml:8:12)
-    disabled denied              UserRoot      policy       Denied: `discovery.deny` has "denied"
-    disabled effects             UserRoot      admission    SideEffectsNotAllowed: it changes things outside of the session, and `discovery.allow` does not name it
-    disabled evil                UserRoot      policy       ForbiddenByManagedPolicy: the policy of this machine (ROOT/policy.toml) does not allow it
-    enabled  from-npm            ConfigPath    -            listed by OpenCode's configuration
-    disabled gone                ConfigPath    admission    UnsupportedExternalPlugin: it cannot be loaded: plugin file://PROJECT/gone.js: there is nothing at PROJECT/gone.js
-    disabled linked              UserRoot      admission    ManifestOutsideRoot: its manifest is really ROOT/elsewhere/outrigger.plugin.toml, outside of its root
-    disabled lonely              UserRoot      dependencies MissingDependency: no plugin is called nobody
-    disabled mcp                 Bundled       policy       NotInProfile: not in profile Minimal (Full has it)
-    disabled native              UserRoot      admission    UnsupportedExternalPlugin: it cannot be loaded: its entry HOME/.config/outrigger/plugins/native/lib.so is neither JavaScript nor TypeScript
-    disabled needs-any           UserRoot      dependencies MissingEnvAny: none of the variables A_ONE, A_TWO is set
-    disabled needs-bin           UserRoot      dependencies MissingExternalBin: the program no-such-program is not on PATH
-    disabled needs-env           UserRoot      dependencies MissingEnv: the variable ACME_HOME is not set
-    enabled  needs-fs            UserRoot      -            found, and nothing speaks against it
-    disabled needs-lonely        UserRoot      dependencies DependencyDisabled: it needs lonely, which does not run
-    disabled no-entry            UserRoot      admission    UnsupportedExternalPlugin: it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/gone: its entry HOME/.config/outrigger/plugins/gone/gone.js does not exist
-    disabled off-by-default      UserRoot      policy       OffByDefault: its manifest leaves it off (`enabled_by_default`)
-    disabled open-to-all         UserRoot      admission    WorldWritablePath: everybody may change HOME/.config/outrigger/plugins/open
-    disabled openrouter          Bundled       dependencies MissingEnv: the variable OPENROUTER_API_KEY is not set
-    disabled round               UserRoot      dependencies DependencyCycle: plugins need each other in a circle: round -> trip -> round
-    enabled  skill-source-local  Bundled       -            required
-    disabled switched-off        UserRoot      policy       SwitchedOff: switched off by `plugins.switched-off.enabled` (HOME/.config/outrigger/outrigger.toml:6:11)
-    disabled telegram            Bundled       policy       NotInProfile: not in profile Minimal (Messaging has it)
-    disabled trip                UserRoot      dependencies DependencyCycle: plugins need each other in a circle: round -> trip -> round
+    profile minimal
+    STATE    ID                  SOURCE      LAYER        WHY
+    enabled  acme                project     -            found, and nothing speaks against it
+    disabled acme                user        identity     PROJECT/.outrigger/plugins/acme (project) has this id and goes before it
+    enabled  allowed             user        -            found, and nothing speaks against it
+    disabled broken              user        admission    it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/broken is not started: its manifest cannot be used: HOME/.config/outrigger/plugins/broken/outrigger.plugin.toml:1:6: not valid TOML: invalid type: integer `5`, expected a string
+    disabled builtin-tools       user        identity     its id is that of a bundled plugin that is required
+    enabled  builtin-tools       bundled     -            required
+    enabled  core-command        bundled     -            in the profile
+    enabled  core-fs             bundled     -            in the profile
+    enabled  core-python         bundled     -            in the profile
+    enabled  core-table          bundled     -            in the profile
+    disabled core-web            bundled     policy       switched off by `plugins.core-web.disabled` (HOME/.config/outrigger/outrigger.toml:8:12)
+    disabled denied              user        policy       `discovery.deny` has "denied"
+    disabled effects             user        admission    it changes things outside of the session, and `discovery.allow` does not name it
+    disabled evil                user        policy       the policy of this machine (ROOT/policy.toml) does not allow it
+    enabled  from-npm            settings    -            listed by OpenCode's configuration
+    disabled gone                settings    admission    it cannot be loaded: plugin file://PROJECT/gone.js: there is nothing at PROJECT/gone.js
+    disabled linked              user        admission    its manifest is really ROOT/elsewhere/outrigger.plugin.toml, outside of its root
+    disabled lonely              user        dependencies no plugin is called nobody
+    disabled mcp                 bundled     policy       not in profile minimal (full has it)
+    disabled native              user        admission    it cannot be loaded: its entry HOME/.config/outrigger/plugins/native/lib.so is neither JavaScript nor TypeScript
+    disabled needs-any           user        dependencies none of the variables A_ONE, A_TWO is set
+    disabled needs-bin           user        dependencies the program no-such-program is not on PATH
+    disabled needs-env           user        dependencies the variable ACME_HOME is not set
+    enabled  needs-fs            user        -            found, and nothing speaks against it
+    disabled needs-lonely        user        dependencies it needs lonely, which does not run
+    disabled no-entry            user        admission    it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/gone: its entry HOME/.config/outrigger/plugins/gone/gone.js does not exist
+    disabled off-by-default      user        policy       its manifest leaves it off (`enabled_by_default`)
+    disabled open-to-all         user        admission    everybody may change HOME/.config/outrigger/plugins/open
+    disabled openrouter          bundled     dependencies the variable OPENROUTER_API_KEY is not set
+    disabled round               user        dependencies plugins need each other in a circle: round -> trip -> round
+    enabled  skill-source-local  bundled     -            required
+    disabled switched-off        user        policy       switched off by `plugins.switched-off.enabled` (HOME/.config/outrigger/outrigger.toml:6:11)
+    disabled telegram            bundled     policy       not in profile minimal (messaging has it)
+    disabled trip                user        dependencies plugins need each other in a circle: round -> trip -> round
     note     /no/such/folder: no such folder
     "#);
     let stdout = world
@@ -200,11 +200,11 @@ fn every_reason_is_reported() {
         .ok();
     insta::assert_snapshot!(shown(&world, &stdout.stdout), @r"
     effects is disabled
-      from    HOME/.config/outrigger/plugins/effects (UserRoot, precedence 3)
+      from    HOME/.config/outrigger/plugins/effects (user, precedence 3)
       version 1.0.0
       identity      yes
       policy        yes
-      admission     no: SideEffectsNotAllowed: it changes things outside of the session, and `discovery.allow` does not name it
+      admission     no: it changes things outside of the session, and `discovery.allow` does not name it
       dependencies  not asked
       to change it: look at it, then `outrigger plugin enable effects` (adds it to `discovery.allow` in your own outrigger.toml)
     ");

@@ -58,6 +58,18 @@ impl Source {
             Self::Bundled => "Bundled",
         }
     }
+
+    /// What people call it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ConfigPath => "settings",
+            Self::EnvRoot => "environment",
+            Self::WorkspaceRoot => "project",
+            Self::UserRoot => "user",
+            Self::Bundled => "bundled",
+        }
+    }
 }
 
 /// What decides, in this order (D2, D3).
@@ -115,6 +127,16 @@ impl Profile {
             Self::Minimal => "Minimal",
             Self::Messaging => "Messaging",
             Self::Full => "Full",
+        }
+    }
+
+    /// How it is written in the settings.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Messaging => "messaging",
+            Self::Full => "full",
         }
     }
 }

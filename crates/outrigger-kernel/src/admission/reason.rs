@@ -178,14 +178,14 @@ impl Reason {
     pub fn text(&self) -> String {
         match self {
             Self::ShadowedByHigherPrecedence { by, place } => {
-                format!("{place} ({}) has this id and goes before it", by.name())
+                format!("{place} ({}) has this id and goes before it", by.word())
             }
             Self::ReservedBundledPluginId => {
                 "its id is that of a bundled plugin that is required".into()
             }
             Self::ReservedUserPluginId { by, place } => format!(
                 "its id is that of {place} ({}), which you have rules for, and a project brings this one",
-                by.name()
+                by.word()
             ),
             Self::LeftOut { by } => format!("left out: {by}"),
             Self::ForbiddenByManagedPolicy { file } => {
@@ -196,8 +196,8 @@ impl Reason {
             Self::NotInProfile { profile, needs } => {
                 format!(
                     "not in profile {} ({} has it)",
-                    profile.name(),
-                    needs.name()
+                    profile.word(),
+                    needs.word()
                 )
             }
             Self::OffByDefault => "its manifest leaves it off (`enabled_by_default`)".into(),
@@ -249,7 +249,7 @@ impl Reason {
             }
             Self::NotInProfile { needs, .. } => format!(
                 "`outrigger plugin enable {id}`, or `discovery.profile = \"{}\"` in your own outrigger.toml",
-                needs.name().to_ascii_lowercase()
+                needs.word()
             ),
             Self::ManifestOutsideRoot { .. } => {
                 "put the plugin itself into the folder, not a link to it".into()

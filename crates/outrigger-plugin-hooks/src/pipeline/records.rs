@@ -40,7 +40,8 @@ impl Drive<'_> {
                 },
                 audit: audit.of(run),
             };
-            log(&record);
+            let heals = self.host.settings.self_heal && !bound.guards();
+            log(&record, heals);
             Some(record)
         });
         let records: Vec<HookRecord> = records.collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outrigger_config::settings::Isolation;
-use outrigger_plugin_status::{Notice, Stage};
+use outrigger_plugin_status::{DETAIL, Notice, Stage};
 
 use super::{Counts, Fault, Group, Live, State};
 use crate::launch::{Failed, Loaded, Order};
@@ -75,7 +75,11 @@ impl Group {
             let why = fault
                 .culprit
                 .map_or(": which plugin caused it is unknown", |_| "");
-            tracing::warn!("plugin {}: it gets a process of its own{why}", group.name);
+            tracing::warn!(
+                target: DETAIL,
+                "plugin {}: it gets a process of its own{why}",
+                group.name
+            );
             (self.launch.notice)(Notice::Quarantine {
                 plugin: group.name.clone(),
                 cause: cause.clone(),

@@ -40,6 +40,7 @@ bodies! {
     app.agents -> [Agent];
     v2.agent.list -> {location: Location, data: [{any}]};
     v2.command.list -> {location: Location, data: [{any}]};
+    v2.fs.find ? {query: string, type?: "file" | "directory", limit?: integer} -> {location: Location, data: [{any}]};
     v2.health.get -> {healthy: true};
     v2.integration.list -> {location: Location, data: [{any}]};
     v2.location.get -> Location;

@@ -25,6 +25,18 @@ async fn lines_and_names_are_found() {
     assert_eq!(folders, json!(["src/"]));
     let files = world.get("/find/file?query=&dirs=false&limit=2").await.ok();
     assert_eq!(files, json!(["hello.txt", ".gitignore"]));
+    // What OpenCode's terminal interface offers behind `@`.
+    let entries = world.get("/api/fs/find?query=main&limit=1000").await.ok();
+    assert_eq!(
+        entries["data"],
+        json!([{ "path": "src/main.rs", "type": "file" }])
+    );
+    assert_eq!(entries["location"], world.get("/api/location").await.ok());
+    let entries = world.get("/api/fs/find?query=s&type=directory").await.ok();
+    assert_eq!(
+        entries["data"],
+        json!([{ "path": "src/", "type": "directory" }])
+    );
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod review;
 mod snapshot;
 mod switch;
 mod types;
+mod update;
 mod verify;
 
 use outrigger_agent::{Agent, AgentError};
@@ -58,6 +59,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             spec,
             global: of_user,
         } => install::install(global, &spec, of_user).await,
+        PluginCommand::Update { name } => update::update(global, name.as_deref()).await,
         PluginCommand::Remove { spec } => install::remove(global, &spec),
         PluginCommand::Enable { id } => switch::run(global, &id, true),
         PluginCommand::Disable { id } => switch::run(global, &id, false),

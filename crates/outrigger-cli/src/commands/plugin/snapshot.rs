@@ -28,8 +28,8 @@ fn table(snapshot: &Snapshot) -> String {
     let wide = snapshot.entries.iter().map(|it| it.id.chars().count());
     let wide = wide.max().unwrap_or(0).max(2);
     let mut text = format!(
-        "profile {}\n{:8} {:wide$}  {:13} {:12} WHY\n",
-        snapshot.profile.name(),
+        "profile {}\n{:8} {:wide$}  {:11} {:12} WHY\n",
+        snapshot.profile.word(),
         "STATE",
         "ID",
         "SOURCE",
@@ -37,14 +37,11 @@ fn table(snapshot: &Snapshot) -> String {
     );
     for it in &snapshot.entries {
         let state = if it.enabled { "enabled" } else { "disabled" };
-        let reason = it.reason.as_ref();
-        let named = reason.map(|reason| format!("{}: ", reason.name()));
         text.push_str(&format!(
-            "{state:8} {:wide$}  {:13} {:12} {}{}\n",
+            "{state:8} {:wide$}  {:11} {:12} {}\n",
             it.id,
-            it.source.name(),
+            it.source.word(),
             it.layer.map_or("-", Layer::name),
-            named.unwrap_or_default(),
             it.why
         ));
     }
@@ -82,7 +79,7 @@ fn explained(it: &SnapshotEntry) -> String {
         "{} is {state}\n  from    {} ({}, precedence {})\n",
         it.id,
         it.place,
-        it.source.name(),
+        it.source.word(),
         it.precedence
     );
     if let Some(version) = &it.version {
@@ -93,9 +90,7 @@ fn explained(it: &SnapshotEntry) -> String {
     }
     for layer in Layer::ALL {
         let said = match (it.layer, &it.reason) {
-            (Some(other), Some(reason)) if other == layer => {
-                format!("no: {}: {}", reason.name(), it.why)
-            }
+            (Some(other), Some(_)) if other == layer => format!("no: {}", it.why),
             (Some(other), _) if other < layer => "not asked".to_owned(),
             _ => "yes".to_owned(),
         };

@@ -9,7 +9,7 @@ use std::path::Path;
 use outrigger_agent::{Place, budget_line, replay};
 use outrigger_config::settings::Settings;
 use outrigger_protocol::session::Session;
-use outrigger_store::{SessionFilter, Store};
+use outrigger_store::{ChainFault, SessionFilter, Store};
 use serde_json::json;
 
 use self::conversation::conversation;
@@ -135,7 +135,12 @@ fn verify(store: &Store, place: &Place, id: Option<String>, all: bool) -> Result
     if let Some((seq, fault)) = chain.faults.first() {
         return Err(Failure::new(
             "store.chain",
-            format!("record {seq} of the log is not what was written: {fault:?}"),
+            match fault {
+                ChainFault::Changed => format!("record {seq} of the log was changed"),
+                ChainFault::Unlinked => format!(
+                    "record {seq} of the log does not follow the one before it: one was removed, put in or changed"
+                ),
+            },
             None,
         ));
     }

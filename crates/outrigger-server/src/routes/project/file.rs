@@ -24,7 +24,7 @@ use crate::error::{ApiError, JsonResult};
 
 /// Lines and names that are answered, as OpenCode has it.
 const MAX_LINES: usize = 10;
-const MAX_NAMES: usize = 200;
+pub(crate) const MAX_NAMES: usize = 200;
 const NAMES: usize = 10;
 /// A file that is larger is not sent: it would be held in memory several times over.
 const LARGEST: u64 = 32 * 1024 * 1024;
@@ -114,9 +114,18 @@ struct Names {
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum NodeKind {
+pub(crate) enum NodeKind {
     File,
     Directory,
+}
+
+impl From<NodeKind> for Kind {
+    fn from(kind: NodeKind) -> Self {
+        match kind {
+            NodeKind::File => Self::File,
+            NodeKind::Directory => Self::Folder,
+        }
+    }
 }
 
 async fn find_file(
@@ -130,17 +139,25 @@ async fn find_file(
         )));
     }
     let kind = match names.kind {
-        Some(NodeKind::File) => Kind::File,
-        Some(NodeKind::Directory) => Kind::Folder,
         None if names.dirs == Some(false) => Kind::File,
-        None => Kind::Any,
+        kind => kind.map_or(Kind::Any, Kind::from),
     };
+    find_names(&agent, names.query, kind, limit).await.map(Json)
+}
+
+/// Names in the folder that is served, the best first; those of folders end with a slash.
+pub(crate) async fn find_names(
+    agent: &Agent,
+    query: String,
+    kind: Kind,
+    limit: usize,
+) -> Result<Vec<String>, ApiError> {
+    let agent = agent.clone();
     blocking(move || {
         let searched = Searched::of(&agent)?;
         let root = searched.root();
         let may_read = |path: &Path| searched.may_read(&root, path);
-        let found = search::names(&root, &names.query, kind, limit, &may_read);
-        Ok(Json(found))
+        Ok(search::names(&root, &query, kind, limit, &may_read))
     })
     .await
 }

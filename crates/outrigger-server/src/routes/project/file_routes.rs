@@ -3,6 +3,7 @@
 
 /// Routes that show files, and what holds them to the rules.
 const FILES: &[(&str, &str)] = &[
+    ("/api/fs/find", "`View::may_read` of each name"),
     ("/file", "`View::may_read` of each name"),
     (
         "/file/content",

@@ -30,7 +30,7 @@ fn place(agent: &Agent) -> Value {
     json!({ "directory": place.directory, "project": project })
 }
 
-fn listed(agent: &Agent, data: Vec<Value>) -> Json<Value> {
+pub(super) fn listed(agent: &Agent, data: Vec<Value>) -> Json<Value> {
     Json(json!({ "location": place(agent), "data": data }))
 }
 

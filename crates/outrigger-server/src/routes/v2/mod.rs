@@ -1,4 +1,5 @@
 //! OpenCode's second API (`/api/...`).
 
 pub(crate) mod catalog;
+pub(crate) mod files;
 pub(crate) mod session;

@@ -1,0 +1,76 @@
+//! `outrigger plugin update`: newer versions of the npm plugins that are listed without an exact one.
+
+use outrigger_agent::{Agent, Place};
+use outrigger_plugins::{LockFile, Locked, Source};
+
+use super::listing::{listing, table};
+use crate::args::Global;
+use crate::exit;
+use crate::failure::Failure;
+use crate::terminal::progress::Line;
+use crate::terminal::{name as shown, out};
+
+/// Asks npm anew what the plugins of this project are, loads them, and shows what has changed. Where npm does not answer,
+/// the version that is installed stays.
+pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, Failure> {
+    let boot = crate::boot::boot(global, &Line::new())?;
+    let cache = outrigger_plugins::cache_root(&boot.folders.cache);
+    let listed = boot.load(&Place::find(&boot.directory))?.plugins;
+    let failed = |error: outrigger_plugins::PackageError| {
+        Failure::new(error.code(), error.to_string(), error.hint())
+    };
+    let requests = listed
+        .iter()
+        .filter_map(|it| match Source::parse(&it.spec, &it.declared_in) {
+            Ok(Source::Npm { name, request }) => Some((name, request)),
+            _ => None,
+        });
+    let requests: Vec<_> = requests
+        .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name))
+        .collect();
+    if let (Some(wanted), true) = (wanted, requests.is_empty()) {
+        return Err(Failure::new(
+            "plugin.unknown",
+            format!("no opencode.json here lists an npm plugin `{wanted}`"),
+            Some("`outrigger plugin snapshot` shows where each comes from".to_owned()),
+        ));
+    }
+    let mut before: Vec<Locked> = Vec::new();
+    for (name, request) in requests {
+        before.extend(
+            LockFile::forget(&cache, &name, &request)
+                .await
+                .map_err(failed)?,
+        );
+    }
+    if before.is_empty() {
+        out("nothing to update: no npm plugin is installed here without an exact version\n");
+        return Ok(0);
+    }
+    let agent = Agent::boot(listing(global)?).await?;
+    let plugins = agent.plugins();
+    agent.shutdown().await;
+    let mut is_whole = true;
+    for old in before {
+        let now = LockFile::read(&cache).map_err(failed)?;
+        let line = match now.find(&old.name, &old.requested) {
+            Some(new) if new.version != old.version => {
+                format!("{} -> {}", old.version, new.version)
+            }
+            Some(_) => format!("{} is the newest", old.version),
+            None => {
+                is_whole = false;
+                let line = format!("{} stays: npm did not answer", old.version);
+                LockFile::record(&cache, old.clone())
+                    .await
+                    .map_err(failed)?;
+                line
+            }
+        };
+        out(&format!("{} {}\n", shown(&old.name), shown(&line)));
+    }
+    if is_whole {
+        out(&table(&plugins));
+    }
+    Ok(if is_whole { 0 } else { exit::FAILED })
+}
