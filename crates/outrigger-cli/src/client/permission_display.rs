@@ -28,6 +28,8 @@ const KNOWN: [&str; 18] = [
 ];
 /// A command that runs outside of its sandbox.
 const OUTSIDE: &str = "sandbox";
+/// What stands behind the keys: any words are an answer.
+const INSTEAD: &str = "or what instead";
 /// Arguments that say nothing to a person, or that another field has.
 const UNSHOWN: [&str; 2] = ["timeout", "description"];
 
@@ -104,9 +106,15 @@ impl Display {
     fn prompt(&self, view: Option<&'static str>, size: Size) -> String {
         let mut keys = self.keys.clone();
         keys.extend(view);
-        // Any words are a no that the model reads.
-        keys.push("or what instead");
-        prompt(&self.what, &self.short, &keys, size)
+        let plain = prompt(&self.what, &self.short, &keys, size);
+        // Any words are a no that the model reads. Where there is no room, that is not said.
+        keys.push(INSTEAD);
+        let whole = prompt(&self.what, &self.short, &keys, size);
+        if whole.contains(INSTEAD) {
+            whole
+        } else {
+            plain
+        }
     }
 }
 

@@ -341,7 +341,7 @@ fn a_switch_is_written_into_the_users_own_file() {
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi effects"]);
     let done = world.cli(&["plugin", "disable", "effects"]).ok();
-    assert!(done.stdout.contains("SwitchedOff"), "{}", done.stdout);
+    assert!(done.stdout.contains("switched off by"), "{}", done.stdout);
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi"]);
     world.cli(&["plugin", "disable", "nobody"]).exited(2);

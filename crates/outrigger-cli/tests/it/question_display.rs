@@ -59,12 +59,12 @@ fn a_script_is_shown_whole_and_v_shows_the_rest() {
     world.config(json!({ "permission": { "bash": "ask" } }));
     std::fs::create_dir(world.path("sub")).unwrap();
     let mut person = Person::sized(&world, &["run", "go"], (80, 24));
-    person.sees("[v]iew: ");
+    person.sees("[v]iew, or what instead: ");
     assert!(person.screen().contains("│ cd sub && python3 - <<'E'\n"));
     for _ in 0..3 {
         person.types("v\n");
     }
-    person.sees("[v]iew again: ");
+    person.sees("[v]iew again, or what instead: ");
     let screen = person.screen();
     assert!(
         (1..=60).all(|n| screen.contains(&format!("│ print({n})\n"))),
