@@ -1,6 +1,7 @@
 //! `outrigger plugin update`: newer versions of the npm plugins that are listed without an exact one.
 
 use outrigger_agent::{Agent, Place};
+use outrigger_config::PluginSpec;
 use outrigger_plugins::{LockFile, Locked, Source};
 
 use super::listing::{listing, table};
@@ -19,15 +20,7 @@ pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, 
     let failed = |error: outrigger_plugins::PackageError| {
         Failure::new(error.code(), error.to_string(), error.hint())
     };
-    let requests = listed
-        .iter()
-        .filter_map(|it| match Source::parse(&it.spec, &it.declared_in) {
-            Ok(Source::Npm { name, request }) => Some((name, request)),
-            _ => None,
-        });
-    let requests: Vec<_> = requests
-        .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name))
-        .collect();
+    let requests = npm_requests(&listed, wanted);
     if let (Some(wanted), true) = (wanted, requests.is_empty()) {
         return Err(Failure::new(
             "plugin.unknown",
@@ -73,4 +66,17 @@ pub(super) async fn update(global: &Global, wanted: Option<&str>) -> Result<u8, 
         out(&table(&plugins));
     }
     Ok(if is_whole { 0 } else { exit::FAILED })
+}
+
+/// Package and version of the npm plugins of a list, or of the one that is wanted.
+fn npm_requests(listed: &[PluginSpec], wanted: Option<&str>) -> Vec<(String, String)> {
+    let requests = listed
+        .iter()
+        .filter_map(|it| match Source::parse(&it.spec, &it.declared_in) {
+            Ok(Source::Npm { name, request }) => Some((name, request)),
+            _ => None,
+        });
+    requests
+        .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name))
+        .collect()
 }
