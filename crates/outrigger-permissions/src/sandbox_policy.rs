@@ -336,7 +336,7 @@ mod tests {
                     rule("read", "*id", deny),
                     rule("read", "public/*", Action::Allow),
                 ],
-                &["project/keys/deep/id", "project/keys/id"],
+                &["project/keys/deep/id", "project/keys/id", "ssh/id"],
                 &[],
                 &["project", "project/keys", "project/keys/deep"],
             ),

@@ -290,7 +290,7 @@ async fn no_program_is_made_that_runs_as_its_owner() {
         |file: &str| format!("perl -e 'open(F, \"<\", \"{file}\"); chmod(02755, *F) or exit 1'");
     let folders = [
         "mkdir d1 && chmod 2775 d1 && test -g d1".to_owned(),
-        format!("mkdir -p e/d2 && {} && test -g e/d2", by_number("e/d2").replace("open(F", "opendir(F").replace("\"<\", ", "")),
+        format!("mkdir -p e/d2 && {} && test -g e/d2", by_number("e/d2")),
         "mkdir -p d3/x && cd d3 && chmod g+s x ../d3 && test -g ../d3 && cp -a ../d3 ../d4 && test -g ../d4/x".to_owned(),
     ];
     let asked = Policy {
