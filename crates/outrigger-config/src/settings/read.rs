@@ -451,10 +451,12 @@ mod tests {
         plugins.other-one.chat_message = "assistant"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE
         plugins.other-one.fail_closed = ["tool.execute.before","chat.params"]  # environment OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED
         tools.output_lines = 20  # environment OUTRIGGER_TOOLS_OUTPUT_LINES
-        agent.max_steps = 3  # /work/sub/.outrigger/outrigger.toml:3:13
+        agent.max_steps = 1  # /home/.config/outrigger/outrigger.toml:5:13
         flags.plugin_seq_hooks = false  # environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS
         /work/outrigger.toml: js.node: ignored: a project cannot loosen its own sandbox; set it in the user's outrigger.toml or the environment
         /work/outrigger.toml: js.runtime: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
+        /work/sub/outrigger.toml: agent.max_steps: ignored: a project lowers a limit of the user's and does not raise it; set it in the user's outrigger.toml or the environment
+        /work/sub/.outrigger/outrigger.toml: agent.max_steps: ignored: a project lowers a limit of the user's and does not raise it; set it in the user's outrigger.toml or the environment
         /work/sub/.outrigger/outrigger.toml: deadlines.load_ms: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
         /work/sub/.outrigger/outrigger.toml: deadlines.slow_ms: ignored: a project says nothing about what is the user's; set it in the user's outrigger.toml or the environment
         /work/sub/.outrigger/outrigger.toml: sandbox: ignored: a project cannot loosen its own sandbox; set it in the user's outrigger.toml or the environment

@@ -285,7 +285,7 @@ mod tests {
         outrigger.toml:2:20: setting `flags.plugin_seq_hooks`: expected true or false, found "yes"
           set `flags.plugin_seq_hooks` to true or false, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`
-          known here: sandbox, strict_plugins, trust, discovery, telegram, js, deadlines, models, tools, agent, log, limits, claude, network, audit, flags, plugins, connectors, routes, capabilities, tool_limits, mcp
+          known here: sandbox, strict_plugins, trust, discovery, telegram, js, deadlines, models, tools, agent, budget, log, limits, claude, network, audit, flags, plugins, connectors, routes, capabilities, tool_limits, mcp
         outrigger.toml:1:11: not valid TOML: string values must be quoted, expected literal string
           correct the text at this place; text values stand in double quotes
         outrigger.toml:1:4: not valid TOML: unclosed table, expected `]`

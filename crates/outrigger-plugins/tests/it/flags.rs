@@ -56,9 +56,9 @@ async fn large_payloads_travel_as_the_flags_say() {
     use CarriedBy::{File, Inline, Mirror};
     let source = r#"export default async () => ({ "experimental.chat.messages.transform": async () => {} })"#;
     for (files, mirror, ways) in [
-        (true, true, [File, Mirror]),
+        (true, true, [Mirror, Mirror]),
         (true, false, [File, File]),
-        (false, true, [Inline, Mirror]),
+        (false, true, [Mirror, Mirror]),
         (false, false, [Inline, Inline]),
     ] {
         let mut project = Project::new();
