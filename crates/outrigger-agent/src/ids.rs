@@ -1,7 +1,8 @@
 //! The clock and the source of identifiers outside the kernel.
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::id::{
     EventId, IdMaker, MessageId, PartId, PermissionId, QuestionId, SessionId, TurnId,
 };
@@ -15,10 +16,7 @@ static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
 });
 
 fn make<T>(with: impl FnOnce(&mut IdMaker, u64) -> T) -> T {
-    with(
-        &mut MAKER.lock().unwrap_or_else(PoisonError::into_inner),
-        now(),
-    )
+    with(&mut lock(&MAKER), now())
 }
 
 /// A new event identifier.

@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use outrigger_config::claude_hooks::HookEvent;
+use outrigger_files::sync::lock;
 use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
 use outrigger_plugin_status::{BreakerMemory, BreakerState, BreakerStatus, Notice, NoticeFn};
 use outrigger_protocol::Millis;
@@ -110,7 +111,7 @@ impl CommandBreakers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Whether a command may be run now; what is let through is ended by [`Running::ended`], or counts for nothing.

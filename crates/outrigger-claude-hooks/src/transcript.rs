@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::history::History;
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::text::hex;
@@ -76,7 +77,7 @@ impl Transcripts {
     ) -> io::Result<PathBuf> {
         let messages: Vec<&MessageWithParts> = history.iter().filter_map(|m| m.stored()).collect();
         let digests: Vec<u64> = messages.iter().map(|message| digest(message)).collect();
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = lock(&self.0);
         let folder = match &written.folder {
             Some(folder) => folder.path.clone(),
             None => {
@@ -111,7 +112,7 @@ impl Transcripts {
 
     /// Where the files are, once there is one.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
-        let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = lock(&self.0);
         written.folder.as_ref().map(|folder| folder.path.clone())
     }
 }

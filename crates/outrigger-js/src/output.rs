@@ -1,10 +1,11 @@
 //! What plugins print: line by line into the log, at a bounded rate (A9).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use outrigger_files::sync::lock;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tracing::Level;
 
@@ -173,7 +174,7 @@ impl Lines {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn line(&self, bytes: &[u8], is_error: bool, now: Instant) {

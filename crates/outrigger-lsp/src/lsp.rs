@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use outrigger_files::sync::lock;
 use outrigger_sandbox::Spawner;
 use serde::Serialize;
 use serde_json::Value;
@@ -97,7 +98,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     fn state(&self) -> MutexGuard<'_, (State, u32)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn set(&self, state: State) {
@@ -251,11 +252,11 @@ impl Lsp {
     }
 
     fn starts(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.0.starts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.starts)
     }
 
     fn slots_of(&self) -> MutexGuard<'_, BTreeMap<(String, PathBuf), Arc<Slot>>> {
-        self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.slots)
     }
 
     fn slots(&self) -> Vec<Arc<Slot>> {
@@ -286,7 +287,7 @@ impl Lsp {
         if let Some(slot) = slots.get(&key) {
             return Some(Arc::clone(slot));
         }
-        let mut absent = self.0.absent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut absent = lock(&self.0.absent);
         if absent.contains(&server.id) {
             return None;
         }

@@ -1,7 +1,8 @@
 //! Logging in at servers, and out.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
+use outrigger_files::sync::lock;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode};
 use serde_json::json;
@@ -51,7 +52,7 @@ impl McpServers {
             .get(WWW_AUTHENTICATE)
             .and_then(|value| value.to_str().ok());
         let login = Arc::new(begin(&bearer, challenge).await?);
-        *server.login.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&login));
+        *lock(&server.login) = Some(Arc::clone(&login));
         Ok(Some(login))
     }
 
@@ -67,11 +68,7 @@ impl McpServers {
     ) -> Result<Status, McpError> {
         let server = self.find(name)?;
         let bearer = bearer(&server)?;
-        let login = server
-            .login
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let login = lock(&server.login).take();
         let login = login.ok_or_else(|| failed(name, "none was begun"))?;
         if iss.is_some() {
             let checked = login.expected().check(iss);
@@ -109,11 +106,7 @@ impl McpServers {
     /// [`McpError::Unknown`], and [`McpError::Login`] when the file cannot be written.
     pub fn remove_auth(&self, name: &str) -> Result<(), McpError> {
         let server = self.find(name)?;
-        server
-            .login
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        lock(&server.login).take();
         self.tokens()
             .remove(name)
             .map_err(|error| failed(name, error.to_string()))?;

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use outrigger_files::Readers;
+use outrigger_files::sync::lock;
 use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
 use serde_json::{Value, json};
@@ -148,10 +149,7 @@ impl Credentials {
     }
 
     fn overlay(&self) -> MutexGuard<'_, BTreeMap<String, Option<Given>>> {
-        self.0
-            .overlay
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.overlay)
     }
 
     /// Every credential by provider. An entry that is none is left out, as in OpenCode; so is a file that cannot be

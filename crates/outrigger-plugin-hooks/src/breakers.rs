@@ -2,9 +2,10 @@
 //! the plugins that timed out at two points of it (A13).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
+use outrigger_files::sync::lock;
 use outrigger_kernel::breaker::{Breaker, Ended, Gate, Rules, Strikes, Turned};
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugin_status::{BreakerMemory, BreakerState, BreakerStatus, Notice, NoticeFn};
@@ -92,7 +93,7 @@ impl Breakers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Whether a plugin's hook may be called now.

@@ -5,9 +5,10 @@
 //! shares a process has no manifest, so the plugin behind a process is known and not claimed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jsonschema::Validator;
+use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::{
     Deadline, Failure, Field, HookPoint, Kind, OutputCheck, Phase, PointSpec,
 };
@@ -179,7 +180,7 @@ impl DeclaredPoint {
 fn interned(decl: &PointDecl) -> Result<&'static PointSpec, String> {
     static POINTS: Mutex<BTreeMap<String, &'static PointSpec>> = Mutex::new(BTreeMap::new());
     let key = serde_json::to_string(decl).unwrap_or_default();
-    let mut points = POINTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut points = lock(&POINTS);
     if let Some(point) = points.get(&key) {
         return Ok(point);
     }

@@ -8,9 +8,10 @@
 //! come back. When it is not known which one it was, each gets its own.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_js::{JsError, JsProcess};
 use outrigger_plugin_status::Notice;
 use outrigger_protocol::rpc::Enter;
@@ -221,7 +222,7 @@ impl Group {
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.slot)
     }
 
     /// The process that answers now, and how often one has been started.

@@ -1,10 +1,11 @@
 //! Between one plugin process and the host's handler: tells how far loading is, and gives calls numbers of the whole host.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use outrigger_files::sync::lock;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
 use outrigger_plugin_status::{Notice, NoticeFn};
 use outrigger_protocol::Millis;
@@ -95,7 +96,7 @@ impl HostProxy {
 
     /// Whether no other plugin's code has come into the process yet.
     pub(crate) fn is_alone(&self, plugin: &str) -> bool {
-        let stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        let stages = lock(&self.stages);
         stages.keys().all(|other| other == plugin)
     }
 
@@ -117,11 +118,7 @@ impl HostProxy {
 
     /// How far a plugin's loading is: `importing`, `starting`, `ready`, `failed`.
     pub(crate) fn stage_of(&self, plugin: &str) -> Option<String> {
-        self.stages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(plugin)
-            .cloned()
+        lock(&self.stages).get(plugin).cloned()
     }
 }
 
@@ -255,10 +252,7 @@ impl HostHandler for HostProxy {
         if stage.stage == "starting" {
             (self.starting)(&stage.plugin);
         }
-        self.stages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(stage.plugin.clone(), stage.stage.clone());
+        lock(&self.stages).insert(stage.plugin.clone(), stage.stage.clone());
         self.ticks.send_modify(|tick| *tick += 1);
         self.inner.stage(stage);
     }

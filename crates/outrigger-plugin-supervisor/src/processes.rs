@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use outrigger_files::sync;
 use tokio::runtime::Handle;
 
 use crate::group::{Group, Live, ProcessTable};
@@ -32,13 +33,13 @@ impl Processes {
 
     /// The process of a key.
     pub fn get(&self, key: u64) -> Option<Arc<Group>> {
-        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        let groups = sync::read(&self.groups);
         groups.get(&key).cloned()
     }
 
     /// All that are known, by key.
     pub fn all(&self) -> Vec<Arc<Group>> {
-        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        let groups = sync::read(&self.groups);
         groups.values().cloned().collect()
     }
 
@@ -67,18 +68,12 @@ impl Processes {
 
     /// From now on it is known: calls can find it.
     pub fn add(&self, group: &Arc<Group>) {
-        self.groups
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(group.key, Arc::clone(group));
+        sync::write(&self.groups).insert(group.key, Arc::clone(group));
     }
 
     /// It is over, and nothing goes there any more.
     pub fn remove(&self, key: u64) {
-        self.groups
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&key);
+        sync::write(&self.groups).remove(&key);
         self.readings.forget(key);
         self.charges.forget(key);
     }

@@ -9,8 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use outrigger_files::sync::lock;
 use outrigger_plugin_package::ResolvedPlugin;
 use outrigger_protocol::rpc::Sources;
 
@@ -42,20 +43,20 @@ pub(crate) fn keep(project: &Path, plugin: &ResolvedPlugin, content: &Content) {
         return;
     }
     let code = code(project, plugin, content);
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = lock(&KEPT);
     kept.entry(project.to_owned()).or_default().extend(code);
 }
 
 /// Keeps files that trusted settings of the project execute: the scripts of command hooks, programs of servers.
 pub fn keep_programs(project: &Path, files: Vec<PathBuf>) {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = lock(&KEPT);
     kept.entry(project.to_owned()).or_default().extend(files);
 }
 
 /// What is kept of a project's plugins, of what is there now.
 #[must_use]
 pub fn kept_code(project: &Path) -> KeptCode {
-    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = lock(&KEPT);
     let mut found = KeptCode::default();
     for path in kept.get(project).into_iter().flatten() {
         if path.exists() {

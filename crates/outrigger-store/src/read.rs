@@ -1,8 +1,9 @@
 //! Reading: each reader has a connection of its own, so that reads never wait for the writer.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
@@ -122,10 +123,7 @@ impl Readers {
 
     /// Closes every idle connection.
     pub(crate) fn clear(&self) {
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        lock(&self.idle).clear();
     }
 
     /// Reads within one transaction, so that several statements see the same state.
@@ -133,11 +131,7 @@ impl Readers {
         &self,
         read: impl FnOnce(&Reader<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let kept = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let kept = lock(&self.idle).pop();
         let conn = match kept {
             Some(conn) => conn,
             None => open::connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY, &self.options)?,
@@ -152,7 +146,7 @@ impl Readers {
                 })
             });
         if result.is_ok() {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut idle = lock(&self.idle);
             if idle.len() < MAX_IDLE {
                 idle.push(conn);
             }

@@ -8,10 +8,11 @@
 use std::any::Any;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 
 use crate::audit::{Retention, Sealer};
@@ -160,7 +161,7 @@ fn run(queue: &Queue, core: &Mutex<Core>) {
         let batch = queue.take();
         core.carry_out(batch);
     }
-    core.lock().unwrap_or_else(PoisonError::into_inner).end();
+    lock(core).end();
 }
 
 impl Core {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use outrigger_files::Readers;
+use outrigger_files::sync::lock;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -42,10 +43,7 @@ impl State {
 
     /// The number of the next message.
     pub(crate) fn next(&self) -> i64 {
-        self.kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next
+        lock(&self.kept).next
     }
 
     /// A message was taken.
@@ -54,7 +52,7 @@ impl State {
     }
 
     pub(crate) fn session(&self, chat: i64) -> Option<String> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock(&self.kept);
         kept.sessions.get(&chat).cloned()
     }
 
@@ -67,7 +65,7 @@ impl State {
 
     /// Written beside and moved into place, so that a crash leaves the old or the new one.
     fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), String> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         let mut new = kept.clone();
         change(&mut new);
         if new == *kept {

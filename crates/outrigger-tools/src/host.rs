@@ -5,9 +5,9 @@ mod context;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
+pub(crate) use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
@@ -276,9 +276,4 @@ pub trait ToolHost: Send + Sync {
         let _ = file;
         Vec::new()
     }
-}
-
-/// A lock that outlives a panic of its holder: the data behind ours are plain values.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

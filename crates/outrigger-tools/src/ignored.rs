@@ -7,11 +7,12 @@
 //! the user's list.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, Match, WalkBuilder};
 use outrigger_files::SETTINGS;
+use outrigger_files::sync::lock;
 
 /// A walk below `root`: hidden files count, `.git` and what is ignored do not.
 pub(crate) fn walk(root: &Path) -> WalkBuilder {
@@ -58,7 +59,7 @@ impl Rules {
         let Some(folder) = path.parent().filter(|_| entry.file_name() != ".git") else {
             return false;
         };
-        let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut way = lock(&self.way);
         // A walk goes down before it goes on, so what does not lead here is done with.
         while way.last().is_some_and(|it| !folder.starts_with(&it.folder)) {
             way.pop();

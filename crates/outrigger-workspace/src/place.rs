@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::path_masks::Kept;
 use outrigger_sandbox::{Spawner, Spec};
@@ -150,7 +151,7 @@ fn is_by_known_user(git: &Path, directory: &Path) -> bool {
     let Some(owner) = owners.into_iter().find(|owner| !known.has(*owner)) else {
         return true;
     };
-    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reported = lock(&REPORTED);
     if reported.insert(git.to_owned()) {
         tracing::warn!(
             "[git] {} is passed over: it belongs to another user ({owner})",

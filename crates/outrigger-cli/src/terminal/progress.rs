@@ -3,9 +3,10 @@
 //! Without a terminal nothing moves; only what takes long and what failed is said, each once.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_plugins::{Cause, Fetched, Progress, Stage};
 
 use crate::terminal::download::Fetching;
@@ -73,7 +74,7 @@ impl Line {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// How far a plugin is. Installing takes long and failing matters: both are said; the rest is for the log.

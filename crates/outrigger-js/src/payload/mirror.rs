@@ -6,8 +6,9 @@
 //! be right: only a revision that the process has is ever counted in.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::history::{History, HistoryMessage};
 
 use crate::error::JsError;
@@ -32,7 +33,7 @@ struct Entry {
 impl Mirrors {
     /// The messages of a session, which counts as the one used last from now on.
     pub(crate) fn session(&self, session: &str) -> Arc<tokio::sync::Mutex<Kept>> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.0);
         let at = entries.iter().position(|entry| entry.session == session);
         let entry = match at {
             Some(at) => entries.remove(at),
@@ -49,7 +50,7 @@ impl Mirrors {
 
     /// The session has so many bytes now; those not used for the longest time are dropped while there are too many.
     pub(crate) fn bound(&self, session: &str, bytes: u64) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.0);
         for entry in entries.iter_mut() {
             if entry.session == session {
                 entry.bytes = bytes;

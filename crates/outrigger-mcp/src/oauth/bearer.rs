@@ -1,7 +1,8 @@
 //! The token that goes with each request to one server.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use outrigger_files::sync::lock;
 use reqwest::Url;
 
 use super::discover::{Challenge, discover, is_same_issuer};
@@ -175,14 +176,11 @@ impl Bearer {
 
     /// The token that was sent last.
     pub(crate) fn known(&self) -> Option<String> {
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.known).clone()
     }
 
     fn know(&self, token: &str) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         *known = Some(token.to_owned());
     }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use tokio::sync::Notify;
 
 use super::Server;
@@ -64,7 +65,7 @@ impl Server {
         let opened: Mutex<Option<Arc<Link>>> = Mutex::default();
         let work = async {
             let link = Arc::new(self.open().await?);
-            *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&link));
+            *lock(&opened) = Some(Arc::clone(&link));
             let (link, about) = match link.initialize(&self.name, wait).await {
                 Err(error) if matches!(*link, Link::Http(_)) => self.older(error, wait).await?,
                 about => (link, about?),

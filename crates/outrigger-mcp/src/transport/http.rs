@@ -3,9 +3,10 @@
 //! Not spoken: the stream that a server may offer for messages of its own accord (GET), and resuming of streams. The
 //! older transport with two addresses is [`crate::transport::sse`].
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -303,6 +304,6 @@ impl Target {
     }
 
     fn session(&self) -> std::sync::MutexGuard<'_, Session> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

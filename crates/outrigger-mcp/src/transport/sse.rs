@@ -1,9 +1,10 @@
 //! A server behind the older HTTP transport: a stream of events (GET) names the address for our messages, and brings
 //! the answers to them. Tried where streamable HTTP is not understood, as in OpenCode.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
 use serde_json::Value;
@@ -190,7 +191,7 @@ impl Shared {
     }
 
     fn version(&self) -> std::sync::MutexGuard<'_, Option<HeaderValue>> {
-        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.version)
     }
 
     /// Ends with the stream.

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use outrigger_sandbox::{Child, Exit, SandboxError, Spawner, Spec};
 use serde_json::Value;
 use tokio::io::{AsyncWriteExt as _, Interest};
@@ -207,12 +208,12 @@ impl Drop for GivenUp<'_> {
 impl Shared {
     fn heard(&self) -> String {
         let mut said = Vec::new();
-        if let Some((count, first)) = &*self.junk.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some((count, first)) = &*lock(&self.junk) {
             said.push(format!(
                 "it printed {count} lines that are no MCP messages, first: {first}"
             ));
         }
-        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = lock(&self.stderr);
         if !stderr.is_empty() {
             said.push(format!(
                 "its last words: {}",
@@ -229,7 +230,7 @@ impl Shared {
     fn junk(&self, bytes: &[u8]) {
         let text = quote(bytes, &self.secrets);
         tracing::debug!("[mcp:{}] no MCP message: {text}", self.server);
-        let mut junk = self.junk.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut junk = lock(&self.junk);
         junk.get_or_insert((0, text)).0 += 1;
     }
 }
@@ -437,7 +438,7 @@ async fn listen(stderr: pipe::Receiver, shared: Arc<Shared>) {
         }
         let quoted = quote(&line.bytes, &shared.secrets);
         if !quoted.is_empty() {
-            let mut kept = shared.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = lock(&shared.stderr);
             if kept.len() == KEPT {
                 kept.pop_front();
             }

@@ -1,8 +1,9 @@
 //! Replay.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::model::{ModelRequest, StreamEvent, Usage};
 use serde_json::Value;
 
@@ -81,7 +82,7 @@ impl Player {
         request: &ModelRequest,
         directory: &Path,
     ) -> Result<Vec<StreamEvent>, ModelError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if request.tools.is_empty() {
             let found = self.asides.get(state.asides);
             state.asides += 1;

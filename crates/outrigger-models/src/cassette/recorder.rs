@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use futures_util::stream::unfold;
+use outrigger_files::sync::lock;
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
 use serde_json::Value;
 
@@ -80,7 +81,7 @@ impl Recorder {
         map_text(&mut value, &|text| {
             secrets.scrub_exact(&hide_directory(text, names))
         });
-        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = lock(&self.lock);
         let failed = |e: std::io::Error| error(format!("cannot be written: {e}"));
         if let Some(parent) = self.path.parent().filter(|p| !p.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(failed)?;

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::id::{SessionId, TurnId};
 
 /// A handler, or a tool, that may reach points of its plugin.
@@ -69,10 +70,6 @@ impl Drop for Opened {
     fn drop(&mut self) {
         lock(&self.open).remove(&self.number);
     }
-}
-
-fn lock(open: &Mutex<HashMap<u64, Link>>) -> std::sync::MutexGuard<'_, HashMap<u64, Link>> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

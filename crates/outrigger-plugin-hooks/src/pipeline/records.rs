@@ -1,7 +1,6 @@
 //! What is written down of a chain that has ended.
 
-use std::sync::PoisonError;
-
+use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::Chain;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::PluginId;
@@ -46,11 +45,7 @@ impl Drive<'_> {
         });
         let records: Vec<HookRecord> = records.collect();
         {
-            let mut perf = self
-                .host
-                .perf
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut perf = lock(&self.host.perf);
             records.iter().for_each(|record| perf.add(record));
         }
         PipelineResult {

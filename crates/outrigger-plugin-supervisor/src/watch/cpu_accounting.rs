@@ -3,9 +3,10 @@
 //! to nobody.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use outrigger_sandbox::usage;
 
 use crate::group::{Group, Live};
@@ -26,7 +27,7 @@ pub struct Charges(Mutex<Entries>);
 
 impl Charges {
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// What a process used until it was ready is the price of its start, and no call's.

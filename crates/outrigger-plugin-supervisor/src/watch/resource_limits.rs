@@ -1,9 +1,10 @@
 //! What a plugin process may use of the machine (A13): a pure judge over one reading a second.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use outrigger_plugin_registry::access::settings::ProcessLimits;
 use outrigger_plugin_status::ProcessUse;
 use outrigger_sandbox::usage::Usage;
@@ -113,7 +114,7 @@ pub struct Readings(pub(crate) Mutex<HashMap<u64, (u64, Gauge, Usage)>>);
 impl Readings {
     /// What a process uses, as it was seen last.
     pub fn of(&self, key: u64) -> Option<ProcessUse> {
-        let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let readings = lock(&self.0);
         let (_, gauge, usage) = readings.get(&key)?;
         Some(ProcessUse {
             cpu_ms: u64::try_from(usage.cpu.as_millis()).unwrap_or(u64::MAX),
@@ -124,7 +125,7 @@ impl Readings {
     }
 
     pub(crate) fn forget(&self, key: u64) {
-        let mut readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = lock(&self.0);
         readings.remove(&key);
     }
 }

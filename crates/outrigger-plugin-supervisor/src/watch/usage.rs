@@ -1,8 +1,9 @@
 //! Looks once a second at what plugin processes use, and stops those that use too much.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_sandbox::usage;
 
 use crate::blame::PING;
@@ -88,7 +89,7 @@ fn look(
     let working = live.process.is_working();
     let verdict = {
         let readings = &processes.readings;
-        let mut readings = readings.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = lock(&readings.0);
         let entry = readings.entry(group.key).or_default();
         if entry.0 != live.generation {
             *entry = (live.generation, Gauge::default(), usage);

@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use outrigger_files::sync::lock;
 
 use crate::git_config;
 
@@ -50,7 +52,7 @@ fn of_index(git: &Path, index: &Path) -> Arc<Vec<PathBuf>> {
         return Arc::default();
     };
     let stamp = (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec());
-    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut cache = lock(&CACHE);
     let cache = cache.get_or_insert_default();
     match cache.get(index) {
         Some((was, links)) if *was == stamp => return Arc::clone(links),

@@ -9,8 +9,9 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use outrigger_files::sync::lock;
 pub use place::Place;
 use record::Record;
 pub(crate) use record::{end, sweep};
@@ -146,11 +147,7 @@ impl Absent {
         let Some(clear) = &self.0.clear.0 else {
             return Vec::new();
         };
-        let mut cleared = self
-            .0
-            .cleared
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut cleared = lock(&self.0.cleared);
         if self.0.is_over.load(Ordering::SeqCst) {
             return cleared.clone();
         }
@@ -166,7 +163,7 @@ impl Absent {
 
     /// Puts aside what has come, and answers all that was so far, by the names it came under.
     pub(crate) fn move_aside(&self) -> Vec<PathBuf> {
-        let mut aside = self.0.aside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut aside = lock(&self.0.aside);
         for free in &self.0.free {
             let Some(place) = free.place() else { continue };
             let path = &free.path;

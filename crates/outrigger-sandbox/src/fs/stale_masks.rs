@@ -7,9 +7,11 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
+
+use outrigger_files::sync::lock;
 
 use crate::fs::absent::Absent;
 use crate::spawn::child::Killer;
@@ -67,7 +69,7 @@ impl Hidden {
         if self.0.is_empty() && absent.is_empty() {
             return Ok(());
         }
-        let mut known = NEW.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&NEW);
         let (runs, new) = &mut *known;
         if !*runs {
             thread::Builder::new()
@@ -91,7 +93,7 @@ fn watch() {
     loop {
         thread::sleep(EVERY);
         {
-            let mut known = NEW.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = lock(&NEW);
             let (runs, new) = &mut *known;
             all.append(new);
             all.retain(|it| it.process.is_there());

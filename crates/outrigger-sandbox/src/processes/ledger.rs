@@ -9,7 +9,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use outrigger_files::sync::lock;
 
 use crate::error::SandboxError;
 use crate::processes::{procfs, tag, tree};
@@ -184,10 +186,7 @@ impl Ledger {
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
         // The map is whole at every moment a panic could come.
-        self.0
-            .entries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.entries)
     }
 
     /// Replaces the file: a reader sees the old or the new list, never half of one. Not synced to the disk, since no

@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use outrigger_files::sync::lock;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::fs::absent::Absent;
@@ -21,7 +22,7 @@ static WAITING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 /// that ends before leaves it as it is. Blocking.
 pub fn wait_for_dropped(limit: Duration) -> bool {
     let (waiting, changed) = &WAITING;
-    let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let waiting = lock(waiting);
     let waited = changed.wait_timeout_while(waiting, limit, |count| *count > 0);
     let (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
     *waiting == 0
@@ -32,7 +33,7 @@ struct Counted;
 
 impl Counted {
     fn new() -> Self {
-        *WAITING.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *lock(&WAITING.0) += 1;
         Self
     }
 }
@@ -40,7 +41,7 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         let (waiting, changed) = &WAITING;
-        *waiting.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *lock(waiting) -= 1;
         changed.notify_all();
     }
 }

@@ -5,8 +5,9 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
+use outrigger_files::sync;
 use outrigger_network_proxy::ProxyRedirect;
 
 use crate::policy::Policy;
@@ -52,14 +53,14 @@ pub struct SandboxOverrides(Arc<RwLock<BTreeMap<String, SandboxOverride>>>);
 impl SandboxOverrides {
     /// Processes with this label are started in this sandbox from now on.
     pub fn set(&self, label: impl Into<String>, own: SandboxOverride) {
-        let mut overrides = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut overrides = sync::write(&self.0);
         overrides.insert(label.into(), own);
     }
 
     /// The sandbox of processes with this label, where they have one.
     #[must_use]
     pub fn of(&self, label: &str) -> Option<SandboxOverride> {
-        let overrides = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let overrides = sync::read(&self.0);
         overrides.get(label).cloned()
     }
 }

@@ -1,8 +1,9 @@
 //! Processes of a handle that reach hosts of a list and no others (`tools.hosts`): each is given a ticket of one proxy, the
 //! variables that name it, and a sandbox in which nothing else connects.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use outrigger_files::sync::lock;
 use outrigger_network_proxy::hosts::Reach;
 use outrigger_network_proxy::{Client, ConnectFn, Connection, Proxy, ProxyTicket, Upstream};
 use tokio::sync::OnceCell;
@@ -67,7 +68,7 @@ impl ScopedNetwork {
         let (names, then) = (Arc::clone(&refused), Arc::clone(&self.on_connect));
         let on_connect: ConnectFn = Arc::new(move |it: &Connection| {
             if let Some(why) = it.refused {
-                let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut names = lock(&names);
                 let name = format!("{}:{} ({})", it.host, it.port, why.code());
                 if names.len() < MAX_NAMED && !names.contains(&name) {
                     names.push(name);
@@ -112,7 +113,7 @@ impl NetworkLease {
 
     /// Hosts that were refused so far, with the port and why, each once.
     pub(crate) fn refused(&self) -> Vec<String> {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = lock(&self.refused);
         refused.clone()
     }
 }

@@ -4,10 +4,11 @@
 //! size. So what waits is bounded in bytes, and for one that reads nothing at all more tightly.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use outrigger_files::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -119,7 +120,7 @@ impl Backlog {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -2,9 +2,10 @@
 //! not fill the audit: its records would push out those of others. What is over the bound is counted, and the count is
 //! a record itself.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use outrigger_files::sync::lock;
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
 use outrigger_protocol::id::{PluginId, SessionId};
@@ -108,7 +109,7 @@ fn is_bounded(kind: AuditKind) -> bool {
 
 impl Bound {
     fn lock(&self) -> std::sync::MutexGuard<'_, Tables> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Whether the record is listed; how many before it were not.

@@ -1,6 +1,8 @@
 //! The one place where secrets are removed from what goes into the audit (invariant 10).
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
+
+use outrigger_files::sync;
 
 /// What stands where a secret was.
 const REMOVED: &str = "[removed]";
@@ -62,7 +64,7 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// Values that must never be shown: keys of providers, variables with a secret's name.
     pub fn hide(&self, values: impl IntoIterator<Item = String>) {
-        let mut known = self.values.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = sync::write(&self.values);
         for value in values {
             if value.len() >= SHORTEST && !known.contains(&value) {
                 known.push(value);
@@ -87,7 +89,7 @@ impl Redactor {
     /// Takes the secrets out of a text.
     pub fn clean(&self, text: &mut String) {
         {
-            let known = self.values.read().unwrap_or_else(PoisonError::into_inner);
+            let known = sync::read(&self.values);
             for value in known.iter() {
                 if text.contains(value.as_str()) {
                     *text = text.replace(value.as_str(), REMOVED);

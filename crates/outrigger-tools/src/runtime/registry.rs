@@ -1,7 +1,8 @@
 //! The tools that there are: what is registered, narrowed and bound to providers.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
+use outrigger_files::sync;
 use outrigger_protocol::descriptor::{Constraints, Declared, ToolDescriptor};
 use outrigger_protocol::tool::ToolSpec;
 
@@ -105,15 +106,12 @@ impl ToolRuntime {
 
     /// Binds contracts to providers; takes the place of what was bound before.
     pub fn bind(&self, routes: Routes) {
-        *self.routes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
+        *sync::write(&self.routes) = Arc::new(routes);
     }
 
     /// From now on `listener` gets every stage of every call.
     pub fn listen(&self, listener: Listener) {
-        let mut listeners = self
-            .listeners
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = sync::write(&self.listeners);
         Arc::make_mut(&mut listeners).push(listener);
     }
 
@@ -170,14 +168,10 @@ impl ToolRuntime {
             .cloned()
     }
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<Entry>> {
-        self.entries
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        sync::read(&self.entries)
     }
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, Vec<Entry>> {
-        self.entries
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        sync::write(&self.entries)
     }
 }
 

@@ -6,7 +6,9 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use outrigger_files::sync::lock;
 
 use super::address::{self, Target};
 use super::notify::{Asked, Caller, Listener, Reply};
@@ -58,7 +60,7 @@ impl Loopback {
     pub(super) fn listen(&self, listener: &Listener, asked: &Asked) -> Result<Reply, Errno> {
         let socket = Caller::of(listener, asked)?.socket(asked)?;
         let stat = rustix::fs::fstat(&socket).map_err(errno_of)?;
-        let mut own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = lock(&self.0.own);
         own.insert(stat.st_ino);
         // Whatever takes the socket's place now is not noted.
         Ok(Reply::Unruled)
@@ -95,7 +97,7 @@ impl Loopback {
     fn own(&self) -> impl FnOnce() -> HashSet<u64> + Send + 'static {
         let services = Arc::clone(&self.0);
         move || {
-            let own = services.own.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = lock(&services.own);
             own.clone()
         }
     }
@@ -105,7 +107,7 @@ impl Loopback {
             return Ok(());
         }
         let there = socket_owners::sockets(to.ip(), to.port());
-        let own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = lock(&self.0.own);
         match there.iter().all(|socket| own.contains(socket)) {
             true if there.is_empty() => Err(libc::ECONNREFUSED),
             true => Ok(()),

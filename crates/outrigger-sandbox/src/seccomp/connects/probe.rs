@@ -2,8 +2,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use outrigger_files::sync::lock;
 
 use super::notify::{Caller, Listener, Reply};
 use super::{address, errno_of, install, pair, receive};
@@ -26,7 +28,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// minute later.
 pub(crate) fn is_possible() -> bool {
     static KNOWN: Mutex<Known> = Mutex::new(Known::Not(None));
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(&KNOWN);
     known.ask(Instant::now(), attempt)
 }
 

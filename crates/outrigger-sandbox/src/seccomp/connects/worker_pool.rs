@@ -1,7 +1,9 @@
 //! Calls that may take long: so many are made at once, on threads of their own, and the others are queued.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use outrigger_files::sync::lock;
 
 use super::small_thread;
 
@@ -61,7 +63,7 @@ impl WorkerPool {
     }
 
     fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
