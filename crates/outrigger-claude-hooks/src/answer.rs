@@ -1,14 +1,19 @@
 //! What a command's end means: its exit code and what it printed, in Claude Code's form.
 
+mod again;
+
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_sandbox::Output;
 use serde_json::{Map, Value};
 
+pub use self::again::{Again, Rewrite};
 use crate::ignored_output::ignored_output;
 
-/// Bytes of each stream of a command that are read.
+/// Bytes of each stream of a command that are read, beside [`PER_INPUT`].
 pub(crate) const MAX_OUTPUT: usize = 256 * 1024;
+/// The same for each byte that it was given: an answer may have the call in it, and JSON makes it longer.
+pub(crate) const PER_INPUT: usize = 4;
 /// Bytes of a text that a command adds to the conversation.
 const MAX_CONTEXT: usize = 32 * 1024;
 /// Exit code by which a command refuses.
@@ -65,7 +70,8 @@ impl Answer {
         }
     }
 
-    /// A command that must not be asked, since it is not what it was let run as: where it could refuse, that is refused.
+    /// A command that must not be asked, since it is not what it was let run as, or whose answer nobody can read: where it could
+    /// refuse, that is refused.
     pub(crate) fn not_asked(event: HookEvent, why: String) -> Self {
         let mut answer = Self::failed(why);
         if event.may_refuse() {
@@ -203,6 +209,7 @@ pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) ->
         }
         (Some(REFUSES), None) => refused(event, &name, stderr),
         (Some(_), Some(object)) => answer_of(event, &name, &object),
+        (Some(_), None) if is_object_cut_short(output) => not_read(event, &name, output),
         (Some(code), None) => {
             Answer::failed(format!("`{name}` ended with code {code}: {}", cut(stderr)))
         }
@@ -243,6 +250,19 @@ fn object(output: &Output) -> Option<Value> {
     value.filter(|value| whole && value.is_object())
 }
 
+fn is_object_cut_short(output: &Output) -> bool {
+    let cut_short = output.stdout_total > output.stdout.len() as u64;
+    cut_short && output.stdout.trim_ascii_start().starts_with(b"{")
+}
+
+/// An answer over the limit. It may be a denial that repeats what it denies.
+fn not_read(event: HookEvent, name: &str, output: &Output) -> Answer {
+    let (total, limit) = (output.stdout_total, output.stdout.len());
+    let why =
+        format!("`{name}` wrote {total} bytes, and {limit} is the limit: its answer is not read");
+    Answer::not_asked(event, why)
+}
+
 fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
     let reason = match stderr {
         "" => format!("`{name}` refuses and does not say why"),
@@ -280,10 +300,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     let takes_text = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
     if stdout.starts_with('{') && (!takes_text || cut_short || stdout.ends_with('}')) {
         if cut_short {
-            return Answer::failed(format!(
-                "`{name}` wrote {} bytes, and {MAX_OUTPUT} is the limit: its answer is not read",
-                output.stdout_total
-            ));
+            return not_read(event, name, output);
         }
         return match serde_json::from_str(stdout) {
             Ok(Value::Object(fields)) => answer_of(event, name, &Value::Object(fields)),

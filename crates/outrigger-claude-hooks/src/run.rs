@@ -14,7 +14,7 @@ use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, Spawner, Spec, run_with_input};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, MAX_OUTPUT, read, shortened, woken};
+use crate::answer::{Again, Answer, MAX_OUTPUT, PER_INPUT, Rewrite, read, shortened, woken};
 use crate::breakers::{Due, Line, Running};
 use crate::condition::{self, Condition};
 use crate::input::Round;
@@ -35,6 +35,8 @@ pub struct Calls<'a> {
     pub turn: Option<&'a TurnId>,
     /// The payload as the handlers before left it.
     pub item: &'a HookPayload,
+    /// It was changed after these had answered.
+    pub again: Option<&'a Again>,
 }
 
 /// A plugin whose commands are run.
@@ -57,6 +59,8 @@ pub struct Called {
     pub ms: f64,
     /// Bytes that its commands were given.
     pub bytes: u64,
+    /// Arguments that they gave the call.
+    pub rewrites: Vec<Rewrite>,
 }
 
 /// One process.
@@ -87,6 +91,7 @@ impl Called {
         self.answer.then(next.answer, is_same_call);
         self.ms += next.ms;
         self.bytes += next.bytes;
+        self.rewrites.extend(next.rewrites);
     }
 }
 
@@ -129,6 +134,8 @@ impl Commands {
             .map(|one| self.run(round.event, one, &policy, &input));
         let answers = join_all(all_at_once).await;
         let mut slowest = vec![0.0_f64; all.len()];
+        let tool = calls.item.input.get("tool").and_then(Value::as_str);
+        let tool = tool.unwrap_or_default();
         for (one, (answer, ended, ms)) in work.into_iter().zip(answers) {
             if let Some(Ok(running)) = one.running {
                 running.ended(ended);
@@ -137,13 +144,18 @@ impl Commands {
                 true => answer.or_refusal(round.event),
                 false => answer,
             };
-            let answer = answer.without(round.made, &round.input);
+            let mut answer = answer.without(round.made, &round.input);
+            let rewrite = Rewrite::of(&answer, &one.line, tool);
+            if let Some(again) = calls.again {
+                answer = again.settle(answer, tool, &shortened(&one.hook.line()));
+            }
             let (Some(called), Some(slowest)) =
                 (all.get_mut(one.place), slowest.get_mut(one.place))
             else {
                 continue;
             };
             called.answer.merge(answer);
+            called.rewrites.extend(rewrite);
             called.bytes += input.len() as u64;
             *slowest = slowest.max(ms);
         }
@@ -171,6 +183,10 @@ impl Commands {
                 }
                 let base = handler.root.as_ref().unwrap_or(&handler.project);
                 let line = (base.clone(), hook.line());
+                let is_due = |again: &Again| !hook.runs_async && again.is_asked(&line);
+                if !calls.again.is_none_or(is_due) {
+                    continue;
+                }
                 let timeout = callee.limit.unwrap_or(hook.timeout).min(hook.timeout);
                 if let Some(one) = work.iter_mut().find(|one| one.is_same(&line, hook)) {
                     one.blocks_on_failure |= hook.blocks_on_failure;
@@ -399,7 +415,8 @@ struct Process {
 
 impl Process {
     async fn run(self, spawner: &Spawner, spec: Spec, input: Vec<u8>) -> (Answer, Ended) {
-        let ended = run_with_input(spawner, spec, Some(input), self.timeout, MAX_OUTPUT).await;
+        let limit = MAX_OUTPUT + PER_INPUT * input.len();
+        let ended = run_with_input(spawner, spec, Some(input), self.timeout, limit).await;
         let output = match ended {
             Ok(output) => output,
             Err(error) => {

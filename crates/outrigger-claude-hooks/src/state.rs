@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::async_hooks::AsyncHooks;
 use crate::breakers::CommandBreakers;
 use crate::transcript::Transcripts;
-use crate::{CommandHooks, Handler};
+use crate::{Again, CommandHooks, Handler};
 
 /// Maximum number of calls of which something is remembered. Each is over soon, so this is reached only by what never
 /// completed.
@@ -141,6 +141,13 @@ impl Commands {
         lock(&self.sessions).keys().cloned().collect()
     }
 
+    /// The call is another one now: what was allowed before does not count, but for what its own maker says.
+    pub fn changed(&self, input: &Value, again: &Again) {
+        if let Some(call) = call_of(input).filter(|_| again.is_allowed()) {
+            self.allow(call);
+        }
+    }
+
     /// A command allows this call; one that another wants to be asked about stays asked about.
     pub(crate) fn allow(&self, call: Call) {
         if !lock(&self.asked).iter().any(|(other, _)| *other == call) {
@@ -155,7 +162,7 @@ impl Commands {
     /// The user is to be asked about this call, whatever the rules allow.
     pub(crate) fn ask(&self, call: Call, why: String) {
         lock(&self.allowed).retain(|other| *other != call);
-        push(&self.asked, (call, why));
+        push_once(&self.asked, (call, why));
     }
 
     /// Why the user is to be asked about a call, if so; said once.
@@ -167,7 +174,7 @@ impl Commands {
 
     /// A command says something that the model is to read after the call's result.
     pub(crate) fn remark(&self, call: Call, text: String) {
-        push(&self.remarks, (call, text));
+        push_once(&self.remarks, (call, text));
     }
 
     pub(crate) fn take_remarks(&self, (session, call): &Call) -> Vec<String> {
@@ -186,6 +193,13 @@ fn push<T>(list: &Mutex<VecDeque<T>>, one: T) {
         list.pop_front();
     }
     list.push_back(one);
+}
+
+/// A hook that is asked again says the same again.
+fn push_once<T: PartialEq>(list: &Mutex<VecDeque<T>>, one: T) {
+    if !lock(list).contains(&one) {
+        push(list, one);
+    }
 }
 
 fn take(list: &Mutex<VecDeque<(Call, String)>>, session: &str, call: &str) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
 
+mod again;
 mod causes;
 mod commands;
 mod cpu;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outrigger_claude_hooks::Again;
 use outrigger_kernel::breaker::{Ended, Gate};
 use outrigger_kernel::hooks::{Chain, Failure, Handler, HookPoint, OutputCheck};
 use outrigger_protocol::history::History;
@@ -22,6 +24,7 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use self::again::{Asked, ChangedCall};
 use crate::hook_audit::ChainAudit;
 use crate::host::HookHost;
 use outrigger_plugin_registry::Bound;
@@ -118,11 +121,38 @@ impl Pipeline {
 
     async fn one_after_another(
         &self,
-        (point, check): (HookPoint, Option<OutputCheck>),
+        at: (HookPoint, Option<OutputCheck>),
         bound: &[Bound],
         items: Vec<HookPayload>,
         context: PipelineContext,
     ) -> PipelineResult {
+        let (first, changed) = self
+            .drive(at.clone(), bound, items, context.clone(), None)
+            .await;
+        let Some(changed) = changed.filter(|_| first.block.is_none()) else {
+            return first;
+        };
+        let bound = changed.handlers.iter().filter_map(|it| bound.get(*it));
+        let bound: Vec<Bound> = bound.cloned().collect();
+        let mut items = changed.items;
+        for (item, output) in items.iter_mut().zip(&first.outputs) {
+            item.output.clone_from(output);
+        }
+        let (again, _) = self
+            .drive(at, &bound, items, context, Some(changed.again))
+            .await;
+        first.then(again)
+    }
+
+    /// One chain, and the call where command hooks in it let pass another one; `again` where that is asked about.
+    async fn drive(
+        &self,
+        (point, check): (HookPoint, Option<OutputCheck>),
+        bound: &[Bound],
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+        again: Option<Again>,
+    ) -> (PipelineResult, Option<ChangedCall>) {
         let mut drive = Drive {
             host: &self.0,
             point,
@@ -136,11 +166,14 @@ impl Pipeline {
             context,
             repeated: None,
             stop: None,
+            asked: Asked::default(),
+            again,
         };
         while let Some(handlers) = drive.chain.as_ref().and_then(Chain::due) {
             drive.call(&handlers).await;
         }
-        drive.finish()
+        let changed = drive.changed_call();
+        (drive.finish(), changed)
     }
 
     /// A chain for each handler, all at the same time (A12, `plugin_seq_hooks` off). Nothing is changed, so the outputs are
@@ -205,6 +238,9 @@ struct Drive<'a> {
     repeated: Option<usize>,
     /// A command wants the turn to end.
     stop: Option<String>,
+    asked: Asked,
+    /// Command hooks are asked again.
+    again: Option<Again>,
 }
 
 /// A chain that is dropped half-way has said nothing about whom it called; a trial is made anew by the next call.

@@ -10,29 +10,38 @@ use outrigger_plugin_registry::Registry;
 /// Name of the process that plugins share.
 pub(crate) const SHARED: &str = "shared";
 
+/// That of the one that a project's plugins share, where those of the user share one, too.
+pub(crate) const SHARED_OF_PROJECT: &str = "shared-project";
+
 /// Names of processes and the plugins in them.
 pub(crate) type Divided = Vec<(String, Vec<usize>)>;
 
 /// Which plugins share a process: all but those that ask for one of their own, are security-critical, or were granted
-/// something (architecture, section 5). Load order is kept within a process.
+/// something (architecture, section 5), and a project's with none of the user's, whose memory they could change. Load order is kept
+/// within a process.
 pub fn divide(registry: &Registry, members: &[usize]) -> Divided {
-    let mut shared = Vec::new();
+    let (mut of_user, mut of_project) = (Vec::new(), Vec::new());
     let mut own = Vec::new();
     for &index in members {
         let ready = registry.with(index, |plugin| {
-            let alone = plugin.rules.alone();
-            plugin.resolved.as_ref().map(|_| (plugin.id.clone(), alone))
+            let place = (plugin.rules.alone(), plugin.local);
+            plugin.resolved.as_ref().map(|_| (plugin.id.clone(), place))
         });
         match ready.flatten() {
-            Some((id, true)) => own.push((id, vec![index])),
-            Some(_) => shared.push(index),
+            Some((id, (true, _))) => own.push((id, vec![index])),
+            Some((_, (false, true))) => of_project.push(index),
+            Some((_, (false, false))) => of_user.push(index),
             None => {}
         }
     }
-    if !shared.is_empty() {
-        own.insert(0, (SHARED.to_owned(), shared));
-    }
-    own
+    let of_project_name = match of_user.is_empty() {
+        true => SHARED,
+        false => SHARED_OF_PROJECT,
+    };
+    let shared = [(SHARED, of_user), (of_project_name, of_project)];
+    let shared = shared.into_iter().filter(|(_, them)| !them.is_empty());
+    let shared = shared.map(|(name, them)| (name.to_owned(), them));
+    shared.chain(own).collect()
 }
 
 /// Their processes, none of them started yet.

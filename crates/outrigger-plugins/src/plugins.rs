@@ -117,6 +117,7 @@ impl Plugins {
     pub fn tools(&self) -> Vec<PluginToolEntry> {
         let entry = |(plugin, id, tool): (usize, String, outrigger_protocol::rpc::PluginTool)| {
             PluginToolEntry {
+                is_local: self.0.registry.with(plugin, |it| it.local) == Some(true),
                 declares: tool.declares,
                 spec: ToolSpec {
                     name: tool.name.clone(),

@@ -81,6 +81,26 @@ impl Default for Options {
     }
 }
 
+/// Names of the bundled tools.
+pub const NAMES: [&str; 16] = [
+    "invalid",
+    "question",
+    "bash",
+    "read",
+    "glob",
+    "grep",
+    "edit",
+    "write",
+    "task",
+    "webfetch",
+    "todowrite",
+    "skill",
+    "apply_patch",
+    "lsp",
+    "table",
+    "python",
+];
+
 /// Registers the bundled tools in OpenCode's order.
 ///
 /// # Errors

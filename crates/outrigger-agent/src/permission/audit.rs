@@ -114,6 +114,12 @@ impl Inner {
         owner(Some(&descriptor.spec))
     }
 
+    /// The plugin whose tool is called where a bundled one of that name is.
+    pub(crate) fn replaces_bundled(&self, tool: &str) -> Option<PluginId> {
+        self.owner_of(tool)
+            .filter(|_| outrigger_tools::builtin::NAMES.contains(&tool))
+    }
+
     /// Whether the plugin contributed this tool.
     pub(crate) fn owns_tool(&self, plugin: &PluginId, tool: &str) -> bool {
         self.owner_of(tool).as_ref() == Some(plugin)

@@ -7,7 +7,7 @@ use outrigger_config::Origin;
 use outrigger_permissions::approval::UngrantedAction;
 use outrigger_plugins::Grant;
 use outrigger_protocol::id::PluginId;
-use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
+use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance, SUBTASK};
 use outrigger_protocol::turn::CommandCall;
 use outrigger_tools::PermissionAsk;
 
@@ -128,6 +128,7 @@ impl Inner {
             let plugin = cause.actor.plugin_id()?;
             let what = match cause.what.as_deref() {
                 None => "sent the prompt that made the call",
+                Some(SUBTASK) => "started the subagent that made the call",
                 Some(edit::CHANGED) => "changed a message that the model reads",
                 Some(_) => "sent a message that the model reads",
             };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use outrigger_plugins::{PluginError, ToolRunner};
+use outrigger_plugins::{PluginError, PluginToolEntry, ToolRunner};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::history::History;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
@@ -15,13 +15,47 @@ use crate::state::Inner;
 /// from the client.
 const MAX_HISTORY: usize = 4 * 1024 * 1024;
 
-/// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
+/// Bundled tools that no plugin replaces: what the model asks the user by, what the user reads of its work, and what it reads of a
+/// call that was none.
+const RESERVED: [&str; 3] = ["question", "todowrite", "invalid"];
+
+/// Why tools of plugins have no place: their names are taken. By the index in the list of tools.
+fn taken(tools: &[PluginToolEntry]) -> Vec<(usize, String)> {
+    let mut taken = Vec::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let name = &tool.spec.name;
+        if RESERVED
+            .iter()
+            .any(|it| name.trim().eq_ignore_ascii_case(it))
+        {
+            taken.push((
+                index,
+                "no plugin replaces the bundled tool of that name".into(),
+            ));
+            continue;
+        }
+        let same = tools.iter().filter(|it| it.spec.name == *name);
+        if let Some(of_user) = same.clone().find(|it| tool.is_local && !it.is_local) {
+            let owner = &of_user.spec.source;
+            taken.push((index, format!("{owner}, which is yours, has one of that name, and a project's takes no name of yours")));
+        }
+    }
+    taken
+}
+
+/// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it, but for [`RESERVED`].
 pub(crate) fn register(inner: &Arc<Inner>) {
     let plugins = inner.plugins.list();
     let sandboxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
-    for entry in inner.plugins.tools() {
+    let tools = inner.plugins.tools();
+    let taken = taken(&tools);
+    for (index, entry) in tools.into_iter().enumerate() {
         // What executes for others is no tool for the model.
         if crate::plugin_api::connector::is_executor(inner, &entry) {
+            continue;
+        }
+        if let Some((_, why)) = taken.iter().find(|(it, _)| *it == index) {
+            left_out(inner, &entry.spec, why);
             continue;
         }
         let id = crate::permission::audit::owner(Some(&entry.spec));

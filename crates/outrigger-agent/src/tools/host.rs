@@ -13,6 +13,7 @@ use outrigger_mcp_tools::start_skill_servers;
 use outrigger_permissions::access::{Operation, hosts};
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
+use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::{SessionId, TurnId};
@@ -41,6 +42,9 @@ use crate::state::{Agent, Inner};
 use crate::tools::mcp::host;
 use crate::turn::message::Msg;
 use crate::turn::request::TurnRequest;
+
+/// The tool by which the model asks the user.
+const QUESTION: &str = "question";
 
 /// The turn that a call belongs to.
 pub(crate) struct CallTurn {
@@ -73,18 +77,26 @@ pub(crate) struct CallHost {
     causes: Mutex<Provenance>,
     /// Of the arguments that it runs with.
     input_hash: Mutex<Option<String>>,
-    /// The call is the user's own and needs no approval.
-    users: bool,
+    made_by: MadeBy,
+}
+
+/// Who makes a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MadeBy {
+    Model,
+    /// The user, whose command runs as a subtask: it needs no approval.
+    User,
+    /// A plugin that sent the subtask, or whose hook added or changed it.
+    Plugin,
 }
 
 impl CallHost {
-    /// `users`: the call is the user's own (a command that runs as a subtask), not the model's.
     pub(crate) fn new(
         turn: CallTurn,
         call: &ToolCall,
         agent: AgentInfo,
         model: ModelRef,
-        users: bool,
+        made_by: MadeBy,
     ) -> Self {
         let tool = ToolRef {
             message_id: call.message_id.clone(),
@@ -111,9 +123,13 @@ impl CallHost {
             requires_approval: Mutex::default(),
             causes: Mutex::new(causes),
             input_hash: Mutex::default(),
-            users,
+            made_by,
         };
-        if !users {
+        if let Some(plugin) = host.inner.replaces_bundled(&call.tool) {
+            let causes = Provenance::default().by_replaced_tool(&plugin, &call.tool);
+            lock(&host.causes).extend(causes);
+        }
+        if made_by == MadeBy::Model {
             let caller = host.inner.caller(&host.model.provider_id);
             host.caused_by(caller, Deed::Called, None);
         }
@@ -134,10 +150,15 @@ impl CallHost {
         ctx.cancel = self.cancel.clone();
         ctx.limits = inner.tool_limits();
         // The user's own call is nobody's to grant.
-        if !self.users {
+        if !self.is_users() {
             ctx.granted = inner.grant_of_agent(&call.agent);
         }
         ctx
+    }
+
+    /// The call is the user's own.
+    fn is_users(&self) -> bool {
+        self.made_by == MadeBy::User
     }
 
     /// Who caused the call, as far as is known.
@@ -160,6 +181,22 @@ impl CallHost {
         for record in changed.filter(|it| it.decision == Decision::Patch) {
             self.caused_by(Actor::plugin(&record.plugin), Deed::Changed, what.clone());
         }
+    }
+
+    /// What a person answered is theirs: a plugin that may not answer for them does not change what the model reads of it.
+    fn keeps_answer(&self, point: HookPoint, records: &[HookRecord]) -> bool {
+        if point != HookPoint::ToolAfterResult || self.call.tool != QUESTION {
+            return false;
+        }
+        let mut changed = records.iter().filter(|it| it.decision == Decision::Patch);
+        let lacking = changed.find_map(|record| {
+            let what = "changed what you answered, and that is left as it was";
+            self.inner.lacks(&record.plugin, Grant::Approve, what)
+        });
+        if let Some(lacking) = &lacking {
+            tracing::warn!("[permission] {}", lacking.why);
+        }
+        lacking.is_some()
     }
 
     /// What is asked at a point, with who caused it where that is not the user and the model alone.

@@ -11,7 +11,8 @@ use outrigger_kernel::turn::Turn;
 use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::history::History;
-use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::log::{CompletionRecord, LogRecord, TurnStep};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
@@ -229,12 +230,17 @@ impl Driver {
         if point == continuation::POINT {
             self.go_on(&result).await?;
         }
+        let changed_by = match point {
+            HookPoint::RunBeforeCommand | HookPoint::RunBeforeStart => changed_by(&result.records),
+            _ => Vec::new(),
+        };
         let output = result.outputs.into_iter().next();
         let output = output.and_then(|output| self.draft.take(point, output, result.history));
         self.take(Input::HookDone {
             effect,
             output,
             block: result.block,
+            changed_by,
         })
         .await
     }
@@ -363,4 +369,15 @@ impl Driver {
         }
         Ok(completed)
     }
+}
+
+/// The plugins whose changes were taken, each once.
+fn changed_by(records: &[HookRecord]) -> Vec<PluginId> {
+    let mut plugins: Vec<PluginId> = Vec::new();
+    for record in records.iter().filter(|it| it.decision == Decision::Patch) {
+        if !plugins.contains(&record.plugin) {
+            plugins.push(record.plugin.clone());
+        }
+    }
+    plugins
 }

@@ -301,10 +301,23 @@ fn objects_by_event() {
 
 #[test]
 fn too_much_output_is_reported() {
-    let mut long = output(0, "{\"a\":1}", "");
-    long.stdout_total = 1 << 30;
-    let answer = read(HookEvent::PreToolUse, "c", &long, 1);
-    assert!(answer.failures[0].contains("262144 is the limit"));
+    // It may be a denial that repeats what it denies: where it could refuse, that is refused.
+    for (code, event, refuses) in [
+        (0, HookEvent::PreToolUse, true),
+        (1, HookEvent::PreToolUse, true),
+        (0, HookEvent::PermissionRequest, true),
+        (0, HookEvent::PostToolUse, false),
+    ] {
+        let mut long = output(
+            code,
+            &format!("{{\"a\":\"{}", "x".repeat(MAX_OUTPUT - 6)),
+            "",
+        );
+        long.stdout_total = 1 << 30;
+        let answer = read(event, "c", &long, 1);
+        assert!(answer.failures[0].contains("262144 is the limit"));
+        assert_eq!(answer.refuses, refuses, "{code}");
+    }
     let text = "\u{e9}".repeat(MAX_CONTEXT);
     let answer = of(HookEvent::SessionStart, 0, &text, "");
     assert!(answer.context[0].ends_with("(cut at 32768 bytes)"));

@@ -31,7 +31,7 @@ pub(crate) fn tool_text(message: &ConversationMessage, paint: Paint, directory: 
 /// A start without its result or a result without its start (E5), as it is.
 fn half(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
     let field = |key: &str| message.metadata.get(key);
-    let name = terminal::name(field("tool_name").and_then(Value::as_str).unwrap_or("tool"));
+    let name = tool_name(message);
     let shorten = |text: &str| shorten(text, directory);
     if message.message_type == "tool_use" {
         let input = field("input").map(ToString::to_string).unwrap_or_default();
@@ -51,6 +51,16 @@ fn half(message: &ConversationMessage, paint: Paint, directory: &str) -> String 
     format!("{} {name}\n{}", paint.bold("◂"), shorten(&clip(output)))
 }
 
+/// Its name, with the plugin whose tool it is where a bundled one has that name.
+fn tool_name(message: &ConversationMessage) -> String {
+    let field = |key: &str| message.metadata.get(key).and_then(Value::as_str);
+    let name = field("tool_name").unwrap_or("tool");
+    match field("plugin") {
+        Some(plugin) => terminal::name(&format!("{name} (plugin {plugin})")),
+        None => terminal::name(name),
+    }
+}
+
 fn shorten(text: &str, directory: &str) -> String {
     text.replace(&format!("{}/", directory.trim_end_matches('/')), "")
 }
@@ -63,6 +73,9 @@ fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> Strin
     };
     if tool.field("is_error").and_then(Value::as_bool) == Some(true) {
         return tool.failed();
+    }
+    if tool.field("plugin").is_some() {
+        return tool.other();
     }
     match details(message) {
         Some(Details::CommandOutput {
@@ -100,11 +113,7 @@ impl<'m> Tool<'m> {
     }
 
     fn name(&self) -> String {
-        terminal::name(
-            self.field("tool_name")
-                .and_then(Value::as_str)
-                .unwrap_or("tool"),
-        )
+        tool_name(self.message)
     }
 
     fn time(&self) -> String {

@@ -130,6 +130,85 @@ fn a_rewritten_call_is_checked_again() {
     assert!(!world.path("one.txt").exists());
 }
 
+/// Hooks of an event run at the same time: what one of them makes of a call, the others are asked about again.
+#[test]
+fn a_guard_sees_what_another_hook_makes_of_the_call() {
+    let guard = "cat > it; cat it >> seen; grep -q FORBID it && { echo 'the guard says no' >&2; exit 2; }; true";
+    let rewrite = |command: &str| {
+        let updated = json!({"command": command, "description": "x"});
+        specific(
+            "PreToolUse",
+            json!({"permissionDecision": "allow", "updatedInput": updated}),
+        )
+    };
+    let evil = rewrite("echo evil > evil.txt # FORBID");
+    let fails_closed = "[plugins.\"claude:user\"]\nfail_closed = [\"tool.execute.before\"]\n";
+    // In one file; by a project, whose file comes after the user's; where the guard's failures refuse, too.
+    for (of_project, settings_of_user) in [(false, ""), (true, ""), (true, fails_closed)] {
+        let of_user = [("PreToolUse", "Bash", guard), ("PreToolUse", "Bash", &evil)];
+        let count = if of_project { 1 } else { 2 };
+        let world = with_hooks([bash("echo ok"), done()], &of_user[..count]);
+        if of_project {
+            let hooks = settings(&of_user[1..]).to_string();
+            world.file(".claude/settings.json", &hooks);
+        }
+        granting(&world, settings_of_user);
+        world.run(&["do it"]).ok();
+        let results = world.mock.last().texts("tool");
+        assert!(
+            results[0].contains("the guard says no"),
+            "{of_project}: {}",
+            results[0]
+        );
+        assert!(!world.path("evil.txt").exists());
+        assert_eq!(world.read("seen").lines().count(), 2);
+    }
+    // What it has nothing against is made as it was changed, and who changed it is not asked again.
+    let counted = format!("echo x >> changes; {}", rewrite("echo fine > fine.txt"));
+    let hooks = [
+        ("PreToolUse", "Bash", guard),
+        ("PreToolUse", "Bash", &counted),
+    ];
+    let world = with_hooks([bash("echo ok"), done()], &hooks);
+    world.config(json!({"permission": {"bash": {"*": "ask"}}}));
+    world.run(&["--auto", "do it"]).ok();
+    assert!(world.path("fine.txt").exists());
+    assert_eq!(world.read("changes"), "x\n");
+    // Two that change it both: there is no third time.
+    let hooks = [
+        ("PreToolUse", "Bash", &*rewrite("echo one > one.txt")),
+        ("PreToolUse", "Bash", &*rewrite("echo two > two.txt")),
+    ];
+    let world = with_hooks([bash("echo ok"), done()], &hooks);
+    world.run(&["do it"]).ok();
+    assert!(!world.path("one.txt").exists() && !world.path("two.txt").exists());
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].contains("only one of them"), "{}", results[0]);
+}
+
+/// A guard that repeats what it denies: the model makes the call as long as it likes.
+#[test]
+fn a_denial_that_repeats_a_long_call_counts() {
+    let deny = |pad: &str| {
+        format!(
+            "printf '{{\"pad\": \"'; {pad}; printf '\", \"hookSpecificOutput\": {{\"permissionDecision\": \"deny\", \"permissionDecisionReason\": \"no\"}}}}'"
+        )
+    };
+    // As long as the call, and longer than anything that is read.
+    for pad in [
+        "tr -d '\"\\\\\\n'",
+        "cat > /dev/null; head -c 9000000 /dev/zero | tr '\\0' x",
+    ] {
+        let long = json!({ "filePath": "evil.txt", "content": "x".repeat(300_000) });
+        let world = with_hooks(
+            [turn([call("write", long)]), done()],
+            &[("PreToolUse", "Write", &deny(pad))],
+        );
+        world.run(&["do it"]).ok();
+        assert!(!world.path("evil.txt").exists(), "{pad}");
+    }
+}
+
 /// What is asked about by default is answered; a rule of the user's that asks is the user's to answer.
 #[test]
 fn allow_answers_the_question_of_that_call_and_no_rule() {

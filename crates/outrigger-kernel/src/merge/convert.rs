@@ -11,6 +11,8 @@ use outrigger_protocol::message::{MessageInfo, Part, PartKind, ToolPart, ToolSta
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
+use super::PLUGIN;
+
 /// Follows the events of a session and says what its conversation stream carries.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
@@ -69,7 +71,7 @@ impl Conversation {
                 "tool_use",
                 call.tool.clone(),
                 at,
-                object(metadata),
+                fields_of(call, metadata),
             )
         };
         let (begun, output, metadata, is_error) = match &call.state {
@@ -113,7 +115,7 @@ impl Conversation {
             "tool_result",
             output.clone(),
             begun.end.unwrap_or(time),
-            object(fields),
+            fields_of(call, fields),
         ));
         out
     }
@@ -183,6 +185,15 @@ fn message(
         timestamp,
         metadata,
     }
+}
+
+/// The fields of a message about a call. A tool of a plugin is not to be taken for the bundled one whose name it has.
+fn fields_of(call: &ToolPart, fields: Value) -> Object {
+    let mut fields = object(fields);
+    if let Some(plugin) = call.provenance.replaced_tool_of() {
+        fields.insert(PLUGIN.into(), json!(plugin));
+    }
+    fields
 }
 
 fn object(value: Value) -> Object {

@@ -22,6 +22,9 @@ use serde_json::{Value, json};
 pub use convert::{Conversation, from_agent};
 pub use processors::{ToolProcessor, bundled};
 
+/// The key of a plugin whose tool has the name of a bundled one.
+pub(crate) const PLUGIN: &str = "plugin";
+
 /// Limits of a [`Merger`]; with them its memory is bounded (E4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -144,10 +147,11 @@ impl Merger {
             .or_else(|| text(&result.metadata, "tool_name"))
             .unwrap_or_default();
         let input = start.metadata.get("input").cloned().unwrap_or(Value::Null);
-        let processor = self
-            .processors
-            .iter()
-            .find(|p| p.tools().contains(&name.as_str()));
+        let plugin = [&start.metadata, &result.metadata].into_iter();
+        let plugin = plugin.filter_map(|it| it.get(PLUGIN)).next();
+        let known = self.processors.iter().filter(|_| plugin.is_none());
+        let mut known = known.filter(|p| p.tools().contains(&name.as_str()));
+        let processor = known.next();
         let details = processor.and_then(|p| p.details(start, result));
         let summary = processor
             .and_then(|p| p.summary(start, result, details.as_ref()))
@@ -171,6 +175,9 @@ impl Merger {
             ("summary", json!(summary)),
         ] {
             metadata.insert(key.to_string(), value);
+        }
+        if let Some(plugin) = plugin {
+            metadata.insert(PLUGIN.to_string(), plugin.clone());
         }
         if let Some(details) = details {
             metadata.insert("details".to_string(), json!(details));

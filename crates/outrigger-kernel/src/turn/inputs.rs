@@ -5,15 +5,25 @@ use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::hook::Block;
+use outrigger_protocol::id::PluginId;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{EffectId, Input, KnownTool, SessionPatch};
 use serde_json::{Value, json};
 
 use super::effect::Effect;
+use super::prompt::first_subtask;
 use super::{Open, Turn};
 use crate::hooks::HookPoint;
 use crate::hooks::points::llm::after_text;
 use crate::hooks::points::run::before_command;
+
+/// What a chain of hooks made of its payload.
+#[derive(Default)]
+pub(super) struct Folded {
+    pub(super) output: Option<Value>,
+    /// The plugins that changed it, at the points where a prompt is made.
+    pub(super) changed_by: Vec<PluginId>,
+}
 
 impl Turn {
     pub(super) fn take(&mut self, at: Millis, input: Input, out: &mut Vec<Effect>) {
@@ -49,7 +59,11 @@ impl Turn {
                 effect,
                 output,
                 block,
-            } => self.hook_done(at, effect, output, block, out),
+                changed_by,
+            } => {
+                let folded = Folded { output, changed_by };
+                self.hook_done(at, effect, folded, block, out);
+            }
             Input::ToolsReady { effect, tools } => self.tools_ready(effect, tools, out),
             Input::Model { effect, signal } => {
                 if self.open.get(&effect) == Some(&Open::Model) {
@@ -112,7 +126,7 @@ impl Turn {
         &mut self,
         at: Millis,
         effect: EffectId,
-        output: Option<Value>,
+        folded: Folded,
         block: Option<Block>,
         out: &mut Vec<Effect>,
     ) {
@@ -131,7 +145,7 @@ impl Turn {
                     }
                 } else if !self.stopping() || point == HookPoint::RunBeforeStart {
                     // What the user typed is kept, even when the turn is cancelled before it begins.
-                    self.after_hooks(at, point, output, out);
+                    self.after_hooks(at, point, folded, out);
                 }
             }
             Some(Open::Text(part)) => {
@@ -148,27 +162,25 @@ impl Turn {
                     self.finish_text(at, &part, Some(""), out);
                     return;
                 }
-                let text = output.as_ref().and_then(after_text::read);
+                let text = folded.output.as_ref().and_then(after_text::read);
                 self.finish_text(at, &part, text, out);
             }
             _ => {}
         }
     }
 
-    fn after_hooks(
-        &mut self,
-        at: Millis,
-        point: HookPoint,
-        output: Option<Value>,
-        out: &mut Vec<Effect>,
-    ) {
+    fn after_hooks(&mut self, at: Millis, point: HookPoint, folded: Folded, out: &mut Vec<Effect>) {
+        let Folded { output, changed_by } = folded;
         match point {
             HookPoint::RunBeforeCommand => {
                 let drafts = output.as_ref().and_then(before_command::read);
                 let drafts = drafts.unwrap_or_else(|| self.begin.parts.clone());
+                let before = first_subtask(self.begin.parts.iter().map(|part| &part.kind));
+                let after = first_subtask(drafts.iter().map(|part| &part.kind));
+                self.subtask_caused_by(before != after, &changed_by);
                 self.offer_user_message(drafts, out);
             }
-            HookPoint::RunBeforeStart => self.store_user_message(at, output, out),
+            HookPoint::RunBeforeStart => self.store_user_message(at, output, &changed_by, out),
             HookPoint::CompactionBeforeStart => {
                 self.take_compaction_hooks(output.as_ref());
                 self.hooks(HookPoint::LlmBeforeMessages, None, out);

@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use super::effect::Effect;
 use crate::hooks::points::run::{before_command, before_start};
 use crate::hooks::{HookInput, HookPoint};
+use outrigger_protocol::id::PluginId;
 use outrigger_protocol::message::{MessageInfo, Part, PartKind, UserMessage};
+use outrigger_protocol::provenance::{Actor, Cause, Deed, SUBTASK};
 use outrigger_protocol::session::{PartInput, SessionStatus};
 use outrigger_protocol::turn::{SessionPatch, TurnOutcome};
 use outrigger_protocol::{Millis, Object};
@@ -19,8 +21,7 @@ impl Turn {
         if let Some(asked) = self.begin.compact.clone() {
             self.start_compaction(asked, out);
         } else if self.begin.stored {
-            let kinds = self.begin.parts.iter().map(|part| &part.kind);
-            let task = kinds.filter_map(subtask).next();
+            let task = first_subtask(self.begin.parts.iter().map(|part| &part.kind)).cloned();
             self.begin_answer(at, task, out);
         } else if let Some(command) = self.begin.command.clone() {
             let input = before_command::Input {
@@ -67,11 +68,14 @@ impl Turn {
         &mut self,
         at: Millis,
         output: Option<Value>,
+        changed_by: &[PluginId],
         out: &mut Vec<Effect>,
     ) {
         let (user, parts) = self.read_back_user(at, output);
         self.user = user;
-        let task = parts.iter().filter_map(|part| subtask(&part.kind)).next();
+        let before = first_subtask(self.offered.iter().map(|part| &part.kind));
+        let task = first_subtask(parts.iter().map(|part| &part.kind)).cloned();
+        self.subtask_caused_by(before != task.as_ref(), changed_by);
         out.push(self.publish_user());
         for part in parts {
             out.push(self.publish_part(at, part));
@@ -90,6 +94,20 @@ impl Turn {
             return;
         }
         self.begin_answer(at, task, out);
+    }
+
+    /// A subtask that hooks added or changed is a prompt of these plugins, not the user's, and so is what follows from it (issue
+    /// 18).
+    pub(super) fn subtask_caused_by(&mut self, is_changed: bool, plugins: &[PluginId]) {
+        for plugin in plugins.iter().filter(|_| is_changed) {
+            let cause = Cause {
+                actor: Actor::plugin(plugin),
+                did: Deed::Prompted,
+                what: Some(SUBTASK.to_string()),
+            };
+            self.user.provenance.push(cause.clone());
+            self.begin.provenance.push(cause);
+        }
     }
 
     /// The turn's own message is stored. What came with its hooks comes first, as in OpenCode.
@@ -173,9 +191,12 @@ impl Turn {
     }
 }
 
-fn subtask(kind: &PartKind) -> Option<Object> {
-    match kind {
-        PartKind::Subtask(task) => Some(task.clone()),
+/// The part of a message that starts a subagent: what the others say is content.
+pub(super) fn first_subtask<'a>(
+    mut kinds: impl Iterator<Item = &'a PartKind>,
+) -> Option<&'a Object> {
+    kinds.find_map(|kind| match kind {
+        PartKind::Subtask(task) => Some(task),
         _ => None,
-    }
+    })
 }

@@ -21,6 +21,7 @@ use outrigger_protocol::turn::EffectId;
 
 use serde_json::Value;
 
+use super::inputs::Folded;
 use super::tools::INVALID;
 use super::{Open, Turn};
 
@@ -52,7 +53,9 @@ impl Turn {
                     self.take_compaction_hooks(None);
                     self.ask_again(out);
                 }
-                Open::Hooks(_) | Open::Text(_) => self.hook_done(at, effect, None, None, out),
+                Open::Hooks(_) | Open::Text(_) => {
+                    self.hook_done(at, effect, Folded::default(), None, out);
+                }
                 Open::Tools | Open::Plan => {
                     self.open.remove(&effect);
                     self.ask_again(out);

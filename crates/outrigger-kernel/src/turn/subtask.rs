@@ -1,4 +1,5 @@
-//! A command that runs as a subtask: the call of the `task` tool is the user's, not the model's. It is an answer of its
+//! A command that runs as a subtask: the call of the `task` tool is the user's, not the model's, or that of a plugin whose hook
+//! made or changed it. It is an answer of its
 //! own; then the model reads what came of it.
 
 use alloc::boxed::Box;
@@ -22,9 +23,9 @@ use super::{Open, Turn};
 const GO_ON: &str = "Summarize the task tool output above and continue with your task.";
 
 impl Turn {
-    /// The call that an effect stands for comes from the user, so it needs no approval.
+    /// The call that an effect stands for is that of a subtask: no model made it. Whose it is, its provenance says.
     #[must_use]
-    pub fn is_users_call(&self, effect: EffectId) -> bool {
+    pub fn is_subtask_call(&self, effect: EffectId) -> bool {
         self.subtask.is_some() && matches!(self.open.get(&effect), Some(Open::Tool(..)))
     }
 

@@ -605,6 +605,7 @@ fn cancelled_at_any_moment_it_ends() {
                     effect,
                     output: None,
                     block: None,
+                    changed_by: vec![],
                 },
                 Input::CompactionPlanned {
                     effect,

@@ -204,6 +204,7 @@ impl Drive {
             effect,
             output,
             block: None,
+            changed_by: vec![],
         });
         true
     }
@@ -214,6 +215,7 @@ impl Drive {
             effect,
             output: Some(output),
             block: None,
+            changed_by: vec![],
         });
     }
 
@@ -228,6 +230,7 @@ impl Drive {
             effect,
             output: None,
             block: Some(block),
+            changed_by: vec![],
         });
     }
 

@@ -73,7 +73,7 @@ proptest! {
             let unknown = EffectId(9999);
             let mut strays = vec![
                 Input::Begin(Box::new(script.begin.clone())),
-                Input::HookDone { effect: unknown, output: Some(json!({"text": "x", "parts": []})), block: None },
+                Input::HookDone { effect: unknown, output: Some(json!({"text": "x", "parts": []})), block: None, changed_by: vec![] },
                 Input::ToolsReady { effect: unknown, tools: known_tools() },
                 Input::Model { effect: unknown, signal: ModelSignal::Started },
                 Input::ToolStarted { effect: unknown, input: json!({}), provenance: outrigger_protocol::provenance::Provenance::default() },
@@ -204,6 +204,7 @@ fn misfits(
             effect,
             output: None,
             block: None,
+            changed_by: vec![],
         });
     }
     if !tools {

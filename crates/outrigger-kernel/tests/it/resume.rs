@@ -113,6 +113,7 @@ fn interrupt(world: &mut World) {
                     effect: effect_id,
                     output: None,
                     block: None,
+                    changed_by: vec![],
                 }
             }
             // Asked for anew: as if nothing had happened.

@@ -151,6 +151,7 @@ impl World {
                     effect: *effect,
                     output,
                     block,
+                    changed_by: vec![],
                 }]
             }
             Effect::PrepareTools { effect, .. } => vec![Input::ToolsReady {

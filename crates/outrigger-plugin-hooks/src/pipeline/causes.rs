@@ -20,10 +20,14 @@ const POINTS: [(HookPoint, Deed); 2] = [
 impl Drive<'_> {
     /// The items with `provenance` in their input, for a guard or a command hook; `None` where the handler gets them as they are.
     pub(super) fn with_causes(&self, bound: &Bound) -> Option<Vec<HookPayload>> {
-        let (_, did) = POINTS.iter().find(|(point, _)| *point == self.point)?;
-        if !bound.guards() {
-            return None;
-        }
+        let is_point = POINTS.iter().any(|(point, _)| *point == self.point);
+        (is_point && bound.guards()).then(|| self.informed())
+    }
+
+    /// The items, with who has changed them so far.
+    pub(super) fn informed(&self) -> Vec<HookPayload> {
+        let did = POINTS.iter().find(|(point, _)| *point == self.point);
+        let did = did.map_or(Deed::Changed, |(_, did)| *did);
         let mut items = self.items().to_vec();
         for item in &mut items {
             let known = item.input.get("provenance").cloned();
@@ -33,13 +37,13 @@ impl Drive<'_> {
             for run in runs.filter(|run| run.decision == Decision::Patch) {
                 if let Some(by) = self.bound.get(run.handler) {
                     let plugin = Actor::plugin(&PluginId(by.id.clone()));
-                    causes = causes.with(plugin, *did, None);
+                    causes = causes.with(plugin, did, None);
                 }
             }
             if let (false, Value::Object(fields)) = (causes.is_empty(), &mut item.input) {
                 fields.insert("provenance".to_owned(), json!(causes));
             }
         }
-        Some(items)
+        items
     }
 }

@@ -18,6 +18,11 @@ impl Drive<'_> {
         let items = informed.as_deref().unwrap_or_else(|| self.items());
         let item = items.first().cloned().unwrap_or_default();
         commands.call_changes(self.point, &item);
+        let again = self.again.take();
+        match &again {
+            Some(again) => commands.changed(&item.input, again),
+            None => self.note_asked(handlers, &item),
+        }
         // Each command has a breaker of its own; a file has none, so that one command of it never costs another.
         let all = self.bound;
         let plugins: Vec<Callee<'_>> = handlers
@@ -43,8 +48,10 @@ impl Drive<'_> {
                 session,
                 turn: turn.as_ref(),
                 item: &item,
+                again: again.as_ref(),
             }) => Some(called),
         };
+        self.again = again;
         tracing::trace!("commands at {} took {:?}", self.point, began.elapsed());
         let Some(called) = called else {
             return self.skip(handlers, "cancelled");
@@ -66,6 +73,7 @@ impl Drive<'_> {
                 ..Sent::default()
             };
         }
+        self.note_rewrites(&called.rewrites);
         let answer = &called.answer;
         let item = self.items().first().cloned().unwrap_or_default();
         let outcome = outcome(commands, self.point, answer, &item, bound.fail_closed);

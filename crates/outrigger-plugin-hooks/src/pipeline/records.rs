@@ -2,7 +2,7 @@
 
 use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::Chain;
-use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
 
 use super::{Drive, PipelineResult};
@@ -18,6 +18,10 @@ impl Drive<'_> {
         let records = folded.runs.iter().filter_map(|run| {
             let bound = self.bound.get(run.handler)?;
             let sent = self.sent.get(run.handler).copied().unwrap_or_default();
+            // Nothing of it had to be asked again.
+            if self.again.is_some() && sent.bytes == 0 && run.decision == Decision::Continue {
+                return None;
+            }
             let record = HookRecord {
                 point: self.point.name().to_owned(),
                 hook: self.point.hook().to_owned(),

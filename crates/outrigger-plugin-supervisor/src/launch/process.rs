@@ -14,7 +14,7 @@ use outrigger_sandbox::{Level, Limits, Policy, env};
 
 use super::{Launch, home, sandbox, short_digest, tmux};
 use crate::host_proxy::HostProxy;
-use crate::process_assignment::SHARED;
+use crate::process_assignment::{SHARED, SHARED_OF_PROJECT};
 use outrigger_plugin_registry::access::environment::Grants;
 use outrigger_plugin_registry::access::rights::Access;
 use outrigger_plugin_registry::error::PluginError;
@@ -130,7 +130,10 @@ impl Launch {
     /// The name of the private folder of a process. What a plugin keeps there is for that plugin alone: another one that is merely
     /// called so (a file of a project) has another one, and what a project's plugins share is not where the user's share theirs.
     fn home_name(&self, name: &str, members: &[usize]) -> String {
-        let name = name.replace(['/', '\\'], "+");
+        let name = match name.strip_prefix(SHARED_OF_PROJECT) {
+            Some(rest) => format!("{SHARED}{rest}"),
+            None => name.replace(['/', '\\'], "+"),
+        };
         let of = |index: &usize| self.registry.with(*index, |it| (it.local, it.source_key()));
         let known: Vec<(bool, String)> = members.iter().filter_map(of).collect();
         let place = if known.iter().any(|(local, _)| *local) {

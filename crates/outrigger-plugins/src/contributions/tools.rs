@@ -25,6 +25,8 @@ use outrigger_plugin_supervisor::host_proxy::host_call;
 pub struct PluginToolEntry {
     /// For the model; `source` is `plugin:ID`.
     pub spec: ToolSpec,
+    /// Its plugin is a project's.
+    pub is_local: bool,
     /// What it declares beside that, unread.
     pub declares: Option<Value>,
     /// Runs it.

@@ -15,6 +15,12 @@ const MAX_CAUSES: usize = 32;
 /// What a plugin is called of which only the process is known, which it shares with others. None of these has grants.
 pub const UNKNOWN_PLUGIN: &str = "(one of several)";
 
+/// What a plugin prompted whose hook added or changed the part of a message that starts a subagent.
+pub const SUBTASK: &str = "a subtask";
+
+/// How it begins what a plugin contributed whose tool has the name of a bundled one.
+const TOOL: &str = "tool ";
+
 /// Who acts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
@@ -121,6 +127,13 @@ pub struct Cause {
     pub what: Option<String>,
 }
 
+impl Cause {
+    fn is_tool(&self) -> bool {
+        let what = self.what.as_deref().unwrap_or_default();
+        self.did == Deed::Contributed && what.starts_with(TOOL)
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.actor, self.did)?;
@@ -189,13 +202,27 @@ impl Provenance {
         self.0.is_empty()
     }
 
+    /// The same of a call of a plugin's tool that took the place of a bundled one.
+    #[must_use]
+    pub fn by_replaced_tool(self, plugin: &PluginId, tool: &str) -> Self {
+        let what = Some(format!("{TOOL}{tool}"));
+        self.with(Actor::plugin(plugin), Deed::Contributed, what)
+    }
+
+    /// The plugin whose tool is called in the place of a bundled one.
+    #[must_use]
+    pub fn replaced_tool_of(&self) -> Option<PluginId> {
+        let tool = self.0.iter().find(|cause| cause.is_tool());
+        tool.and_then(|cause| cause.actor.plugin_id())
+    }
+
     /// Caused by the user, a client and a configured model only, apart from who contributed the agent or the command.
     /// What clients of OpenCode read says nothing of it then.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         let plain = |cause: &Cause| {
             let usual = matches!(cause.actor, Actor::User | Actor::Client | Actor::Model);
-            usual || cause.did == Deed::Contributed
+            usual || (cause.did == Deed::Contributed && !cause.is_tool())
         };
         self.0.iter().all(plain)
     }
@@ -262,6 +289,10 @@ mod tests {
         let changed = causes.with(Actor::plugin(&"omo".into()), Deed::Changed, None);
         assert!(!changed.is_plain());
         assert!(Provenance::prompted(Actor::Client).is_plain());
+        // A tool that is shown as another one's is.
+        let replaced = Provenance::prompted(Actor::User).by_replaced_tool(&"omo".into(), "edit");
+        assert!(!replaced.is_plain());
+        assert_eq!(replaced.replaced_tool_of(), Some("omo".into()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::conversation::compaction::{AutoCompact, CompactRequest, CompactionPlan};
 use crate::conversation::message::{MessagePath, ModelRef, NamedError, UserMessage};
 use crate::conversation::session::{PartInput, PromptInput};
-use crate::id::{MessageId, SessionId, TurnId};
+use crate::id::{MessageId, PluginId, SessionId, TurnId};
 use crate::model::Usage;
 use crate::plugin::history::{History, WithHistory};
 use crate::plugin::hook::Block;
@@ -131,6 +131,9 @@ pub enum Input {
         /// A handler refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         block: Option<Block>,
+        /// Plugins that changed the output, at the points where a prompt is made.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed_by: Vec<PluginId>,
     },
     /// The tools on offer are known.
     ToolsReady {

@@ -135,6 +135,12 @@ mod tests {
             tools.push(spec);
         }
         assert!(missing.is_empty(), "{missing:?}");
+        let names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
+        let known = crate::builtin::NAMES;
+        assert!(
+            known.len() == names.len() && known.iter().all(|it| names.contains(it)),
+            "{names:?}"
+        );
         for (tool, place, _) in TABLE {
             let spec = tools.iter_mut().find(|spec| spec.name == *tool);
             let schema = &mut spec.unwrap_or_else(|| panic!("{tool}")).input_schema;

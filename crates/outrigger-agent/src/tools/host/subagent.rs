@@ -148,10 +148,11 @@ impl CallHost {
     }
 
     /// What of the rules of a subagent permits more than the caller's do, as rules behind them: nobody gets by a subagent what they may
-    /// not do themselves (issue 18). A command of the user's names its subagent as the user wants it.
+    /// not do themselves (issue 18). A command of the user's names its subagent as the user wants it, where no
+    /// plugin contributed or changed that.
     fn caller_limits(&self, child: &[Rule]) -> Vec<Rule> {
         let by_plugin = !self.causes().plugins_that(Deed::Contributed).is_empty();
-        if self.users && !by_plugin {
+        if self.is_users() && !by_plugin {
             return Vec::new();
         }
         let caller = [&self.agent.permission[..], &self.session_rules()].concat();

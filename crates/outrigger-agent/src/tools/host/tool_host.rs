@@ -36,10 +36,12 @@ impl ToolHost for CallHost {
             if result.stop.is_some() {
                 let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
             }
-            let output = result.outputs.into_iter().next();
+            let kept = self.keeps_answer(point, &result.records);
+            let output = result.outputs.into_iter().next().filter(|_| !kept);
             let requires_approval = match (point, &output) {
                 (HookPoint::ToolBeforeCall, Some(output)) => {
-                    let model = (!self.users).then_some(self.model.provider_id.as_str());
+                    let by_model = self.made_by == MadeBy::Model;
+                    let model = by_model.then_some(self.model.provider_id.as_str());
                     self.inner.approval_reason(
                         &self.call,
                         model,
@@ -67,7 +69,7 @@ impl ToolHost for CallHost {
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
             let requires_approval = self.approval_for(&ask);
-            if self.users && !matches!(requires_approval, Some(ApprovalReason::Ungranted(_))) {
+            if self.is_users() && !matches!(requires_approval, Some(ApprovalReason::Ungranted(_))) {
                 return Ok("allow (the user's call)".to_owned());
             }
             let own = match self.inner.store.session(&self.session_id) {
@@ -241,7 +243,7 @@ impl ToolHost for CallHost {
     fn extra(&self) -> Value {
         let model = self.inner.models.resolve(&self.model);
         let model = model.ok().map(|resolved| resolved.model);
-        serde_json::json!({ "model": model, "bypassAgentCheck": self.users })
+        serde_json::json!({ "model": model, "bypassAgentCheck": self.is_users() })
     }
 
     fn agents(&self) -> Vec<AgentEntry> {
@@ -273,7 +275,7 @@ impl ToolHost for CallHost {
     }
 
     fn read_rules(&self) -> ReadRules {
-        if self.users {
+        if self.is_users() {
             return ReadRules::default();
         }
         let own = self.inner.store.session(&self.session_id).ok().flatten();
@@ -305,12 +307,12 @@ impl ToolHost for CallHost {
         let approvals = lock(&self.inner.questions.approvals).clone();
         let own = self.own_rules();
         let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
-        self.users || hosts::is_named(url, &layers)
+        self.is_users() || hosts::is_named(url, &layers)
     }
 
     fn denies_address(&self, url: &str) -> bool {
         let own = self.own_rules();
-        !self.users && hosts::decide(url, &[&self.agent.permission, &own]) == Action::Deny
+        !self.is_users() && hosts::decide(url, &[&self.agent.permission, &own]) == Action::Deny
     }
 
     fn opened(&self, file: &Path) {

@@ -7,8 +7,8 @@ use outrigger_kernel::hooks::{Context, HookPoint};
 use outrigger_kernel::turn::Effect;
 use outrigger_protocol::id::MessageId;
 use outrigger_protocol::log::LogRecord;
-use outrigger_protocol::message::NamedError;
-use outrigger_protocol::provenance::Provenance;
+use outrigger_protocol::message::{NamedError, UserMessage};
+use outrigger_protocol::provenance::{Deed, Provenance};
 use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
@@ -18,7 +18,7 @@ use super::Driver;
 use crate::compaction;
 use crate::error::AgentError;
 use crate::state::notifications::About;
-use crate::tools::host::{CallHost, CallTurn};
+use crate::tools::host::{CallHost, CallTurn, MadeBy};
 use crate::turn::draft::is_last_step;
 use crate::turn::effects::model_task::ModelTask;
 use crate::turn::effects::spawn::spawn_effect;
@@ -73,6 +73,7 @@ impl Driver {
                         effect,
                         output: None,
                         block: Some(block),
+                        changed_by: Vec::new(),
                     }));
                     return;
                 }
@@ -88,6 +89,7 @@ impl Driver {
             effect,
             output: None,
             block: None,
+            changed_by: Vec::new(),
         });
         spawn_effect(sender, lost, async move {
             let result = inner
@@ -234,9 +236,13 @@ impl Driver {
             .get(&state.begin().agent)
             .cloned()
             .unwrap_or_default();
-        let users = state.is_users_call(effect);
+        let made_by = match state.is_subtask_call(effect) {
+            false => MadeBy::Model,
+            true if sent_by_plugin(state.user()) => MadeBy::Plugin,
+            true => MadeBy::User,
+        };
         let mut model = state.begin().model.clone();
-        if let Some(message) = state.message().filter(|_| users) {
+        if let Some(message) = state.message().filter(|_| made_by != MadeBy::Model) {
             model.provider_id.clone_from(&message.provider_id);
             model.model_id.clone_from(&message.model_id);
         }
@@ -248,7 +254,7 @@ impl Driver {
             cancel: self.abort.1.clone(),
             speaking: self.speaking.subscribe(),
         };
-        let host = Arc::new(CallHost::new(turn, &call, agent, model, users));
+        let host = Arc::new(CallHost::new(turn, &call, agent, model, made_by));
         let ctx = host.context(&call);
         let (sender, turn) = (self.sender.clone(), self.turn_id.clone());
         let lost = Msg::Input(Input::ToolDone {
@@ -347,4 +353,9 @@ impl Driver {
             .background
             .spawn(async move { inner.make_title(session_id, message_id, model).await });
     }
+}
+
+/// A plugin sent the message, or its hook had it start a subagent.
+fn sent_by_plugin(message: &UserMessage) -> bool {
+    !message.provenance.plugins_that(Deed::Prompted).is_empty()
 }

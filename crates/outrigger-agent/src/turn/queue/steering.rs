@@ -177,6 +177,8 @@ pub(crate) fn stored(mut begin: Begin, conversation: &Conversation) -> Option<Be
         return None;
     };
     begin.message = message.clone();
+    // A hook may have had it start a subagent.
+    begin.provenance.extend(message.provenance.clone());
     // What of the parts decides how the turn goes on.
     let tasks = found.parts.iter();
     let tasks = tasks.filter(|part| matches!(part.kind, PartKind::Subtask(_)));
