@@ -191,7 +191,7 @@ impl Turn {
     }
 }
 
-/// The part of a message that starts a subagent: what the others say is content.
+/// The part of a message that starts a subagent: the first of its kind. Further ones are content.
 pub(super) fn first_subtask<'a>(
     mut kinds: impl Iterator<Item = &'a PartKind>,
 ) -> Option<&'a Object> {
