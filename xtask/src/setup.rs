@@ -29,6 +29,9 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     programs()?;
     let tools = tools()?;
     println!("setup: Bun is {}", bun(&tools)?.display());
+    if install("conformance").is_err() {
+        println!("setup: the MCP conformance suite is not run: npm could not install it");
+    }
     Ok(())
 }
 

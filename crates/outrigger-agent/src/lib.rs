@@ -62,6 +62,7 @@ pub use session::shell::ShellInput;
 pub use state::Agent;
 pub use tools::lsp::LspStatus;
 pub use tools::mcp::tokens as mcp_tokens;
+pub use tools::remote_call::asked_by;
 pub use turn::budget::budget_line;
 pub use turn::replay::{Replayed, replay};
 pub use turn::request::{Compact, Origin, TurnInput, TurnRequest};

@@ -2,6 +2,7 @@
 //! user has allowed and where each starts. The connection to a server is `outrigger-mcp`'s.
 
 mod allowed;
+mod answering;
 pub mod attach;
 mod contents;
 mod host;
@@ -9,6 +10,7 @@ mod launch;
 pub mod prompts;
 mod register;
 mod resources;
+mod sampling;
 pub mod skill_servers;
 mod skills;
 mod tool;

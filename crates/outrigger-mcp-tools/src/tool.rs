@@ -9,6 +9,8 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
+use crate::answering::Session;
+
 /// Longest call, reports of progress or not (the usual limit of a tool).
 const LONGEST: Duration = Duration::from_secs(600);
 /// What tools of servers come from.
@@ -70,6 +72,11 @@ fn failed(name: &str, error: McpError) -> ToolError {
             tool: name.to_owned(),
             ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
         },
+        // What a person can do about it; the model says so.
+        McpError::NeedsScope { .. } | McpError::ScopeRefused { .. } => {
+            let hint = error.hint().unwrap_or_default();
+            ToolError::failed(format!("{error}; {hint}"))
+        }
         other => ToolError::failed(other.to_string()),
     }
 }
@@ -81,8 +88,12 @@ pub(crate) async fn call(
     input: &Value,
     ctx: &ToolContext,
 ) -> Result<ToolOutput, ToolError> {
+    let session = Session {
+        server: &tool.server,
+        ctx,
+    };
     let answer = tool
-        .call(input)
+        .call_answering(input, &session)
         .await
         .map_err(|error| failed(name, error))?;
     if answer["isError"] == true {

@@ -100,6 +100,22 @@ pub enum McpError {
         /// Server.
         server: String,
     },
+    /// A remote server wants a login with more rights than the last one has.
+    #[error("MCP server {server} wants a login with more rights: {scope}")]
+    NeedsScope {
+        /// Server.
+        server: String,
+        /// What it wants the token to be good for.
+        scope: String,
+    },
+    /// A remote server refuses a token that was asked for with the rights that it wants.
+    #[error("MCP server {server} refuses this, although the login asked for {scope}")]
+    ScopeRefused {
+        /// Server.
+        server: String,
+        /// What it wants the token to be good for.
+        scope: String,
+    },
     /// A login did not complete.
     #[error("MCP server {server}: the login failed: {reason}")]
     Login {
@@ -145,6 +161,8 @@ impl McpError {
             Self::Answer { .. } => "mcp.answer",
             Self::NeedsAuth { .. } => "mcp.needs_auth",
             Self::NeedsClientRegistration { .. } => "mcp.needs_client_registration",
+            Self::NeedsScope { .. } => "mcp.needs_scope",
+            Self::ScopeRefused { .. } => "mcp.scope_refused",
             Self::Login { .. } => "mcp.login",
             Self::Unknown { .. } => "mcp.unknown",
             Self::NoOAuth { .. } => "mcp.no_oauth",
@@ -169,6 +187,13 @@ impl McpError {
             Self::NeedsAuth { server, .. } => Some(format!(
                 "log in with `outrigger mcp auth {server}`, or put a token into `mcp.{server}.headers` in opencode.json"
             )),
+            Self::NeedsScope { server, .. } => Some(format!(
+                "log in again with `outrigger mcp auth {server}`, which asks for them"
+            )),
+            Self::ScopeRefused { .. } => Some(
+                "another login would ask for the same; those who run the server grant the right"
+                    .to_owned(),
+            ),
             Self::NeedsClientRegistration { server } => Some(format!(
                 "register a client there and put its id into `mcp.{server}.oauth.clientId` in opencode.json"
             )),

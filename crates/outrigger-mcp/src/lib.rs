@@ -5,7 +5,7 @@
 //! listed with its cause by [`McpServers::status`] and costs nothing else. [`content`] reads the result of a call.
 //!
 //! Resources, prompts and instructions are asked of the servers when somebody wants them ([`McpServers::resources`] and
-//! the like). Remote servers that want a login get one by OAuth ([`McpServers::authenticate`]); its tokens are in one file.
+//! the like). What a server requests while a call of it runs, the caller answers ([`Answering`]). Remote servers that want a login get one by OAuth ([`McpServers::authenticate`]); its tokens are in one file.
 //!
 //! What this crate is not for: permissions, hooks, output limits (the tool runtime has them).
 //!
@@ -17,12 +17,14 @@ mod transport;
 
 mod catalog;
 mod config;
+mod elicitation;
 mod error;
 mod launch;
 mod link;
 mod logins;
 mod name;
 mod oauth;
+mod requests;
 mod secret;
 mod server;
 mod servers;
@@ -30,10 +32,12 @@ mod wire;
 
 pub use catalog::{Instructions, Listed};
 pub use config::{ServerConfig, Transport};
+pub use elicitation::{Elicitation, Field, FieldKind};
 pub use error::McpError;
 pub use launch::{Launch, LaunchRefusal, LaunchRequest, Launcher, Placement};
 pub use logins::AuthStart;
 pub use name::{sanitize, tool_name};
-pub use oauth::{AuthState, OAuthConfig, TokenStore};
+pub use oauth::{AuthState, IdentityProvider, LoginSettings, OAuthConfig, TokenStore};
+pub use requests::{Answering, Elicited, Nobody};
 pub use server::{ServerTool, State, Status};
 pub use servers::{McpServers, Options};

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::error::McpError;
+use crate::requests::Asks;
 use crate::transport::http::Http;
+use crate::transport::pending::Outgoing;
 use crate::transport::sse::SseLink;
 use crate::transport::stdio::Stdio;
 use crate::wire;
@@ -61,12 +63,7 @@ pub(crate) struct About {
 impl Link {
     /// The first exchange.
     pub(crate) async fn initialize(&self, server: &str, wait: Duration) -> Result<About, McpError> {
-        let params = json!({
-            "protocolVersion": wire::VERSION,
-            "capabilities": {},
-            "clientInfo": {"name": "outrigger", "version": env!("CARGO_PKG_VERSION")},
-        });
-        let answer = self.request("initialize", &params, wait).await?;
+        let answer = self.request("initialize", &wire::hello(), wait).await?;
         // Whatever version it names: the few messages that we use are the same in all of them.
         let Some(version) = answer.get("protocolVersion").and_then(Value::as_str) else {
             return Err(McpError::Answer {
@@ -80,6 +77,9 @@ impl Link {
             Self::Stdio(_) => {}
         }
         self.notify("notifications/initialized").await;
+        if let Self::Http(http) = self {
+            http.listen();
+        }
         let info = |key: &str| {
             answer
                 .pointer(&format!("/serverInfo/{key}"))
@@ -167,10 +167,36 @@ impl Link {
         params: &Value,
         wait: Duration,
     ) -> Result<Value, McpError> {
+        self.send(Outgoing {
+            method,
+            params,
+            wait,
+            asks: None,
+        })
+        .await
+    }
+
+    /// Calls a tool. What the server requests meanwhile goes to `asks`.
+    pub(crate) async fn call(
+        &self,
+        params: &Value,
+        wait: Duration,
+        asks: &Asks,
+    ) -> Result<Value, McpError> {
+        self.send(Outgoing {
+            method: "tools/call",
+            params,
+            wait,
+            asks: Some(asks),
+        })
+        .await
+    }
+
+    async fn send(&self, call: Outgoing<'_>) -> Result<Value, McpError> {
         match self {
-            Self::Stdio(link) => link.request(method, params, wait).await,
-            Self::Http(link) => link.request(method, params, wait).await,
-            Self::Sse(link) => link.request(method, params, wait).await,
+            Self::Stdio(link) => link.request(call).await,
+            Self::Http(link) => link.request(call).await,
+            Self::Sse(link) => link.request(call).await,
         }
     }
 

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use outrigger_files::sync::lock;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
-use serde_json::json;
 
 use crate::config::Transport;
 use crate::error::McpError;
 use crate::oauth::{AuthState, Bearer, Callback, Login, begin, failed};
 use crate::server::{Server, Status};
 use crate::servers::McpServers;
-use crate::transport::remote::Remote;
+use crate::transport::remote::{Remote, challenge_of};
 use crate::wire;
 
 /// A login that was begun.
@@ -43,15 +42,17 @@ impl McpServers {
     async fn begin_login(&self, name: &str) -> Result<Option<Arc<Login>>, McpError> {
         let server = self.find(name)?;
         let bearer = bearer(&server)?;
-        let response = probe(&server).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
-            return Ok(None);
-        }
-        let challenge = response
-            .headers()
-            .get(WWW_AUTHENTICATE)
-            .and_then(|value| value.to_str().ok());
-        let login = Arc::new(begin(&bearer, challenge).await?);
+        let challenge = match bearer.challenge() {
+            Some(known) => Some(known),
+            None => {
+                let response = probe(&server).await?;
+                if response.status() != StatusCode::UNAUTHORIZED {
+                    return Ok(None);
+                }
+                challenge_of(&response)
+            }
+        };
+        let login = Arc::new(begin(&bearer, challenge.as_deref()).await?);
         *lock(&server.login) = Some(Arc::clone(&login));
         Ok(Some(login))
     }
@@ -134,11 +135,6 @@ fn bearer(server: &Arc<Server>) -> Result<Arc<Bearer>, McpError> {
 /// Says hello without a token, to hear what the server wants.
 async fn probe(server: &Server) -> Result<Response, McpError> {
     let remote: Remote = server.remote()?;
-    let hello = json!({
-        "protocolVersion": wire::VERSION,
-        "capabilities": {},
-        "clientInfo": {"name": "outrigger", "version": env!("CARGO_PKG_VERSION")},
-    });
     let wait = std::time::Duration::from_secs(30);
     let request = remote
         .client
@@ -147,7 +143,7 @@ async fn probe(server: &Server) -> Result<Response, McpError> {
         .header(ACCEPT, "application/json, text/event-stream")
         .header(CONTENT_TYPE, "application/json")
         .timeout(wait)
-        .body(wire::request(0, "initialize", &hello));
+        .body(wire::request(0, "initialize", &wire::hello()));
     let failed = |error: reqwest::Error| remote.failed(&error);
     let response = request.send().await.map_err(failed)?;
     let status = response.status();

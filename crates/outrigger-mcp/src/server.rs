@@ -21,7 +21,9 @@ use crate::content;
 use crate::error::McpError;
 use crate::launch::Launcher;
 use crate::link::{About, Link, ToolInfo};
-use crate::oauth::{Bearer, Login, TokenStore};
+use crate::oauth::{Bearer, Login, LoginSettings, TokenStore};
+use crate::requests::{self, Answering, Nobody};
+use crate::transport::incoming::RootList;
 use crate::transport::remote::Way;
 
 pub use status::{State, Status};
@@ -48,8 +50,18 @@ pub(crate) struct Surroundings {
     pub(crate) call: Arc<AtomicU64>,
     /// What is kept of logins.
     pub(crate) tokens: TokenStore,
-    /// Who the authorization servers of servers are, where the user says so.
-    pub(crate) issuers: Arc<BTreeMap<String, String>>,
+    /// What the user says of logins, by server.
+    pub(crate) logins: Arc<BTreeMap<String, LoginSettings>>,
+}
+
+impl Surroundings {
+    /// The roots that a server gets: the working folder.
+    pub(crate) fn roots(&self) -> RootList {
+        let name = self.directory.file_name().unwrap_or_default();
+        let uri = reqwest::Url::from_directory_path(&self.directory);
+        let root = |uri: reqwest::Url| json!({"uri": uri.as_str().trim_end_matches('/'), "name": name.to_string_lossy()});
+        Arc::new(uri.ok().map(root).into_iter().collect())
+    }
 }
 
 /// A server.
@@ -134,8 +146,16 @@ impl Server {
         }) = &config
         {
             let mut oauth = oauth.clone();
-            oauth.issuer = around.issuers.get(name).cloned();
-            match Bearer::new(name, url, oauth, around.tokens.clone(), way.clone()) {
+            let wrong = |reason| McpError::Config {
+                server: name.to_owned(),
+                reason,
+            };
+            let settings = around.logins.get(name).cloned().unwrap_or_default();
+            let made = settings.of(url).map_err(wrong).and_then(|settings| {
+                *oauth.settings = settings;
+                Bearer::new(name, url, oauth, around.tokens.clone(), way.clone())
+            });
+            match made {
                 Ok(made) => bearer = Some(Arc::new(made)),
                 Err(error) => config = Err(error),
             }
@@ -265,19 +285,25 @@ impl Server {
             .unwrap_or(START)
     }
 
-    async fn call(self: &Arc<Self>, tool: &str, arguments: &Value) -> Result<Value, McpError> {
+    async fn call(
+        self: &Arc<Self>,
+        tool: &str,
+        arguments: &Value,
+        answering: &dyn Answering,
+    ) -> Result<Value, McpError> {
         let params = json!({"name": tool, "arguments": arguments});
-        let link = self.live().await?;
-        let result = match link.request("tools/call", &params, self.call_wait()).await {
-            // It was refused before anything was done, so it may be made again.
-            Err(McpError::SessionGone { .. }) => {
-                self.live()
-                    .await?
-                    .request("tools/call", &params, self.call_wait())
-                    .await
+        let (asks, inbox) = requests::channel();
+        let call = async {
+            let wait = self.call_wait();
+            match self.live().await?.call(&params, wait, &asks).await {
+                // It was refused before anything was done, so it may be made again.
+                Err(McpError::SessionGone { .. }) => {
+                    self.live().await?.call(&params, wait, &asks).await
+                }
+                other => other,
             }
-            other => other,
         };
+        let result = inbox.during(call, answering).await;
         content::complete(result?).map_err(|reason| McpError::Answer {
             server: self.name.clone(),
             reason,
@@ -326,8 +352,20 @@ impl ServerTool {
     /// # Errors
     /// Those of the server; one that crashed is started again first.
     pub async fn call(&self, arguments: &Value) -> Result<Value, McpError> {
+        self.call_answering(arguments, &Nobody).await
+    }
+
+    /// The same, with somebody who answers what the server requests meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn call_answering(
+        &self,
+        arguments: &Value,
+        answering: &dyn Answering,
+    ) -> Result<Value, McpError> {
         match self.owner.upgrade() {
-            Some(server) => server.call(&self.name, arguments).await,
+            Some(server) => server.call(&self.name, arguments, answering).await,
             None => Err(McpError::Closed {
                 server: self.server.clone(),
                 cause: "was stopped".to_owned(),

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use crate::config::ServerConfig;
 use crate::error::McpError;
 use crate::launch::Launcher;
-use crate::oauth::TokenStore;
+use crate::oauth::{LoginSettings, TokenStore};
 use crate::server::{Server, ServerTool, Status, Surroundings};
 
 /// How long the start of a session waits for a server that sets no timeout. It goes on starting after that.
@@ -38,8 +38,8 @@ pub struct Options {
     pub call_timeout: Option<Duration>,
     /// What is kept of logins.
     pub tokens: TokenStore,
-    /// Who the authorization server of each server is, where the user says so.
-    pub issuers: BTreeMap<String, String>,
+    /// What the user says of logins, by server.
+    pub logins: BTreeMap<String, LoginSettings>,
 }
 
 /// The servers of a session. Dropping it kills their processes.
@@ -74,7 +74,7 @@ impl McpServers {
                 env: options.env,
                 call: Arc::new(AtomicU64::new(millis(options.call_timeout))),
                 tokens: options.tokens,
-                issuers: Arc::new(options.issuers),
+                logins: Arc::new(options.logins),
             },
             inside: Mutex::default(),
             changes: watch::Sender::new(0),

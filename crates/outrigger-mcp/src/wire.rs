@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// The version of the protocol that we ask for; a server may answer with an older one.
-pub(crate) const VERSION: &str = "2025-06-18";
+pub(crate) const VERSION: &str = "2025-11-25";
 
 /// The longest message that is kept, in bytes. Screenshots come in messages of some megabytes.
 pub(crate) const MAX_BYTES: usize = 32 * 1024 * 1024;
@@ -20,7 +20,11 @@ pub(crate) enum Incoming {
         result: Result<Value, Refusal>,
     },
     /// A request of its own, whose identifier is given back as it is.
-    Request { id: Value, method: String },
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
     /// Something that it tells.
     Notice { method: String, params: Value },
 }
@@ -48,7 +52,7 @@ fn one(message: Value) -> Option<Incoming> {
     if let Some(Value::String(method)) = message.remove("method") {
         let params = message.remove("params").unwrap_or_default();
         return Some(match id {
-            Some(id) => Incoming::Request { id, method },
+            Some(id) => Incoming::Request { id, method, params },
             None => Incoming::Notice { method, params },
         });
     }
@@ -99,12 +103,29 @@ pub(crate) fn cancelled(id: Id) -> String {
     )
 }
 
-/// Our answer to a request of the server: `ping` is answered, nothing else is offered.
+/// The first request: who we are, and what a server may request of us (`requests`).
+pub(crate) fn hello() -> Value {
+    json!({
+        "protocolVersion": VERSION,
+        "capabilities": {"roots": {}, "sampling": {}, "elicitation": {"form": {}}},
+        "clientInfo": {"name": "outrigger", "version": env!("CARGO_PKG_VERSION")},
+    })
+}
+
+/// Our answer to a request of the server that nobody is asked about: `ping`; nothing else is offered.
 pub(crate) fn answer(id: &Value, method: &str) -> String {
-    if method == "ping" {
-        return json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string();
+    match method {
+        "ping" => result(id, &json!({})),
+        _ => error(id, -32601, &format!("Method not found: {method}")),
     }
-    let error = json!({"code": -32601, "message": format!("Method not found: {method}")});
+}
+
+pub(crate) fn result(id: &Value, result: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
+}
+
+pub(crate) fn error(id: &Value, code: i64, message: &str) -> String {
+    let error = json!({"code": code, "message": message});
     json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()
 }
 
@@ -125,7 +146,7 @@ mod tests {
         };
         insta::assert_snapshot!(shown(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#), @r#"[Answer { id: 1, result: Ok(Object {"a": Number(1)}) }]"#);
         insta::assert_snapshot!(shown(r#"{"id":"7","error":{"code":-1,"message":"no"}}"#), @r#"[Answer { id: 7, result: Err(Refusal { code: -1, message: "no" }) }]"#);
-        insta::assert_snapshot!(shown(r#"{"id":"x","method":"ping"}"#), @r#"[Request { id: String("x"), method: "ping" }]"#);
+        insta::assert_snapshot!(shown(r#"{"id":"x","method":"ping"}"#), @r#"[Request { id: String("x"), method: "ping", params: Null }]"#);
         insta::assert_snapshot!(shown(r#"[{"method":"a"},{"id":2,"result":null}]"#), @r#"[Notice { method: "a", params: Null }, Answer { id: 2, result: Ok(Null) }]"#);
         for junk in [
             "",
@@ -147,6 +168,6 @@ mod tests {
             answer(&"a".into(), "ping"),
             r#"{"jsonrpc":"2.0","id":"a","result":{}}"#
         );
-        assert!(answer(&1.into(), "roots/list").contains("-32601"));
+        assert!(answer(&1.into(), "tasks/list").contains("-32601"));
     }
 }

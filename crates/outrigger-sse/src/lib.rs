@@ -15,6 +15,7 @@
 //! Law (property test): the events do not depend on how the bytes were cut into chunks.
 
 use std::fmt;
+use std::time::Duration;
 
 /// One event of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,10 @@ pub struct Parser {
     name: String,
     data: String,
     has_data: bool,
+    // The last `id:` line; it counts once its event is complete.
+    named_id: Option<String>,
+    last_id: Option<String>,
+    retry: Option<Duration>,
     // The line ended with CR; a LF that follows belongs to it.
     after_cr: bool,
     begun: bool,
@@ -67,6 +72,9 @@ impl Parser {
             name: String::new(),
             data: String::new(),
             has_data: false,
+            named_id: None,
+            last_id: None,
+            retry: None,
             after_cr: false,
             begun: false,
         }
@@ -100,8 +108,21 @@ impl Parser {
         Ok(())
     }
 
+    /// The identifier of the last complete event, by which a stream is resumed (`Last-Event-ID`).
+    #[must_use]
+    pub fn last_event_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long to wait before the stream is opened again, where it says so.
+    #[must_use]
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
     fn check(&self) -> Result<(), TooLong> {
-        let held = self.line.len() + self.name.len() + self.data.len();
+        let id = self.named_id.as_ref().map_or(0, String::len);
+        let held = self.line.len() + self.name.len() + self.data.len() + id;
         match held > self.limit {
             true => Err(TooLong { limit: self.limit }),
             false => Ok(()),
@@ -140,7 +161,11 @@ impl Parser {
                     self.has_data = true;
                     self.data.push_str(value);
                 }
-                // A comment (empty field), `id`, `retry` and unknown fields say nothing to us.
+                "id" if !value.contains('\0') => self.named_id = Some(value.to_owned()),
+                "retry" if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
+                    self.retry = value.parse().ok().map(Duration::from_millis);
+                }
+                // A comment (empty field) and unknown fields say nothing to us.
                 _ => {}
             }
         }
@@ -151,6 +176,9 @@ impl Parser {
 
     fn dispatch(&mut self, out: &mut Vec<Event>) {
         let name = std::mem::take(&mut self.name);
+        if let Some(id) = self.named_id.take() {
+            self.last_id = Some(id).filter(|id| !id.is_empty());
+        }
         if std::mem::take(&mut self.has_data) {
             out.push(Event {
                 name,
@@ -180,6 +208,23 @@ mod tests {
             name: name.into(),
             data: data.into(),
         }
+    }
+
+    #[test]
+    fn what_resumes_a_stream_is_kept() {
+        let mut parser = Parser::new(1024);
+        let mut out = Vec::new();
+        parser
+            .feed(b"id: 1\nretry: 500\ndata: \n\n", &mut out)
+            .unwrap();
+        assert_eq!(parser.last_event_id(), Some("1"));
+        assert_eq!(parser.retry(), Some(Duration::from_millis(500)));
+        // An event that is not complete was not read, and what is no number of milliseconds says nothing.
+        parser.feed(b"retry: 5s\nid: 2\ndata: a", &mut out).unwrap();
+        assert_eq!(parser.last_event_id(), Some("1"));
+        assert_eq!(parser.retry(), Some(Duration::from_millis(500)));
+        parser.feed(b"\n\nid\n\n", &mut out).unwrap();
+        assert_eq!(parser.last_event_id(), None);
     }
 
     #[test]

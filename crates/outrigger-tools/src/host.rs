@@ -13,6 +13,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::model::ChatMessage;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
@@ -109,6 +110,30 @@ pub struct SubagentAnswer {
     pub text: String,
 }
 
+/// What an MCP server wants the session's model to answer (sampling).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleRequest {
+    /// The server.
+    pub server: String,
+    /// Its instructions, if it has any.
+    pub system: Option<String>,
+    /// What the model reads.
+    pub messages: Vec<ChatMessage>,
+    /// Most tokens of the answer.
+    pub max_tokens: Option<u64>,
+    /// How freely the model chooses.
+    pub temperature: Option<f64>,
+}
+
+/// What the model answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleAnswer {
+    /// The model.
+    pub model: String,
+    /// Its text.
+    pub text: String,
+}
+
 /// A skill, as the `skill` tool needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillEntry {
@@ -180,6 +205,11 @@ pub trait ToolHost: Send + Sync {
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         let _ = questions;
         Box::pin(async { None })
+    }
+    /// Has the session's model answer an MCP server, once a person has agreed to this request. `Err`: why not, for the server.
+    fn sample<'a>(&'a self, request: SampleRequest) -> BoxFuture<'a, Result<SampleAnswer, String>> {
+        let _ = request;
+        Box::pin(std::future::ready(Err("nobody can be asked".to_owned())))
     }
     /// The sandbox of a process that the call starts: what the rules deny to tools is kept from it too. `None`: nothing is.
     /// An error refuses the call.

@@ -28,7 +28,8 @@ pub use error::ToolError;
 pub use files::{nearby_instruction_files, relative};
 pub use host::{
     AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction, Outside,
-    PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
+    PermissionAsk, ReadRules, SampleAnswer, SampleRequest, SkillEntry, SubagentAnswer,
+    SubagentRequest, ToolContext, ToolHost,
 };
 pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};
 pub use shell::command_line::redirections::ask_for_written;

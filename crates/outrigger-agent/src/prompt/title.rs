@@ -75,7 +75,7 @@ impl Inner {
             provider: &resolved.provider_for_hooks(true),
             message: &message.info,
         };
-        let Some(mut draft) = self.title_draft(input, &agent, &resolved).await else {
+        let Some(mut draft) = self.beside_draft(input, &agent, &resolved, true).await else {
             return Ok(None);
         };
         draft.opening = opening(&message.parts);
@@ -98,13 +98,14 @@ impl Inner {
         Ok(tidy(&text))
     }
 
-    /// The request as hooks leave it. None where a hook that is critical for security could not look at it: it is not sent
-    /// (C5), and the session keeps the title that it has.
-    async fn title_draft(
+    /// A request beside the turn as hooks leave it; `small`: for a small model. None where a hook that is critical for security could
+    /// not look at it: it is not sent (C5), and the session keeps the title that it has.
+    pub(crate) async fn beside_draft(
         &self,
         input: RequestInput<'_>,
         agent: &AgentInfo,
         resolved: &Resolved,
+        small: bool,
     ) -> Option<Draft> {
         let session_id = input.session_id;
         let prompt = agent.prompt.as_deref().unwrap_or_default();
@@ -112,7 +113,7 @@ impl Inner {
             session_id,
             model: input.model,
         };
-        let parameters = request_options::parameters(agent, resolved, session_id, true);
+        let parameters = request_options::parameters(agent, resolved, session_id, small);
         let mut draft = Draft::default();
         for (point, payload) in [
             system.call(&before_system::Output { system: [prompt] }),
@@ -123,7 +124,7 @@ impl Inner {
                 .run_hooks(point, vec![payload], Some(session_id), None, None)
                 .await;
             if let Some(block) = result.block {
-                tracing::warn!("[title] refused at {point}: {}", block.message);
+                tracing::warn!("[{}] refused at {point}: {}", input.agent, block.message);
                 return None;
             }
             if let Some(output) = result.outputs.into_iter().next() {

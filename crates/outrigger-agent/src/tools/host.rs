@@ -28,8 +28,8 @@ use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_sandbox::Policy;
 use outrigger_tools::{
     AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, Outside, PermissionAsk,
-    ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolError, ToolHost,
-    nearby_instruction_files,
+    ReadRules, SampleAnswer, SampleRequest, SkillEntry, SubagentAnswer, SubagentRequest,
+    ToolContext, ToolError, ToolHost, nearby_instruction_files,
 };
 use outrigger_workspace::sync::lock;
 use serde_json::Value;
@@ -88,6 +88,8 @@ pub(crate) enum MadeBy {
     User,
     /// A plugin that sent the subtask, or whose hook added or changed it.
     Plugin,
+    /// Another agent (`outrigger mcp serve`).
+    Client,
 }
 
 impl CallHost {
@@ -134,6 +136,27 @@ impl CallHost {
             host.caused_by(caller, Deed::Called, None);
         }
         host
+    }
+
+    /// The rules of the session itself; without them nobody is asked.
+    fn stored_rules(&self) -> Result<Vec<Rule>, String> {
+        let own = self.inner.store.session(&self.session_id);
+        let own = own.map_err(|error| error.to_string())?;
+        Ok(own
+            .and_then(|session| session.permission)
+            .unwrap_or_default())
+    }
+
+    /// Who asks a person about this call.
+    fn asker<'a>(&'a self, rules: &'a [&'a [Rule]], causes: &'a Provenance) -> Asker<'a> {
+        Asker {
+            session_id: &self.session_id,
+            tool: Some(self.tool.clone()),
+            rules,
+            wanted: None,
+            requires_approval: None,
+            causes,
+        }
     }
 
     /// What the tool gets.

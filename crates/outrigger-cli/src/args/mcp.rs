@@ -38,11 +38,24 @@ pub(crate) enum McpCommand {
         #[arg(long, requires = "name")]
         revoke: bool,
     },
+    /// Offer sessions and tools to other agents, over standard input and output
+    Serve(McpServe),
     /// Show everything known about a server
     Debug {
         /// Server
         name: String,
     },
+}
+
+/// `outrigger mcp serve`.
+#[derive(Args, Debug)]
+pub(crate) struct McpServe {
+    /// Serve streamable HTTP on this port of the loopback interface instead
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Require no password (with --port)
+    #[arg(long, requires = "port")]
+    pub(crate) no_auth: bool,
 }
 
 /// `outrigger mcp add`.

@@ -19,7 +19,7 @@ use clap_complete::Shell;
 pub(crate) use self::audit::{AuditCommand, AuditFilter, ExportForm};
 pub(crate) use self::auth::{AuthCommand, ModelsArgs};
 pub(crate) use self::config::ConfigCommand;
-pub(crate) use self::mcp::{McpAdd, McpCommand};
+pub(crate) use self::mcp::{McpAdd, McpCommand, McpServe};
 pub(crate) use self::plugin::{
     BisectArgs, GrantArgs, LifeArgs, PluginCommand, ReviewArgs, SnapshotArgs,
 };

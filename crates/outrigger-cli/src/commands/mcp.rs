@@ -25,6 +25,8 @@ pub(crate) async fn mcp(global: &Global, command: McpCommand) -> Result<u8, Fail
         McpCommand::Logout { name } => logout(global, &name),
         McpCommand::Allow { name, revoke } => allow(global, name.as_deref(), revoke).await,
         McpCommand::Debug { name } => debug(global, &name).await,
+        // It takes signals of its own; see `dispatch`.
+        McpCommand::Serve(_) => Ok(0),
     }
 }
 

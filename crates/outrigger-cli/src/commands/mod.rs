@@ -11,6 +11,7 @@ mod doctor;
 mod man;
 mod mcp;
 mod mcp_secrets;
+mod mcp_serve;
 mod models;
 mod plugin;
 mod run;
@@ -22,7 +23,7 @@ mod stats;
 mod tool;
 mod upgrade;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, McpCommand};
 use crate::failure::Failure;
 use crate::signals::guarded;
 
@@ -42,6 +43,9 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Tool(command) => tool::tool(&global, command).await,
         Command::Sandbox { command } => sandbox::sandbox(global, &command).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
+        Command::Mcp(McpCommand::Serve(args)) => {
+            guarded(|signals| mcp_serve::serve(&global, args, signals)).await
+        }
         Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),
         Command::Audit(command) => audit::audit(&global, command),

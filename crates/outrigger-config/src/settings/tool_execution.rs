@@ -65,6 +65,23 @@ const MCP_SERVER: Schema = schema!({
     sandbox?: "full" | "workspace-write" | "read-only",
     /// Name of the authorization server of a remote one, where it gives another name than the one by which it is found.
     issuer?: string,
+    /// Address of the server that what follows is for; needed with `client_credentials` and `identity_provider`.
+    url?: string,
+    /// Address of a document about this client, which is then its id (Client ID Metadata Documents).
+    client_metadata_url?: string,
+    /// The client logs in itself, with `oauth.clientId` and `oauth.clientSecret` or `private_key_file`.
+    client_credentials?: boolean,
+    /// Key that signs who the client is, in PEM.
+    private_key_file?: string,
+    /// Vouches for you, so that you need not log in at the server (cross-app access).
+    identity_provider?: {
+        /// Where it exchanges tokens.
+        token_endpoint: string,
+        /// The client there.
+        client_id?: string,
+        /// File that holds your ID token.
+        id_token_file: string,
+    },
 });
 
 /// The sections, for `docs/outrigger.schema.json`; [`ToolExecution`] reads them, and a test holds one against the other.
@@ -119,6 +136,34 @@ pub struct McpServer {
     /// Who the authorization server of a remote one is, where that says another name than the one by which it is found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
+    /// The address that the rest is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The address of a document about this client, which is then its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_metadata_url: Option<String>,
+    /// The client logs in itself.
+    #[serde(skip_serializing_if = "is_false")]
+    pub client_credentials: bool,
+    /// The key that signs who the client is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub private_key_file: Option<String>,
+    /// Vouches for the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_provider: Option<McpIdentityProvider>,
+}
+
+/// `[mcp.NAME.identity_provider]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpIdentityProvider {
+    /// Where it exchanges tokens.
+    pub token_endpoint: String,
+    /// The client there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Holds the user's ID token.
+    pub id_token_file: String,
 }
 
 /// `[connectors.NAME]`: an executor elsewhere.

@@ -5,14 +5,17 @@ use std::sync::Mutex;
 use outrigger_files::sync::lock;
 use reqwest::Url;
 
-use super::discover::{Challenge, discover, is_same_issuer};
-use super::store::{ClientInfo, Entry, TokenStore};
-use super::{OAuthConfig, exchange, failed, now};
+use super::discover::{Challenge, Endpoints, discover, is_same_issuer};
+use super::exchange::Identity;
+use super::store::{ClientInfo, Entry, TokenStore, Tokens};
+use super::{OAuthConfig, exchange, failed, machine, now};
 use crate::error::McpError;
 use crate::transport::remote::Way;
 
 /// Seconds before its end in which a token is renewed ahead of time.
 const SLACK: f64 = 30.0;
+/// Bytes of a challenge that are kept.
+const MAX_CHALLENGE: usize = 4 * 1024;
 
 /// One server's login.
 pub(crate) struct Bearer {
@@ -27,6 +30,8 @@ pub(crate) struct Bearer {
     pub(crate) way: Way,
     // What the last request carried, to take it out of error pages.
     known: Mutex<Option<String>>,
+    // What the server said last when it wanted a login.
+    refused: Mutex<Option<String>>,
 }
 
 impl Bearer {
@@ -51,13 +56,15 @@ impl Bearer {
             address: url.to_owned(),
             renewal: tokio::sync::Mutex::default(),
             known: Mutex::default(),
+            refused: Mutex::default(),
         })
     }
 
     /// The token to send, renewed when it has expired; `None` when nobody has logged in.
     pub(crate) async fn token(&self) -> Option<String> {
         let tokens = self.entry().tokens?;
-        let token = if tokens.is_expired(SLACK) && tokens.refresh_token.is_some() {
+        let is_renewable = tokens.refresh_token.is_some() || self.config.settings.is_machine();
+        let token = if tokens.is_expired(SLACK) && is_renewable {
             // Where that fails the old one is refused, which says more.
             self.renew(&tokens.access_token, &Challenge::default())
                 .await
@@ -79,19 +86,31 @@ impl Bearer {
         sent: Option<&str>,
         challenge: Option<&str>,
     ) -> Result<String, McpError> {
+        self.remember(challenge);
         let challenge = challenge.map(Challenge::read).unwrap_or_default();
-        if let Some(sent) = sent {
-            match self.renew(sent, &challenge).await {
-                Ok(token) => {
-                    self.know(&token);
-                    return Ok(token);
-                }
-                Err(error) => tracing::debug!("[mcp:{}] {error}", self.server),
+        let renewed = match sent {
+            Some(sent) => Some(self.renew(sent, &challenge).await),
+            None if self.config.settings.is_machine() => Some(self.first(&challenge).await),
+            None => None,
+        };
+        match renewed {
+            Some(Ok(token)) => {
+                self.know(&token);
+                return Ok(token);
             }
+            // No person can do anything about it.
+            Some(Err(error)) if self.config.settings.is_machine() => return Err(error),
+            Some(Err(error)) => tracing::debug!("[mcp:{}] {error}", self.server),
+            None => {}
         }
-        let endpoints = discover(self, &challenge).await;
+        let endpoints = self.discover(&challenge).await;
+        let has_client = |reads_documents: bool| {
+            self.client().is_some() || reads_documents && self.document().is_some()
+        };
         Err(match endpoints {
-            Ok(endpoints) if endpoints.register.is_none() && self.client().is_none() => {
+            Ok(endpoints)
+                if endpoints.register.is_none() && !has_client(endpoints.reads_documents) =>
+            {
                 McpError::NeedsClientRegistration {
                     server: self.server.clone(),
                 }
@@ -101,6 +120,109 @@ impl Bearer {
                 status: 401,
             },
         })
+    }
+
+    /// The server wants a token with more rights (403 with `insufficient_scope`): gets one, if that can be done without a person.
+    ///
+    /// # Errors
+    /// [`McpError::NeedsScope`] when a person has to log in again; [`McpError::ScopeRefused`] when that was done, or would ask for
+    /// the same once more.
+    pub(crate) async fn too_little(
+        &self,
+        sent: Option<&str>,
+        challenge: &str,
+    ) -> Result<String, McpError> {
+        let read = Challenge::read(challenge);
+        let wanted = read.scope.clone().unwrap_or_default();
+        let tokens = self.entry().tokens;
+        let had = tokens.as_ref().map(|tokens| {
+            [&tokens.asked_scope, &tokens.scope]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" ")
+        });
+        let had = had.unwrap_or_default();
+        let is_new = wanted
+            .split_whitespace()
+            .any(|word| !had.split_whitespace().any(|known| known == word));
+        let server = self.server.clone();
+        if !is_new {
+            return Err(McpError::ScopeRefused {
+                server,
+                scope: exchange::short(&wanted),
+            });
+        }
+        if let (true, Some(sent)) = (self.config.settings.is_machine(), sent) {
+            let scope = Some(union(&had, &wanted));
+            let token = self.renew(sent, &Challenge { scope, ..read }).await?;
+            self.know(&token);
+            return Ok(token);
+        }
+        if challenge.len() <= MAX_CHALLENGE {
+            self.keep(|entry| entry.wanted = Some(challenge.to_owned()))?;
+        }
+        Err(McpError::NeedsScope {
+            server,
+            scope: exchange::short(&wanted),
+        })
+    }
+
+    /// What the server said when it wanted a login, or one with more rights: another request may not be refused.
+    pub(crate) fn challenge(&self) -> Option<String> {
+        let refused = lock(&self.refused);
+        self.entry().wanted.or_else(|| refused.clone())
+    }
+
+    /// What a login asks for: where it is to give more rights, those that there are as well.
+    pub(crate) fn widened(&self, scope: Option<&str>) -> Option<String> {
+        let entry = self.entry();
+        let granted = entry.tokens.filter(|_| entry.wanted.is_some());
+        let granted = granted.and_then(|tokens| tokens.scope);
+        match (granted, scope) {
+            (Some(granted), Some(scope)) => Some(union(&granted, scope)),
+            (_, scope) => scope.map(str::to_owned),
+        }
+    }
+
+    /// Keeps the tokens of a login.
+    pub(crate) fn logged_in(&self, tokens: Tokens) -> Result<(), McpError> {
+        lock(&self.refused).take();
+        self.keep(|entry| {
+            entry.tokens = Some(tokens);
+            entry.wanted = None;
+        })
+    }
+
+    fn remember(&self, challenge: Option<&str>) {
+        let mut refused = lock(&self.refused);
+        let challenge = challenge.filter(|it| it.len() <= MAX_CHALLENGE);
+        *refused = challenge.map(str::to_owned);
+    }
+
+    /// The first token that comes without a person.
+    async fn first(&self, challenge: &Challenge) -> Result<String, McpError> {
+        let _one = self.renewal.lock().await;
+        match self.entry().tokens {
+            // Another request or another process has got one meanwhile.
+            Some(tokens) => Ok(tokens.access_token),
+            None => self.by_machine(challenge).await,
+        }
+    }
+
+    async fn by_machine(&self, challenge: &Challenge) -> Result<String, McpError> {
+        let wrong = |reason: String| failed(&self.server, reason);
+        let endpoints = self.discover(challenge).await.map_err(wrong)?;
+        let client = self.client();
+        let client = client
+            .ok_or_else(|| wrong("a login without a person needs `oauth.clientId`".to_owned()))?;
+        let identity = self.identity(&client);
+        let tokens = machine::tokens(&self.config, &self.url, &endpoints, &identity).await;
+        let tokens = tokens.map_err(wrong)?;
+        let token = tokens.access_token.clone();
+        self.logged_in(tokens)?;
+        Ok(token)
     }
 
     async fn renew(&self, sent: &str, challenge: &Challenge) -> Result<String, McpError> {
@@ -113,10 +235,14 @@ impl Bearer {
         if tokens.access_token != sent {
             return Ok(tokens.access_token);
         }
+        if self.config.settings.is_machine() {
+            return self.by_machine(challenge).await;
+        }
+        let asked_scope = tokens.asked_scope;
         let (Some(refresh), Some(client)) = (tokens.refresh_token, self.client()) else {
             return Err(wrong("the token cannot be renewed".to_owned()));
         };
-        let endpoints = discover(self, challenge).await.map_err(wrong)?;
+        let endpoints = self.discover(challenge).await.map_err(wrong)?;
         // What one authorization server gave is not shown to another that the server names later.
         let issuer = tokens.issuer.as_deref();
         if issuer.is_some_and(|issuer| !is_same_issuer(issuer, &endpoints.issuer)) {
@@ -129,8 +255,9 @@ impl Bearer {
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.as_str()),
         ];
-        match exchange::tokens(&endpoints, &client, &fields).await {
+        match exchange::tokens(&endpoints, &self.identity(&client), &fields).await {
             Ok(mut new) => {
+                new.asked_scope = asked_scope;
                 new.refresh_token.get_or_insert(refresh);
                 let token = new.access_token.clone();
                 self.keep(|entry| entry.tokens = Some(new))?;
@@ -155,16 +282,36 @@ impl Bearer {
     pub(crate) fn client(&self) -> Option<ClientInfo> {
         if let Some(id) = &self.config.client_id {
             return Some(ClientInfo {
-                client_id: id.clone(),
                 client_secret: self.config.client_secret.clone(),
-                client_id_issued_at: None,
-                client_secret_expires_at: None,
-                issuer: None,
+                ..ClientInfo::of(id)
             });
         }
         let client = self.entry().client_info?;
         let expired = client.client_secret_expires_at.is_some_and(|at| at < now());
         (!expired).then_some(client)
+    }
+
+    /// Where to log in at the server.
+    pub(crate) async fn discover(&self, challenge: &Challenge) -> Result<Endpoints, String> {
+        let issuer = self.config.settings.issuer.as_deref();
+        discover((&self.url, &self.way), issuer, challenge).await
+    }
+
+    /// Who we are at a token endpoint, and how that is shown.
+    pub(crate) fn identity<'a>(&'a self, client: &'a ClientInfo) -> Identity<'a> {
+        let key = self.config.settings.private_key_file.as_deref();
+        // The key is that of the configured client.
+        let is_ours = self.config.client_id.as_ref() == Some(&client.client_id);
+        Identity {
+            client,
+            key: key.filter(|_| is_ours),
+        }
+    }
+
+    /// The address of the document about this client, where no client is configured.
+    pub(crate) fn document(&self) -> Option<&str> {
+        let url = self.config.settings.client_metadata_url.as_deref();
+        url.filter(|_| self.config.client_id.is_none())
     }
 
     /// Changes what is kept.
@@ -187,4 +334,15 @@ impl Bearer {
     fn entry(&self) -> Entry {
         self.store.get(&self.server, &self.address)
     }
+}
+
+/// The words of both, each once.
+fn union(a: &str, b: &str) -> String {
+    let mut words: Vec<&str> = a.split_whitespace().collect();
+    for word in b.split_whitespace() {
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" ")
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
-use super::bearer::Bearer;
 use crate::transport::remote::{Way, client, reason};
 
 const WAIT: Duration = Duration::from_secs(10);
@@ -21,6 +20,8 @@ const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 pub(crate) struct Challenge {
     pub(crate) resource_metadata: Option<String>,
     pub(crate) scope: Option<String>,
+    /// `insufficient_scope` where a token gives too little.
+    pub(crate) error: Option<String>,
 }
 
 impl Challenge {
@@ -38,6 +39,7 @@ impl Challenge {
         Self {
             resource_metadata: value("resource_metadata"),
             scope: value("scope"),
+            error: value("error"),
         }
     }
 }
@@ -49,10 +51,13 @@ pub(crate) struct Endpoints {
     pub(crate) issuer: String,
     /// It says who it is in its answers to the browser (RFC 9207).
     pub(crate) names_issuer: bool,
-    pub(crate) authorize: Url,
+    /// `None`: no person can log in.
+    pub(crate) authorize: Option<Url>,
     pub(crate) token: Url,
     /// `None`: clients have to be registered by hand.
     pub(crate) register: Option<Url>,
+    /// It reads who a client is at the address that is the client's id (SEP-991).
+    pub(crate) reads_documents: bool,
     /// What the server wants to be asked for.
     pub(crate) scope: Option<String>,
     /// Whom the token is for (RFC 8707), where the server has metadata of its own.
@@ -67,8 +72,11 @@ pub(crate) struct Endpoints {
 ///
 /// # Errors
 /// What is wrong, as a sentence's end.
-pub(crate) async fn discover(bearer: &Bearer, challenge: &Challenge) -> Result<Endpoints, String> {
-    let (url, way) = (&bearer.url, &bearer.way);
+pub(crate) async fn discover(
+    (url, way): (&Url, &Way),
+    accepted_issuer: Option<&str>,
+    challenge: &Challenge,
+) -> Result<Endpoints, String> {
     let resource = resource_metadata(url, challenge, way).await?;
     let issuer = match resource
         .as_ref()
@@ -79,7 +87,7 @@ pub(crate) async fn discover(bearer: &Bearer, challenge: &Challenge) -> Result<E
     };
     let meta = issuer_metadata(&issuer, way).await?;
     let named = meta.as_ref().and_then(|meta| meta["issuer"].as_str());
-    let issuer = checked_issuer(&issuer, named, bearer.config.issuer.as_deref())?;
+    let issuer = checked_issuer(&issuer, named, accepted_issuer)?;
     let text = |key: &str| meta.as_ref().and_then(|meta| meta[key].as_str());
     let endpoint = |key: &str, path: &str| match text(key) {
         Some(named) => acceptable(named),
@@ -87,13 +95,7 @@ pub(crate) async fn discover(bearer: &Bearer, challenge: &Challenge) -> Result<E
         // Servers of before the metadata have the usual names.
         None => root(url).join(path).map_err(|error| error.to_string()),
     };
-    if let Some(methods) = meta
-        .as_ref()
-        .and_then(|meta| meta["code_challenge_methods_supported"].as_array())
-        && !methods.iter().any(|method| method == "S256")
-    {
-        return Err("its authorization server does not support PKCE with S256".to_owned());
-    }
+    check_pkce(meta.as_ref())?;
     let supported = resource
         .as_ref()
         .and_then(|meta| texts(&meta["scopes_supported"]))
@@ -104,12 +106,18 @@ pub(crate) async fn discover(bearer: &Bearer, challenge: &Challenge) -> Result<E
         names_issuer: meta
             .as_ref()
             .is_some_and(|meta| meta["authorization_response_iss_parameter_supported"] == true),
-        authorize: endpoint("authorization_endpoint", "/authorize")?,
+        authorize: match text("authorization_endpoint") {
+            None if meta.is_some() => None,
+            _ => Some(endpoint("authorization_endpoint", "/authorize")?),
+        },
         token: endpoint("token_endpoint", "/token")?,
         register: match text("registration_endpoint") {
             None if meta.is_some() => None,
             _ => Some(endpoint("registration_endpoint", "/register")?),
         },
+        reads_documents: meta
+            .as_ref()
+            .is_some_and(|meta| meta["client_id_metadata_document_supported"] == true),
         scope: challenge.scope.clone().or(supported),
         resource: resource
             .as_ref()
@@ -120,6 +128,17 @@ pub(crate) async fn discover(bearer: &Bearer, challenge: &Challenge) -> Result<E
             .unwrap_or_default(),
         way: way.clone(),
     })
+}
+
+/// A code without a proof of who asked for it is good for anyone who sees it.
+fn check_pkce(meta: Option<&Value>) -> Result<(), String> {
+    let methods = meta.and_then(|meta| meta["code_challenge_methods_supported"].as_array());
+    match methods {
+        Some(methods) if !methods.iter().any(|method| method == "S256") => {
+            Err("its authorization server does not support PKCE with S256".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn resource_metadata(
@@ -227,7 +246,7 @@ async fn issuer_metadata(issuer: &Url, way: &Way) -> Result<Option<Value>, Strin
 }
 
 /// Tokens and codes only go where nobody listens: to https, and within this machine.
-fn acceptable(text: &str) -> Result<Url, String> {
+pub(crate) fn acceptable(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|_| format!("`{text}` is no address"))?;
     let local = matches!(
         url.host_str(),

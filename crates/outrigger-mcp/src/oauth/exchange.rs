@@ -1,5 +1,7 @@
 //! What is said to an authorization server: registering, a code for tokens, a refresh token for new ones.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::discover::{Endpoints, host, post};
 use super::store::{ClientInfo, Tokens};
-use super::{OAuthConfig, now};
+use super::{OAuthConfig, jwt, now};
 use crate::transport::remote::Way;
 
 /// A refusal of the authorization server.
@@ -67,19 +69,37 @@ pub(crate) async fn register(
     })
 }
 
+/// Who asks at a token endpoint.
+pub(crate) struct Identity<'a> {
+    pub(crate) client: &'a ClientInfo,
+    /// With which it signs that.
+    pub(crate) key: Option<&'a Path>,
+}
+
 /// Makes a request to the token endpoint.
 pub(crate) async fn tokens(
     endpoints: &Endpoints,
-    client: &ClientInfo,
+    identity: &Identity<'_>,
     fields: &[(&str, &str)],
 ) -> Result<Tokens, Refused> {
+    let client = identity.client;
     let mut form: Vec<(&str, &str)> = fields.to_vec();
     if let Some(resource) = &endpoints.resource {
         form.push(("resource", resource));
     }
     let has = |method: &str| endpoints.methods.iter().any(|known| known == method);
     let mut authorization = None;
+    let assertion;
     match &client.client_secret {
+        _ if identity.key.is_some() && (has("private_key_jwt") || endpoints.methods.is_empty()) => {
+            let key = identity.key.unwrap_or(Path::new(""));
+            assertion = jwt::assertion(key, &client.client_id, &endpoints.issuer)?;
+            form.extend([
+                ("client_id", client.client_id.as_str()),
+                ("client_assertion_type", jwt::ASSERTION_TYPE),
+                ("client_assertion", &assertion),
+            ]);
+        }
         Some(secret) if has("client_secret_basic") => {
             let both = format!("{}:{}", escape(&client.client_id), escape(secret));
             authorization = Some(format!("Basic {}", STANDARD.encode(both)));
@@ -92,16 +112,11 @@ pub(crate) async fn tokens(
         }
         _ => form.push(("client_id", &client.client_id)),
     }
-    let form: Vec<String> = form
-        .iter()
-        .map(|(key, value)| format!("{key}={}", escape(value)))
-        .collect();
-    let kind = "application/x-www-form-urlencoded";
     let (status, answer) = post(
         (&endpoints.token, &endpoints.way),
-        kind,
+        FORM,
         authorization,
-        form.join("&"),
+        self::form(&form),
     )
     .await?;
     let token = answer["access_token"].as_str().filter(|t| !t.is_empty());
@@ -117,10 +132,22 @@ pub(crate) async fn tokens(
         expires_at: answer["expires_in"].as_f64().map(|seconds| now() + seconds),
         scope: answer["scope"].as_str().map(str::to_owned),
         issuer: Some(endpoints.issuer.clone()),
+        asked_scope: None,
     })
 }
 
-fn said(status: reqwest::StatusCode, answer: &Value) -> String {
+/// The media type of [`form`].
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
+
+pub(crate) fn form(fields: &[(&str, &str)]) -> String {
+    let fields = fields
+        .iter()
+        .map(|(key, value)| format!("{key}={}", escape(value)));
+    fields.collect::<Vec<_>>().join("&")
+}
+
+/// What an authorization server said instead of a token.
+pub(crate) fn said(status: reqwest::StatusCode, answer: &Value) -> String {
     let text = |key: &str| answer[key].as_str().map(short);
     match (text("error"), text("error_description")) {
         (Some(code), Some(text)) => format!("{text} ({code})"),

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::bearer::Bearer;
 use super::callback::Expected;
-use super::discover::{Challenge, Endpoints, discover, is_same_issuer};
+use super::discover::{Challenge, Endpoints, is_same_issuer};
 use super::store::ClientInfo;
 use super::{exchange, failed};
 use crate::error::McpError;
@@ -22,6 +22,8 @@ pub(crate) struct Login {
     redirect: String,
     endpoints: Endpoints,
     client: ClientInfo,
+    // What is asked for.
+    scope: Option<String>,
 }
 
 /// Finds out where to log in, registers us if need be, and makes the address for the browser.
@@ -31,15 +33,19 @@ pub(crate) struct Login {
 pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Login, McpError> {
     let server = &bearer.server;
     let challenge = challenge.map(Challenge::read).unwrap_or_default();
-    let endpoints = discover(bearer, &challenge)
+    let endpoints = bearer
+        .discover(&challenge)
         .await
         .map_err(|reason| failed(server, reason))?;
     let redirect = bearer.config.redirect();
     let client = client_at(bearer, &endpoints, &redirect).await?;
     let (verifier, state) = (random(server)?, random(server)?);
     let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
-    let scope = bearer.config.scope.clone().or(endpoints.scope.clone());
-    let mut address: Url = endpoints.authorize.clone();
+    let scope = bearer.config.scope.clone();
+    let scope = scope.or_else(|| bearer.widened(endpoints.scope.as_deref()));
+    let authorize = endpoints.authorize.clone();
+    let mut address: Url =
+        authorize.ok_or_else(|| failed(server, "its metadata name no `authorization_endpoint`"))?;
     let mut query = address.query_pairs_mut();
     query
         .append_pair("response_type", "code")
@@ -66,6 +72,7 @@ pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Lo
         redirect,
         endpoints,
         client,
+        scope,
     })
 }
 
@@ -79,6 +86,14 @@ async fn client_at(
         let issuer = client.issuer.as_deref();
         issuer.is_none_or(|issuer| is_same_issuer(issuer, &endpoints.issuer))
     };
+    if let Some(id) = bearer.document().filter(|_| endpoints.reads_documents) {
+        let client = ClientInfo {
+            issuer: Some(endpoints.issuer.clone()),
+            ..ClientInfo::of(id)
+        };
+        bearer.keep(|entry| entry.client_info = Some(client.clone()))?;
+        return Ok(client);
+    }
     if let Some(client) = bearer.client().filter(is_here) {
         return Ok(client);
     }
@@ -116,10 +131,11 @@ impl Login {
             ("code_verifier", &self.verifier),
             ("redirect_uri", &self.redirect),
         ];
-        let tokens = exchange::tokens(&self.endpoints, &self.client, &fields)
+        let mut tokens = exchange::tokens(&self.endpoints, &bearer.identity(&self.client), &fields)
             .await
             .map_err(|refused| failed(&bearer.server, refused.reason))?;
-        bearer.keep(|entry| entry.tokens = Some(tokens))
+        tokens.asked_scope.clone_from(&self.scope);
+        bearer.logged_in(tokens)
     }
 }
 

@@ -1,16 +1,21 @@
 //! Logging in at remote servers: OAuth 2.1 as MCP uses it (RFC 9728 and 8414 to find the login, RFC 7591 to register,
-//! PKCE with S256, refresh tokens). What is kept is in one file of ours, in OpenCode's form.
+//! PKCE with S256, refresh tokens, more scopes when a server wants them), and tokens without a person (`machine`). What is kept is in one file of ours, in OpenCode's form.
 
 mod bearer;
 mod callback;
 mod discover;
 mod exchange;
+mod jwt;
 mod login;
+mod machine;
+mod settings;
 mod store;
 
 pub(crate) use bearer::Bearer;
 pub(crate) use callback::Callback;
+pub(crate) use discover::Challenge;
 pub(crate) use login::{Login, begin};
+pub use settings::{IdentityProvider, LoginSettings};
 pub use store::{AuthState, TokenStore};
 
 use serde_json::Value;
@@ -35,9 +40,8 @@ pub struct OAuthConfig {
     pub callback_port: Option<u16>,
     /// Whole address that the browser comes back to.
     pub redirect_uri: Option<String>,
-    /// Who its authorization server is, where its metadata say another name than that by which it is found. Of the user's
-    /// `[mcp.NAME]`, not of the entry.
-    pub issuer: Option<String>,
+    /// What the user says of logins there.
+    pub settings: Box<LoginSettings>,
 }
 
 impl OAuthConfig {
@@ -71,7 +75,7 @@ impl OAuthConfig {
             scope: text("scope"),
             callback_port,
             redirect_uri: text("redirectUri"),
-            issuer: None,
+            settings: Box::default(),
         }))
     }
 

@@ -35,6 +35,9 @@ pub(crate) struct Entry {
     pub(crate) tokens: Option<Tokens>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_info: Option<ClientInfo>,
+    /// What a server said when it wanted a login with more rights (`WWW-Authenticate`), until there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) wanted: Option<String>,
     /// The address that they are for: a server that moved is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) server_url: Option<String>,
@@ -55,6 +58,9 @@ pub(crate) struct Tokens {
     /// Who gave them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) issuer: Option<String>,
+    /// What the login asked for, which need not be what was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_scope: Option<String>,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -94,6 +100,19 @@ impl std::fmt::Debug for ClientInfo {
         f.debug_struct("ClientInfo")
             .field("client_id", &self.client_id)
             .finish_non_exhaustive()
+    }
+}
+
+impl ClientInfo {
+    /// A client without a secret.
+    pub(crate) fn of(id: &str) -> Self {
+        Self {
+            client_id: id.to_owned(),
+            client_secret: None,
+            client_id_issued_at: None,
+            client_secret_expires_at: None,
+            issuer: None,
+        }
     }
 }
 
@@ -190,6 +209,7 @@ mod tests {
             expires_at,
             scope: None,
             issuer: None,
+            asked_scope: None,
         }
     }
 

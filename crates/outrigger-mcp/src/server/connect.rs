@@ -118,14 +118,16 @@ impl Server {
             return Err(error);
         }
         let older = async {
-            let sse = SseLink::open(self.remote()?, wait).await?;
+            let sse = SseLink::open(self.remote()?, self.around.roots(), wait).await?;
             let link = Arc::new(Link::Sse(Box::new(sse)));
             let about = link.initialize(&self.name, wait).await?;
             Ok((link, about))
         };
         match older.await {
             Err(
-                refusal @ (McpError::NeedsAuth { .. } | McpError::NeedsClientRegistration { .. }),
+                refusal @ (McpError::NeedsAuth { .. }
+                | McpError::NeedsScope { .. }
+                | McpError::NeedsClientRegistration { .. }),
             ) => Err(refusal),
             other => other.map_err(|_: McpError| error),
         }
@@ -153,11 +155,15 @@ impl Server {
                     env: launch.env,
                     secrets: Secrets::new(environment.values()),
                 };
-                let link = Stdio::start(&self.name, &program, &launch.spawner).await?;
+                let link = Stdio::start(&self.name, &program, &launch.spawner, self.around.roots())
+                    .await?;
                 self.inside().held = launch.held;
                 Ok(Link::Stdio(link))
             }
-            Transport::Remote { .. } => Ok(Link::Http(Box::new(Http::new(self.remote()?)))),
+            Transport::Remote { .. } => Ok(Link::Http(Box::new(Http::new(
+                self.remote()?,
+                self.around.roots(),
+            )))),
         }
     }
 

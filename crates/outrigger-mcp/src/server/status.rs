@@ -72,7 +72,7 @@ impl Server {
         };
         let state = match &error {
             _ if disabled => State::Disabled,
-            Some(McpError::NeedsAuth { .. }) => State::NeedsAuth,
+            Some(McpError::NeedsAuth { .. } | McpError::NeedsScope { .. }) => State::NeedsAuth,
             Some(McpError::NeedsClientRegistration { .. }) => State::NeedsClientRegistration,
             Some(_) => State::Failed,
             None if link.is_some() => State::Connected,

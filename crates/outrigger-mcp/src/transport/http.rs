@@ -1,37 +1,51 @@
-//! A server behind streamable HTTP: each message of ours is a POST, its answer comes as JSON or as a stream of events.
+//! A server behind streamable HTTP: each message of ours is a POST, its answer comes as JSON or as a stream of events. A stream that
+//! breaks off is resumed where it has identifiers (`Last-Event-ID`, SEP-1699). What a server says of its own accord comes on a stream
+//! of its own (`listen`), where it offers one.
 //!
-//! Not spoken: the stream that a server may offer for messages of its own accord (GET), and resuming of streams. The
-//! older transport with two addresses is [`crate::transport::sse`].
+//! The older transport with two addresses is [`crate::transport::sse`].
+
+mod listen;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_files::sync::lock;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Response, StatusCode};
-use serde_json::{Value, json};
+use reqwest::{RequestBuilder, Response, StatusCode};
+use serde_json::Value;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::McpError;
-use crate::transport::pending::Pending;
+use crate::transport::incoming::{self, RootList};
+use crate::transport::pending::{Outgoing, Pending};
 use crate::transport::remote::Remote;
 use crate::wire::{self, Id, Incoming, MAX_BYTES};
 use outrigger_sse::Parser;
 
 /// For messages whose answer nobody waits for.
 const SHORT: Duration = Duration::from_secs(5);
+/// Until a stream is opened again, where it does not say (`retry`).
+const RETRY: Duration = Duration::from_secs(1);
+/// The least and the most of that, whatever it says.
+const RETRY_LIMITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+/// Bytes of an event's identifier that are given back.
+const MAX_EVENT_ID: usize = 4 * 1024;
 const SESSION: &str = "mcp-session-id";
 const PROTOCOL: &str = "mcp-protocol-version";
+const LAST_EVENT: &str = "last-event-id";
 
 /// A remote server.
 pub(crate) struct Http {
-    target: Target,
-    pending: Pending,
+    shared: Arc<Shared>,
+    // Reads what the server says of its own accord.
+    listener: Mutex<Option<JoinHandle<()>>>,
 }
 
 // All that a request needs, so that one can be sent from a task of its own.
-struct Target {
-    remote: Arc<Remote>,
+struct Shared {
+    remote: Remote,
+    pending: Pending,
     state: Mutex<Session>,
 }
 
@@ -47,208 +61,261 @@ enum Body {
     Nothing,
 }
 
+/// Where a stream that broke off goes on.
+struct Resume {
+    last: HeaderValue,
+    retry: Duration,
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        self.stop_listening();
+    }
+}
+
 impl Http {
     /// Nothing is sent yet.
-    pub(crate) fn new(remote: Remote) -> Self {
+    pub(crate) fn new(remote: Remote, roots: RootList) -> Self {
         Self {
-            target: Target {
-                remote: Arc::new(remote),
+            shared: Arc::new(Shared {
+                remote,
+                pending: Pending::new(roots),
                 state: Mutex::default(),
-            },
-            pending: Pending::default(),
+            }),
+            listener: Mutex::default(),
         }
     }
 
     pub(crate) fn pending(&self) -> &Pending {
-        &self.pending
+        &self.shared.pending
     }
 
-    /// As [`crate::transport::stdio::Stdio::request`]. Every event of the answer's stream counts as progress.
-    pub(crate) async fn request(
-        &self,
-        method: &str,
-        params: &Value,
-        wait: Duration,
-    ) -> Result<Value, McpError> {
-        if let Some(closed) = self.pending.closed() {
-            return Err(closed);
-        }
-        let id = self.pending.number();
-        let mut params = params.clone();
-        if method == "tools/call" {
-            params["_meta"] = json!({"progressToken": id});
-        }
-        let mut given_up = GivenUp {
-            target: Some(&self.target),
+    /// As [`crate::transport::stdio::Stdio::request`]. Every message of the answer's stream counts as progress.
+    pub(crate) async fn request(&self, call: Outgoing<'_>) -> Result<Value, McpError> {
+        let Outgoing { method, wait, .. } = call;
+        let shared = &self.shared;
+        let mut ticket = shared.pending.begin(call.asks)?;
+        let id = ticket.id;
+        let asked = call.asked(&shared.remote.server);
+        let _given_up = GivenUp {
+            shared,
             id,
-        };
-        if method == "initialize" {
-            given_up.target = None;
-        }
-        let late = |_| McpError::Timeout {
-            server: self.target.remote.server.clone(),
-            what: method.to_owned(),
-            after: wait,
+            tell: method != "initialize",
         };
         let deadline = Instant::now() + wait;
-        let body = timeout_at(
-            deadline,
-            self.target.post(wire::request(id, method, &params)),
-        )
-        .await
-        .map_err(late)?
-        .inspect_err(|error| self.forget(error));
-        let result = match body {
-            Ok(Body::Json(response)) => timeout_at(deadline, self.json(response, id))
-                .await
-                .map_err(late)?,
-            Ok(Body::Events(response)) => self.events(response, id, method, wait).await,
-            Ok(Body::Nothing) => Err(self.target.remote.answer("it sent nothing")),
-            Err(error) => Err(error),
+        let params = ticket.marked(method, call.params);
+        let message = wire::request(id, method, &params);
+        let error = tokio::select! {
+            biased;
+            answer = ticket.answered(asked, deadline) => return answer,
+            error = shared.exchange(message, id) => error,
         };
-        if !matches!(result, Err(McpError::Timeout { .. })) {
-            given_up.target = None;
+        // The answer may be the last that came.
+        if let Some(answer) = ticket.taken(asked) {
+            return answer;
         }
-        result
+        shared.pending.give_up(id);
+        if matches!(error, McpError::SessionGone { .. }) {
+            shared.pending.close(&error);
+        }
+        Err(error)
     }
 
     /// Tells the server something.
     pub(crate) async fn notify(&self, method: &str) {
-        let _ = tokio::time::timeout(SHORT, self.target.post(wire::notice(method, None))).await;
+        let message = wire::notice(method, None);
+        let _ = tokio::time::timeout(SHORT, self.shared.post(message)).await;
     }
 
     /// The version of the protocol that was agreed upon goes with every further message.
     pub(crate) fn agreed(&self, version: &str) {
-        self.target.session().version = HeaderValue::try_from(version).ok();
+        self.shared.session().version = HeaderValue::try_from(version).ok();
+    }
+
+    /// Begins to read what the server says of its own accord.
+    pub(crate) fn listen(&self) {
+        let reader = tokio::spawn(listen::listen(Arc::downgrade(&self.shared)));
+        let old = self.listener().replace(reader);
+        if let Some(old) = old {
+            old.abort();
+        }
     }
 
     /// Ends the session, if the server has given one.
     pub(crate) async fn close(&self, grace: Duration) {
-        let session = self.target.session().clone();
-        self.pending.close(&McpError::Closed {
-            server: self.target.remote.server.clone(),
+        let shared = &self.shared;
+        self.stop_listening();
+        let session = shared.session().clone();
+        shared.pending.close(&McpError::Closed {
+            server: shared.remote.server.clone(),
             cause: "was left".to_owned(),
         });
         if session.id.is_some() {
-            let request = self
-                .target
-                .remote
-                .client
-                .delete(&self.target.remote.url)
-                .headers(self.target.with(&session));
-            let _ = tokio::time::timeout(grace, self.target.remote.send(request)).await;
+            let remote = &shared.remote;
+            let request = remote.client.delete(&remote.url);
+            let request = request.headers(shared.with(&session));
+            let _ = tokio::time::timeout(grace, remote.send(request)).await;
         }
     }
 
-    fn forget(&self, error: &McpError) {
-        if matches!(error, McpError::SessionGone { .. }) {
-            self.pending.close(error);
+    fn stop_listening(&self) {
+        if let Some(listener) = self.listener().take() {
+            listener.abort();
         }
     }
 
-    async fn json(&self, mut response: Response, id: Id) -> Result<Value, McpError> {
-        let mut body = Vec::new();
-        while let Some(chunk) = response
-            .chunk()
-            .await
-            .map_err(|e| self.target.remote.failed(&e))?
-        {
-            body.extend_from_slice(&chunk);
-            if body.len() > MAX_BYTES {
-                return Err(self.target.remote.too_long());
-            }
-        }
-        let messages =
-            wire::read(&body).ok_or_else(|| self.target.remote.answer("it is no MCP message"))?;
-        for message in messages {
-            if let Some(result) = self.take(message, id) {
-                return result;
-            }
-        }
-        Err(self.target.remote.answer("the answer is not in it"))
-    }
-
-    async fn events(
-        &self,
-        mut response: Response,
-        id: Id,
-        method: &str,
-        wait: Duration,
-    ) -> Result<Value, McpError> {
-        let (mut parser, mut events) = (Parser::new(MAX_BYTES), Vec::new());
-        let mut deadline = Instant::now() + wait;
-        loop {
-            let chunk =
-                timeout_at(deadline, response.chunk())
-                    .await
-                    .map_err(|_| McpError::Timeout {
-                        server: self.target.remote.server.clone(),
-                        what: method.to_owned(),
-                        after: wait,
-                    })?;
-            let Some(chunk) = chunk.map_err(|e| self.target.remote.failed(&e))? else {
-                return Err(self
-                    .target
-                    .remote
-                    .answer("the stream ended before the answer"));
-            };
-            let fed = parser.feed(&chunk, &mut events);
-            for event in events.drain(..) {
-                deadline = Instant::now() + wait;
-                for message in wire::read(event.data.as_bytes()).into_iter().flatten() {
-                    if let Some(result) = self.take(message, id) {
-                        return result;
-                    }
-                }
-            }
-            fed.map_err(|_| self.target.remote.too_long())?;
-        }
-    }
-
-    fn take(&self, message: Incoming, wanted: Id) -> Option<Result<Value, McpError>> {
-        match message {
-            Incoming::Answer { id, result } if id == wanted => {
-                return Some(result.map_err(|refusal| McpError::Refused {
-                    server: self.target.remote.server.clone(),
-                    code: refusal.code,
-                    message: refusal.message,
-                }));
-            }
-            Incoming::Notice { method, .. } if method == "notifications/tools/list_changed" => {
-                self.pending.list_changed();
-            }
-            Incoming::Request { id, method } => self.target.send_later(wire::answer(&id, &method)),
-            _ => {}
-        }
-        None
+    fn listener(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
+        lock(&self.listener)
     }
 }
 
 struct GivenUp<'a> {
-    target: Option<&'a Target>,
+    shared: &'a Arc<Shared>,
     id: Id,
+    tell: bool,
 }
 
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
-        if let Some(target) = self.target {
-            target.send_later(wire::cancelled(self.id));
+        if self.shared.pending.give_up(self.id) && self.tell {
+            self.shared.send_later(wire::cancelled(self.id));
         }
     }
 }
 
-impl Target {
+impl Shared {
+    /// Sends a request and takes what comes back. It ends with an error; that counts where the answer has not come before.
+    async fn exchange(self: &Arc<Self>, message: String, id: Id) -> McpError {
+        let read = async {
+            match self.post(message).await? {
+                Body::Json(response) => self.json(response, id).await?,
+                Body::Events(response) => self.follow(response, id).await?,
+                Body::Nothing => return Err(self.remote.answer("it sent nothing")),
+            }
+            Err(self.remote.answer("the answer is not in it"))
+        };
+        match read.await {
+            Ok(never) => never,
+            Err(error) => error,
+        }
+    }
+
+    async fn json(self: &Arc<Self>, mut response: Response, id: Id) -> Result<(), McpError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.remote.failed(&error))?
+        {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_BYTES {
+                return Err(self.remote.too_long());
+            }
+        }
+        let messages =
+            wire::read(&body).ok_or_else(|| self.remote.answer("it is no MCP message"))?;
+        for message in messages {
+            self.take(message, Some(id));
+        }
+        Ok(())
+    }
+
+    /// Reads the stream of an answer, and goes on with it where it breaks off. How long it waits is the caller's.
+    async fn follow(self: &Arc<Self>, response: Response, id: Id) -> Result<(), McpError> {
+        let (mut response, mut known) = (response, None);
+        loop {
+            let resume = match self.events(response, Some(id)).await {
+                Ok(resume) => resume,
+                Err(Broken::Lost { resume, error }) => Some(resume.ok_or(error)?),
+                Err(Broken::Wrong(error)) => return Err(error),
+            };
+            let ended = || self.remote.answer("the stream ended before the answer");
+            let resume = resume.or(known).ok_or_else(ended)?;
+            tokio::time::sleep(resume.retry).await;
+            response = self.stream(Some(&resume.last)).await?;
+            known = Some(resume);
+        }
+    }
+
+    /// Opens a stream without a message of ours (GET): one that goes on after an event, or that of the server's own messages.
+    async fn stream(&self, last: Option<&HeaderValue>) -> Result<Response, McpError> {
+        let mut headers = self.with(&self.session().clone());
+        if let Some(last) = last {
+            headers.insert(LAST_EVENT, last.clone());
+        }
+        let request = self.remote.client.get(&self.remote.url).headers(headers);
+        let request = request.header(ACCEPT, "text/event-stream");
+        let response = self.remote.send(request).await?;
+        if !response.status().is_success() {
+            return Err(self.remote.refused(response).await);
+        }
+        if !is(&response, "text/event-stream") {
+            return Err(self.remote.answer("it is no stream of events"));
+        }
+        Ok(response)
+    }
+
+    /// Reads a stream to its end. What it answers is where it goes on.
+    async fn events(
+        self: &Arc<Self>,
+        mut response: Response,
+        during: Option<Id>,
+    ) -> Result<Option<Resume>, Broken> {
+        let (mut parser, mut events) = (Parser::new(MAX_BYTES), Vec::new());
+        loop {
+            let chunk = match response.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => return Ok(resume(&parser)),
+                Err(error) => {
+                    return Err(Broken::Lost {
+                        resume: resume(&parser),
+                        error: self.remote.failed(&error),
+                    });
+                }
+            };
+            let fed = parser.feed(&chunk, &mut events);
+            for event in events.drain(..) {
+                // An empty one only names where the stream goes on.
+                if event.data.is_empty() {
+                    continue;
+                }
+                if let Some(id) = during {
+                    self.pending.progress(id);
+                }
+                for message in wire::read(event.data.as_bytes()).into_iter().flatten() {
+                    self.take(message, during);
+                }
+            }
+            fed.map_err(|_| Broken::Wrong(self.remote.too_long()))?;
+        }
+    }
+
+    fn take(self: &Arc<Self>, message: Incoming, during: Option<Id>) {
+        match message {
+            Incoming::Answer { id, result } => {
+                self.pending.answer(id, result);
+            }
+            Incoming::Request { id, method, params } => {
+                match incoming::at_once(&self.pending, &id, &method) {
+                    Some(answer) => self.send_later(answer),
+                    None => {
+                        let answer = incoming::later(&self.pending, during, (id, &method, params));
+                        let shared = Arc::clone(self);
+                        tokio::spawn(async move { shared.send_later(answer.await) });
+                    }
+                }
+            }
+            Incoming::Notice { method, params } => {
+                let hide = |text| self.remote.hide(text);
+                let server = &self.remote.server;
+                incoming::notice(&self.pending, server, (&method, &params), hide);
+            }
+        }
+    }
+
     async fn post(&self, message: String) -> Result<Body, McpError> {
         let session = self.session().clone();
-        let request = self
-            .remote
-            .client
-            .post(&self.remote.url)
-            .headers(self.with(&session))
-            .header(ACCEPT, "application/json, text/event-stream")
-            .header(CONTENT_TYPE, "application/json")
-            .body(message);
-        let response = self.remote.send(request).await?;
+        let response = self.remote.send(self.message(&session, message)).await?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && session.id.is_some() {
             return Err(McpError::SessionGone {
@@ -261,35 +328,34 @@ impl Target {
         if let Some(id) = response.headers().get(SESSION) {
             self.session().id = Some(id.clone());
         }
-        let kind = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok());
-        Ok(match kind.map(str::to_ascii_lowercase).as_deref() {
-            Some(kind) if kind.starts_with("text/event-stream") => Body::Events(response),
-            Some(kind) if kind.starts_with("application/json") => Body::Json(response),
-            _ => Body::Nothing,
+        Ok(if is(&response, "text/event-stream") {
+            Body::Events(response)
+        } else if is(&response, "application/json") {
+            Body::Json(response)
+        } else {
+            Body::Nothing
         })
     }
 
     // Nobody waits for it. Outside of a runtime (the host is going down) it is not sent.
-    fn send_later(&self, message: String) {
+    fn send_later(self: &Arc<Self>, message: String) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        let request = self
-            .remote
-            .client
-            .post(&self.remote.url)
-            .headers(self.with(&self.session().clone()))
+        let shared = Arc::clone(self);
+        runtime.spawn(async move {
+            let request = shared.message(&shared.session().clone(), message);
+            let _ = timeout_at(Instant::now() + SHORT, shared.remote.send(request)).await;
+        });
+    }
+
+    fn message(&self, session: &Session, message: String) -> RequestBuilder {
+        let request = self.remote.client.post(&self.remote.url);
+        request
+            .headers(self.with(session))
             .header(ACCEPT, "application/json, text/event-stream")
             .header(CONTENT_TYPE, "application/json")
-            .timeout(SHORT)
-            .body(message);
-        let remote = Arc::clone(&self.remote);
-        runtime.spawn(async move {
-            let _ = remote.send(request).await;
-        });
+            .body(message)
     }
 
     fn with(&self, session: &Session) -> HeaderMap {
@@ -306,4 +372,31 @@ impl Target {
     fn session(&self) -> std::sync::MutexGuard<'_, Session> {
         lock(&self.state)
     }
+}
+
+/// Why a stream is read no further.
+enum Broken {
+    /// The connection was lost.
+    Lost {
+        resume: Option<Resume>,
+        error: McpError,
+    },
+    /// It holds what cannot be used.
+    Wrong(McpError),
+}
+
+fn resume(parser: &Parser) -> Option<Resume> {
+    let last = parser.last_event_id();
+    let last = last.filter(|id| id.len() <= MAX_EVENT_ID)?;
+    let (least, most) = RETRY_LIMITS;
+    Some(Resume {
+        last: HeaderValue::from_bytes(last.as_bytes()).ok()?,
+        retry: parser.retry().unwrap_or(RETRY).clamp(least, most),
+    })
+}
+
+fn is(response: &Response, kind: &str) -> bool {
+    let named = response.headers().get(CONTENT_TYPE);
+    let named = named.and_then(|named| named.to_str().ok());
+    named.is_some_and(|named| named.to_ascii_lowercase().starts_with(kind))
 }

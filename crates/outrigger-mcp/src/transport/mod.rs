@@ -1,6 +1,7 @@
 //! How messages travel: standard input and output, streamable HTTP, the older event streams.
 
 pub(crate) mod http;
+pub(crate) mod incoming;
 pub(crate) mod lines;
 pub(crate) mod pending;
 pub(crate) mod quota;

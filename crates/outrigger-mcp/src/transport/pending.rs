@@ -11,13 +11,20 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::McpError;
+use crate::requests::{Asks, OpenRequests};
+use crate::transport::incoming::RootList;
+use crate::transport::quota::Quota;
 use crate::wire::{Id, Refusal};
+
+const LOG_LINES_A_SECOND: u64 = 50;
 
 type Answer = Result<Result<Value, Refusal>, McpError>;
 
 struct Waiting {
     answer: oneshot::Sender<Answer>,
-    progress: Arc<Notify>,
+    open: Arc<OpenRequests>,
+    // Where the server's own requests go while it runs; only calls have that.
+    asks: Option<Asks>,
 }
 
 #[derive(Default)]
@@ -32,6 +39,8 @@ pub(crate) struct Pending {
     table: Mutex<Table>,
     next: AtomicU64,
     list_changed: Arc<Notify>,
+    roots: RootList,
+    logged: Mutex<Option<Quota>>,
 }
 
 /// A request's side of waiting.
@@ -39,7 +48,7 @@ pub(crate) struct Ticket {
     pub(crate) id: Id,
     pub(crate) answer: oneshot::Receiver<Answer>,
     /// Notified at each report of progress.
-    pub(crate) progress: Arc<Notify>,
+    pub(crate) open: Arc<OpenRequests>,
 }
 
 /// What a request is, for the one who waits for its answer.
@@ -49,6 +58,26 @@ pub(crate) struct Asked<'a> {
     pub(crate) method: &'a str,
     /// Longest wait since it was made or last reported progress.
     pub(crate) wait: Duration,
+}
+
+/// A request of ours.
+#[derive(Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) params: &'a Value,
+    pub(crate) wait: Duration,
+    /// Who answers what the server requests meanwhile.
+    pub(crate) asks: Option<&'a Asks>,
+}
+
+impl<'a> Outgoing<'a> {
+    pub(crate) fn asked(&self, server: &'a str) -> Asked<'a> {
+        Asked {
+            server,
+            method: self.method,
+            wait: self.wait,
+        }
+    }
 }
 
 impl Asked<'_> {
@@ -76,35 +105,84 @@ impl Ticket {
     /// # Errors
     /// [`McpError::Timeout`], [`McpError::Refused`], and why the connection was closed.
     pub(crate) async fn answered(
-        mut self,
+        &mut self,
         asked: Asked<'_>,
         mut deadline: Instant,
     ) -> Result<Value, McpError> {
         let result = loop {
             tokio::select! {
                 result = &mut self.answer => break result,
-                () = self.progress.notified() => deadline = Instant::now() + asked.wait,
-                () = sleep_until(deadline) => return Err(asked.late()),
+                () = self.open.progress.notified() => deadline = Instant::now() + asked.wait,
+                () = sleep_until(deadline) => match self.open.any() {
+                    // It waits for us, not we for it.
+                    true => deadline = Instant::now() + asked.wait,
+                    false => return Err(asked.late()),
+                },
             }
         };
-        let server = || asked.server.to_owned();
-        match result {
-            Ok(Ok(Ok(value))) => Ok(value),
-            Ok(Ok(Err(refusal))) => Err(McpError::Refused {
-                server: server(),
-                code: refusal.code,
-                message: refusal.message,
-            }),
-            Ok(Err(closed)) => Err(closed),
-            Err(_) => Err(McpError::Closed {
-                server: server(),
-                cause: "is gone".to_owned(),
-            }),
-        }
+        settled(asked, result)
+    }
+
+    /// The answer, where it is there already.
+    pub(crate) fn taken(&mut self, asked: Asked<'_>) -> Option<Result<Value, McpError>> {
+        let answer = self.answer.try_recv().ok()?;
+        Some(settled(asked, Ok(answer)))
+    }
+}
+
+fn settled(
+    asked: Asked<'_>,
+    result: Result<Answer, oneshot::error::RecvError>,
+) -> Result<Value, McpError> {
+    let server = || asked.server.to_owned();
+    match result {
+        Ok(Ok(Ok(value))) => Ok(value),
+        Ok(Ok(Err(refusal))) => Err(McpError::Refused {
+            server: server(),
+            code: refusal.code,
+            message: refusal.message,
+        }),
+        Ok(Err(closed)) => Err(closed),
+        Err(_) => Err(McpError::Closed {
+            server: server(),
+            cause: "is gone".to_owned(),
+        }),
     }
 }
 
 impl Pending {
+    /// Requests of a connection whose server gets these folders.
+    pub(crate) fn new(roots: RootList) -> Self {
+        let mut pending = Self::default();
+        pending.roots = roots;
+        pending
+    }
+
+    /// Whether a line of the server's log is taken over: so many in a second.
+    pub(crate) fn may_log(&self) -> bool {
+        let mut logged = lock(&self.logged);
+        let quota = logged.get_or_insert_with(|| Quota::new(LOG_LINES_A_SECOND));
+        quota.take(1).within
+    }
+
+    pub(crate) fn roots(&self) -> &RootList {
+        &self.roots
+    }
+
+    /// Who answers a request of the server: the call in whose answer it came, else the one that was made last.
+    pub(crate) fn caller(&self, during: Option<Id>) -> Option<(Asks, Arc<OpenRequests>)> {
+        let table = self.table();
+        let of = |id: &Id| {
+            let waiting = table.waiting.get(id)?;
+            Some((waiting.asks.clone()?, Arc::clone(&waiting.open)))
+        };
+        if let Some(found) = during.as_ref().and_then(of) {
+            return Some(found);
+        }
+        let calls = table.waiting.iter().filter(|(_, it)| it.asks.is_some());
+        of(calls.map(|(id, _)| id).max()?)
+    }
+
     /// Notified when the server's tools have changed, and when the connection has closed.
     pub(crate) fn news(&self) -> Arc<Notify> {
         Arc::clone(&self.list_changed)
@@ -124,10 +202,10 @@ impl Pending {
     ///
     /// # Errors
     /// Why the connection is closed.
-    pub(crate) fn begin(&self) -> Result<Ticket, McpError> {
+    pub(crate) fn begin(&self, asks: Option<&Asks>) -> Result<Ticket, McpError> {
         let id = self.number();
         let (sender, answer) = oneshot::channel();
-        let progress = Arc::new(Notify::new());
+        let open = Arc::new(OpenRequests::default());
         let mut table = self.table();
         if let Some(error) = &table.closed {
             return Err(error.clone());
@@ -136,14 +214,11 @@ impl Pending {
             id,
             Waiting {
                 answer: sender,
-                progress: Arc::clone(&progress),
+                open: Arc::clone(&open),
+                asks: asks.cloned(),
             },
         );
-        Ok(Ticket {
-            id,
-            answer,
-            progress,
-        })
+        Ok(Ticket { id, answer, open })
     }
 
     /// Hands an answer over; false when nobody waits for it (any more).
@@ -157,7 +232,7 @@ impl Pending {
         let table = self.table();
         let waiting = table.waiting.get(&id);
         if let Some(waiting) = waiting {
-            waiting.progress.notify_one();
+            waiting.open.progress.notify_one();
         }
         waiting.is_some()
     }

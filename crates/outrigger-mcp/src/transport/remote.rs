@@ -8,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUT
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 
 use crate::error::McpError;
-use crate::oauth::Bearer;
+use crate::oauth::{Bearer, Challenge};
 use crate::secret::Secrets;
 use crate::wire::MAX_BYTES;
 
@@ -71,10 +71,10 @@ impl Remote {
         })
     }
 
-    /// Sends a request, with the token if there is one. A 401 is answered once by renewing the token.
+    /// Sends a request, with the token if there is one. A refusal is answered once, by renewing the token or by one with more rights.
     ///
     /// # Errors
-    /// [`McpError::NeedsAuth`], [`McpError::NeedsClientRegistration`], [`McpError::Http`].
+    /// [`McpError::NeedsAuth`], [`McpError::NeedsScope`], [`McpError::ScopeRefused`], [`McpError::NeedsClientRegistration`], [`McpError::Http`].
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, McpError> {
         let again = request.try_clone();
         let token = match &self.bearer {
@@ -82,22 +82,35 @@ impl Remote {
             None => None,
         };
         let response = self.once(request, token.as_deref()).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
-            return self.admitted(response);
-        }
+        let status = response.status();
         let (Some(bearer), Some(again)) = (&self.bearer, again) else {
             return self.admitted(response);
         };
-        let challenge = response
-            .headers()
-            .get(WWW_AUTHENTICATE)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
-        drop(response);
-        let renewed = bearer
-            .refused(token.as_deref(), challenge.as_deref())
-            .await?;
-        self.admitted(self.once(again, Some(&renewed)).await?)
+        let sent = token.as_deref();
+        let challenge = challenge_of(&response);
+        let renewed = match challenge.as_deref() {
+            challenge if status == StatusCode::UNAUTHORIZED => {
+                drop(response);
+                bearer.refused(sent, challenge).await?
+            }
+            Some(challenge) if wants_scope(status, challenge) => {
+                drop(response);
+                bearer.too_little(sent, challenge).await?
+            }
+            _ => return self.admitted(response),
+        };
+        let response = self.once(again, Some(&renewed)).await?;
+        // The new token may be one that gives too little; what it lacks is kept for the next login.
+        match challenge_of(&response) {
+            Some(challenge) if wants_scope(response.status(), &challenge) => {
+                let status = response.status().as_u16();
+                match bearer.too_little(None, &challenge).await {
+                    Err(error) => Err(error),
+                    Ok(_) => Err(self.needs_auth(status)),
+                }
+            }
+            _ => self.admitted(response),
+        }
     }
 
     async fn once(
@@ -115,25 +128,23 @@ impl Remote {
     fn admitted(&self, response: Response) -> Result<Response, McpError> {
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(McpError::NeedsAuth {
-                server: self.server.clone(),
-                status: status.as_u16(),
-            });
+            return Err(self.needs_auth(status.as_u16()));
         }
         Ok(response)
+    }
+
+    fn needs_auth(&self, status: u16) -> McpError {
+        McpError::NeedsAuth {
+            server: self.server.clone(),
+            status,
+        }
     }
 
     /// What an answer that is no success says.
     pub(crate) async fn refused(&self, mut response: Response) -> McpError {
         let status = response.status();
         let page = response.chunk().await.ok().flatten().unwrap_or_default();
-        let page = self
-            .secrets
-            .hide(String::from_utf8_lossy(&page).into_owned());
-        let page = match self.bearer.as_ref().and_then(|bearer| bearer.known()) {
-            Some(token) => page.replace(&token, "***"),
-            None => page,
-        };
+        let page = self.hide(String::from_utf8_lossy(&page).into_owned());
         let page: String = page.trim().chars().take(MAX_QUOTED).collect();
         let reason = if page.is_empty() {
             format!("HTTP {status}")
@@ -141,6 +152,15 @@ impl Remote {
             format!("HTTP {status}: {page}")
         };
         self.http(reason)
+    }
+
+    /// A text of the server without configured keys and the token.
+    pub(crate) fn hide(&self, text: String) -> String {
+        let text = self.secrets.hide(text);
+        match self.bearer.as_ref().and_then(|bearer| bearer.known()) {
+            Some(token) => text.replace(&token, "***"),
+            None => text,
+        }
     }
 
     /// A request that did not come to an answer.
@@ -166,6 +186,20 @@ impl Remote {
     pub(crate) fn too_long(&self) -> McpError {
         self.answer(&format!("it is longer than {} MiB", MAX_BYTES >> 20))
     }
+}
+
+/// What a refusal says of the login that is wanted.
+pub(crate) fn challenge_of(response: &Response) -> Option<String> {
+    let value = response.headers().get(WWW_AUTHENTICATE)?;
+    value.to_str().ok().map(str::to_owned)
+}
+
+/// Whether a token gives too little (RFC 6750).
+fn wants_scope(status: StatusCode, challenge: &str) -> bool {
+    let challenge = Challenge::read(challenge);
+    status == StatusCode::FORBIDDEN
+        && challenge.error.as_deref() == Some("insufficient_scope")
+        && challenge.scope.is_some()
 }
 
 /// The causes of an error, without the address, which may hold a key.

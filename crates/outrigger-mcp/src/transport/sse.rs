@@ -13,7 +13,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::McpError;
-use crate::transport::pending::{Asked, Pending};
+use crate::transport::incoming::{self, RootList};
+use crate::transport::pending::{Outgoing, Pending};
 use crate::transport::remote::Remote;
 use crate::wire::{self, Incoming, MAX_BYTES};
 use outrigger_sse::Parser;
@@ -47,7 +48,11 @@ impl SseLink {
     ///
     /// # Errors
     /// As [`Remote::send`], and [`McpError::Answer`] for a stream that names no address of this server.
-    pub(crate) async fn open(remote: Remote, wait: Duration) -> Result<Self, McpError> {
+    pub(crate) async fn open(
+        remote: Remote,
+        roots: RootList,
+        wait: Duration,
+    ) -> Result<Self, McpError> {
         let deadline = Instant::now() + wait;
         let late = |server: &str| McpError::Timeout {
             server: server.to_owned(),
@@ -72,7 +77,7 @@ impl SseLink {
         }
         let shared = Arc::new(Shared {
             remote,
-            pending: Pending::default(),
+            pending: Pending::new(roots),
             endpoint: watch::Sender::new(None),
             version: Mutex::default(),
         });
@@ -96,25 +101,17 @@ impl SseLink {
     }
 
     /// As [`crate::transport::stdio::Stdio::request`].
-    pub(crate) async fn request(
-        &self,
-        method: &str,
-        params: &Value,
-        wait: Duration,
-    ) -> Result<Value, McpError> {
-        let ticket = self.shared.pending.begin()?;
-        let asked = Asked {
-            server: &self.shared.remote.server,
-            method,
-            wait,
-        };
+    pub(crate) async fn request(&self, call: Outgoing<'_>) -> Result<Value, McpError> {
+        let Outgoing { method, wait, .. } = call;
+        let mut ticket = self.shared.pending.begin(call.asks)?;
+        let asked = call.asked(&self.shared.remote.server);
         let _given_up = GivenUp {
             shared: &self.shared,
             id: ticket.id,
             tell: method != "initialize",
         };
         let deadline = Instant::now() + wait;
-        let params = ticket.marked(method, params);
+        let params = ticket.marked(method, call.params);
         let sent = self.shared.post(wire::request(ticket.id, method, &params));
         timeout_at(deadline, sent)
             .await
@@ -225,16 +222,21 @@ impl Shared {
             Incoming::Answer { id, result } => {
                 self.pending.answer(id, result);
             }
-            Incoming::Request { id, method } => self.send_later(wire::answer(&id, &method)),
-            Incoming::Notice { method, params } => match wire::progress_of(&method, &params) {
-                Some(id) => {
-                    self.pending.progress(id);
+            Incoming::Request { id, method, params } => {
+                match incoming::at_once(&self.pending, &id, &method) {
+                    Some(answer) => self.send_later(answer),
+                    None => {
+                        let answer = incoming::later(&self.pending, None, (id, &method, params));
+                        let shared = Arc::clone(self);
+                        tokio::spawn(async move { shared.send_later(answer.await) });
+                    }
                 }
-                None if method == "notifications/tools/list_changed" => {
-                    self.pending.list_changed();
-                }
-                None => tracing::debug!("[mcp:{}] {method}", self.remote.server),
-            },
+            }
+            Incoming::Notice { method, params } => {
+                let hide = |text| self.remote.hide(text);
+                let server = &self.remote.server;
+                incoming::notice(&self.pending, server, (&method, &params), hide);
+            }
         }
     }
 }

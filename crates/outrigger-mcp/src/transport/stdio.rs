@@ -17,8 +17,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::McpError;
 use crate::secret::Secrets;
+use crate::transport::incoming::{self, RootList};
 use crate::transport::lines::Lines;
-use crate::transport::pending::{Asked, Pending};
+use crate::transport::pending::{Outgoing, Pending};
 use crate::transport::quota::Quota;
 use crate::wire::{self, Incoming, MAX_BYTES};
 
@@ -75,6 +76,7 @@ impl Stdio {
         server: &str,
         program: &Program,
         spawner: &Spawner,
+        roots: RootList,
     ) -> Result<Self, McpError> {
         let failed = |reason: String| McpError::Start {
             server: server.to_owned(),
@@ -99,7 +101,7 @@ impl Stdio {
         let shared = Arc::new(Shared {
             server: server.to_owned(),
             secrets: program.secrets.clone(),
-            pending: Pending::default(),
+            pending: Pending::new(roots),
             stderr: Mutex::default(),
             junk: Mutex::default(),
         });
@@ -137,18 +139,10 @@ impl Stdio {
 
     /// Makes a request and waits for its answer, `wait` at most since it was made or last reported progress. When the
     /// future is dropped before, the server gets a cancellation.
-    pub(crate) async fn request(
-        &self,
-        method: &str,
-        params: &Value,
-        wait: Duration,
-    ) -> Result<Value, McpError> {
-        let ticket = self.shared.pending.begin()?;
-        let asked = Asked {
-            server: &self.shared.server,
-            method,
-            wait,
-        };
+    pub(crate) async fn request(&self, call: Outgoing<'_>) -> Result<Value, McpError> {
+        let Outgoing { method, wait, .. } = call;
+        let mut ticket = self.shared.pending.begin(call.asks)?;
+        let asked = call.asked(&self.shared.server);
         // A client must not cancel the first exchange (MCP, Cancellation).
         let _given_up = GivenUp {
             link: self,
@@ -156,7 +150,7 @@ impl Stdio {
             tell: method != "initialize",
         };
         let deadline = Instant::now() + wait;
-        let params = ticket.marked(method, params);
+        let params = ticket.marked(method, call.params);
         tokio::select! {
             sent = self.outgoing.send(wire::request(ticket.id, method, &params)) => {
                 // The queue closes before the cause is known; the answer brings it.
@@ -395,24 +389,26 @@ async fn read(
 
 /// False for a message that nobody asked for.
 fn take(message: Incoming, shared: &Shared, outgoing: &mpsc::WeakSender<String>) -> bool {
+    // A server that asks but does not read gets no answer.
+    let send = |queue: &mpsc::WeakSender<String>, message: String| {
+        let _ = queue.upgrade().map(|queue| queue.try_send(message));
+    };
     match message {
         Incoming::Answer { id, result } => shared.pending.answer(id, result),
-        Incoming::Request { id, method } => {
-            // A server that asks but does not read gets no answer.
-            let _ = outgoing
-                .upgrade()
-                .map(|queue| queue.try_send(wire::answer(&id, &method)));
+        Incoming::Request { id, method, params } => {
+            match incoming::at_once(&shared.pending, &id, &method) {
+                Some(answer) => send(outgoing, answer),
+                None => {
+                    let answer = incoming::later(&shared.pending, None, (id, &method, params));
+                    let queue = outgoing.clone();
+                    tokio::spawn(async move { send(&queue, answer.await) });
+                }
+            }
             false
         }
         Incoming::Notice { method, params } => {
-            match wire::progress_of(&method, &params) {
-                Some(id) => return shared.pending.progress(id),
-                None if method == "notifications/tools/list_changed" => {
-                    shared.pending.list_changed()
-                }
-                None => tracing::debug!("[mcp:{}] {method}", shared.server),
-            }
-            false
+            let hide = |text| shared.secrets.hide(text);
+            incoming::notice(&shared.pending, &shared.server, (&method, &params), hide)
         }
     }
 }

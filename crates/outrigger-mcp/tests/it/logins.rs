@@ -1,6 +1,6 @@
 //! Logging in at servers that want it.
 
-use outrigger_mcp::{AuthState, McpError, McpServers, State};
+use outrigger_mcp::{AuthState, LoginSettings, McpError, McpServers, State};
 use outrigger_sandbox::Child;
 use serde_json::{Value, json};
 
@@ -112,6 +112,27 @@ async fn a_token_that_is_refused_or_expired_is_renewed_once() {
     assert_eq!(servers.auth_state("m"), Some(AuthState::NotAuthenticated));
 }
 
+/// A login that gives more rights asks for those that there are as well, and one that cannot help is not asked for.
+#[tokio::test]
+async fn more_rights_take_another_login_and_only_one() {
+    let locked = Locked::new(&["more"], json!({})).await;
+    let servers = locked.start().await;
+    locked.log_in(&servers).await.unwrap();
+    let error = call(&servers).await.unwrap_err();
+    assert_eq!(error.code(), "mcp.needs_scope");
+    // Another process knows of it.
+    let servers = locked.start().await;
+    assert_eq!(locked.log_in(&servers).await, Ok(State::Connected));
+    assert_eq!(call(&servers).await, Ok(json!("let in")));
+    let seen = locked.seen().await;
+    assert!(seen.contains(r#""notes write",true]"#), "{seen}");
+    let locked = Locked::new(&["never"], json!({"scope": "write"})).await;
+    let servers = locked.start().await;
+    locked.log_in(&servers).await.unwrap();
+    let error = call(&servers).await.unwrap_err();
+    insta::assert_snapshot!(error, @"MCP server m refuses this, although the login asked for write");
+}
+
 #[tokio::test]
 async fn a_client_that_is_configured_is_not_registered() {
     let locked = Locked::new(&["closed"], json!({})).await;
@@ -173,7 +194,11 @@ async fn what_is_in_the_way_of_a_login_is_named() {
 async fn an_authorization_server_is_the_one_that_was_asked() {
     let locked = Locked::new(&["mixed"], json!({})).await;
     let mut options = options(locked.dir.path());
-    options.issuers = [("m".to_owned(), "https://bank.test".to_owned())].into();
+    let said = LoginSettings {
+        issuer: Some("https://bank.test".to_owned()),
+        ..LoginSettings::default()
+    };
+    options.logins = [("m".to_owned(), said)].into();
     let servers = McpServers::start(&entries(json!({"m": locked.entry})), options);
     servers.ready().await;
     servers.start_auth("m").await.unwrap();

@@ -9,6 +9,7 @@ let serial = 0
 let moved = false
 let token = null
 let refresh = null
+let scope = 'notes'
 
 const json = (response, status, value, headers = {}) => {
   response.writeHead(status, { 'content-type': 'application/json', ...headers })
@@ -18,7 +19,7 @@ const json = (response, status, value, headers = {}) => {
 function tokens(response) {
   token = `access-${++serial}`
   refresh = `refresh-${serial}`
-  json(response, 200, { access_token: token, token_type: 'Bearer', refresh_token: refresh, ...(modes.has('short') ? { expires_in: 1 } : { expires_in: 3600 }), scope: 'notes' })
+  json(response, 200, { access_token: token, token_type: 'Bearer', refresh_token: refresh, ...(modes.has('short') ? { expires_in: 1 } : { expires_in: 3600 }), scope })
 }
 
 function handle(request, response, body, base) {
@@ -41,6 +42,7 @@ function handle(request, response, body, base) {
   }
   if (at === '/authorize') {
     const query = url.searchParams
+    scope = query.get('scope') ?? ''
     seen.push(['authorize', query.get('client_id'), query.get('scope'), query.get('resource') === `${base}/mcp`])
     const back = new URL(query.get('redirect_uri'))
     back.searchParams.set('state', query.get('state'))
@@ -71,6 +73,9 @@ function handle(request, response, body, base) {
     return json(response, 401, {}, { 'www-authenticate': `Bearer resource_metadata="${base}/.well-known/oauth-protected-resource/mcp"` })
   }
   const { id, method } = JSON.parse(body || '{}')
+  if (method === 'tools/call' && (modes.has('more') && !scope.includes('write') || modes.has('never'))) {
+    return json(response, 403, {}, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="write"' })
+  }
   if (id === undefined) { response.writeHead(202); return response.end() }
   const results = {
     initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'locked' } },

@@ -1,6 +1,7 @@
 //! Servers behind streamable HTTP.
 
-use outrigger_mcp::{McpError, State};
+use futures_util::future::BoxFuture;
+use outrigger_mcp::{Answering, Elicitation, Elicited, McpError, State};
 use outrigger_sandbox::{Child, Spawner, Spec, env};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -61,6 +62,67 @@ async fn answers_come_as_json_or_as_events() {
             r#"[["initialize",null,null],["notifications/initialized","s0","2025-03-26"],["tools/list","s0","2025-03-26"],["tools/call","s0","2025-03-26"],["tools/call","s0","2025-03-26"]]"#
         );
     }
+}
+
+/// SEP-1699: a server may end the stream of an answer and have it fetched later.
+#[tokio::test]
+async fn a_stream_that_ends_before_the_answer_is_resumed() {
+    let (_server, entry) = start("resume").await;
+    let room = Room::one(entry).await;
+    assert_eq!(room.text("say", json!({})).await, "resumed");
+    let seen = room.text("seen", json!({})).await;
+    assert!(seen.contains(r#"["resumed","e1",true]"#), "{seen}");
+}
+
+/// On a stream of its own a server gets the folder; nobody is asked there.
+#[tokio::test]
+async fn what_a_server_says_of_its_own_accord_is_heard() {
+    let (_server, entry) = start("own").await;
+    let room = Room::one(entry).await;
+    let mut seen = String::new();
+    while !(seen.contains(r#""id":"r1""#) && seen.contains(r#""id":"r2""#)) {
+        seen = room.text("seen", json!({})).await;
+    }
+    assert!(seen.contains(r#""roots":[{"uri":"file:///"#), "{seen}");
+    assert!(
+        seen.contains(r#""id":"r2","result":{"action":"cancel"}"#),
+        "{seen}"
+    );
+}
+
+/// Fills in forms as they are, and lets nobody use the model.
+struct Defaults;
+
+impl Answering for Defaults {
+    fn elicit<'a>(&'a self, form: &'a Elicitation) -> BoxFuture<'a, Elicited> {
+        Box::pin(async move { Elicited::Accept(form.filled(|_| None).unwrap()) })
+    }
+
+    fn sample<'a>(&'a self, _params: &'a Value) -> BoxFuture<'a, Result<Value, String>> {
+        Box::pin(async { Err("the user refused".to_owned()) })
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_requests_during_a_call_the_caller_answers() {
+    let (_server, entry) = start("json").await;
+    let room = Room::one(entry).await;
+    let mut answers = Vec::new();
+    for method in ["elicitation/create", "sampling/createMessage"] {
+        let input = json!({"method": method});
+        let answer = room.tool("ask").call_answering(&input, &Defaults).await;
+        answers.push(answer.unwrap()["content"][0]["text"].clone());
+        answers.push(room.text("ask", input).await.into());
+    }
+    assert_eq!(
+        answers,
+        [
+            r#"{"action":"accept","content":{"name":"John"}}"#,
+            r#"{"action":"cancel"}"#,
+            r#"{"code":-1,"message":"the user refused"}"#,
+            r#"{"code":-1,"message":"nobody can be asked"}"#,
+        ]
+    );
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ function call(id, name, args, meta) {
     process.stderr.write('noise\n'.repeat(20000))
     return send({ id, result: text('heard through it') })
   }
-  if (name === 'ask') { send({ id: 'p', method: 'ping' }); send({ id: 'r', method: 'roots/list' }); return send({ id, result: text('asked') }) }
+  if (name === 'ask') { send({ id: 'p', method: 'ping' }); send({ id: 'r', method: 'tasks/list' }); return send({ id, result: text('asked') }) }
   if (name === 'grow') { extra = [tool('more')]; send({ method: 'notifications/tools/list_changed' }); return send({ id, result: text('grown') }) }
   send({ id, result: calls[name](args) })
 }

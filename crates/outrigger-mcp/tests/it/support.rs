@@ -41,7 +41,7 @@ pub(crate) fn options(dir: &Path) -> Options {
         call_timeout: None,
         launcher: None,
         tokens: outrigger_mcp::TokenStore::new(dir.join("mcp-auth.json")),
-        issuers: BTreeMap::new(),
+        logins: BTreeMap::new(),
     }
 }
 

@@ -46,6 +46,23 @@ pub async fn listen(hostname: &str, port: Option<u16>) -> io::Result<Listening> 
 }
 
 impl Listening {
+    /// Answers requests by a router that has no agents of a hub behind it, until `stop`.
+    ///
+    /// # Errors
+    /// Those of the port.
+    pub async fn serve_router(
+        self,
+        router: Router,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let router = router.into_make_service_with_connect_info::<Visitor>();
+        let serving = axum::serve(Door::new(self.listener), router).into_future();
+        tokio::select! {
+            ended = serving => ended,
+            () = stop => Ok(()),
+        }
+    }
+
     /// Answers requests until `stop`, then ends everything: streams and turns first, then plugins and the store.
     ///
     /// # Errors

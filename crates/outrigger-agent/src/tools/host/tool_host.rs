@@ -191,20 +191,10 @@ impl ToolHost for CallHost {
             if !self.inner.may_leave_sandbox() {
                 return Ok(None);
             }
-            let own = self.inner.store.session(&self.session_id);
-            let own = own.map_err(|error| ToolError::failed(error.to_string()))?;
-            let own = own
-                .and_then(|session| session.permission)
-                .unwrap_or_default();
+            let own = self.stored_rules().map_err(ToolError::failed)?;
             let causes = self.causes();
-            let asker = Asker {
-                session_id: &self.session_id,
-                tool: Some(self.tool.clone()),
-                rules: &[&self.agent.permission, &own],
-                wanted: None,
-                requires_approval: None,
-                causes: &causes,
-            };
+            let rules: [&[Rule]; 2] = [&self.agent.permission, &own];
+            let asker = self.asker(&rules, &causes);
             let asked = self.inner.ask_person_outside(&asker, command, why, printed);
             if !asked.await {
                 return Ok(None);
@@ -225,6 +215,25 @@ impl ToolHost for CallHost {
         Box::pin(async move {
             self.inner
                 .ask_questions(&self.session_id, Some(self.tool.clone()), questions)
+                .await
+        })
+    }
+
+    fn sample<'a>(&'a self, request: SampleRequest) -> BoxFuture<'a, Result<SampleAnswer, String>> {
+        Box::pin(async move {
+            let own = self.stored_rules()?;
+            let causes = self.causes();
+            let rules: [&[Rule]; 2] = [&self.agent.permission, &own];
+            let asker = self.asker(&rules, &causes);
+            if !self.inner.ask_person_to_sample(&asker, &request).await {
+                return Err("the user refused, or nobody can be asked".to_owned());
+            }
+            self.inner
+                .sample(
+                    &self.session_id,
+                    (&self.tool.message_id, &self.model),
+                    request,
+                )
                 .await
         })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_config::Loaded;
-use outrigger_mcp::{McpServers, State, Status, TokenStore};
+use outrigger_mcp::{IdentityProvider, LoginSettings, McpServers, State, Status, TokenStore};
 use outrigger_mcp_tools::{McpHost, McpPrompt, SkillServers, register, with_claude};
 use outrigger_prompt::command::CommandInfo;
 use outrigger_protocol::event::{CustomEvent, Event};
@@ -16,6 +16,7 @@ use outrigger_workspace::{Folders, Place};
 use serde_json::Value;
 
 mod login;
+mod sampling;
 
 use crate::boot::options::Boot;
 use crate::boot::start::Helpers;
@@ -117,15 +118,34 @@ fn options(
         call_timeout: call_timeout(config),
         launcher: None,
         tokens: tokens(folders),
-        issuers: issuers(config),
+        logins: logins(config, folders),
     }
 }
 
-/// Who the authorization servers are, by `[mcp.NAME]`.
-fn issuers(config: &Loaded) -> BTreeMap<String, String> {
+/// What the user says of logins, by `[mcp.NAME]`. Files are relative to the user's own folder of settings.
+fn logins(config: &Loaded, folders: &Folders) -> BTreeMap<String, LoginSettings> {
+    let file = |path: &String| match path.strip_prefix("~/") {
+        Some(rest) => folders.home.join(rest),
+        None => folders.config.join(path),
+    };
     let servers = config.settings.tool_execution.mcp.iter();
     servers
-        .filter_map(|(name, server)| Some((name.clone(), server.issuer.clone()?)))
+        .map(|(name, server)| {
+            let provider = server.identity_provider.as_ref();
+            let settings = LoginSettings {
+                url: server.url.clone(),
+                issuer: server.issuer.clone(),
+                client_metadata_url: server.client_metadata_url.clone(),
+                client_credentials: server.client_credentials,
+                private_key_file: server.private_key_file.as_ref().map(file),
+                identity_provider: provider.map(|provider| IdentityProvider {
+                    token_endpoint: provider.token_endpoint.clone(),
+                    client_id: provider.client_id.clone(),
+                    id_token_file: file(&provider.id_token_file),
+                }),
+            };
+            (name.clone(), settings)
+        })
         .collect()
 }
 

@@ -91,7 +91,7 @@ async fn stopped(signals: &Signals, turn: Turn<'_>, telegram: Option<JoinHandle<
 }
 
 /// How to attach. Who can read this could read the file of the password, too: both are the user's.
-fn say_login(url: &str, login: &Login) {
+pub(super) fn say_login(url: &str, login: &Login) {
     err(&format!(
         "attach with: outrigger attach {url}\n         or: OPENCODE_SERVER_PASSWORD={} opencode attach {url}\n",
         login.password
@@ -143,7 +143,10 @@ fn announce(folders: &Folders, port: u16) -> Option<outrigger_server::Announced>
 }
 
 /// The password of the environment, else the kept one; true when it is that.
-fn login(env: &BTreeMap<String, String>, folders: &Folders) -> Result<(Login, bool), Failure> {
+pub(super) fn login(
+    env: &BTreeMap<String, String>,
+    folders: &Folders,
+) -> Result<(Login, bool), Failure> {
     let of = |name: &str| env.get(name).filter(|value| !value.is_empty()).cloned();
     let username = of("OPENCODE_SERVER_USERNAME").unwrap_or_else(|| USERNAME.to_owned());
     let (password, made) = match of("OPENCODE_SERVER_PASSWORD") {

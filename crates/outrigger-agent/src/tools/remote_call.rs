@@ -1,0 +1,119 @@
+//! A tool that another agent calls (`outrigger mcp serve`), in a session of its connection. Hooks, rules, sandbox and audit are those
+//! of a call of the model; the caller stands in its causes.
+
+use std::sync::Arc;
+
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::provenance::{Actor, Deed, Provenance};
+use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolSpec};
+use outrigger_protocol::turn::EffectId;
+use outrigger_tools::CancelFlag;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+use super::host::{CallHost, CallTurn, MadeBy};
+use crate::error::AgentError;
+use crate::ids::{self, now};
+use crate::state::Agent;
+
+/// Tools that belong to a conversation with a model.
+const OF_SESSIONS: [&str; 9] = [
+    "task",
+    "todowrite",
+    "todoread",
+    "question",
+    "skill",
+    "plan_enter",
+    "plan_exit",
+    "batch",
+    "invalid",
+];
+
+/// Who is behind what another agent causes: a client, by its own name.
+#[must_use]
+pub fn asked_by(client: &str) -> Provenance {
+    let what = format!("mcp client {client}");
+    Provenance::default().with(Actor::Client, Deed::Prompted, Some(what))
+}
+
+impl Agent {
+    /// The tools that another agent may call: our own and those of plugins, not those of MCP servers and of sessions.
+    #[must_use]
+    pub fn remote_tools(&self) -> Vec<ToolSpec> {
+        let specs = self.inner.runtime.specs().into_iter();
+        specs
+            .filter(|spec| !spec.hidden && !outrigger_mcp_tools::is_mcp(spec))
+            .filter(|spec| !OF_SESSIONS.contains(&spec.name.as_str()))
+            .collect()
+    }
+
+    /// Calls one of them. When the future is dropped the call is cancelled.
+    ///
+    /// # Errors
+    /// [`AgentError::NoAgent`] without an agent whose rules hold.
+    pub async fn remote_call(
+        &self,
+        session: &SessionId,
+        client: &str,
+        (tool, input): (&str, Value),
+    ) -> Result<ToolOutcome, AgentError> {
+        let inner = &self.inner;
+        let agent = self.choose_agent(None)?;
+        let call = ToolCall {
+            call_id: ids::part().0.as_str().into(),
+            session_id: session.clone(),
+            message_id: ids::message(),
+            agent: agent.name.clone(),
+            tool: tool.to_owned(),
+            input,
+            provenance: asked_by(client),
+        };
+        let (raise, cancel) = CancelFlag::new();
+        let _cancelled = CancelOnDrop(raise);
+        // There is no turn that waits, and no model that speaks.
+        let (sender, _nobody) = mpsc::unbounded_channel();
+        let (_silent, speaking) = watch::channel(false);
+        let turn = CallTurn {
+            inner: Arc::clone(inner),
+            turn: ids::turn(),
+            effect: EffectId::default(),
+            sender,
+            cancel,
+            speaking,
+        };
+        let host = Arc::new(CallHost::new(
+            turn,
+            &call,
+            agent,
+            ModelRef::default(),
+            MadeBy::Client,
+        ));
+        let ctx = host.context(&call);
+        let subject = format!("{} {}", call.tool, call.call_id);
+        let outcome = inner.runtime.execute(call, ctx).await.outcome;
+        let (decision, errored) = match &outcome {
+            ToolOutcome::Completed { .. } => ("completed", false),
+            ToolOutcome::Failed { code, .. } => (code.as_str(), true),
+        };
+        let record = AuditRecord {
+            session_id: Some(session.clone()),
+            subject: Some(subject),
+            provenance: host.causes(),
+            output_hash: Some(outrigger_plugins::hash(&outcome)),
+            errored,
+            ..AuditRecord::new(AuditKind::ToolOutcome, now(), decision)
+        };
+        inner.store.audit_lazily(now(), vec![record]);
+        Ok(outcome)
+    }
+}
+
+struct CancelOnDrop(watch::Sender<bool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}

@@ -1,0 +1,110 @@
+//! `outrigger mcp serve`: sessions and tools for other agents.
+
+mod backend;
+mod results;
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use outrigger_agent::{Agent, Answering, Folders};
+use outrigger_server::Guard;
+use tokio::io::{AsyncWriteExt as _, BufReader, DuplexStream};
+
+use self::backend::AgentBackend;
+use crate::args::{Global, McpServe};
+use crate::commands::serve::{login, say_login};
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::terminal::progress::Line;
+use crate::terminal::{out, pass_out};
+
+const LOOPBACK: &str = "127.0.0.1";
+const BUFFER: usize = 64 * 1024;
+
+/// Runs the command.
+pub(crate) async fn serve(
+    global: &Global,
+    args: McpServe,
+    signals: Signals,
+) -> Result<u8, Failure> {
+    let mut boot = crate::boot::boot(global, &Line::new())?;
+    // What no rule allows is refused: the person is at the other agent.
+    boot.answering = Answering::Refuse;
+    let agent = Agent::boot(boot).await?;
+    let _plugins = outrigger_server::serve_plugins(&agent);
+    let backend = Arc::new(AgentBackend::new(agent.clone()));
+    let turn = signals.turn();
+    let served = match args.port {
+        None => {
+            let served = outrigger_mcp_server::stdio::serve(backend, standard_input(), pass_out);
+            tokio::select! {
+                served = served => served.map_err(|error| failed(&error)),
+                _ = signals.cancelled() => Ok(()),
+            }
+        }
+        Some(port) => over_http(backend, port, args.no_auth, &signals).await,
+    };
+    drop(turn);
+    agent.shutdown().await;
+    served.map(|()| 0)
+}
+
+async fn over_http(
+    backend: Arc<AgentBackend>,
+    port: u16,
+    no_auth: bool,
+    signals: &Signals,
+) -> Result<(), Failure> {
+    let listening = outrigger_server::listen(LOOPBACK, Some(port))
+        .await
+        .map_err(|error| failed(&error))?;
+    let env = crate::boot::environment();
+    let (login, made) = match no_auth {
+        true => (None, false),
+        false => login(&env, &Folders::from_env(&env)).map(|(login, made)| (Some(login), made))?,
+    };
+    let guard = Guard {
+        login: login.clone(),
+        hostname: LOOPBACK.to_owned(),
+        hosts: Vec::new(),
+        cors: Vec::new(),
+    };
+    let url = format!("http://{}/mcp", listening.address);
+    out(&format!("outrigger MCP server listening on {url}\n"));
+    if let Some(login) = login.filter(|_| made) {
+        say_login(&url, &login);
+    }
+    let router = guard.around(outrigger_mcp_server::http::router(backend));
+    let stop = async {
+        signals.cancelled().await;
+    };
+    let served = listening.serve_router(router, stop).await;
+    served.map_err(|error| failed(&error))
+}
+
+/// Standard input, read by a thread of its own: one that waits for a client that says nothing does not keep us from ending.
+fn standard_input() -> BufReader<DuplexStream> {
+    let (mut to, from) = tokio::io::duplex(BUFFER);
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::spawn(move || {
+        let mut bytes = [0; BUFFER];
+        loop {
+            match std::io::stdin().read(&mut bytes) {
+                Ok(0) => return,
+                Ok(read) => {
+                    let read = bytes.get(..read).unwrap_or_default();
+                    if runtime.block_on(to.write_all(read)).is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    });
+    BufReader::new(from)
+}
+
+fn failed(error: &std::io::Error) -> Failure {
+    Failure::new("mcp.serve", error.to_string(), None)
+}

@@ -1,0 +1,310 @@
+//! What another agent may use: sessions of this folder, and the tools of this agent under its rules.
+
+use std::collections::HashMap;
+
+use futures_util::future::BoxFuture;
+use outrigger_agent::{Agent, AgentError, CommandSource, NewSession, TurnRequest, asked_by};
+use outrigger_mcp_server::{Backend, Caller};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextPart};
+use outrigger_protocol::session::{PartInput, PromptInput, Session};
+use outrigger_protocol::turn::TurnOutcome;
+use outrigger_store::SessionFilter;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::results::{failure, of_tool, text};
+
+/// Sessions that are listed, and messages that are read, where nobody says how many.
+const DEFAULT_LIMIT: u64 = 20;
+const MAX_LIMIT: u64 = 200;
+
+/// An agent.
+pub(super) struct AgentBackend {
+    agent: Agent,
+    // The session in which the tools of a connection run.
+    own: Mutex<HashMap<u64, SessionId>>,
+}
+
+/// Why something was not done, for the other agent's model.
+type Answer = Result<Value, String>;
+
+impl AgentBackend {
+    pub(super) fn new(agent: Agent) -> Self {
+        Self {
+            agent,
+            own: Mutex::default(),
+        }
+    }
+
+    fn folder(&self) -> String {
+        self.agent.place().directory.to_string_lossy().into_owned()
+    }
+
+    /// A session of this folder; others are none of the client's.
+    fn session(&self, arguments: &Value) -> Result<Session, String> {
+        let id = arguments["session_id"].as_str();
+        let id = SessionId::from(id.ok_or("`session_id` is missing")?);
+        let session = self.agent.session(&id).map_err(|error| error.to_string())?;
+        match session.directory == self.folder() {
+            true => Ok(session),
+            false => Err(AgentError::NoSession(id.to_string()).to_string()),
+        }
+    }
+
+    async fn start(&self, caller: &Caller, arguments: &Value) -> Answer {
+        let title = arguments["title"].as_str().map(str::to_owned);
+        let agent = arguments["agent"].as_str().map(str::to_owned);
+        let new = NewSession {
+            title,
+            agent,
+            metadata: json!({"mcpClient": caller.client}).as_object().cloned(),
+            ..NewSession::default()
+        };
+        let session = self.agent.create_session(new).await;
+        let session = session.map_err(|error| error.to_string())?;
+        let id = session.id.to_string();
+        Ok(structured(&json!({"session_id": id})))
+    }
+
+    async fn prompt_session(&self, caller: &Caller, arguments: &Value) -> Answer {
+        let session = self.session(arguments)?;
+        let said = arguments["prompt"].as_str();
+        let said = said.ok_or("`prompt` is missing")?;
+        let part = PartKind::Text(TextPart {
+            text: said.to_owned(),
+            ..TextPart::default()
+        });
+        let prompt = PromptInput {
+            agent: arguments["agent"].as_str().map(str::to_owned),
+            parts: vec![PartInput {
+                id: None,
+                kind: part,
+            }],
+            provenance: asked_by(&caller.client),
+            ..PromptInput::default()
+        };
+        let wrong = |error: AgentError| error.to_string();
+        self.agent.providers_ready().await;
+        self.agent
+            .check_model(&session.id, &prompt)
+            .map_err(wrong)?;
+        let turn = self.agent.run(TurnRequest::prompt(&session.id, prompt));
+        match turn.await.map_err(wrong)? {
+            TurnOutcome::Done { message_id } => {
+                let messages = self.messages(&session.id)?;
+                let last = messages
+                    .iter()
+                    .find(|it| Some(it.info.id()) == message_id.as_ref());
+                Ok(text(&last.map(said_in).unwrap_or_default()))
+            }
+            TurnOutcome::Failed { error } => Err(error.message().to_owned()),
+            TurnOutcome::Cancelled => Err("the turn was cancelled".to_owned()),
+        }
+    }
+
+    fn read(&self, arguments: &Value) -> Answer {
+        let session = self.session(arguments)?;
+        let messages = self.messages(&session.id)?;
+        let most = usize::try_from(limit(arguments)).unwrap_or(usize::MAX);
+        let skipped = messages.len().saturating_sub(most);
+        let shown = messages.iter().skip(skipped).map(|message| {
+            let role = match message.info {
+                MessageInfo::User(_) => "user",
+                MessageInfo::Assistant(_) => "assistant",
+            };
+            let tools = message.parts.iter().filter_map(|part| match &part.kind {
+                PartKind::Tool(tool) => Some(tool.tool.clone()),
+                _ => None,
+            });
+            json!({"role": role, "text": said_in(message), "tools": tools.collect::<Vec<_>>()})
+        });
+        let shown: Vec<Value> = shown.collect();
+        Ok(structured(&json!({"messages": shown, "skipped": skipped})))
+    }
+
+    fn list(&self, arguments: &Value) -> Answer {
+        let filter = SessionFilter {
+            directory: Some(self.folder()),
+            roots_only: true,
+            limit: usize::try_from(limit(arguments)).ok(),
+            ..SessionFilter::default()
+        };
+        let sessions = self.agent.store().sessions(&filter);
+        let sessions = sessions.map_err(|error| error.to_string())?;
+        let sessions = sessions
+            .iter()
+            .map(|session| json!({"session_id": session.id.to_string(), "title": session.title}));
+        let sessions: Vec<Value> = sessions.collect();
+        Ok(structured(&json!({"sessions": sessions})))
+    }
+
+    fn messages(&self, id: &SessionId) -> Result<Vec<MessageWithParts>, String> {
+        let messages = self.agent.store().messages(id);
+        messages.map_err(|error| error.to_string())
+    }
+
+    /// The session in which the tools of a connection run.
+    async fn own(&self, caller: &Caller) -> Result<SessionId, String> {
+        let mut own = self.own.lock().await;
+        if let Some(id) = own.get(&caller.connection) {
+            return Ok(id.clone());
+        }
+        let new = NewSession {
+            title: Some(format!("Tools for {}", caller.client)),
+            metadata: json!({"mcpClient": caller.client}).as_object().cloned(),
+            ..NewSession::default()
+        };
+        let session = self.agent.create_session(new).await;
+        let id = session.map_err(|error| error.to_string())?.id;
+        own.insert(caller.connection, id.clone());
+        Ok(id)
+    }
+
+    async fn tool(&self, caller: &Caller, tool: &str, arguments: Value) -> Answer {
+        let session = self.own(caller).await?;
+        let called = self
+            .agent
+            .remote_call(&session, &caller.client, (tool, arguments));
+        let outcome = called.await.map_err(|error| error.to_string())?;
+        Ok(of_tool(&outcome))
+    }
+}
+
+impl Backend for AgentBackend {
+    fn instructions(&self) -> String {
+        format!(
+            "Outrigger, a coding agent, at work in {}. `session_start` begins a conversation with it, `session_prompt` gives it work and \
+             waits for the answer. The other tools run here directly, under the rules of this machine's user.",
+            self.folder()
+        )
+    }
+
+    fn tools<'a>(&'a self) -> BoxFuture<'a, Vec<Value>> {
+        let own = self.agent.remote_tools().into_iter().map(|spec| {
+            let mut schema = spec.input_schema;
+            schema["type"] = "object".into();
+            json!({
+                "name": spec.name, "description": spec.description, "inputSchema": schema,
+                "annotations": {"readOnlyHint": spec.read_only},
+            })
+        });
+        let tools = of_sessions().into_iter().chain(own).collect();
+        Box::pin(std::future::ready(tools))
+    }
+
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        tool: &'a str,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<Value, String>> {
+        Box::pin(async move {
+            let answer = match tool {
+                "session_start" => self.start(caller, &arguments).await,
+                "session_prompt" => self.prompt_session(caller, &arguments).await,
+                "session_read" => self.read(&arguments),
+                "session_list" => self.list(&arguments),
+                other => {
+                    let known = self.agent.remote_tools();
+                    if !known.iter().any(|spec| spec.name == other) {
+                        return Err(format!("there is no tool {other}"));
+                    }
+                    self.tool(caller, other, arguments).await
+                }
+            };
+            Ok(answer.unwrap_or_else(|reason| failure(&reason)))
+        })
+    }
+
+    fn prompts<'a>(&'a self) -> BoxFuture<'a, Vec<Value>> {
+        let commands = self.agent.commands().values();
+        let of_user = commands.filter(|it| it.source == CommandSource::Command);
+        let prompts = of_user.map(|it| {
+            json!({
+                "name": it.name,
+                "description": it.description,
+                "arguments": [{"name": "arguments", "description": "What stands after the command", "required": false}],
+            })
+        });
+        Box::pin(std::future::ready(prompts.collect()))
+    }
+
+    /// The text of a command. What it would run is not run, and files that it names are not read.
+    fn prompt<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<Value, String>> {
+        let found = self.agent.commands().get(name);
+        let found = found.filter(|it| it.source == CommandSource::Command);
+        let said = arguments["arguments"].as_str().unwrap_or_default();
+        let prompt = found.map(|it| {
+            let text = it.template.replace("$ARGUMENTS", said);
+            json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]})
+        });
+        let prompt = prompt.ok_or_else(|| format!("there is no prompt {name}"));
+        Box::pin(std::future::ready(prompt))
+    }
+}
+
+fn of_sessions() -> Vec<Value> {
+    let id = || json!({"type": "string", "description": "Session"});
+    let count = |what: &str| json!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": what});
+    let agent =
+        || json!({"type": "string", "description": "Agent; the default one where none is named"});
+    let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
+        json!({
+            "name": name, "description": description,
+            "inputSchema": {"type": "object", "properties": properties, "required": required},
+        })
+    };
+    vec![
+        tool(
+            "session_start",
+            "Start a conversation with Outrigger. Answers its session_id.",
+            json!({"title": {"type": "string", "description": "Title"}, "agent": agent()}),
+            &[],
+        ),
+        tool(
+            "session_prompt",
+            "Give Outrigger work in a session and wait for its answer.",
+            json!({"session_id": id(), "prompt": {"type": "string", "description": "What to do"}, "agent": agent()}),
+            &["session_id", "prompt"],
+        ),
+        tool(
+            "session_read",
+            "Read the last messages of a session.",
+            json!({"session_id": id(), "limit": count("Messages, the last ones")}),
+            &["session_id"],
+        ),
+        tool(
+            "session_list",
+            "List the sessions of this folder, those used last first.",
+            json!({"limit": count("Sessions")}),
+            &[],
+        ),
+    ]
+}
+
+fn limit(arguments: &Value) -> u64 {
+    arguments["limit"]
+        .as_u64()
+        .unwrap_or(DEFAULT_LIMIT)
+        .clamp(1, MAX_LIMIT)
+}
+
+/// What a message says.
+fn said_in(message: &MessageWithParts) -> String {
+    let texts = message.parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Text(text) if text.synthetic != Some(true) => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn structured(value: &Value) -> Value {
+    let mut result = text(&value.to_string());
+    result["structuredContent"] = value.clone();
+    result
+}

@@ -1,0 +1,10 @@
+//! The server side of MCP: what other agents ask of this one.
+//!
+//! [`Server`] answers messages for a [`Backend`]; [`stdio`] and [`http`] carry them. What this crate is not for: what a tool does,
+//! who may call it, and who may connect.
+
+pub mod http;
+mod server;
+pub mod stdio;
+
+pub use server::{Backend, Caller, Server};

@@ -1,0 +1,187 @@
+//! What a server requests while a tool of it runs: a form for the person goes through the session's questions, an answer of the model
+//! through its host, which asks the person each time.
+
+use futures_util::future::BoxFuture;
+use outrigger_mcp::{Answering, Elicitation, Elicited, Field, FieldKind};
+use outrigger_protocol::question::{Choice, Question};
+use outrigger_tools::ToolContext;
+use serde_json::Value;
+
+use crate::sampling;
+
+/// How often a form that was filled in wrongly is shown again.
+const MAX_TRIES: usize = 3;
+/// Characters of a question's title.
+const MAX_HEADER: usize = 30;
+
+/// Who answers for a call.
+pub(crate) struct Session<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) ctx: &'a ToolContext,
+}
+
+impl Answering for Session<'_> {
+    fn elicit<'a>(&'a self, form: &'a Elicitation) -> BoxFuture<'a, Elicited> {
+        Box::pin(async move {
+            let mut wrong = None;
+            for _ in 0..MAX_TRIES {
+                let questions = questions(self.server, form, wrong.as_deref());
+                let Some(answers) = self.ctx.host.question(questions).await else {
+                    return Elicited::Cancel;
+                };
+                if form.fields.is_empty() {
+                    let is_accepted = answers.first().is_some_and(|it| it == &[ACCEPT]);
+                    return match is_accepted {
+                        true => Elicited::Accept(Value::Object(Default::default())),
+                        false => Elicited::Decline,
+                    };
+                }
+                let mut answers = answers.into_iter();
+                match form.filled(|field| answers.next().map(|said| words(field, said))) {
+                    Ok(content) => return Elicited::Accept(content),
+                    Err(reason) => wrong = Some(reason),
+                }
+            }
+            Elicited::Decline
+        })
+    }
+
+    fn sample<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>> {
+        Box::pin(async move {
+            let request = sampling::request(self.server, params)?;
+            let answer = self.ctx.host.sample(request).await?;
+            Ok(sampling::result(&answer))
+        })
+    }
+}
+
+const ACCEPT: &str = "Accept";
+const DECLINE: &str = "Decline";
+/// Leaves a field as it is.
+const EMPTY: &str = "(leave empty)";
+
+/// The questions of a form, one for each field; of an empty one, whether it is accepted.
+fn questions(server: &str, form: &Elicitation, wrong: Option<&str>) -> Vec<Question> {
+    let said = format!("The MCP server `{server}` asks: {}", form.message);
+    let said = match wrong {
+        Some(reason) => format!("{said}\n({reason})"),
+        None => said,
+    };
+    if form.fields.is_empty() {
+        return vec![Question {
+            question: said,
+            header: header(server),
+            options: vec![choice(ACCEPT, ""), choice(DECLINE, "")],
+            custom: Some(false),
+            ..Question::default()
+        }];
+    }
+    let one = |field: &Field| {
+        let about = match field.description.as_str() {
+            "" => field.title.clone(),
+            text => format!("{}: {text}", field.title),
+        };
+        let is_free = matches!(field.kind, FieldKind::Text | FieldKind::Number { .. });
+        let is_multiple = matches!(
+            field.kind,
+            FieldKind::Choice {
+                is_multiple: true,
+                ..
+            }
+        );
+        Question {
+            question: format!("{said}\n{about}"),
+            header: header(&field.title),
+            options: options(field),
+            multiple: is_multiple.then_some(true),
+            custom: Some(is_free),
+            ..Question::default()
+        }
+    };
+    form.fields.iter().map(one).collect()
+}
+
+fn options(field: &Field) -> Vec<Choice> {
+    let default = field.default.as_ref();
+    let marked = |value: &Value, label: &str| {
+        let is_default = default == Some(value);
+        choice(label, if is_default { "default" } else { "" })
+    };
+    let mut options = match &field.kind {
+        FieldKind::Boolean => vec![marked(&true.into(), "Yes"), marked(&false.into(), "No")],
+        FieldKind::Choice { choices, .. } => {
+            let choices = choices.iter();
+            choices
+                .map(|(value, label)| marked(&value.as_str().into(), label))
+                .collect()
+        }
+        FieldKind::Text | FieldKind::Number { .. } => default
+            .map(|value| match value {
+                Value::String(text) => choice(text, "default"),
+                other => choice(&other.to_string(), "default"),
+            })
+            .into_iter()
+            .collect(),
+    };
+    if !field.is_required && default.is_none() {
+        options.push(choice(EMPTY, ""));
+    }
+    options
+}
+
+fn choice(label: &str, description: &str) -> Choice {
+    Choice {
+        label: label.to_owned(),
+        description: description.to_owned(),
+        ..Choice::default()
+    }
+}
+
+fn header(text: &str) -> String {
+    text.chars().take(MAX_HEADER).collect()
+}
+
+/// The words of an answer, without the one for none.
+fn words(field: &Field, said: Vec<String>) -> Vec<String> {
+    let is_empty = |word: &String| !field.is_required && word == EMPTY;
+    said.into_iter().filter(|word| !is_empty(word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_form_becomes_questions_that_name_the_server() {
+        let form = Elicitation::read(&json!({
+            "message": "Who are you?",
+            "requestedSchema": {"properties": {
+                "name": {"type": "string", "description": "your name", "default": "John"},
+                "on": {"type": "boolean", "default": false},
+                "kind": {"type": "string", "enum": ["a", "b"]},
+            }},
+        }))
+        .unwrap();
+        let shown: Vec<String> = questions("forms", &form, Some("no"))
+            .iter()
+            .map(|it| {
+                let options = it.options.iter();
+                let options = options.map(|it| format!("{} {}", it.label, it.description));
+                let options: Vec<String> = options.collect();
+                format!("{} | {} | {:?}", it.question, options.join(", "), it.custom)
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        The MCP server `forms` asks: Who are you?
+        (no)
+        name: your name | John default | Some(true)
+        The MCP server `forms` asks: Who are you?
+        (no)
+        on | Yes , No default | Some(false)
+        The MCP server `forms` asks: Who are you?
+        (no)
+        kind | a , b , (leave empty)  | Some(false)
+        ");
+    }
+}
