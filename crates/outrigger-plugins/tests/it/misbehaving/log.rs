@@ -46,7 +46,7 @@ impl Visit for Message {
 
 impl Subscriber for Captured {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
+        *metadata.level() <= Level::WARN || metadata.target() == "plugin"
     }
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
