@@ -87,6 +87,14 @@ impl Machine {
         let mut open = vec![self.at(folder)];
         while let Some(next) = open.pop() {
             for entry in fs::read_dir(&next).unwrap().flatten() {
+                // The folder of all temporary folders of this user stays, empty.
+                let is_shared = entry
+                    .file_name()
+                    .to_string_lossy()
+                    .starts_with("outrigger-");
+                if is_shared && fs::read_dir(entry.path()).unwrap().next().is_none() {
+                    continue;
+                }
                 found.push(format!(
                     "{} {:?}",
                     entry.path().display(),

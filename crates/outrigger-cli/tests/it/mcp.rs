@@ -318,11 +318,16 @@ fn a_server_is_added_to_the_configuration() {
     ])
     .ok();
     let config: Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
+    let key = config["mcp"]["far"]["headers"]["X-Key"].as_str().unwrap();
+    let file = key
+        .strip_prefix("{file:")
+        .and_then(|it| it.strip_suffix('}'));
+    assert_eq!(std::fs::read_to_string(file.unwrap()).unwrap(), "k");
     assert_eq!(
         config["mcp"],
         json!({
             "notes": {"type": "local", "command": ["node", RICH], "environment": {"A": "b=c"}},
-            "far": {"type": "remote", "url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "k"}},
+            "far": {"type": "remote", "url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": key}},
         })
     );
     assert_eq!(config["model"], "mock/m1", "the rest stays");
