@@ -228,7 +228,9 @@ fn lmstudio_finds_the_models_of_a_server_and_they_can_be_used() {
     let url = lm_studio(&world.mock.url());
     let provider = json!({ "npm": "@ai-sdk/openai-compatible", "name": "LM Studio (local)", "options": { "baseURL": url } });
     world.config(json!({ "provider": { "lmstudio": provider } }));
-    let run = run(&world, &["-m", "lmstudio/qwen_qwen3-4b", "hello"]);
+    let model = ["-m", "lmstudio/qwen_qwen3-4b"];
+    let log = ["--print-logs", "--log-level", "INFO", "hello"];
+    let run = run(&world, &[&model[..], &log].concat());
     has(&run.stderr, &["Loaded 2 models"]);
     has(&run.stdout, &["All done."]);
     assert_eq!(world.mock.last().body["model"], "qwen/qwen3-4b");
