@@ -66,10 +66,10 @@ fn needs(tool: &ToolDescriptor) -> String {
 
 fn line(tool: &ToolDescriptor) -> String {
     let sandbox = match tool.declared.constraints.sandbox_profile {
-        SandboxProfile::NoIsolation => "NoIsolation",
-        SandboxProfile::ReadOnly => "ReadOnly",
-        SandboxProfile::WorkspaceWrite => "WorkspaceWrite",
-        SandboxProfile::Process => "Process",
+        SandboxProfile::NoIsolation => "host",
+        SandboxProfile::ReadOnly => "read-only",
+        SandboxProfile::WorkspaceWrite => "workspace-write",
+        SandboxProfile::Process => "its plugin",
         SandboxProfile::Configured => "tools.sandbox",
     };
     format!(

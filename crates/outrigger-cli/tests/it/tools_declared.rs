@@ -25,25 +25,25 @@ fn tools_are_listed_with_what_they_declare() {
         .map(|line| format!("{line}\n"))
         .collect();
     insta::assert_snapshot!(listed, @r"
-    invalid              1.0.0    -        NoIsolation    builtin            nothing
-    question             1.0.0    -        NoIsolation    builtin            user.ask
+    invalid              1.0.0    -        host           builtin            nothing
+    question             1.0.0    -        host           builtin            user.ask
     bash                 1.0.0    exec     tools.sandbox  builtin            process.exec
-    read                 1.0.0    read     NoIsolation    builtin            fs.read
-    glob                 1.0.0    -        NoIsolation    builtin            fs.read
-    grep                 1.0.0    -        NoIsolation    builtin            fs.read
-    edit                 1.0.0    edit     NoIsolation    builtin            fs.read, fs.write
-    write                1.0.0    write    NoIsolation    builtin            fs.write
-    task                 1.0.0    -        NoIsolation    builtin            agent.spawn
-    webfetch             1.0.0    -        NoIsolation    builtin            net.connect
-    todowrite            1.0.0    -        NoIsolation    builtin            session.write
-    skill                1.0.0    -        NoIsolation    builtin            nothing
-    apply_patch          1.0.0    -        NoIsolation    builtin            fs.read, fs.write
+    read                 1.0.0    read     host           builtin            fs.read
+    glob                 1.0.0    -        host           builtin            fs.read
+    grep                 1.0.0    -        host           builtin            fs.read
+    edit                 1.0.0    edit     host           builtin            fs.read, fs.write
+    write                1.0.0    write    host           builtin            fs.write
+    task                 1.0.0    -        host           builtin            agent.spawn
+    webfetch             1.0.0    -        host           builtin            net.connect
+    todowrite            1.0.0    -        host           builtin            session.write
+    skill                1.0.0    -        host           builtin            nothing
+    apply_patch          1.0.0    -        host           builtin            fs.read, fs.write
     ");
     let shown = world.cli(&["tool", "show", "write"]).ok().stdout;
     for want in [
         "needs           fs.write",
         "contract        write",
-        "NoIsolation: none, it runs in the host",
+        "sandbox         none: it runs in the host",
         "writes          out",
     ] {
         assert!(shown.contains(want), "{want}: {shown}");
@@ -206,7 +206,7 @@ fn what_a_plugins_tool_declares_holds_it() {
     let shown = world.cli(&["tool", "show", "shaped"]).ok().stdout;
     for warnings in [
         "version         1.2.0",
-        "Process: that of its plugin",
+        "sandbox         that of its plugin or server",
         "\"required\":[\"n\"]",
     ] {
         assert!(shown.contains(warnings), "{warnings}: {shown}");
