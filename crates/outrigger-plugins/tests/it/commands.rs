@@ -123,6 +123,18 @@ async fn in_turn(plugins: &Plugins, point: &str, turn: Option<&str>) -> Pipeline
         .await
 }
 
+/// It may be a denial that repeats what it denies.
+#[tokio::test]
+async fn an_answer_that_is_too_long_to_read_is_a_refusal() {
+    let command = "echo '{'; head -c 1000000 /dev/zero";
+    let project = project(vec![file(HookScope::User, &[command])]);
+    let plugins = project.load(Vec::new()).await;
+    let result = before_call(&plugins).await;
+    assert_eq!(result.records[0].decision, Decision::Block);
+    let message = result.block.unwrap().message;
+    assert!(message.contains("wrote 1000002 bytes, and "), "{message}");
+}
+
 #[tokio::test]
 async fn ends_of_a_command() {
     for (command, outcome, decision, block, says) in [
@@ -164,13 +176,6 @@ async fn ends_of_a_command() {
             "looks like JSON and is not",
         ),
         ("echo junk", "ok", Decision::Continue, None, ""),
-        (
-            "echo '{'; head -c 1000000 /dev/zero",
-            "lost",
-            Decision::FailedOpen,
-            None,
-            "wrote 1000002 bytes, and 262144 is the limit",
-        ),
     ] {
         let project = project(vec![file(HookScope::User, &[command])]);
         let plugins = project.load(Vec::new()).await;
