@@ -21,7 +21,7 @@ pub(crate) fn init(global: &Global) {
     let detail = if level == "warn" { "error" } else { level };
     // A target covers all that begin with it: `outrigger` every crate of this program.
     let fallback = format!(
-        "warn,outrigger={level},outrigger_plugin_registry::registry={registry},plugin::perf={level},plugin::seq={level},plugin::detail={detail}"
+        "warn,outrigger={level},plugin={level},outrigger_plugin_registry::registry={registry},plugin::perf={level},plugin::seq={level},plugin::detail={detail}"
     );
     let filter =
         EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
