@@ -19,7 +19,17 @@ pub(super) fn check(release: &Release, tarball: &Path, deb: &Path, npm: &[PathBu
         );
         return Ok(());
     }
+    if make_system().is_err() {
+        println!(
+            "dist: tarball and .deb are not tried: mmdebstrap could not make a system to try them in"
+        );
+        return Ok(());
+    }
     let root = system()?;
+    if in_system(&root, "true").is_err() {
+        println!("dist: tarball and .deb are not tried: no other root folder can be entered here");
+        return Ok(());
+    }
     let handed_out = root.join(HANDED_OUT);
     super::create(&handed_out)?;
     for path in [tarball, deb] {
@@ -50,32 +60,39 @@ fn name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The system's root folder, made once; each check begins with a copy.
-fn system() -> Result<PathBuf> {
-    let archive = work("clean-root.tar");
-    if !archive.is_file() {
-        let part = work("clean-root.part.tar");
-        let mut make = command("mmdebstrap");
-        make.args([
-            "--quiet",
-            "--variant=essential",
-            "--mode=root",
-            "--include=libgcc-s1",
-        ])
-        .arg(codename()?)
-        .arg(&part);
-        let sources = Path::new("/etc/apt/sources.list.d/debian.sources");
-        if sources.is_file() {
-            make.arg(sources);
-        }
-        run(&mut make)?;
-        fs::rename(&part, &archive)
-            .or_else(|error| failed(format!("{}: {error}", archive.display())))?;
+/// Where the system is kept, made once; each check begins with a copy.
+fn archive() -> PathBuf {
+    work("clean-root.tar")
+}
+
+fn make_system() -> Result {
+    if archive().is_file() {
+        return Ok(());
     }
+    let part = work("clean-root.part.tar");
+    let mut make = command("mmdebstrap");
+    make.args([
+        "--quiet",
+        "--variant=essential",
+        "--mode=root",
+        "--include=libgcc-s1",
+    ])
+    .arg(codename()?)
+    .arg(&part);
+    let sources = Path::new("/etc/apt/sources.list.d/debian.sources");
+    if sources.is_file() {
+        make.arg(sources);
+    }
+    run(&mut make)?;
+    fs::rename(&part, archive()).or_else(|error| failed(format!("{}: {error}", part.display())))
+}
+
+/// A fresh copy of the system.
+fn system() -> Result<PathBuf> {
     let root = super::empty("root")?;
     run(command("tar")
         .args(["--extract", "--numeric-owner", "--file"])
-        .arg(&archive)
+        .arg(archive())
         .arg("--directory")
         .arg(&root))?;
     Ok(root)
