@@ -291,26 +291,9 @@ impl Shared {
     }
 
     fn take(self: &Arc<Self>, message: Incoming, during: Option<Id>) {
-        match message {
-            Incoming::Answer { id, result } => {
-                self.pending.answer(id, result);
-            }
-            Incoming::Request { id, method, params } => {
-                match incoming::at_once(&self.pending, &id, &method) {
-                    Some(answer) => self.send_later(answer),
-                    None => {
-                        let answer = incoming::later(&self.pending, during, (id, &method, params));
-                        let shared = Arc::clone(self);
-                        tokio::spawn(async move { shared.send_later(answer.await) });
-                    }
-                }
-            }
-            Incoming::Notice { method, params } => {
-                let hide = |text| self.remote.hide(text);
-                let server = &self.remote.server;
-                incoming::notice(&self.pending, server, (&method, &params), hide);
-            }
-        }
+        let shared = Arc::clone(self);
+        let send = move |answer| shared.send_later(answer);
+        incoming::take(&self.pending, &self.remote, message, during, send);
     }
 
     async fn post(&self, message: String) -> Result<Body, McpError> {

@@ -7,10 +7,37 @@ use serde_json::{Value, json};
 
 use crate::requests::Kind;
 use crate::transport::pending::Pending;
-use crate::wire::{self, Id};
+use crate::transport::remote::Remote;
+use crate::wire::{self, Id, Incoming};
 
 /// Characters of a log line that are kept.
 const MAX_LOGGED: usize = 1_000;
+
+/// Takes what a remote server sent. `during`: the call in whose answer it came; `send` posts the answer to a request.
+pub(crate) fn take(
+    pending: &Pending,
+    remote: &Remote,
+    message: Incoming,
+    during: Option<Id>,
+    send: impl FnOnce(String) + Send + 'static,
+) {
+    match message {
+        Incoming::Answer { id, result } => {
+            pending.answer(id, result);
+        }
+        Incoming::Request { id, method, params } => match at_once(pending, &id, &method) {
+            Some(answer) => send(answer),
+            None => {
+                let answer = later(pending, during, (id, &method, params));
+                tokio::spawn(async move { send(answer.await) });
+            }
+        },
+        Incoming::Notice { method, params } => {
+            let hide = |text| remote.hide(text);
+            notice(pending, &remote.server, (&method, &params), hide);
+        }
+    }
+}
 
 /// Takes a notice; false for one that nobody waits for.
 pub(crate) fn notice(

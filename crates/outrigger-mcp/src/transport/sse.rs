@@ -218,26 +218,9 @@ impl Shared {
     }
 
     fn take(self: &Arc<Self>, message: Incoming) {
-        match message {
-            Incoming::Answer { id, result } => {
-                self.pending.answer(id, result);
-            }
-            Incoming::Request { id, method, params } => {
-                match incoming::at_once(&self.pending, &id, &method) {
-                    Some(answer) => self.send_later(answer),
-                    None => {
-                        let answer = incoming::later(&self.pending, None, (id, &method, params));
-                        let shared = Arc::clone(self);
-                        tokio::spawn(async move { shared.send_later(answer.await) });
-                    }
-                }
-            }
-            Incoming::Notice { method, params } => {
-                let hide = |text| self.remote.hide(text);
-                let server = &self.remote.server;
-                incoming::notice(&self.pending, server, (&method, &params), hide);
-            }
-        }
+        let shared = Arc::clone(self);
+        let send = move |answer| shared.send_later(answer);
+        incoming::take(&self.pending, &self.remote, message, None, send);
     }
 }
 
