@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use tempfile::TempDir;
 
 use crate::model::Mock;
+use crate::process::wait_until;
 use crate::program::{Running, read};
 use crate::runtime::bun;
 
@@ -25,7 +27,7 @@ use crate::runtime::bun;
 /// world.plugin("quiet", "export default async () => ({})");
 ///
 /// assert_eq!(world.lines("a.txt"), ["one", "two"]);
-/// let settings: serde_json::Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
+/// let settings = world.json("opencode.json");
 /// assert_eq!(settings["model"], "mock/m1");
 /// assert_eq!(settings["share"], "disabled");
 /// ```
@@ -147,6 +149,18 @@ impl World {
     /// A file of the project; empty when it is not there.
     pub fn read(&self, name: &str) -> String {
         read(&self.path(name))
+    }
+
+    /// What another process writes into this file of the project, as soon as it is JSON: a file is there before it is filled.
+    pub fn json(&self, name: &str) -> Value {
+        let mut found = None;
+        let whole = wait_until(Duration::from_secs(60), || {
+            let text = std::fs::read(self.path(name)).unwrap_or_default();
+            found = serde_json::from_slice(&text).ok();
+            found.is_some()
+        });
+        assert!(whole, "nobody wrote JSON into {name}");
+        found.unwrap_or_default()
     }
 
     /// Lines of a file of the project.

@@ -393,7 +393,7 @@ fn providers_and_servers_are_asked_where_the_policy_leaves_them() {
 #[test]
 fn a_rule_that_never_counts_is_reported() {
     let world = World::new([done()]);
-    let whole: Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
+    let whole = world.json("opencode.json");
     let written = |key: &str, value: Value| {
         let mut whole = whole.clone();
         whole[key] = value;

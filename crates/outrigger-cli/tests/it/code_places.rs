@@ -149,7 +149,7 @@ fn a_folder_that_holds_everything_is_no_plugins() {
         )
         .unwrap();
         world.run(&["do it"]).ok();
-        let said: serde_json::Value = serde_json::from_str(&world.read("said.json")).unwrap();
+        let said = world.json("said.json");
         for (file, read) in files.iter().zip(said["files"].as_array().unwrap()) {
             assert_ne!(read, "SECRET", "{file}");
         }

@@ -57,7 +57,7 @@ fn before_a_tool_it_gets_the_call_and_may_refuse_it() {
     let results = world.mock.last().texts("tool");
     assert!(results[0].contains("not on my machine"), "{}", results[0]);
     assert!(!world.path("ran.txt").exists());
-    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    let input = world.json("in.json");
     assert_eq!(input["hook_event_name"], "PreToolUse");
     assert_eq!(input["tool_name"], "Bash");
     assert_eq!(input["tool_input"]["command"], "echo ran > ran.txt");
@@ -298,7 +298,7 @@ fn a_question_may_be_answered_by_a_command() {
             ran,
             "{behavior} {by_rule}: {result}"
         );
-        let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+        let input = world.json("in.json");
         assert_eq!(input["tool_name"], "Read");
         assert_eq!(input["tool_input"]["file_path"], json!(world.path(file)));
     }
@@ -584,7 +584,7 @@ fn the_conversation_is_a_file() {
 fn the_plan_agent_is_a_mode() {
     let world = with_hooks([done()], &[("Stop", "", "cat > in.json")]);
     world.run(&["--agent", "plan", "do it"]).ok();
-    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    let input = world.json("in.json");
     assert_eq!(input["permission_mode"], "plan");
 }
 
@@ -610,7 +610,7 @@ fn behind_a_tool_the_model_reads_what_it_says() {
     assert!(results[0].contains("result"), "{}", results[0]);
     assert!(results[0].contains("[PostToolUse hook] lint: 3 problems"));
     assert!(results[0].contains("[PostToolUse hook] by the way"));
-    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    let input = world.json("in.json");
     assert_eq!(input["tool_response"]["stdout"], "again\n");
     assert_eq!(input["tool_input"]["command"], "echo again");
 }
@@ -634,9 +634,9 @@ fn a_prompt_gets_context_or_is_refused() {
     assert!(said.contains("hello"), "{said}");
     assert!(said.contains("time: noon"), "{said}");
     assert!(said.contains("branch: main"), "{said}");
-    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    let input = world.json("in.json");
     assert_eq!(input["prompt"], "hello");
-    let input: Value = serde_json::from_str(&world.read("start.json")).unwrap();
+    let input = world.json("start.json");
     assert_eq!(input["source"], "startup");
     assert!(!world.path("resumed").exists());
 
@@ -670,7 +670,7 @@ fn a_turn_that_fails_is_reported() {
         ];
         let world = with_hooks([refusal], &hooks);
         world.run(&["do it"]);
-        let written: Value = serde_json::from_str(&world.read("failed.json")).unwrap();
+        let written = world.json("failed.json");
         assert_eq!(written["error"], kind);
         assert!(written["error_details"].is_string(), "{written}");
         assert!(!world.path("other").exists());
@@ -792,7 +792,7 @@ fn a_turn_that_is_done_goes_on_when_a_hook_wants_more() {
     let said = world.mock.last().texts("user").join("\n");
     assert!(said.contains("the tests fail"), "{said}");
     assert_eq!(world.mock.requests().len(), 2);
-    let input = |name: &str| -> Value { serde_json::from_str(&world.read(name)).unwrap() };
+    let input = |name: &str| world.json(name);
     assert_eq!(input("in0.json")["stop_hook_active"], false);
     assert_eq!(input("in1.json")["stop_hook_active"], true);
     assert_eq!(input("in1.json")["last_assistant_message"], "second");
@@ -818,7 +818,7 @@ fn a_session_that_continues_is_resumed_and_its_end_is_reported() {
         ],
     );
     world.run(&["one"]).ok();
-    let end: Value = serde_json::from_str(&world.read("end.json")).unwrap();
+    let end = world.json("end.json");
     assert_eq!(end["reason"], "other");
     world.run(&["--continue", "two"]).ok();
     assert!(world.read("start").contains("\"source\":\"resume\""));
@@ -832,7 +832,7 @@ fn a_question_is_announced_before_it_is_asked() {
     );
     world.config(json!({"permission": {"bash": "ask"}}));
     world.run(&["do it"]);
-    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    let input = world.json("in.json");
     assert_eq!(
         input["message"],
         "Outrigger needs your permission to use Bash"
@@ -862,7 +862,7 @@ fn a_subagent_has_its_own_event() {
         ],
     );
     world.run(&["do it"]).ok();
-    let input = |name: &str| -> Value { serde_json::from_str(&world.read(name)).unwrap() };
+    let input = |name: &str| world.json(name);
     assert_eq!(input("sub.json")["hook_event_name"], "SubagentStop");
     assert_eq!(input("sub.json")["last_assistant_message"], "from below");
     assert_eq!(input("stop.json")["last_assistant_message"], "from above");
@@ -898,7 +898,7 @@ fn a_compaction_is_reported() {
     world
         .run(&["-c", "--command", "compact", "keep the port numbers"])
         .ok();
-    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    let input = world.json("in.json");
     assert_eq!(input["trigger"], "manual");
     assert_eq!(input["custom_instructions"], "keep the port numbers");
     // What the user says is for the summary, whether or not there are hooks.

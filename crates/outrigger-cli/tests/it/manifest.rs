@@ -46,7 +46,7 @@ fn sees(world: &World, hosts: &str) -> Value {
     run.env("OUTRIGGER_TRUST_CHANGES", "allow");
     let _ = fs::remove_file(world.path("out/sees.json"));
     world.start(run).end().ok();
-    serde_json::from_str(&world.read("out/sees.json")).unwrap()
+    world.json("out/sees.json")
 }
 
 #[test]

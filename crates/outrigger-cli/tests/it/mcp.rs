@@ -317,7 +317,7 @@ fn a_server_is_added_to_the_configuration() {
         "X-Key=k",
     ])
     .ok();
-    let config: Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
+    let config = world.json("opencode.json");
     let key = config["mcp"]["far"]["headers"]["X-Key"].as_str().unwrap();
     let file = key
         .strip_prefix("{file:")

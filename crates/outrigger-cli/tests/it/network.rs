@@ -210,7 +210,7 @@ fn runs(world: &World, runtime: &str, name: &str, configure: impl Fn(&mut Comman
         .env_remove("OUTRIGGER_NETWORK_ALLOW");
     configure(&mut run);
     world.start(run).end().ok();
-    serde_json::from_str(&world.read(&format!("{name}.json"))).unwrap()
+    world.json(&format!("{name}.json"))
 }
 
 fn ways(runtime: &str) {

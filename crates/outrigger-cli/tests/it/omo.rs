@@ -81,7 +81,7 @@ fn its_config_hook_brings_agents_in_its_order_commands_servers_and_skills() {
         "{}",
         run.stderr
     );
-    let look: Value = serde_json::from_str(&world.read("look.json")).unwrap();
+    let look = world.json("look.json");
     let agents = strings(&look["agents"], "name");
     assert_eq!(
         agents[..4],

@@ -130,7 +130,7 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
     server
         .post(&format!("/session/{id}/message"), &prompt)
         .json(200);
-    let answers: Value = serde_json::from_str(&world.read("answers.json")).unwrap();
+    let answers = world.json("answers.json");
     for ((line, status), answer) in cases.iter().zip(answers.as_array().unwrap()) {
         assert_eq!(answer["status"], *status, "{line}: {answer}");
         if *status == 403 {
@@ -179,7 +179,7 @@ fn no_route_tells_of_other_projects() {
     let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
     let path = format!("/session/{}/message", session["id"].as_str().unwrap());
     server.post(&path, &prompt).json(200);
-    let answers: Value = serde_json::from_str(&world.read("answers.json")).unwrap();
+    let answers = world.json("answers.json");
     assert_eq!(answers.as_array().unwrap().len(), asked.len());
     for answer in answers.as_array().unwrap() {
         assert!(

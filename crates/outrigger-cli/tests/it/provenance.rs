@@ -103,11 +103,7 @@ fn what_was_left_in_a_session_at_rest_is_a_cause_of_the_users_next_turn() {
         let session = server.post("/session", &json!({})).json(200);
         let mut id = session["id"].as_str().unwrap().to_owned();
         prompt(&server, &id, "hello");
-        assert!(
-            wait_until(MINUTE, || world.path("got.json").exists()),
-            "{case}"
-        );
-        let got: Value = serde_json::from_str(&world.read("got.json")).unwrap();
+        let got = world.json("got.json");
         assert_eq!(got["status"], 200, "{case}: {got}");
         if forks {
             let copy = server.post(&format!("/session/{id}/fork"), &json!({}));
@@ -195,11 +191,7 @@ fn a_message_of_the_users_is_neither_removed_nor_replaced() {
         let server = world.serve(&["--no-auth"]);
         let session = server.post("/session", &json!({})).json(200);
         prompt(&server, session["id"].as_str().unwrap(), "hello");
-        assert!(
-            wait_until(MINUTE, || world.path("got.json").exists()),
-            "{case}"
-        );
-        let got: Value = serde_json::from_str(&world.read("got.json")).unwrap();
+        let got = world.json("got.json");
         assert_eq!(got["status"], status, "{case}: {got}");
         if status == 403 {
             let hint = format!("`prompt = true` under [plugins.{plugin:?}]");
@@ -226,8 +218,7 @@ fn no_tool_call_is_changed_or_made_up() {
         let session = server.post("/session", &json!({})).json(200);
         let id = session["id"].as_str().unwrap();
         prompt(&server, id, "hello");
-        assert!(wait_until(MINUTE, || world.path("got.json").exists()));
-        let got: Value = serde_json::from_str(&world.read("got.json")).unwrap();
+        let got = world.json("got.json");
         assert_eq!(got["status"], 403, "{got}");
         let messages = server.get(&format!("/session/{id}/message")).text();
         assert!(!messages.contains("forged"), "{messages}");
