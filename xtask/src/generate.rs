@@ -3,7 +3,8 @@
 //! `docs/hooks.md` is the table of hook points (C1: every hook of OpenCode is a view of one of ours).
 //! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`, `docs/opencode.schema.json` and
 //! `docs/outrigger.schema.json` for those of `opencode.json` and `outrigger.toml`. The tables in `docs/configuration/outrigger-toml.md` are those of the settings.
-//! The pages in `docs/bypass` are the tables of `docs/bypass/attempts.toml`.
+//! The pages in `docs/bypass` are the tables of `docs/bypass/attempts.toml`, `docs/requirements.md` is made of
+//! `docs/requirements/rows.toml`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +12,7 @@ use std::fs;
 use outrigger_kernel::hooks::{ALIASES, Failure, Field, HookPoint, Kind, Phase, PointSpec};
 
 use crate::sh::{self, Arguments};
-use crate::{Result, attempts, failed, settings, usage};
+use crate::{Result, attempts, failed, requirements, settings, usage};
 
 /// Every generated file with its text; `read` answers the text of a file that one is made from.
 fn files<'t>(
@@ -32,10 +33,12 @@ fn files<'t>(
             crate::schema::settings(),
         ),
     ];
-    let page = read(settings::PAGE).ok_or_else(|| format!("{} is missing", settings::PAGE))?;
-    files.push((settings::PAGE.to_owned(), settings::page(page)?));
-    let text = read(attempts::FILE).ok_or_else(|| format!("{} is missing", attempts::FILE))?;
-    let attempts = attempts::parse(text)?;
+    let source = |path: &str| read(path).ok_or_else(|| format!("{path} is missing"));
+    let page = settings::page(source(settings::PAGE)?)?;
+    files.push((settings::PAGE.to_owned(), page));
+    let requirements = requirements::parse(source(requirements::FILE)?)?;
+    files.push((requirements::PAGE.to_owned(), requirements.markdown()));
+    let attempts = attempts::parse(source(attempts::FILE)?)?;
     files.extend(
         attempts
             .page
@@ -50,7 +53,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(word) = Arguments::new(arguments).next() {
         return usage(format!("generate takes no `{word}`"));
     }
-    let sources = [attempts::FILE, settings::PAGE].map(|path| {
+    let sources = [attempts::FILE, requirements::FILE, settings::PAGE].map(|path| {
         let text = fs::read_to_string(sh::root().join(path));
         (path, text.ok())
     });
@@ -132,10 +135,9 @@ fn hooks() -> String {
          session and each connection of the bridge; nothing waits for them, but for `llm.on_error` and `tool.on_error`, whose\n\
          context is wanted, and `session.before_create` and `session.before_fork`, which go before what they are about. When\n\
          256 wait for slow handlers, further ones are dropped until there is room: the log names the first, and says how many\n\
-         there were. Texts in `context` stand behind the error wherever it is read (C4). The other points of errors\n\
-         take none, since the reader of the error has it by then: `run.on_error`, `execute.on_error` and\n\
-         `session.on_error` are notified of one that is stored, `runtime.route.on_error` of a call that `tool.on_error` is about,\n\
-         `bridge.on_error` of one that a remote controller has, `hook.on_error` of one that the log has.\n\n\
+         there were. Texts in `context` of `llm.on_error` and `tool.on_error` stand behind the error wherever it is read (C4).\n\
+         The reader has the error of the other points by then: what they add is logged, stored and published as\n\
+         `outrigger.error.context`.\n\n\
          Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by an\n\
          error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\
          do of all this, its manifest says ([plugins.md](plugins/writing.md#refusing)).\n\n\
@@ -214,6 +216,7 @@ mod tests {
         let page = fs::read_to_string(sh::root().join(settings::PAGE)).unwrap();
         let with = |path: &str| match path {
             attempts::FILE => Some(attempts),
+            requirements::FILE => Some("section = []\n"),
             settings::PAGE => Some(page.as_str()),
             _ => None,
         };

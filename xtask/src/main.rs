@@ -9,6 +9,7 @@ mod dist;
 mod fuzz;
 mod generate;
 mod parity;
+mod requirements;
 mod sandboxes;
 mod schema;
 mod settings;
@@ -27,7 +28,7 @@ cargo xtask NAME [options]
                              says at the end which tests were skipped and why. Where npm's registry answers, a skipped
                              test of a published plugin is a failure
   ci                         the same as test
-  generate                   writes the files that are made from the code or from a table (docs/hooks.md, docs/bypass/*.md)
+  generate                   writes the files that are made from the code or from a table (docs/hooks.md, docs/bypass/*.md, docs/requirements.md)
   matrix                     writes docs/plugin-matrix.csv anew: what published plugins use (needs npm)
   tidy                       the checks of the repository's own rules
   parity [--reference | --live] [--only A,B] [--bin PATH] [-v]

@@ -11,6 +11,7 @@ mod kernel;
 mod modules;
 mod pages;
 mod peers;
+mod requirements;
 mod rules;
 mod sizes;
 
@@ -46,9 +47,7 @@ const RULES: [Rule; 26] = [
     ("bypass", |repo| Ok(bypass::check(repo))),
     ("contracts", |repo| Ok(contracts::check(repo))),
     ("peers", |repo| Ok(peers::check(repo))),
-    ("requirement-numbers", |repo| {
-        Ok(pages::requirement_numbers(repo))
-    }),
+    ("requirement-numbers", |repo| Ok(requirements::check(repo))),
     ("where", |repo| Ok(pages::paths(repo))),
     ("page-length", |repo| Ok(pages::lengths(repo))),
     ("words", |repo| Ok(pages::words(repo))),

@@ -117,6 +117,25 @@ pub(super) fn exists(repo: &Repo, name: &str) -> bool {
         .any(|word| text.contains(&format!("{word} {function}(")))
 }
 
+/// Whether `PATH::TEST` names a test, and not just some function.
+pub(super) fn is_test(repo: &Repo, name: &str) -> bool {
+    let Some((path, test)) = name.split_once("::") else {
+        return false;
+    };
+    let function = test.rsplit("::").next().unwrap_or(test);
+    let text = repo.text(path).unwrap_or_default();
+    let Some((before, _)) = text.split_once(&format!("fn {function}(")) else {
+        return false;
+    };
+    // Its attributes: the lines above it, up to the end of what stands before.
+    let above = before.rsplit_once('\n').map_or("", |(above, _)| above);
+    above
+        .lines()
+        .rev()
+        .take_while(|line| !matches!(line.trim(), "" | "}" | "{"))
+        .any(|line| line.contains("#[test]") || line.contains("#[tokio::test"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,8 @@
-//! What pages promise about the source: the requirement numbers that it cites have a meaning, the files that answer a question
-//! exist, no page is too long, and old words do not spread.
-
-use std::collections::BTreeSet;
+//! What pages promise about the source: the files that answer a question exist, no page is too long, and old words do not
+//! spread.
 
 use super::Repo;
 
-const REQUIREMENTS: &str = "docs/requirements.md";
 const PAGES_OF_PATHS: [&str; 3] = ["docs/where.md", "CONTRIBUTING.md", "STYLE.md"];
 
 /// Lines of a page; one that is longer has more than one idea. Generated pages and the list of changes have none.
@@ -29,32 +26,6 @@ const OLD_WORDS: &[(&str, &str)] = &[
     ("on whose word", "authorised by"),
     ("a word in it", "say the thing"),
 ];
-
-/// Every requirement number that a comment of the source cites stands in docs/requirements.md.
-pub(super) fn requirement_numbers(repo: &Repo) -> Vec<String> {
-    let Some(index) = repo.text(REQUIREMENTS) else {
-        return vec![format!("{REQUIREMENTS} is missing")];
-    };
-    let known: BTreeSet<&str> = index
-        .lines()
-        .filter_map(|line| line.strip_prefix("| "))
-        .filter_map(|row| row.split(' ').next())
-        .collect();
-    let mut found = Vec::new();
-    for (path, text) in sources(repo) {
-        for (index, line) in text.lines().enumerate() {
-            let comment = line.split_once("//").map_or("", |(_, comment)| comment);
-            let unknown = cited(comment).filter(|number| !known.contains(number));
-            found.extend(unknown.map(|number| {
-                format!(
-                    "{path}:{} cites {number}, which {REQUIREMENTS} does not have",
-                    index + 1
-                )
-            }));
-        }
-    }
-    found
-}
 
 /// The paths in backticks on pages that lead readers to files.
 pub(super) fn paths(repo: &Repo) -> Vec<String> {
@@ -160,12 +131,6 @@ fn code(repo: &Repo) -> impl Iterator<Item = (&str, &str)> {
     repo.iter().filter(move |(path, _)| is_code(path))
 }
 
-fn sources(repo: &Repo) -> impl Iterator<Item = (&str, &str)> {
-    repo.iter().filter(|(path, _)| {
-        path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs")
-    })
-}
-
 fn is_old_constant(line: &str) -> bool {
     let name = line
         .split_once("const ")
@@ -173,44 +138,9 @@ fn is_old_constant(line: &str) -> bool {
     name.is_some_and(|(name, _)| name.split('_').any(|it| ["MOST", "PATIENCE"].contains(&it)))
 }
 
-/// The words that look like `A7` or `C13`, where they are cited as requirements: in brackets, or after "requirement".
-fn cited(comment: &str) -> impl Iterator<Item = &str> {
-    let brackets = comment.split('(').skip(1).filter_map(|rest| {
-        let (inside, _) = rest.split_once(')')?;
-        inside
-            .split([',', ' '])
-            .filter(|word| !word.is_empty())
-            .all(is_number)
-            .then_some(inside)
-    });
-    let named = comment
-        .split("requirement ")
-        .skip(1)
-        .filter_map(|rest| rest.split([' ', ',', ')', '.', ':', ';']).next());
-    brackets
-        .flat_map(|inside| inside.split([',', ' ']))
-        .chain(named)
-        .filter(|word| is_number(word))
-}
-
-fn is_number(word: &str) -> bool {
-    let Some(digits) = word.strip_prefix(|letter| ('A'..='E').contains(&letter)) else {
-        return false;
-    };
-    (1..=2).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_found_where_they_are_cited() {
-        let cited = |text| cited(text).collect::<Vec<_>>();
-        assert_eq!(cited("does it (A7, C13). U+00B5"), ["A7", "C13"]);
-        assert_eq!(cited("requirement B7, `x`"), ["B7"]);
-        assert_eq!(cited("(see A7) C3 D"), [""; 0]);
-    }
 
     #[test]
     fn a_long_page_is_an_offence_unless_it_is_generated() {
@@ -231,22 +161,14 @@ mod tests {
     #[test]
     fn what_pages_do_not_hold_is_an_offence() {
         let repo = Repo::of(&[
-            ("docs/requirements.md", "| No. | In short |\n| A1 | x |\n"),
             (
                 "docs/where.md",
                 "`crates/a/src/lib.rs` `crates/a/src/gone.rs`",
             ),
             ("CONTRIBUTING.md", ""),
             ("STYLE.md", ""),
-            (
-                "crates/a/src/lib.rs",
-                "// as said (A1, A2)\nconst MAX_X: u8 = 1;\n",
-            ),
+            ("crates/a/src/lib.rs", "const MAX_X: u8 = 1;\n"),
         ]);
-        assert_eq!(
-            requirement_numbers(&repo),
-            ["crates/a/src/lib.rs:1 cites A2, which docs/requirements.md does not have"]
-        );
         assert_eq!(
             paths(&repo),
             ["docs/where.md leads to crates/a/src/gone.rs, which does not exist"]
