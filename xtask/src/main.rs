@@ -8,6 +8,7 @@ mod clients;
 mod dist;
 mod fuzz;
 mod generate;
+mod models;
 mod parity;
 mod requirements;
 mod sandboxes;
@@ -30,6 +31,8 @@ cargo xtask NAME [options]
   ci                         the same as test
   generate                   writes the files that are made from the code or from a table (docs/hooks.md, docs/bypass/*.md, docs/requirements.md)
   matrix                     writes docs/plugin-matrix.csv anew: what published plugins use (needs npm)
+  models FILE DAY            writes the table of well known models that the program carries, from a copy of
+                             https://models.dev/api.json and the day that it is of
   tidy                       the checks of the repository's own rules
   parity [--reference | --live] [--only A,B] [--bin PATH] [-v]
          [--show NAMES | --side-by-side NAMES] [--hooks] [--model] [--events] [--whole]
@@ -118,6 +121,7 @@ fn run(arguments: &[String]) -> Result {
         "generate" => generate::run(rest),
         "matrix" => matrix(rest),
         "tidy" => tidy::run(rest),
+        "models" => models::run(rest),
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
         "dist" => dist::run(rest),

@@ -26,6 +26,7 @@ mod testing;
 mod transform;
 mod transport;
 
+pub use catalog::{CatalogError, CatalogOptions, models_url};
 pub use credentials::{CredentialError, Credentials, Origin, Stored};
 pub use error::ModelError;
 pub use models::{Models, ModelsOptions, cost, max_output_tokens};

@@ -210,6 +210,7 @@ impl World {
         command
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home())
+            .env("OPENCODE_DISABLE_MODELS_FETCH", "1")
             .env("LANG", "C.UTF-8")
             .env("TZ", "UTC");
         if !self.is_untrusted.get() {

@@ -36,4 +36,7 @@ pub(crate) struct ModelsArgs {
     /// Print limits, prices and capabilities as JSON
     #[arg(long)]
     pub(crate) verbose: bool,
+    /// Fetch the published catalog of models first
+    #[arg(long)]
+    pub(crate) refresh: bool,
 }

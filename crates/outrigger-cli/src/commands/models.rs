@@ -12,8 +12,20 @@ use crate::terminal::{err, out};
 pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Failure> {
     let agent = Agent::boot(crate::boot::boot(global, &Line::new())?).await?;
     agent.providers_ready().await;
+    let refreshed = match args.refresh {
+        true => agent.models().refresh_catalog().await,
+        false => Ok(()),
+    };
+    let source = agent.models().catalog_source();
     let mut providers = agent.models().providers();
     agent.shutdown().await;
+    refreshed.map_err(|error| {
+        let hint = Some(error.hint().to_owned());
+        Failure::new(error.code(), error.to_string(), hint)
+    })?;
+    if args.refresh {
+        err(&format!("the catalog is {source}\n"));
+    }
     providers.sort_by(|a, b| a.id.cmp(&b.id));
     if let Some(wanted) = &args.provider {
         providers.retain(|provider| provider.id == *wanted);

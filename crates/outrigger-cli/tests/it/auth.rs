@@ -8,6 +8,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::support::*;
+use crate::user_grants::granting;
 
 /// A provider at the mock model that has no key in the configuration.
 fn world(turns: impl IntoIterator<Item = Value>) -> World {
@@ -182,6 +183,64 @@ fn a_provider_is_chosen_from_a_list_whose_last_entry_takes_any_name() {
     assert!(none.stdout.is_empty() && says_why, "{}", none.stderr);
 }
 
+/// One catalog, for one request, on this machine.
+fn published(text: &'static str) -> (String, std::thread::JoinHandle<String>) {
+    use std::io::Read as _;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut head = [0; 4096];
+        let length = socket.read(&mut head).unwrap();
+        write!(
+            socket,
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}",
+            text.len()
+        )
+        .unwrap();
+        String::from_utf8_lossy(&head[..length]).into_owned()
+    });
+    (url, asked)
+}
+
+#[test]
+fn the_published_catalog_is_fetched_from_where_the_settings_say() {
+    let world = world([]);
+    world.settings("[models]\ncatalog_url = \"http://127.0.0.1:1/of-the-project\"\n");
+    granting(
+        &world,
+        "[models]\ncatalog_url = \"http://127.0.0.1:1/elsewhere\"\n",
+    );
+    let (url, asked) = published(
+        r#"{"beta":{"env":["BETA_KEY"],"npm":"@ai-sdk/openai-compatible","api":"http://127.0.0.1:1","models":{"b1":{}}}}"#,
+    );
+    let off = world.cli(&["models", "--refresh"]);
+    assert!(off.stderr.contains("catalog.off"), "{}", off.stderr);
+    let refresh = |variables: &[(&str, &str)]| {
+        let mut command = world.command(&["models", "--refresh"]);
+        command.env_remove("OPENCODE_DISABLE_MODELS_FETCH");
+        command
+            .envs(variables.iter().copied())
+            .env("BETA_KEY", "x-0123456789");
+        world.start(command).end()
+    };
+    let set = refresh(&[]);
+    assert!(
+        set.stderr.contains("http://127.0.0.1:1/elsewhere/api.json"),
+        "{}",
+        set.stderr
+    );
+    let done = refresh(&[("OPENCODE_MODELS_URL", &url)]).ok();
+    assert!(asked.join().unwrap().starts_with("GET /api.json "));
+    assert_eq!(done.stdout, "acme/a1\nbeta/b1\nmock/m1\n");
+    let copy = world.home().join(".cache/outrigger/models.json");
+    assert!(
+        done.stderr.contains(&copy.display().to_string()),
+        "{}",
+        done.stderr
+    );
+}
+
 /// A plugin's view of the routes, which is every client's.
 #[test]
 fn clients_store_credentials_and_see_every_provider_without_keys() {
@@ -218,7 +277,7 @@ fn clients_store_credentials_and_see_every_provider_without_keys() {
     };
     assert!(ids(0, "all").contains(&"openai".to_owned()));
     assert_eq!(ids(0, "connected"), ["mock", "acme"]);
-    assert_eq!(answers[0]["body"]["default"]["openai"], "gpt-5.6-luna");
+    assert_eq!(answers[0]["body"]["default"]["openai"], "gpt-5.6-terra");
     assert_eq!(answers[1], json!({ "status": 200, "body": true }));
     assert_eq!(ids(2, "connected"), ["mock", "acme", "openai"]);
     assert_eq!(ids(3, "providers"), ["mock", "acme", "openai"]);

@@ -344,6 +344,8 @@ mod tests {
         models.idle_ms = 120000
         models.total_ms = 1800000
         models.max_retries = 5
+        models.fetch_catalog = true
+        models.catalog_url = "https://models.dev"
         tools.output_bytes = 51200
         tools.output_lines = 2000
         tools.bash_timeout_ms = 120000

@@ -118,6 +118,11 @@ settings! {
         total_ms: u64 = 1_800_000, MILLIS, Counts;
         /// How often a failed request is sent again, where it is set; else the provider's own rule.
         max_retries: u32 = 5, (0..=100), Counts;
+        /// Fetch the published catalog of models (limits, prices, abilities) into the cache when a provider needs it, at most
+        /// once a day, in the background. `OPENCODE_DISABLE_MODELS_FETCH=1` switches it off as well.
+        fetch_catalog: bool = true, boolean, UserOnly;
+        /// Where it is published; `OPENCODE_MODELS_URL` counts above it.
+        catalog_url: String = "https://models.dev".to_owned(), TEXT, Security;
     }
 
     /// `[tools]`: bundled tools, and what commands of the model may touch (issues 5, 18).

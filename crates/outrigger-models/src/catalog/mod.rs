@@ -1,153 +1,231 @@
 //! Limits, prices and abilities of models that the configuration does not describe.
 //!
-//! Two sources in the same form, that of <https://models.dev/api.json>: OpenCode's cached copy, if there is one, and
-//! a small committed table. Both are read when a model is first looked up in them, never before.
+//! Two sources, both in the form of <https://models.dev/api.json>: the published catalog as we fetched it ([`refresh`]) or as
+//! OpenCode did, whichever is newer, and a small committed table (`cargo xtask models` makes it). Both are read when a model
+//! is first looked up in them, never before.
+
+mod refresh;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::SystemTime;
 
-use serde::Deserialize;
+use outrigger_files::sync::lock;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The committed table: current models of the built-in providers as models.dev listed them when it was made.
-const FAMILIES: &str = include_str!("families.json");
+pub use refresh::{CatalogError, models_url};
+
+/// The committed table: what matters of the best known models, as models.dev listed them on the day that it names.
+const KNOWN: &str = include_str!("known.json");
+
+/// Where the published catalog is kept, and where it comes from.
+#[derive(Clone, Default)]
+pub struct CatalogOptions {
+    /// Our copy of it, `$XDG_CACHE_HOME/outrigger/models.json`.
+    pub file: Option<PathBuf>,
+    /// OpenCode's copy, `$XDG_CACHE_HOME/opencode/models.json`, which is only read. A missing file is no error.
+    pub of_opencode: Option<PathBuf>,
+    /// The address that it is fetched from; nothing is fetched without one.
+    pub url: Option<String>,
+    /// Called when another catalog has been fetched.
+    pub on_refresh: Option<Arc<dyn Fn() + Send + Sync>>,
+}
 
 /// A provider of the catalog.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct CatalogProvider {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     pub(crate) env: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) npm: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) api: Option<String>,
     pub(crate) models: BTreeMap<String, CatalogModel>,
 }
 
 /// A model of the catalog. Everything is optional, as the document is not ours.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct CatalogModel {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) family: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attachment: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reasoning: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool_call: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) temperature: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) release_date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) modalities: Option<CatalogModalities>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) interleaved: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<CatalogLimit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<CatalogCost>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) provider: Option<CatalogApi>,
 }
 
 /// Kinds of content by name.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct CatalogModalities {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<Vec<String>>,
 }
 
 /// Tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct CatalogLimit {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<f64>,
 }
 
 /// US dollars for a million tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct CatalogCost {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_read: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write: Option<f64>,
 }
 
 /// A model that is reached differently from its provider's others.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct CatalogApi {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) npm: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) api: Option<String>,
 }
 
-type Table = BTreeMap<String, CatalogProvider>;
+type Table = BTreeMap<String, Arc<CatalogProvider>>;
+
+/// The committed table and the day that it was made.
+#[derive(Default, Deserialize)]
+struct Known {
+    made: String,
+    providers: Table,
+}
 
 /// Both sources.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Catalog {
-    cache_file: Option<PathBuf>,
-    cache: OnceLock<Table>,
-    families: OnceLock<Table>,
+    options: CatalogOptions,
+    published: Mutex<Option<Arc<Table>>>,
+    known: OnceLock<Known>,
+    tries: refresh::Tries,
 }
 
 impl Catalog {
-    /// A catalog whose first source is `cache_file`, if that exists.
-    pub(crate) fn new(cache_file: Option<PathBuf>) -> Self {
+    pub(crate) fn new(options: CatalogOptions) -> Self {
         Self {
-            cache_file,
+            options,
             ..Self::default()
         }
     }
 
-    fn cached(&self) -> &Table {
-        self.cache.get_or_init(|| {
-            let Some(path) = &self.cache_file else {
-                return Table::new();
-            };
+    /// The newer of the copies of the published catalog that has something in it.
+    fn newest(&self) -> Option<(&Path, SystemTime)> {
+        let options = &self.options;
+        let files = [options.file.as_deref(), options.of_opencode.as_deref()];
+        let with_time = files.into_iter().flatten().filter_map(|path| {
+            let meta = path.metadata().ok()?;
             // An empty one is what we make where there is none.
-            let text = outrigger_files::read(path, outrigger_files::DATA).unwrap_or_default();
-            if text.is_empty() {
-                return Table::new();
-            }
-            serde_json::from_slice(&text).unwrap_or_else(|error| {
-                tracing::warn!(path = %path.display(), %error, "the cached model catalog cannot be read; using the built-in table");
-                Table::new()
-            })
+            (meta.len() > 0).then_some((path, meta.modified().ok()?))
+        });
+        with_time.max_by_key(|(_, time)| *time)
+    }
+
+    fn published(&self) -> Arc<Table> {
+        let mut published = lock(&self.published);
+        Arc::clone(published.get_or_insert_with(|| Arc::new(self.read())))
+    }
+
+    fn read(&self) -> Table {
+        let Some((path, _)) = self.newest() else {
+            return Table::new();
+        };
+        let read = outrigger_files::read(path, outrigger_files::DATA)
+            .map_err(|error| error.to_string())
+            .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()));
+        read.unwrap_or_else(|error| {
+            tracing::warn!(path = %path.display(), %error, "the cached model catalog cannot be read; using the built-in table");
+            Table::new()
         })
     }
 
-    fn built_in(&self) -> &Table {
-        self.families.get_or_init(|| {
+    fn known(&self) -> &Known {
+        self.known.get_or_init(|| {
             // A test makes sure that the committed table is well-formed.
-            serde_json::from_str(FAMILIES).unwrap_or_default()
+            serde_json::from_str(KNOWN).unwrap_or_default()
         })
     }
 
     /// What is known of a provider.
-    pub(crate) fn provider(&self, id: &str) -> Option<&CatalogProvider> {
-        self.cached().get(id).or_else(|| self.built_in().get(id))
+    pub(crate) fn provider(&self, id: &str) -> Option<Arc<CatalogProvider>> {
+        let published = self.published().get(id).cloned();
+        published.or_else(|| self.known().providers.get(id).cloned())
     }
 
     /// Names of all providers known.
     pub(crate) fn provider_ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self
-            .cached()
-            .keys()
-            .chain(self.built_in().keys())
-            .cloned()
-            .collect();
+        let published = self.published();
+        let known = &self.known().providers;
+        let mut ids: Vec<String> = published.keys().chain(known.keys()).cloned().collect();
         ids.sort();
         ids.dedup();
         ids
     }
 
+    /// Where its facts come from, for people: the file and its day, or the day of the built-in table.
+    pub(crate) fn source(&self) -> String {
+        match self.newest() {
+            Some((path, time)) => {
+                let day = jiff::Timestamp::try_from(time).unwrap_or_default();
+                format!("{} ({})", path.display(), day.strftime("%F"))
+            }
+            None => format!("the table built in ({})", self.known().made),
+        }
+    }
+
     /// The entry of a model, or of the member of its family that it is a dated or tagged version of
-    /// (`claude-haiku-4-5-20251001`, `qwen/qwen3-coder:free`, `gpt-5-2025-08-07`).
+    /// (`claude-haiku-4-5-20251001`, `qwen/qwen3.6-27b:free`, `gpt-5-2025-08-07`).
     pub(crate) fn model(&self, provider: &str, model: &str) -> Option<CatalogModel> {
-        let models = &self.provider(provider)?.models;
-        if let Some(found) = models.get(model) {
+        let provider = self.provider(provider)?;
+        if let Some(found) = provider.models.get(model) {
             return Some(found.clone());
         }
-        let base = models
+        let base = provider
+            .models
             .iter()
             .filter(|(id, _)| model.strip_prefix(id.as_str()).is_some_and(is_version))
             .max_by_key(|(id, _)| id.len())?;
@@ -175,15 +253,18 @@ mod tests {
 
     #[test]
     fn the_committed_table_is_well_formed_and_complete() {
-        let table: Table = serde_json::from_str(FAMILIES).unwrap();
-        for (provider, entry) in &table {
-            assert!(
-                crate::provider::presets::preset(provider).is_some(),
-                "{provider} is not built in"
-            );
+        let known: Known = serde_json::from_str(KNOWN).unwrap();
+        assert!(
+            known.made.parse::<jiff::civil::Date>().is_ok(),
+            "{}",
+            known.made
+        );
+        for preset in crate::provider::presets::PRESETS {
+            assert!(known.providers.contains_key(preset.id), "{}", preset.id);
+        }
+        for entry in known.providers.values() {
             for (id, model) in &entry.models {
                 let limit = model.limit.unwrap_or_default();
-                assert_eq!(model.id.as_deref(), Some(id.as_str()));
                 assert!(
                     limit.context.unwrap_or(0.0) > 0.0 && limit.output.unwrap_or(0.0) > 0.0,
                     "{id}"
@@ -210,7 +291,7 @@ mod tests {
             ),
             ("openai", "gpt-5-2025-08-07", Some("gpt")),
             ("openai", "gpt-5-turbo", None),
-            ("openrouter", "qwen/qwen3-coder:free", Some("qwen")),
+            ("openrouter", "qwen/qwen3.6-27b:free", Some("qwen")),
             ("nobody", "x", None),
         ] {
             let got = catalog.model(provider, model).and_then(|m| m.family);
@@ -224,10 +305,30 @@ mod tests {
         let path = dir.path().join("models.json");
         std::fs::write(&path, r#"{"acme":{"id":"acme","name":"Acme","env":["ACME_KEY"],"npm":"@ai-sdk/openai-compatible","api":"https://acme.test/v1",
             "models":{"a1":{"id":"a1","name":"A1","limit":{"context":1000,"output":100},"cost":{"input":1,"output":2,"tiers":[]},"extra":1}}}}"#).unwrap();
-        let catalog = Catalog::new(Some(path.clone()));
-        assert_eq!(catalog.provider("acme").unwrap().env, ["ACME_KEY"]);
-        assert!(catalog.provider("anthropic").is_some());
+        let catalog = |own: Option<&Path>| {
+            Catalog::new(CatalogOptions {
+                file: own.map(Path::to_path_buf),
+                of_opencode: Some(path.clone()),
+                ..CatalogOptions::default()
+            })
+        };
+        assert_eq!(catalog(None).provider("acme").unwrap().env, ["ACME_KEY"]);
+        assert!(catalog(None).provider("anthropic").is_some());
+        // Of two copies the newer one counts, unless it is empty.
+        let own = dir.path().join("own.json");
+        std::fs::write(&own, "").unwrap();
+        assert!(catalog(Some(&own)).provider("acme").is_some());
+        std::fs::write(&own, r#"{"beta":{"models":{}}}"#).unwrap();
+        let later = SystemTime::now() + std::time::Duration::from_secs(60);
+        std::fs::File::options()
+            .write(true)
+            .open(&own)
+            .unwrap()
+            .set_modified(later)
+            .unwrap();
+        let both = catalog(Some(&own));
+        assert!(both.provider("beta").is_some() && both.provider("acme").is_none());
         std::fs::write(&path, "{").unwrap();
-        assert!(Catalog::new(Some(path)).provider("anthropic").is_some());
+        assert!(catalog(None).provider("anthropic").is_some());
     }
 }

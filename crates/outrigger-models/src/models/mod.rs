@@ -14,7 +14,7 @@ use outrigger_protocol::model::{Cost, ModelInfo, ProviderInfo, Usage};
 use serde_json::Value;
 
 use crate::cassette::Recorder;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogError, CatalogOptions};
 use crate::credentials::Credentials;
 use crate::error::ModelError;
 use crate::provider::presets::PRESETS;
@@ -33,9 +33,8 @@ pub struct ModelsOptions {
     pub users: Object,
     /// The environment that keys are looked up in.
     pub env: BTreeMap<String, String>,
-    /// OpenCode's cached catalog, `$XDG_CACHE_HOME/opencode/models.json`. It is only read, and only when needed; a
-    /// missing file is no error.
-    pub cache_file: Option<PathBuf>,
+    /// The published catalog. It is read and fetched only when a provider needs it.
+    pub catalog: CatalogOptions,
     /// `model` of the configuration.
     pub model: Option<String>,
     /// `small_model` of the configuration.
@@ -72,7 +71,7 @@ pub struct Models {
 
 struct Inner {
     options: ModelsOptions,
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     http: Arc<Http>,
     /// Those of providers that have a proxy.
     proxied: BTreeMap<String, Arc<Http>>,
@@ -91,7 +90,7 @@ impl Models {
     /// Prepares everything and does nothing yet.
     #[must_use]
     pub fn new(options: ModelsOptions) -> Self {
-        let catalog = Catalog::new(options.cache_file.clone());
+        let catalog = Arc::new(Catalog::new(options.catalog.clone()));
         let proxies = options.proxies.iter();
         let proxied = proxies.map(|(id, proxy)| (id.clone(), Arc::new(Http::through(proxy))));
         Self {
@@ -180,6 +179,32 @@ impl Models {
             plugin: speaker.plugin.clone(),
             name: speaker.name.as_ref().unwrap_or(&speaker.plugin).clone(),
         })
+    }
+
+    /// Where the catalog's facts come from, and of which day.
+    #[must_use]
+    pub fn catalog_source(&self) -> String {
+        self.inner.catalog.source()
+    }
+
+    /// Fetches the published catalog now, and puts providers together anew with it.
+    ///
+    /// # Errors
+    /// [`CatalogError`]; the old one stays.
+    pub async fn refresh_catalog(&self) -> Result<(), CatalogError> {
+        self.inner.catalog.refresh().await?;
+        lock(&self.inner.built).clear();
+        Ok(())
+    }
+
+    /// Fetches the published catalog in the background where one of these days' is missing. Nobody waits for it.
+    fn keep_catalog_fresh(&self) {
+        let inner = Arc::downgrade(&self.inner);
+        self.inner.catalog.keep_fresh(move || {
+            if let Some(inner) = inner.upgrade() {
+                lock(&inner.built).clear();
+            }
+        });
     }
 
     /// The stored credentials.

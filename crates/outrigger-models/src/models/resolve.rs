@@ -29,9 +29,11 @@ impl Models {
                 message: "is switched off by `disabled_providers` or `enabled_providers`".into(),
             });
         }
-        let provider = self
-            .provider(id)?
-            .ok_or_else(|| self.unknown_provider(id))?;
+        let found = self.provider(id)?;
+        if self.is_catalogued(id, found.as_deref()) {
+            self.keep_catalog_fresh();
+        }
+        let provider = found.ok_or_else(|| self.unknown_provider(id))?;
         let info = self.find_model(&provider, &model.model_id)?;
         if adapter(&info.api.npm).is_none() {
             return Err(ModelError::Unsupported {
@@ -75,6 +77,12 @@ impl Models {
             http,
             recorder,
         ))
+    }
+
+    /// Whether the catalog says something of a provider: one that the configuration or a plugin describes needs nothing of it.
+    fn is_catalogued(&self, id: &str, provider: Option<&Provider>) -> bool {
+        provider.is_none_or(|it| it.own.is_none())
+            && needs_catalog(self.inner.options.providers.get(id))
     }
 
     fn recorder(&self, provider: &Provider) -> Result<Option<Arc<Recorder>>, ModelError> {

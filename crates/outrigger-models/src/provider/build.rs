@@ -55,7 +55,7 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     let description = Description {
         entry: &entry,
         own,
-        known,
+        known: known.as_deref(),
         preset,
     };
     let configured = entry.options()?;
@@ -76,7 +76,7 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     };
     let base = match &overlay.models {
         Some(listed) => model::from_plugin(&defaults, listed),
-        None => model::catalogued(&defaults, known),
+        None => model::catalogued(&defaults, known.as_deref()),
     };
     let models = model::models(&defaults, entry.keys, base);
     let source = source(sources, &options, key.as_ref());

@@ -6,6 +6,7 @@
 )]
 
 mod cassette;
+mod catalog;
 mod providers;
 mod server;
 mod wire;

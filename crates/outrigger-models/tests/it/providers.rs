@@ -60,7 +60,7 @@ fn names_that_do_not_exist_come_with_near_ones() {
     .collect();
     insta::assert_snapshot!(errors.join("\n"), @r#"
     model.unknown_provider | unknown provider `antropic`; near: `anthropic` | check the part before the first slash, or describe it under `provider.antropic` in opencode.json (npm, options.baseURL, models)
-    model.unknown_model | provider `anthropic` has no model `claude-haiku-45`; near: `claude-haiku-4-5`, `claude-opus-4-5`, `claude-opus-5` | check the name, or add it under `provider.anthropic.models["claude-haiku-45"]` in opencode.json
+    model.unknown_model | provider `anthropic` has no model `claude-haiku-45`; near: `claude-haiku-4-5`, `claude-fable-5`, `claude-opus-4-5` | check the name, or add it under `provider.anthropic.models["claude-haiku-45"]` in opencode.json
     model.unknown_model | provider `mock` has no model `m2` | check the name, or add it under `provider.mock.models["m2"]` in opencode.json
     model.no_key | no API key for provider `openai` | `outrigger auth login -p openai` stores one, or set OPENAI_API_KEY or `provider.openai.options.apiKey` in opencode.json
     model.unsupported_provider | provider `bed` uses `@ai-sdk/amazon-bedrock`, which Outrigger cannot speak | if the service has an OpenAI-compatible endpoint, set `npm` to "@ai-sdk/openai-compatible" and `options.baseURL` to it
@@ -104,8 +104,8 @@ fn configuration_catalog_and_environment_are_joined() {
         "model.unknown_model"
     );
     // A dated version of a known model has its family's limits.
-    let dated = resolve(&models, "openrouter/qwen/qwen3-coder:free");
-    assert_eq!(dated.model.api.id, "qwen/qwen3-coder:free");
+    let dated = resolve(&models, "openrouter/qwen/qwen3.6-27b:free");
+    assert_eq!(dated.model.api.id, "qwen/qwen3.6-27b:free");
     assert!(dated.model.limit.context > 0);
     let ids: Vec<String> = models
         .providers()
@@ -176,7 +176,10 @@ fn a_cached_catalog_brings_providers() {
         "models":{"a1":{"id":"a1","name":"A1","limit":{"context":1000,"output":100},"cost":{"input":1,"output":2}}}}}"#).unwrap();
     let models = Models::new(ModelsOptions {
         env: [("ACME_KEY".to_owned(), KEY.to_owned())].into(),
-        cache_file: Some(file),
+        catalog: outrigger_models::CatalogOptions {
+            of_opencode: Some(file),
+            ..Default::default()
+        },
         ..ModelsOptions::default()
     });
     let model = resolve(&models, "acme/a1").model;

@@ -2,7 +2,7 @@
 
 use outrigger_config::Loaded;
 use outrigger_contributions::providers::providers;
-use outrigger_models::{Models, ModelsOptions};
+use outrigger_models::{CatalogOptions, Models, ModelsOptions, models_url};
 use outrigger_permissions::reserved_paths;
 use outrigger_plugins::Plugins;
 
@@ -10,6 +10,9 @@ use super::bootstrap::Bootstrap;
 use super::config_hooks::Configured;
 use crate::boot::options::Boot;
 use crate::plugin_api::providers::auth;
+
+/// Our copy of the published catalog, in our cache folder.
+const CATALOG: &str = "models.json";
 
 impl Bootstrap {
     pub(super) fn models(&self, plugins: &Plugins, configured: &Configured) -> Models {
@@ -26,16 +29,36 @@ impl Bootstrap {
     }
 }
 
+/// Where the published catalog is kept and fetched from. Variables of OpenCode's count above the settings.
+fn catalog(boot: &Boot, config: &Loaded) -> CatalogOptions {
+    let settings = &config.settings.models;
+    let variable = |name: &str| boot.env.get(name).filter(|value| !value.is_empty());
+    let is_off = variable("OPENCODE_DISABLE_MODELS_FETCH")
+        .is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true"));
+    let address = variable("OPENCODE_MODELS_URL").unwrap_or(&settings.catalog_url);
+    let cache = &boot.folders.cache;
+    let of_opencode = cache.parent().map(|it| it.join(reserved_paths::MODELS));
+    match variable("OPENCODE_MODELS_PATH") {
+        // A file of the user's own counts alone.
+        Some(path) => CatalogOptions {
+            of_opencode: Some(boot.directory.join(path)),
+            ..CatalogOptions::default()
+        },
+        None => CatalogOptions {
+            file: Some(cache.join(CATALOG)),
+            of_opencode,
+            url: (settings.fetch_catalog && !is_off).then(|| models_url(address)),
+            ..CatalogOptions::default()
+        },
+    }
+}
+
 /// Models as the configuration has them, without plugins.
 pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> ModelsOptions {
     ModelsOptions {
         providers: config.config.provider.clone(),
         env: boot.env.clone(),
-        cache_file: boot
-            .folders
-            .cache
-            .parent()
-            .map(|cache| cache.join(reserved_paths::MODELS)),
+        catalog: catalog(boot, config),
         model: config.config.model.clone(),
         small_model: config.config.small_model.clone(),
         disabled: config.config.disabled_providers.clone(),

@@ -1,0 +1,236 @@
+//! Fetching the published catalog into our cache, in the background and at most once a day.
+//!
+//! A thread of its own does it, which nobody waits for: not a turn, not a start, and not the end of the program (a name that is
+//! being looked up cannot be cancelled, and would hold a runtime). What it leaves is a whole file or the old one.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use outrigger_files::Readers;
+use outrigger_files::sync::lock;
+use reqwest::Url;
+
+use super::{Catalog, Table};
+use crate::transport::client::{error_text, http_client};
+
+/// A copy that is younger than this is not fetched again.
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// After a try of this process that failed, the next one waits so long.
+const RETRY_AFTER: Duration = Duration::from_secs(3600);
+/// Longest time for all of it.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
+/// Largest answer that is taken; the published one had 5 MB in 2026.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Why the catalog could not be fetched. The old one stays.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// The settings switch it off.
+    #[error("fetching the model catalog is switched off")]
+    Off,
+    /// The address cannot be asked.
+    #[error("the model catalog's address {url} is not asked: {reason}")]
+    Address {
+        /// Address.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+    /// No answer, or none in time.
+    #[error("the model catalog cannot be fetched from {url}: {reason}")]
+    Fetch {
+        /// Address.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+    /// The answer is no catalog.
+    #[error("{url} did not answer with a model catalog: {reason}")]
+    Format {
+        /// Address.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It cannot be stored.
+    #[error("the model catalog cannot be stored: {0}")]
+    Write(String),
+}
+
+impl CatalogError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Off => "catalog.off",
+            Self::Address { .. } => "catalog.address",
+            Self::Fetch { .. } => "catalog.fetch",
+            Self::Format { .. } => "catalog.format",
+            Self::Write(_) => "catalog.write",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Off => {
+                "`models.fetch_catalog` in outrigger.toml and OPENCODE_DISABLE_MODELS_FETCH decide"
+            }
+            _ => {
+                "`models.catalog_url` in outrigger.toml or OPENCODE_MODELS_URL names another address"
+            }
+        }
+    }
+}
+
+/// The address of a catalog's document, from the setting, which may name the site as OpenCode's variable does.
+#[must_use]
+pub fn models_url(setting: &str) -> String {
+    let setting = setting.trim().trim_end_matches('/');
+    match setting.ends_with(".json") {
+        true => setting.to_owned(),
+        false => format!("{setting}/api.json"),
+    }
+}
+
+/// What this process has tried.
+#[derive(Default)]
+pub(super) struct Tries {
+    is_running: AtomicBool,
+    last: Mutex<Option<Instant>>,
+}
+
+impl Catalog {
+    /// Begins to fetch the catalog if it is time to. Costs a look at one or two files and, at most once a day, a thread.
+    pub(crate) fn keep_fresh(self: &Arc<Self>, refreshed: impl FnOnce() + Send + 'static) {
+        if !self.is_due() || self.tries.is_running.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let catalog = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("model-catalog".to_owned());
+        let begun = thread.spawn(move || {
+            let done = in_thread(&catalog);
+            catalog.tries.is_running.store(false, Ordering::Release);
+            match done {
+                Ok(()) => refreshed(),
+                // Nothing that a user has to act on: the old one, or the table built in, goes on.
+                Err(error) => tracing::debug!("[models] {error}"),
+            }
+        });
+        if let Err(error) = begun {
+            self.tries.is_running.store(false, Ordering::Release);
+            tracing::debug!("[models] no thread to fetch the catalog: {error}");
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        if self.options.url.is_none() || self.options.file.is_none() {
+            return false;
+        }
+        let age = |time: SystemTime| SystemTime::now().duration_since(time).unwrap_or_default();
+        let is_old = self.newest().is_none_or(|(_, time)| age(time) >= MAX_AGE);
+        let mut last = lock(&self.tries.last);
+        let is_time = is_old && last.is_none_or(|last| last.elapsed() >= RETRY_AFTER);
+        if is_time {
+            *last = Some(Instant::now());
+        }
+        is_time
+    }
+
+    /// Fetches the catalog now and takes it over. A broken answer leaves the old one.
+    ///
+    /// # Errors
+    /// [`CatalogError`].
+    pub(crate) async fn refresh(&self) -> Result<(), CatalogError> {
+        let options = &self.options;
+        let (Some(url), Some(file)) = (&options.url, &options.file) else {
+            return Err(CatalogError::Off);
+        };
+        let wrong = |reason: String| CatalogError::Format {
+            url: url.clone(),
+            reason,
+        };
+        let text = fetch(url).await?;
+        let table: Table =
+            serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        if table.values().all(|provider| provider.models.is_empty()) {
+            return Err(wrong("there is no model in it".to_owned()));
+        }
+        // What of it nobody reads here is left out: less than half of it stays, which the next start parses.
+        let kept = serde_json::to_vec(&table).map_err(|error| wrong(error.to_string()))?;
+        outrigger_files::replace(file, &kept, Readers::Owner)
+            .map_err(|error| CatalogError::Write(format!("{}: {error}", file.display())))?;
+        *lock(&self.published) = Some(Arc::new(table));
+        if let Some(notify) = &options.on_refresh {
+            notify();
+        }
+        Ok(())
+    }
+}
+
+fn in_thread(catalog: &Catalog) -> Result<(), CatalogError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CatalogError::Write(error.to_string()))?;
+    let done = runtime.block_on(catalog.refresh());
+    runtime.shutdown_background();
+    done
+}
+
+async fn fetch(url: &str) -> Result<Vec<u8>, CatalogError> {
+    let refused = |reason: String| CatalogError::Address {
+        url: url.to_owned(),
+        reason,
+    };
+    let failed = |reason: String| CatalogError::Fetch {
+        url: url.to_owned(),
+        reason,
+    };
+    let parsed = Url::parse(url).map_err(|error| refused(error.to_string()))?;
+    // It says where keys are sent: nobody on the way may write it.
+    if parsed.scheme() != "https" && !outrigger_net::is_local(&parsed) {
+        return Err(refused("it does not begin with https://".to_owned()));
+    }
+    let client = http_client(url).map_err(refused)?;
+    let whole = async {
+        let mut response = client
+            .get(parsed)
+            .send()
+            .await
+            .map_err(|e| error_text(&e))?;
+        if response.status() != http::StatusCode::OK {
+            return Err(format!("it answers {}", response.status()));
+        }
+        let mut text = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|e| error_text(&e))? {
+            text.extend_from_slice(&piece);
+            if text.len() > MAX_BYTES {
+                return Err(format!("it is longer than {} MiB", MAX_BYTES >> 20));
+            }
+        }
+        Ok(text)
+    };
+    let timed = tokio::time::timeout(FETCH_TIMEOUT, whole).await;
+    let late = || Err(format!("no answer in {} s", FETCH_TIMEOUT.as_secs()));
+    timed.unwrap_or_else(|_| late()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_name_the_site_or_the_document() {
+        for (setting, want) in [
+            ("https://models.dev", "https://models.dev/api.json"),
+            ("https://models.dev/", "https://models.dev/api.json"),
+            ("http://127.0.0.1:1/x.json", "http://127.0.0.1:1/x.json"),
+        ] {
+            assert_eq!(models_url(setting), want);
+        }
+    }
+}
