@@ -52,7 +52,7 @@ pub use policy::{Policy, PolicyFile};
 pub use project::hook_programs::HookPrograms;
 pub use project::named_files::{IS_RUN, files_run_by};
 pub use project::{Asked, ProjectConfig, TRUST_PROJECT, unknown};
-pub use redact::{redacted, redacted_text, restore};
+pub use redact::{names_secret, redacted, redacted_text, restore};
 pub use settings::Settings;
 pub use show::Shown;
 pub use toml::edit::{quoted, set_in_toml};

@@ -30,10 +30,23 @@ pub fn redacted_text(text: &str) -> Option<Cow<'_, str>> {
     serde_json::to_string_pretty(&shown).ok().map(Cow::Owned)
 }
 
+/// Whether a text in TOML or YAML gives a value to a name that is likely a secret's ([`redacted`]).
+#[must_use]
+pub fn names_secret(text: &str) -> bool {
+    text.lines().any(|line| {
+        let (name, value) = line.split_once(['=', ':']).unwrap_or_default();
+        let name = name.trim().trim_start_matches("- ");
+        let value = value.trim();
+        !value.is_empty()
+            && value.parse::<f64>().is_err()
+            && is_secret(&child("", name.trim_matches(['"', '\''])))
+    })
+}
+
 /// Puts back what [`crate::Loaded::redacted`] took out of a document that came from it, and answers the places where it did not.
 ///
-/// A secret goes back only where it came from: under the same provider or server, with nothing changed of where that sends
-/// it (a plugin could have it sent to itself otherwise). A stand-in that is left is taken out, since nobody knows it as a
+/// A secret goes back only where it came from: under the same provider, server, formatter or agent, with nothing changed of who
+/// gets it there (a plugin could have it sent to itself otherwise). A stand-in that is left is taken out, since nobody knows it as a
 /// key.
 pub fn restore(value: &mut Value, from: &Value) -> Vec<String> {
     let mut lost = Vec::new();
@@ -44,17 +57,14 @@ pub fn restore(value: &mut Value, from: &Value) -> Vec<String> {
         let original = from.get(name);
         let pointer = child("", name);
         match (section, name.as_str()) {
-            (Value::Object(entries), "provider" | "mcp") => {
+            (Value::Object(entries), section) if SECTIONS.contains(&section) => {
                 for (name, entry) in entries.iter_mut() {
                     let original = original.and_then(|section| section.get(name));
-                    let same = original
-                        .is_some_and(|original| destinations(original) == destinations(entry));
-                    put_back(
-                        entry,
-                        original.filter(|_| same),
-                        &child(&pointer, name),
-                        &mut lost,
-                    );
+                    let pointer = child(&pointer, name);
+                    let same = original.is_some_and(|original| {
+                        use_of(section, original, &pointer) == use_of(section, entry, &pointer)
+                    });
+                    put_back(entry, original.filter(|_| same), &pointer, &mut lost);
                 }
             }
             (section, _) => {
@@ -65,24 +75,43 @@ pub fn restore(value: &mut Value, from: &Value) -> Vec<String> {
     lost
 }
 
-/// Whatever of an entry says where its secrets go.
-fn destinations(entry: &Value) -> Vec<Value> {
-    const KEYS: [&str; 7] = [
-        "baseURL",
-        "npm",
-        "api",
-        "url",
-        "command",
-        "type",
-        "enterpriseUrl",
-    ];
-    let mut found = Vec::new();
-    let mut waiting = vec![entry];
-    while let Some(Value::Object(fields)) = waiting.pop() {
-        found.extend(KEYS.iter().filter_map(|key| fields.get(*key)).cloned());
-        waiting.extend(fields.values().filter(|value| value.is_object()));
+/// Sections whose entries give their secrets to a program or send them to an address.
+const SECTIONS: [&str; 6] = ["agent", "formatter", "lsp", "mcp", "mode", "provider"];
+
+/// What of an entry decides who gets its secrets. Of what is started that is all but whether and how long: a variable
+/// (`PYTHONPATH`, `HTTPS_PROXY`) or a folder makes a program run other code or send elsewhere as well as its command does.
+fn use_of(section: &str, entry: &Value, pointer: &str) -> Value {
+    let mut shown = entry.clone();
+    redact(&mut shown, pointer);
+    let Value::Object(fields) = &mut shown else {
+        return shown;
+    };
+    match section {
+        "agent" | "mode" => fields.retain(|key, _| key == "model"),
+        "provider" => {
+            fields.retain(|key, _| !["name", "whitelist", "blacklist"].contains(&key.as_str()));
+            if let Some(Value::Object(models)) = fields.get_mut("models") {
+                models.values_mut().for_each(keep_address);
+                models.retain(|_, model| model.as_object().is_some_and(|kept| !kept.is_empty()));
+            }
+            if let Some(Value::Object(options)) = fields.get_mut("options") {
+                options.retain(|key, _| !HARMLESS_OPTIONS.contains(&key.as_str()));
+            }
+            fields.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
+        }
+        _ => fields.retain(|key, _| !["enabled", "disabled", "timeout"].contains(&key.as_str())),
     }
-    found
+    shown
+}
+
+/// Options of a provider that change nothing of where a request goes. Headers go where the key goes.
+const HARMLESS_OPTIONS: [&str; 4] = ["chunkTimeout", "headers", "setCacheKey", "timeout"];
+
+/// What of a model says where its requests go.
+fn keep_address(model: &mut Value) {
+    if let Value::Object(fields) = model {
+        fields.retain(|key, _| ["api", "npm", "provider"].contains(&key.as_str()));
+    }
 }
 
 /// False for a stand-in that nothing can be put in the place of; its holder takes it out.
@@ -205,6 +234,76 @@ mod tests {
             json!([["b", {"apiKey": "kb"}], ["a", {"apiKey": "ka"}]])
         );
         assert!(!shown.to_string().contains("(redacted)"), "{shown}");
+    }
+
+    /// A plugin that changes anything of how a program runs, or where a provider is, gets none of its secrets.
+    #[test]
+    fn an_entry_that_runs_or_sends_otherwise_has_no_secrets() {
+        let original = json!({
+            "mcp": {"m": {"type": "local", "command": ["m"], "environment": {"API_TOKEN": "k1"}}},
+            "formatter": {"f": {"command": ["f"], "environment": {"FMT_TOKEN": "k2"}, "extensions": [".x"]}},
+            "lsp": {"l": {"command": ["l"], "env": {"LSP_TOKEN": "k3"}, "extensions": [".x"]}},
+            "provider": {"p": {"options": {"apiKey": "k4", "baseURL": "u"}, "models": {"a": {}}}},
+            "agent": {"a": {"model": "p/a", "prompt": "x", "options": {"apiKey": "k5"}}},
+        });
+        let mut shown = original.clone();
+        redact(&mut shown, "");
+        for (pointer, key, value, keeps) in [
+            ("/mcp/m/environment", "PYTHONPATH", json!("/evil"), None),
+            ("/mcp/m", "cwd", json!("/evil"), None),
+            ("/mcp/m", "type", json!("remote"), None),
+            ("/mcp/m", "enabled", json!(true), Some("k1")),
+            ("/mcp/m", "timeout", json!(9), Some("k1")),
+            (
+                "/formatter/f/environment",
+                "NODE_OPTIONS",
+                json!("-r /evil"),
+                None,
+            ),
+            ("/formatter/f", "extensions", json!([".y"]), None),
+            ("/lsp/l/env", "LD_PRELOAD", json!("/evil.so"), None),
+            ("/lsp/l", "initialization", json!({"path": "/evil"}), None),
+            ("/lsp/l", "disabled", json!(false), Some("k3")),
+            ("/provider/p/options", "baseURL", json!("v"), None),
+            ("/provider/p/options", "resourceName", json!("evil"), None),
+            ("/provider/p/options", "timeout", json!(9), Some("k4")),
+            (
+                "/provider/p/models",
+                "b",
+                json!({"name": "B", "limit": {"context": 9}}),
+                Some("k4"),
+            ),
+            (
+                "/provider/p/models",
+                "b",
+                json!({"provider": {"api": "v"}}),
+                None,
+            ),
+            ("/provider/p", "npm", json!("evil"), None),
+            ("/provider/p", "env", json!(["OTHER_KEY"]), None),
+            ("/agent/a", "model", json!("evil/a"), None),
+            ("/agent/a", "prompt", json!("y"), Some("k5")),
+        ] {
+            let mut changed = shown.clone();
+            changed.pointer_mut(pointer).unwrap()[key] = value;
+            let lost = restore(&mut changed, &original);
+            let section = pointer.split('/').nth(1).unwrap();
+            let text = changed[section].to_string();
+            assert_eq!(
+                lost.len(),
+                usize::from(keeps.is_none()),
+                "{pointer} {key}: {lost:?}"
+            );
+            assert_eq!(
+                text.contains("\"k"),
+                keeps.is_some(),
+                "{pointer} {key}: {text}"
+            );
+            assert!(
+                keeps.is_none_or(|it| text.contains(it)),
+                "{pointer} {key}: {text}"
+            );
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use outrigger_protocol::keys::{KEY_PREFIXES, looks_like_key};
+
 /// What stands where a key was.
 pub(crate) const REMOVED: &str = "[key removed]";
 
@@ -29,11 +31,6 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Secrets(Vec<Secret>);
 
-// Providers echo parts of a key in their messages; these are how the usual ones begin.
-const KEY_PREFIXES: &[&str] = &[
-    "sk-", "sk_", "gsk_", "xai-", "AIza", "csk-", "nvapi-", "hf_",
-];
-
 impl Secrets {
     pub(crate) fn add(&mut self, secret: &Secret) {
         // Very short "keys" (local servers are configured with `x` or `none`) are not secret, and removing them would
@@ -51,6 +48,7 @@ impl Secrets {
                 out = out.replace(secret.expose(), REMOVED);
             }
         }
+        // Providers echo parts of a key in their messages.
         if KEY_PREFIXES.iter().any(|p| out.contains(p)) {
             out = scrub_words(&out);
         }
@@ -72,8 +70,7 @@ fn scrub_words(text: &str) -> String {
     while !rest.is_empty() {
         let word = rest.find(|c| !is_key(c)).unwrap_or(rest.len());
         let (head, tail) = rest.split_at(word);
-        let looks_like_key = head.len() >= 12 && KEY_PREFIXES.iter().any(|p| head.starts_with(p));
-        out.push_str(if looks_like_key { REMOVED } else { head });
+        out.push_str(if looks_like_key(head) { REMOVED } else { head });
         let other = tail.find(is_key).unwrap_or(tail.len());
         let (gap, next) = tail.split_at(other);
         out.push_str(gap);

@@ -10,6 +10,7 @@
 
 mod conversation;
 pub mod id;
+pub mod keys;
 pub mod model;
 mod plugin;
 mod records;

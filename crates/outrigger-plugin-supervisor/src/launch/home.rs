@@ -2,8 +2,8 @@
 //!
 //! It holds copies of the user's OpenCode configuration, so that a plugin that moves or rewrites such files (facts 4,
 //! care list 1) does so to copies. A copy is renewed only when the original has changed, or the plugin would be at it
-//! again at every start. Secrets are not copied: keys in `opencode.json` are redacted, and files in which other programs and plugins
-//! keep their logins are left out.
+//! again at every start. Only settings and texts that OpenCode and its plugins read there are copied, and no secret: keys in
+//! `opencode.json` are redacted, and every other file with something that looks like one is left out.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use outrigger_protocol::keys::looks_like_key;
 use outrigger_sandbox::folders;
 use serde::{Deserialize, Serialize};
 
@@ -27,12 +28,17 @@ const LEFT_OUT: &[&str] = &["node_modules", ".git", "plugin", "plugins"];
 const SHORTEST_NAME: usize = 5;
 /// OpenCode's own settings.
 const SETTINGS: [&str; 3] = ["config.json", "opencode.json", "opencode.jsonc"];
-/// Words in the names of files that hold secrets, and how such names end.
-const SECRET_WORDS: [&str; 4] = ["account", "auth", "credential", "secret"];
-const SECRET_ENDS: [&str; 3] = [".key", ".p12", ".pem"];
+/// Words in the names of files that hold secrets.
+const SECRET_WORDS: [&str; 5] = ["account", "auth", "credential", "secret", "token"];
+/// How private keys begin.
+const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
+/// The files that were looked at, with size and time. The record of a version that copied by other rules is no such thing: all are
+/// looked at again then.
 #[derive(Default, Serialize, Deserialize)]
-struct Copied(BTreeMap<PathBuf, (u64, u64)>);
+struct Copied {
+    by_kind: BTreeMap<PathBuf, (u64, u64)>,
+}
 
 /// Makes the folder and answers the environment that leads into it. `own`: packages and files of the user whose settings come with
 /// their keys.
@@ -99,6 +105,7 @@ fn copy_changed(
         .unwrap_or_default();
     let mut files = Vec::new();
     collect(from, &mut files);
+    let of_values = files_of_values(from);
     let mut changed = false;
     for file in files {
         let Ok(relative) = file.strip_prefix(from) else {
@@ -115,14 +122,16 @@ fn copy_changed(
             meta.len(),
             stamp.map_or(0, |stamp| u64::try_from(stamp.as_millis()).unwrap_or(0)),
         );
-        if copied.0.get(relative) == Some(&mark) {
+        if copied.by_kind.get(relative) == Some(&mark) {
             continue;
         }
-        if let Some(text) = copy_of(&file, relative, own)? {
-            let below = to.strip_prefix(private).unwrap_or(to).join(relative);
-            folders::write_file(private, &below, &text)?;
+        let below = to.strip_prefix(private).unwrap_or(to).join(relative);
+        let is_value = file.canonicalize().is_ok_and(|it| of_values.contains(&it));
+        match copy_of(&file, relative, own)?.filter(|_| !is_value) {
+            Some(text) => folders::write_file(private, &below, &text)?,
+            None => remove_copy(private, &below, &file)?,
         }
-        copied.0.insert(relative.to_owned(), mark);
+        copied.by_kind.insert(relative.to_owned(), mark);
         changed = true;
     }
     if changed {
@@ -131,32 +140,74 @@ fn copy_changed(
     Ok(())
 }
 
-/// What a plugin gets of a file; `None`: nothing, since somebody keeps a secret there.
+/// Removes what an earlier version copied of a file that is not copied. A file of the plugin's own stays.
+fn remove_copy(private: &Path, below: &Path, original: &Path) -> io::Result<()> {
+    let read = |path: &Path| outrigger_files::read(path, MAX_FILE).ok();
+    let copy = read(&private.join(below));
+    if copy.is_some() && copy == read(original) {
+        folders::remove_file(private, below)?;
+    }
+    Ok(())
+}
+
+/// What a plugin gets of a file; `None`: nothing, since it is of no kind that is read there, or holds a secret.
 fn copy_of(file: &Path, relative: &Path, own: &[String]) -> io::Result<Option<Vec<u8>>> {
     let name = relative.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default().to_ascii_lowercase();
     if is_settings_of(&name, own) {
         return outrigger_files::read(file, MAX_FILE).map(Some);
     }
-    if name.starts_with(".env")
-        || SECRET_WORDS.iter().any(|word| name.contains(word))
-        || SECRET_ENDS.iter().any(|end| name.ends_with(end))
-    {
+    let (stem, ending) = name.rsplit_once('.').unwrap_or_default();
+    if stem.is_empty() || SECRET_WORDS.iter().any(|word| name.contains(word)) {
         return Ok(None);
     }
-    let bytes = outrigger_files::read(file, MAX_FILE)?;
-    if !name.ends_with(".json") && !name.ends_with(".jsonc") {
-        return Ok(Some(bytes));
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    let redacted = outrigger_config::redacted_text(&text);
-    Ok(match redacted {
-        Some(Cow::Borrowed(_)) => Some(bytes),
-        Some(Cow::Owned(text)) if SETTINGS.iter().any(|it| relative == Path::new(it)) => {
-            Some(text.into_bytes())
+    let read = || {
+        let bytes = outrigger_files::read(file, MAX_FILE)?;
+        Ok::<_, io::Error>(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = match ending {
+        "md" => Some(read()?),
+        "toml" | "yaml" | "yml" => {
+            Some(read()?).filter(|text| !outrigger_config::names_secret(text))
         }
+        "json" | "jsonc" => without_secrets(read()?, relative),
         _ => None,
-    })
+    };
+    Ok(text.filter(|text| !holds_key(text)).map(String::into_bytes))
+}
+
+/// OpenCode's own settings with stand-ins, and other JSON if it has no secret.
+fn without_secrets(text: String, relative: &Path) -> Option<String> {
+    match outrigger_config::redacted_text(&text)? {
+        Cow::Borrowed(_) => Some(text),
+        Cow::Owned(text) => SETTINGS
+            .iter()
+            .any(|it| relative == Path::new(it))
+            .then_some(text),
+    }
+}
+
+/// Whether something in a text looks like a key, whatever it is called.
+fn holds_key(text: &str) -> bool {
+    let is_of_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let mut words = text.split(|c: char| !is_of_key(c));
+    let has_digit = |word: &str| word.bytes().any(|it| it.is_ascii_digit());
+    text.contains(PRIVATE_KEY) || words.any(|word| looks_like_key(word) && has_digit(word))
+}
+
+/// Files that settings take a value from (`{file:./token}`): OpenCode's own way to keep a key out of them.
+fn files_of_values(config: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for settings in SETTINGS {
+        let Ok(bytes) = outrigger_files::read(&config.join(settings), MAX_FILE) else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let names = text.split("{file:").skip(1);
+        let names = names.filter_map(|rest| rest.split_once('}'));
+        found.extend(names.filter_map(|(name, _)| config.join(name.trim()).canonicalize().ok()));
+    }
+    found
 }
 
 /// Whether a file is named as one of these plugins: `supermemory.json` of `opencode-supermemory`.
@@ -239,7 +290,8 @@ mod tests {
         let (config, private) = (root.path().join("config"), root.path().join("a.b"));
         fs::create_dir_all(config.join("sub")).unwrap();
         let settings = r#"{ "provider": { "p": { "options": { "apiKey": "SECRET", "baseURL": "http://u" } } }, // mine
-            "mcp": { "m": { "headers": { "X": "SECRET" }, "environment": { "Y": "SECRET" } } } }"#;
+            "mcp": { "m": { "headers": { "X": "SECRET" }, "environment": { "Y": "SECRET" } } },
+            "instructions": ["{file: pat.md}", "{file:./gh-pat}"] }"#;
         for (name, text) in [
             ("opencode.jsonc", settings),
             ("antigravity-accounts.json", "{}SECRET"),
@@ -248,9 +300,24 @@ mod tests {
             ("broken.json", "{SECRET"),
             (".env", "KEY=SECRET"),
             ("sub/id.pem", "SECRET"),
+            ("gh-pat", "SECRET"),
+            ("pat.md", "SECRET"),
+            ("prod.env", "K=SECRET"),
+            (".netrc", "SECRET"),
+            ("opencode.json.bak", "SECRET"),
+            ("opencode.json~", "SECRET"),
+            ("note.txt", "SECRET"),
+            ("mcp.toml", "token = \"SECRET\""),
+            ("login.yaml", "a:\n  refresh_token: SECRET"),
+            ("list.json", r#"["sk-ant-SECRET0123456789"]"#),
+            ("agent/a.md", "use ghp_SECRET0123456789abcdef"),
+            ("key.md", "-----BEGIN OPENSSH PRIVATE KEY-----\nSECRET"),
             ("plain.json", "{ \"theme\": \"x\" } // fine"),
-            ("AGENTS.md", "fine"),
+            ("plain.toml", "max_tokens = 8\n"),
+            ("plain.yml", "a: b\n"),
+            ("AGENTS.md", "fine, a task-force and sk-learn"),
         ] {
+            fs::create_dir_all(config.join(name).parent().unwrap()).unwrap();
             fs::write(config.join(name), text).unwrap();
         }
         let own = ["opencode-mine".to_owned()];
@@ -271,7 +338,9 @@ mod tests {
                 "mine.json",
                 "opencode-mine.json",
                 "opencode.jsonc",
-                "plain.json"
+                "plain.json",
+                "plain.toml",
+                "plain.yml"
             ]
         );
         for file in &files {
@@ -284,6 +353,14 @@ mod tests {
                 .contains("http://u")
         );
         assert!(root.path().join("a.b.copied.json").exists());
+
+        // What an earlier version copied is removed; what the plugin has under such a name is its own.
+        fs::copy(config.join("gh-pat"), copy.join("gh-pat")).unwrap();
+        fs::write(copy.join("antigravity-accounts.json"), "{}").unwrap();
+        fs::write(root.path().join("a.b.copied.json"), r#"{"gh-pat": [6, 0]}"#).unwrap();
+        prepare(&private, Some(&config), &own).unwrap();
+        assert!(!copy.join("gh-pat").exists());
+        assert!(copy.join("antigravity-accounts.json").exists());
     }
 
     #[test]

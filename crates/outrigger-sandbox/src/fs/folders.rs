@@ -66,6 +66,16 @@ pub fn write_file(root: &Path, below: &Path, bytes: &[u8]) -> io::Result<()> {
     File::from(file).write_all(bytes)
 }
 
+/// Removes a file from the last of the folders `below`, or what else goes by its name and is no folder. No link is followed.
+///
+/// # Errors
+/// As for [`make`].
+pub fn remove_file(root: &Path, below: &Path) -> io::Result<()> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let name = below.file_name().ok_or_else(invalid)?;
+    remove(&open(root, below.parent().unwrap_or(Path::new("")))?, name)
+}
+
 /// Whether this process is root's.
 #[must_use]
 pub fn is_root() -> bool {

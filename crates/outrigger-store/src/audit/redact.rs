@@ -3,6 +3,7 @@
 use std::sync::{Arc, RwLock};
 
 use outrigger_files::sync;
+use outrigger_protocol::keys::{KEY_PREFIXES, looks_like_key};
 
 /// What stands where a secret was.
 const REMOVED: &str = "[removed]";
@@ -10,28 +11,6 @@ const REMOVED: &str = "[removed]";
 /// Shorter values are no secrets: local servers are configured with `x` or `none`, and removing those would make every
 /// text unreadable.
 const SHORTEST: usize = 6;
-
-/// How the keys of the usual providers begin.
-const PREFIXES: &[&str] = &[
-    "sk-",
-    "sk_",
-    "gsk_",
-    "xai-",
-    "AIza",
-    "csk-",
-    "nvapi-",
-    "hf_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "npm_",
-    "eyJ",
-];
 
 /// Parts of names whose value is a secret.
 const NAMES: &[&str] = &[
@@ -108,7 +87,7 @@ fn is_suspect(text: &str) -> bool {
     if text.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return false;
     }
-    PREFIXES.iter().any(|p| text.contains(p))
+    KEY_PREFIXES.iter().any(|p| text.contains(p))
         || text.contains("://")
         || text.contains("earer ")
         || text.contains("asic ")
@@ -186,8 +165,7 @@ fn clean_word(word: &str) -> String {
             return format!("{name}{sign}{}", clean_word(value));
         }
     }
-    let looks_like_key = word.len() >= 12 && PREFIXES.iter().any(|p| word.starts_with(p));
-    if looks_like_key {
+    if looks_like_key(word) {
         REMOVED.to_owned()
     } else {
         word.to_owned()

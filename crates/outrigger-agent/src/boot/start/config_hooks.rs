@@ -43,7 +43,7 @@ impl Bootstrap {
         sandbox_contributions(plugins, &given, &mut value, &self.place, &self.sandboxes).await;
         for pointer in outrigger_config::restore(&mut value, &self.config.value) {
             tracing::warn!(
-                "[config] a plugin changed where {pointer} is sent, or copied it: the key is left out"
+                "[config] a plugin changed what uses {pointer}, or copied it: the secret is left out"
             );
         }
         let speakers = speakers(plugins, &given, &value);
