@@ -164,16 +164,19 @@ def make_project(scenario, names, url):
         servers = {"MCP": MCP_SERVER, "MCP-NOTES": NOTES_SERVER}
         path.write_text(servers[content] if content in servers else fill(content, names))
     config = configuration(url, ["file://" + names["REC"]])
-    config.update(fill(scenario["config"], names))
+    config.update(fill(scenario["config"], {**names, "URL": url}))
+    config = {key: value for key, value in config.items() if value is not None}
     (project / "opencode.json").write_text(json.dumps(config, indent=1))
     git_init(project)
 
 
-def grant(home: Path, recorder):
-    """What the recorder does in the user's place is granted to it: it answers questions, changes calls and sets variables."""
+def grant(home: Path, recorder, url):
+    """What the recorder does in the user's place is granted to it: it answers questions, changes calls, sets variables, uses
+    a stored credential and sends requests to the model."""
     settings = home / ".config/outrigger/outrigger.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
-    settings.write_text(f"[plugins.{json.dumps(recorder)}]\napprove = true\nrewrite = true\n")
+    host = url.split("/")[2]
+    settings.write_text(f"[plugins.{json.dumps(recorder)}]\napprove = true\nrewrite = true\nmodel = true\nhosts = [{json.dumps(host)}]\n")
 
 
 def run(name, options):
@@ -190,8 +193,8 @@ def run(name, options):
     names = {"PROJ": str(project), "REC": str(Path(options.recorder or stage_recorder(tools)).resolve()), "OUT": str(out), "TOOLS": str(tools)}
     record, requests, script = out / "rec.jsonl", out / "llm.jsonl", out / "script.json"
     script.write_text(json.dumps(fill({"turns": scenario["turns"]}, names)))
-    grant(home, names["REC"])
     with Mock(script, requests) as mock:
+        grant(home, names["REC"], mock.url)
         make_project(scenario, names, mock.url)
         env = {
             **clean_environment(), **home_environment(home), "PWD": str(project),

@@ -17,7 +17,7 @@ def scenario(name, prompt, turns, *, mode="", files=None, config=None, args=None
     """Adds a scenario.
 
     mode: switches of recorder.ts, comma separated; files: written before the run (the texts "MCP" and "MCP-NOTES" mean the
-    echo server of run.py); config: merged over opencode.json; args: placed before the prompt; follow: arguments of a
+    echo server of run.py); config: merged over opencode.json (`None` takes a key out, `{URL}` is the model's address); args: placed before the prompt; follow: arguments of a
     second run in the same project; env: added to the environment; client: what clients of a server do, instead of a run.
     """
     SCENARIOS[name] = {
@@ -93,6 +93,23 @@ scenario("compactbefore", "first", [{"text": "one"}, filled({"text": "two"}), {"
 scenario("compacttool", "compact", [{"tools": [call("rec_compact", auto=False)]}, DONE], mode="tool,compact-tool")
 scenario("compacttoolauto", "compact", [{"tools": [call("rec_compact", auto=True)]}, DONE], mode="tool,compact-tool")
 scenario("compactoverflow", "first", [{"text": "one"}, {"status": 400, "error": "This model's maximum context length is 100 tokens."}, {"text": "two"}], follow=["-c", "second"])
+
+# Logins, models and providers that plugins bring.
+MODEL = {"name": "M", "tool_call": True, "limit": {"context": 100000, "output": 4000}}
+KEPT = {"OPENCODE_AUTH_CONTENT": '{"mock":{"type":"api","key":"kept-key"}}'}
+
+
+def provider(**more):
+    """The scripted model as a provider with more models and other options than usual."""
+    options = {"baseURL": "{URL}", "apiKey": "x"}
+    return {"provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "Mock", "options": options, "models": {"m1": MODEL, "m2": MODEL}, **more}}}
+
+
+scenario("auth", "say hi", [READ, DONE], mode="auth", env=KEPT)
+scenario("provider", "say hi", [DONE], mode="provider", args=["--model", "deepseek/extra"],
+         config={"small_model": "deepseek/extra", "provider": {"deepseek": {"options": {"baseURL": "{URL}", "apiKey": "x"}}}})
+scenario("smallmodel", "say hi", [DONE], mode="small", config={"small_model": None, **provider()})
+scenario("smallnone", "say hi", [DONE], config={"small_model": None, **provider()})
 
 # What the project's files say.
 scenario("command", "world", [DONE], mode="cfg-agent", args=["--command", "hello"])

@@ -37,8 +37,8 @@ cargo xtask NAME [options]
   parity [--reference | --live] [--only A,B] [--bin PATH] [-v]
          [--show NAMES | --side-by-side NAMES] [--hooks] [--model] [--events] [--whole]
                              runs the scenarios of tests/parity with the release binary and holds them against the
-                             committed recordings; --reference: against a fresh run of the reference program, --live:
-                             of the opencode on PATH; --show runs these scenarios alone and prints where hooks, model
+                             committed recordings; what differs has to stand in tests/parity/differences.json;
+                             --reference: against a fresh run of the reference program, --live: of the opencode on PATH; --show runs these scenarios alone and prints where hooks, model
                              requests and events differ, --side-by-side prints them whole, in two columns
   clients [--reference] [--record] [--bin PATH] [-v]
                              calls every method of OpenCode's published client against our server and holds the answers

@@ -29,6 +29,12 @@ function report(what, error) {
   }
 }
 
+// There are no workspaces here, which a plugin that brings some learns, and its user with it.
+function noWorkspaces() {
+  const message = "`experimental_workspace.register` does nothing here: there are no workspaces";
+  notify("log", { level: "warn", plugin: owner(), message });
+}
+
 function pluginInput(init, serverUrl, client) {
   const shell = () => {
     throw new Error("`$` needs Bun: run `outrigger plugin setup`");
@@ -40,7 +46,7 @@ function pluginInput(init, serverUrl, client) {
     project: init.project,
     worktree: init.worktree,
     directory: init.directory,
-    experimental_workspace: { register() {} },
+    experimental_workspace: { register: noWorkspaces },
     serverUrl,
     $: Bun ? Bun.$ : shell,
   };

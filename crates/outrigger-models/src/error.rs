@@ -395,7 +395,7 @@ impl ModelError {
         };
         let mut data = match provider {
             Some(provider) => {
-                json!({"providerID": provider, "message": message, "code": code})
+                json!({"providerID": provider, "message": message, "isRetryable": false, "code": code})
             }
             None if name == API_ERROR => {
                 json!({"message": message, "isRetryable": self.is_retryable(), "code": code})

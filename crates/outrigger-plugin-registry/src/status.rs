@@ -38,6 +38,12 @@ pub struct PluginStatus {
     pub hooks: Vec<String>,
     /// Its tools.
     pub tools: Vec<String>,
+    /// The providers that its `auth` objects log in to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub auth: Vec<String>,
+    /// The providers that its `provider` objects are of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<String>,
     /// Its process, while it runs.
     pub pid: Option<u32>,
     /// How often its process has been started, from 1; 0 when it never was.

@@ -181,16 +181,41 @@ export const Events = async ({ directory }) => ({
   event: async ({ event }) => fs.appendFileSync(directory + '/events.jsonl', JSON.stringify(event) + '\\n'),
 })";
 
+fn events_of(world: &World) -> Vec<Value> {
+    let lines = world.lines("events.jsonl");
+    let events = lines.iter().map(|line| serde_json::from_str(line).unwrap());
+    events.collect()
+}
+
+/// B4: what failed comes to an `event` hook as the bus has it, once, and before the session is idle.
+#[test]
+fn an_event_hook_sees_the_error_of_a_turn() {
+    let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
+    world.plugin("events", EVENTS);
+    world.run(&["hi"]).exited(1);
+    let events = events_of(&world);
+    let at = |name: &str| {
+        let mut found = events.iter().enumerate().filter(|(_, e)| e["type"] == name);
+        let first = found
+            .next()
+            .unwrap_or_else(|| panic!("{name}: {events:#?}"));
+        assert!(found.next().is_none(), "{name} comes once: {events:#?}");
+        first
+    };
+    let (failed, error) = at("session.error");
+    assert!(failed < at("session.idle").0);
+    let error = &error["properties"];
+    assert!(error["sessionID"].as_str().unwrap().starts_with("ses_"));
+    let message = error["error"]["data"]["message"].as_str().unwrap();
+    assert!(message.contains("no such thing"), "{error}");
+}
+
 #[test]
 fn events_come_in_order_from_created_to_idle() {
     let world = World::new([turn([bash("echo hi")]), done()]);
     world.plugin("events", EVENTS);
     world.run(&["hi"]).ok();
-    let events: Vec<Value> = world
-        .lines("events.jsonl")
-        .iter()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let events = events_of(&world);
     let names: Vec<&str> = events.iter().filter_map(|e| e["type"].as_str()).collect();
     let at = |name: &str| {
         names

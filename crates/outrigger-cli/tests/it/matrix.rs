@@ -72,7 +72,8 @@ fn the_matrix_tells_declarations_sources_and_use_apart() {
     );
     world.file(
         "idle.js",
-        "export const Idle = async () => ({ 'chat.params': async () => {} })",
+        "export const Idle = async () => ({ 'chat.params': async () => {},
+           auth: { provider: 'acme', methods: [] }, provider: { id: 'acme', models: async () => ({}) } })",
     );
     world.plugin(
         "busy",
@@ -111,6 +112,12 @@ fn the_matrix_tells_declarations_sources_and_use_apart() {
     client                   1   2
     app.log                  .  SU
     session.get              .  SU
+
+    auth                     1   2
+    acme                     D   .
+
+    provider                 1   2
+    acme                     D   .
     ");
     let csv = world
         .start(world.command(&["plugin", "matrix", "--csv", "--declared"]))

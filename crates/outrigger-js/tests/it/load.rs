@@ -199,6 +199,11 @@ async fn the_plugin_input_is_opencodes_and_can_be_printed() {
             show(&hook(&process, &run("look", &["r"], json!({}))).await[0])
                 .contains("options=\"none\"")
         );
+        let logs = room.host.logs.lock().unwrap().join("\n");
+        insta::allow_duplicates! { insta::assert_snapshot!(logs, @r"
+        `experimental_workspace.register` does nothing here: there are no workspaces
+        `experimental_workspace.register` does nothing here: there are no workspaces
+        "); }
         let used = hook(&process, &run("use", &["q"], json!({}))).await;
         assert!(
             show(&used[0]).contains("outrigger plugin setup"),

@@ -367,7 +367,10 @@ async fn a_refused_key_is_named_and_not_shown() {
     provider `mock` refused the API key from the environment variable MOCK_KEY (status 401): Incorrect API key provided: [key removed]. See docs
     check the environment variable MOCK_KEY: the key may be mistyped, revoked, or have no access to this model
     "#);
-    assert_eq!(error.to_named().name, "ProviderAuthError");
+    let named = error.to_named();
+    assert_eq!(named.name, "ProviderAuthError");
+    // As in OpenCode, a client learns that the same request would be refused again.
+    assert_eq!(named.data["isRetryable"], false);
     for text in [
         format!("{error:?}"),
         format!("{resolved:?}"),

@@ -12,6 +12,8 @@ impl Plugin {
         // Of a point that a plugin declares, the name says so.
         let hooks = hooks.filter(|name| HookPoint::parse(name).is_some() || name.contains('/'));
         let tools = self.instances.iter().flat_map(|i| i.tools.iter());
+        let auth = self.instances.iter().filter_map(|i| i.auth.as_ref());
+        let providers = self.instances.iter().filter_map(|i| i.provider.as_ref());
         PluginStatus {
             id: self.id.clone(),
             spec: self.spec.clone(),
@@ -26,6 +28,8 @@ impl Plugin {
             notes: self.notes.clone(),
             hooks: each_once(hooks),
             tools: each_once(tools.map(|tool| &tool.name)),
+            auth: each_once(auth.map(|auth| &auth.provider)),
+            providers: each_once(providers),
             pid: None,
             generation: 0,
             usage: None,

@@ -1,4 +1,4 @@
-//! Which plugin uses what: hooks, tools, kinds of events and methods of the client (requirement B11).
+//! Which plugin uses what: hooks, tools, kinds of events and methods of the client, logins and providers (requirement B11).
 //!
 //! Three sources, kept apart: what the plugin declared when it was loaded, what its sources name, and what the log says it
 //! did. Nothing is looked up anywhere else, so the matrix of a project is the same on every machine that has its plugins.
@@ -25,10 +25,21 @@ pub enum Feature {
     Event,
     /// A method of the client.
     Client,
+    /// A provider that it logs in to, by an `auth` object.
+    Auth,
+    /// A provider that it brings or whose models it answers, by a `provider` object.
+    Provider,
 }
 
 impl Feature {
-    const ALL: [Self; 4] = [Self::Hook, Self::Tool, Self::Event, Self::Client];
+    const ALL: [Self; 6] = [
+        Self::Hook,
+        Self::Tool,
+        Self::Event,
+        Self::Client,
+        Self::Auth,
+        Self::Provider,
+    ];
 
     /// The word for it.
     #[must_use]
@@ -38,6 +49,8 @@ impl Feature {
             Self::Tool => "tool",
             Self::Event => "event",
             Self::Client => "client",
+            Self::Auth => "auth",
+            Self::Provider => "provider",
         }
     }
 }
@@ -104,11 +117,15 @@ impl Matrix {
                     });
                 change(cell);
             };
-            for hook in &plugin.hooks {
-                cell(Feature::Hook, hook, &|cell| cell.declared = true);
-            }
-            for tool in &plugin.tools {
-                cell(Feature::Tool, tool, &|cell| cell.declared = true);
+            for (feature, names) in [
+                (Feature::Hook, &plugin.hooks),
+                (Feature::Tool, &plugin.tools),
+                (Feature::Auth, &plugin.auth),
+                (Feature::Provider, &plugin.providers),
+            ] {
+                for name in names {
+                    cell(feature, name, &|cell| cell.declared = true);
+                }
             }
             if let Some(source) = &plugin.source {
                 let named = scan::scan(&source.file, &source.dir);

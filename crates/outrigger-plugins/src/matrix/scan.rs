@@ -69,6 +69,9 @@ pub(super) fn scan(entry: &Path, root: &Path) -> Named {
     } else {
         entry.to_path_buf()
     };
+    // The entry is known by its real path, and a folder above the package may be a link.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let (entry, root) = (real(&entry), real(root));
     let mut seen = BTreeSet::from([entry.clone()]);
     let mut waiting = VecDeque::from([entry]);
     while let Some(path) = waiting.pop_front() {
@@ -87,7 +90,7 @@ pub(super) fn scan(entry: &Path, root: &Path) -> Named {
             let Some(found) = path.parent().and_then(|folder| module(folder, relative)) else {
                 continue;
             };
-            let inside = found.strip_prefix(root).is_ok_and(|below| {
+            let inside = found.strip_prefix(&root).is_ok_and(|below| {
                 !below
                     .components()
                     .any(|part| part.as_os_str() == "node_modules")
@@ -212,5 +215,11 @@ mod tests {
             named.methods,
             BTreeSet::from(["session.prompt", "tui.showToast"])
         );
+        // The package is reached by way of a link, and its entry by its real path.
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = elsewhere.path().join("cache");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        let entry = dir.path().join("src/index.ts").canonicalize().unwrap();
+        assert_eq!(scan(&entry, &link), named);
     }
 }

@@ -3,6 +3,7 @@
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_plugins::{PipelineContext, Plugins};
 use outrigger_protocol::history::HistoryMessage;
+use outrigger_protocol::hook::CarriedBy;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::turn::HookPayload;
@@ -90,11 +91,23 @@ async fn plain(plugins: &Plugins, session: &str, messages: &[Value]) -> (Value, 
 }
 
 async fn run(plugins: &Plugins, session: &str, item: HookPayload) -> (Value, Vec<String>) {
+    let (output, outcomes, _) = run_by(plugins, session, item).await;
+    (output, outcomes)
+}
+
+/// With the way that the payload took to each of them.
+async fn run_by(
+    plugins: &Plugins,
+    session: &str,
+    item: HookPayload,
+) -> (Value, Vec<String>, Vec<CarriedBy>) {
     let context = PipelineContext {
         session: Some(SessionId(session.into())),
         ..PipelineContext::default()
     };
     let mut result = plugins.pipeline().run(POINT, vec![item], context).await;
+    let ways = result.records.iter();
+    let ways = ways.map(|record| record.carried.unwrap().way).collect();
     let outcomes = result.records.iter();
     let outcomes = outcomes.map(|record| format!("{} {}", record.outcome, record.payload_bytes));
     let outcomes = outcomes.collect();
@@ -102,7 +115,7 @@ async fn run(plugins: &Plugins, session: &str, item: HookPayload) -> (Value, Vec
     if let Some(history) = result.history {
         output["messages"] = json!(history);
     }
-    (output, outcomes)
+    (output, outcomes, ways)
 }
 
 fn message(id: usize, text: &str) -> Value {
@@ -225,7 +238,15 @@ async fn a_large_history_goes_by_file_and_comes_back_changed() {
         messages
             .push(json!({"script": {"a": [["text", 7, "changed"]], "b": [["remove", 3, null]]}}));
         for _ in 0..2 {
-            let (output, outcomes) = transform(&plugins, "ses_large", &messages).await;
+            let history = messages.iter().map(shared).collect();
+            let item = HookPayload::with_history(json!({}), history);
+            let (output, outcomes, ways) = run_by(&plugins, "ses_large", item).await;
+            let way = if mirror {
+                CarriedBy::Mirror
+            } else {
+                CarriedBy::File
+            };
+            assert!(ways.iter().all(|it| *it == way), "{mirror}: {ways:?}");
             let list = output["messages"].as_array().unwrap();
             assert_eq!(list.len(), 400, "{outcomes:?}");
             assert_eq!(list[6]["parts"][0]["text"], "changed");

@@ -275,6 +275,8 @@ mod tests {
             notes: Vec::new(),
             hooks: Vec::new(),
             tools: Vec::new(),
+            auth: Vec::new(),
+            providers: Vec::new(),
             pid,
             generation: u64::from(pid.is_some()),
             usage: None,
