@@ -52,7 +52,7 @@ pub use outrigger_workspace::{Folders, Place};
 pub use permission::answering::Answering;
 pub use permission::trust::{allow_settings, count_settings, distrust_folder, trust_folder};
 pub use plugin_api::plugin_admission::{plugin_snapshot, runs_bundled};
-pub use plugin_api::providers::login::LoginError;
+pub use plugin_api::providers::login::{LoginError, LoginMethods};
 pub use plugin_api::sdk_service::SdkService;
 pub use session::drain::Working;
 pub use session::listing::View;

@@ -34,6 +34,7 @@ pub use load::discovery::{PLUGIN_PATH, PluginRoots, Switched};
 pub use load::links::Links;
 pub use load::loaded::Loaded;
 pub use load::options::LoadOptions;
+pub use load::plugin_folders::{PluginFolders, plugin_folders};
 pub use load::{load, load_global};
 pub use opencode::check::keys::CONFIG as OPENCODE_JSON;
 pub use opencode::edit::{

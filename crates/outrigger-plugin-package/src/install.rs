@@ -1,4 +1,5 @@
-//! Installing plugins from npm, once, into `<cache>/plugins/<name>@<exact version>/`.
+//! Installing plugins from npm, once, into `<cache>/plugins/<name>@<exact version>/`. What comes from an address, a file or under another
+//! name has a folder of its own for each request: its package says itself which version it is.
 //!
 //! What is there is used as it is: a request that the lock file knows needs no network (facts 3.2, `@latest` does not
 //! refresh by itself). One bad dependency fails only its own plugin. Two hosts may do this at once: each plugin has a
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::PackageError;
 use crate::installer::Installer;
@@ -63,13 +65,14 @@ impl Cache {
         name: &str,
         request: &str,
     ) -> Result<Option<InstalledPackage>, PackageError> {
-        if let Some(found) = self.at(name, request) {
+        // A request that is no exact version names no folder by itself: `latest` and `^1` find nothing here.
+        if let Some(found) = self.at(name, request, request) {
             return Ok(Some(found));
         }
         let lock = LockFile::read(&self.root)?;
         Ok(lock
             .find(name, request)
-            .and_then(|locked| self.at(name, &locked.version)))
+            .and_then(|locked| self.at(name, request, &locked.version)))
     }
 
     /// The package for a request, installed now if it is not there. `installing` is called before that begins, and from
@@ -114,8 +117,8 @@ impl Cache {
                 }
             })?;
         let integrity = integrity(staging.path(), name);
-        let place = self.place(name, &version);
-        if self.at(name, &version).is_none() {
+        let place = self.place(name, request, &version);
+        if self.at(name, request, &version).is_none() {
             staging.into_place(&place)?;
         }
         let entry = Locked {
@@ -125,7 +128,7 @@ impl Cache {
             integrity,
         };
         LockFile::record(&self.root, entry.clone()).await?;
-        self.at(name, &entry.version)
+        self.at(name, request, &entry.version)
             .ok_or_else(|| PackageError::NotInstalled {
                 spec: spec.to_owned(),
                 installer: installer.name().to_owned(),
@@ -133,20 +136,36 @@ impl Cache {
             })
     }
 
-    fn place(&self, name: &str, version: &str) -> PathBuf {
-        self.root.join(format!("{name}@{version}"))
+    // `~` is in no version, so that no request for one leads to what an address answered.
+    fn place(&self, name: &str, request: &str, version: &str) -> PathBuf {
+        let mut folder = format!("{name}@{version}");
+        if !is_of_registry(request) {
+            let digest = outrigger_protocol::text::hex(&Sha256::digest(request.as_bytes()));
+            folder.push('~');
+            folder.push_str(digest.get(..16).unwrap_or(&digest));
+        }
+        self.root.join(folder)
     }
 
-    // A request that is no exact version names no folder: `latest` and `^1` find nothing here, and a request with a
-    // slash must not lead elsewhere.
-    fn at(&self, name: &str, version: &str) -> Option<InstalledPackage> {
+    // A version with a slash must not lead elsewhere.
+    fn at(&self, name: &str, request: &str, version: &str) -> Option<InstalledPackage> {
         if !crate::semver::is_version(version) || version.contains(['/', '\\']) {
             return None;
         }
-        let dir = self.place(name, version).join("node_modules").join(name);
+        let place = self.place(name, request, version);
+        let dir = place.join("node_modules").join(name);
         let version = version_of(&dir)?;
         Some(InstalledPackage { dir, version })
     }
+}
+
+/// Whether a request asks the registry for a version of the package of that name: not an address, a file, or another package.
+fn is_of_registry(request: &str) -> bool {
+    let lower = request.to_ascii_lowercase();
+    let is_file = [".tgz", ".tar.gz", ".tar"]
+        .iter()
+        .any(|ending| lower.ends_with(ending));
+    !is_file && !request.contains([':', '/', '\\'])
 }
 
 fn version_of(package: &Path) -> Option<String> {

@@ -342,6 +342,8 @@ impl PluginError {
         match self {
             Self::NotAdmitted { reason, .. } => match reason.as_str() {
                 "LeftOut" | "SwitchedOff" | "Denied" | "ForbiddenByManagedPolicy" => false,
+                // One line says it of the whole folder.
+                "FolderNotTrusted" => false,
                 "OffByDefault" => !local,
                 _ => true,
             },

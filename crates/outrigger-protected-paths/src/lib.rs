@@ -34,7 +34,7 @@ const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 const OF_CLAUDE: [&str; 2] = [".claude", ".agents"];
 
 /// How many folders below a root [`settings_below`] looks at.
-pub const SETTINGS_DEPTH: usize = nested_git::DEPTH - 1;
+pub const SETTINGS_DEPTH: usize = nested_git::SETTINGS_DEPTH - 1;
 
 /// Start-up files in folders below that are kept one by one.
 const MAX_NESTED: usize = 100;
@@ -88,7 +88,6 @@ pub fn keep(
         if git.is_file() {
             found.push(git.clone());
         }
-        submodules(&git.join("modules"), &mut found)?;
         let is_granted = |path: &Path| is_granted(path, folder, granted);
         let startup = STARTUP.iter().map(|it| it.path);
         let startup = startup.filter(|it| !waits_for_approval(it));
@@ -105,7 +104,8 @@ pub fn keep(
         if process == Process::Command {
             policy.absent.extend(not);
         }
-        if git.is_dir() {
+        for git in repositories(&git, root) {
+            submodules(&git.join("modules"), &mut found)?;
             let mut of_git = git_files::of_repository(&git);
             of_git.retain(|path| !is_granted(path));
             let (there, not) = of_git.into_iter().partition(|path| path.exists());
@@ -118,6 +118,25 @@ pub fn keep(
     }
     hold(policy, found);
     Ok(())
+}
+
+/// Where the `.git` of a folder has its repository: it is one, or it is a file or a link that leads to one. Elsewhere than in the project
+/// it is not for a process of the project to change.
+fn repositories(git: &Path, root: &Path) -> Vec<PathBuf> {
+    if git.is_dir() && !git.is_symlink() {
+        return vec![git.to_path_buf()];
+    }
+    let Some(store) = nested_git::store(git) else {
+        return Vec::new();
+    };
+    let common = outrigger_files::read_to_string(&store.join("commondir"), 4096);
+    let common = common.ok().map(|it| store.join(it.trim()));
+    let common = common.and_then(|it| it.canonicalize().ok());
+    let real = root.canonicalize();
+    let real = real.as_deref().unwrap_or(root);
+    let mut all: Vec<PathBuf> = common.into_iter().chain([store]).collect();
+    all.retain(|it| it.starts_with(real));
+    all
 }
 
 /// What is kept in folders below the root. What a command leaves there is looked at when it has ended.
@@ -333,6 +352,38 @@ mod tests {
             .unwrap();
             policy.read_only.sort();
             assert_eq!(policy.read_only, sorted(root, &want), "{folder}");
+        }
+    }
+
+    /// A bare clone with worktrees beside it, `git init --separate-git-dir`, a link.
+    #[test]
+    fn a_repository_elsewhere_in_the_project_is_kept() {
+        for is_link in [false, true] {
+            let root = tempfile::tempdir().unwrap();
+            let root = &root.path().canonicalize().unwrap();
+            made(
+                root,
+                &["store/g/HEAD", "store/g/objects/x", "store/g/refs/x"],
+            );
+            made(root, &["store/g/config", "store/g/hooks/x"]);
+            match is_link {
+                true => std::os::unix::fs::symlink("store/g", root.join(".git")).unwrap(),
+                false => fs::write(root.join(".git"), "gitdir: ./store/g\n").unwrap(),
+            }
+            let mut policy = Policy {
+                write: vec![root.clone()],
+                ..Policy::default()
+            };
+            keep(&mut policy, [root, root], &[], Process::Command).unwrap();
+            for name in ["store/g/config", "store/g/hooks"] {
+                assert!(policy.read_only.contains(&root.join(name)), "{name}");
+            }
+            assert!(policy.absent.contains(&root.join("store/g/commondir")));
+            assert!(
+                policy.held.contains(&root.join("store")),
+                "{:?}",
+                policy.held
+            );
         }
     }
 

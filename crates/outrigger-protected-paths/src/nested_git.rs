@@ -1,40 +1,38 @@
 //! Repositories below a project that a process in a sandbox made or changed: `git status` of the user's in the project looks into
 //! those that the index names, with the settings and hooks that they have. What of these starts a program is taken out when the process
-//! has ended (issue 18, finding 6).
+//! has ended (issue 18, finding 6). Of those that were there and a command changed, what was not there before.
 
 mod harmless;
 mod index;
+mod repository;
+mod walk;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
+use self::repository::{Repository, SETTINGS, Stamp, Stamps, active_hooks, repository_in};
+use self::walk::{DEPTH, walk};
+use crate::content::{Before, Content};
 use crate::git_config::{self, Setting};
-use crate::git_files::is_repository;
-use crate::nested_startup::{NestedStartup, is_candidate, is_workspace};
+use crate::nested_startup::NestedStartup;
+use crate::running::{First, Running};
 
-/// How deep below the project's root repositories are looked for that the index does not name.
-pub(crate) const DEPTH: usize = 3;
-/// Files and folders that are looked at for them.
-const MAX_ENTRIES: usize = 4000;
+pub(crate) use repository::store;
+pub(crate) use walk::{SETTINGS_DEPTH, startup_below};
+
 /// Repositories in each other.
 const MAX_NESTING: usize = 8;
-/// What holds very many files and is not worked in: what lies right in them is looked at, and last.
-const LARGE: [&str; 3] = ["node_modules", "target", ".venv"];
 /// Times of a file system are a little behind those of the system.
 const BEHIND: Duration = Duration::from_secs(2);
-/// Files of a repository that say what runs, but for hooks.
-const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 
-/// A file, whatever it holds: device, number and time of its last change, which no process can set.
-type Stamp = (u64, u64, i64, i64);
-
-/// What a repository had that says what runs, by path.
-type Stamps = Vec<(PathBuf, Option<Stamp>)>;
+/// Of the commands that run: what the settings and hooks of repositories held that were there when the first of them began.
+static RUNNING: Running = Running::new("git");
 
 /// The repositories below a project as they were before a process.
 #[derive(Debug)]
@@ -43,6 +41,10 @@ pub(crate) struct NestedGit {
     before: HashMap<PathBuf, Stamps>,
     /// The others that were there: the user's, which the index may name later.
     others: HashMap<PathBuf, Stamps>,
+    /// What these had in their settings and hooks, for a command.
+    held: Arc<First>,
+    /// Where `.git` of the project leads, where it is a link.
+    link: Option<PathBuf>,
     /// Where the others have their repositories.
     stores: BTreeSet<PathBuf>,
     /// In seconds since 1970.
@@ -53,41 +55,18 @@ pub(crate) struct NestedGit {
     is_command: bool,
 }
 
-/// What lies not far below the root.
-struct Walked {
-    repositories: Vec<Repository>,
-    /// Files and folders of names that make something run later, by path from the root.
-    startup: Vec<PathBuf>,
-    /// Nothing was left out for there being too much.
-    is_whole: bool,
-}
-
-/// Files and folders not far below a root that make something run later, by path from it; `None` where not all were looked at.
-pub(crate) fn startup_below(root: &Path) -> Option<Vec<PathBuf>> {
-    let walked = walk(root);
-    walked.is_whole.then_some(walked.startup)
-}
-
-/// A repository below the project.
-struct Repository {
-    /// Its folder, relative to the project's root.
-    folder: PathBuf,
-    /// `.git` in it; the folder itself where it is a repository without a work tree.
-    entry: PathBuf,
-    /// Where that leads: its own folder, and the one whose settings it has.
-    stores: BTreeSet<PathBuf>,
-}
-
 impl NestedGit {
     /// As they are now. Blocking.
     pub(crate) fn before(worktree: &Path) -> Self {
         let began = SystemTime::now() - BEHIND;
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let worktree = worktree.canonicalize().unwrap_or_else(|_| worktree.into());
-        let walked = walk(&worktree);
+        let walked = walk(&worktree, DEPTH);
         let mut nested = Self {
             startup: NestedStartup::before(&worktree, &walked.startup),
             is_command: false,
+            link: fs::read_link(worktree.join(".git")).ok(),
+            held: Arc::default(),
             worktree,
             before: HashMap::new(),
             others: HashMap::new(),
@@ -112,6 +91,14 @@ impl NestedGit {
     pub(crate) fn for_command(mut self) -> Self {
         self.is_command = true;
         self.startup = self.startup.for_command();
+        let paths = self.others.values().flatten();
+        let paths = paths.filter(|(_, stamp)| stamp.is_some());
+        let held = paths.filter_map(|(path, _)| {
+            let meta = fs::symlink_metadata(path).ok()?;
+            (!meta.is_dir()).then(|| (path.clone(), Content::of(path, &meta)))
+        });
+        let held: Before = held.collect();
+        self.held = RUNNING.first(&self.worktree, held);
         self
     }
 
@@ -140,12 +127,13 @@ impl NestedGit {
         let mut all = self.linked();
         if has_ended {
             let known: BTreeSet<PathBuf> = all.iter().map(|it| it.folder.clone()).collect();
-            let walked = walk(&self.worktree);
+            let walked = walk(&self.worktree, DEPTH);
             let others = self.appeared(walked.repositories).into_iter();
             all.extend(others.filter(|it| !known.contains(&it.folder)));
             if self.is_command {
                 report.extend(self.startup.clear(&walked.startup));
             }
+            report.extend(self.restore_link());
         }
         for repository in all {
             if !self.is_the_users(&repository) {
@@ -178,7 +166,9 @@ impl NestedGit {
     }
 
     fn lock(&self) -> PathBuf {
-        self.worktree.join(".git/config.lock")
+        let git = self.worktree.join(".git");
+        let git = store(&git).unwrap_or(git);
+        git.join("config.lock")
     }
 
     /// Those that the index names, and what their indexes name.
@@ -210,10 +200,31 @@ impl NestedGit {
         found
     }
 
-    /// Those that came into folders not far below the root since the process began.
+    /// Those that came into folders not far below the root since the process began, and those that a command changed. While another
+    /// process runs, the user may have done so.
     fn appeared(&self, mut found: Vec<Repository>) -> Vec<Repository> {
-        found.retain(|it| !self.others.contains_key(&it.folder) && self.is_new(it));
+        found.retain(|it| match self.others.get(&it.folder) {
+            Some(before) => self.is_command && *before != it.stamps(),
+            None => self.is_new(it),
+        });
         found
+    }
+
+    /// The project's own `.git`, where that is a link: it leads where it led.
+    fn restore_link(&self) -> Option<String> {
+        let entry = self.worktree.join(".git");
+        let target = self.link.as_ref()?;
+        if fs::read_link(&entry).is_ok_and(|now| now == *target) {
+            return None;
+        }
+        Place::of(&self.worktree, &entry).and_then(|it| it.move_aside());
+        let again = Place::free(&self.worktree, &entry).and_then(|it| it.link_to(target));
+        if let Err(error) = again {
+            tracing::warn!("[sandbox] {} is not restored: {error}", entry.display());
+        }
+        Some(format!(
+            "Commands must not change where .git leads: what came in its place was renamed to .git{SUFFIX}-*; the link is back."
+        ))
     }
 
     fn is_new(&self, repository: &Repository) -> bool {
@@ -236,6 +247,9 @@ impl NestedGit {
             let mut inside = project.iter().chain([&self.worktree]);
             // That of another project has its own settings, and is not for this one to name.
             let Some(base) = inside.find(|it| git.starts_with(it)) else {
+                if is_itself && self.leads_where_it_led(repository) {
+                    continue;
+                }
                 let entry = Place::of(&self.worktree, &repository.entry);
                 if entry.and_then(|it| it.move_aside()).is_some() {
                     report.push(format!(
@@ -247,7 +261,9 @@ impl NestedGit {
                 return;
             };
             for name in SETTINGS {
-                let taken = clear_settings(base, &self.worktree, &git.join(name));
+                let path = git.join(name);
+                let before = self.held.get(&path);
+                let taken = clear_settings([base, &self.worktree], &path, before);
                 if !taken.is_empty() {
                     report.push(format!(
                         "Commands must not set {} in the repository {folder}; it was taken out (the file as it was: {name}{}-*).",
@@ -257,9 +273,7 @@ impl NestedGit {
                 }
             }
             let hooks = active_hooks(git);
-            let aside =
-                |it: &&PathBuf| Place::of(base, it).and_then(|it| it.move_aside()).is_some();
-            for hook in hooks.iter().filter(aside) {
+            for hook in hooks.iter().filter(|it| self.clear_hook(base, it)) {
                 let name = hook.file_name().unwrap_or_default().display();
                 report.push(format!(
                     "Commands must not make hooks: {name} in the repository {folder} was renamed to {name}{}-*.",
@@ -268,138 +282,37 @@ impl NestedGit {
             }
         }
     }
-}
 
-/// What lies in folders not far below the root.
-fn walk(worktree: &Path) -> Walked {
-    let mut found = Walked {
-        repositories: Vec::new(),
-        startup: Vec::new(),
-        is_whole: true,
-    };
-    let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
-    let mut large = VecDeque::new();
-    let mut seen = 0;
-    while let Some((folder, depth)) = waiting.pop_front().or_else(|| large.pop_front()) {
-        let entries = fs::read_dir(worktree.join(&folder)).into_iter();
-        for entry in entries.flatten().flatten() {
-            seen += 1;
-            if seen > MAX_ENTRIES {
-                found.is_whole = false;
-                return found;
-            }
-            let name = entry.file_name();
-            let kind = entry.file_type();
-            // The root's own are looked at elsewhere, but for names that nobody can list and links in the place of folders.
-            let is_link = kind.as_ref().is_ok_and(fs::FileType::is_symlink);
-            if is_candidate(&name) && (depth > 0 || is_link || is_workspace(&name)) {
-                found.startup.push(folder.join(&name));
-            }
-            let is_folder = kind.is_ok_and(|it| it.is_dir());
-            if !is_folder || name == ".git" {
-                continue;
-            }
-            let is_large = LARGE.iter().any(|it| name == *it);
-            let folder = folder.join(name);
-            let repository = repository_in(worktree, folder.clone());
-            let is_bare = repository.as_ref().is_some_and(Repository::is_bare);
-            found.repositories.extend(repository);
-            // Anybody can make the marks of a repository: what lies in one is looked at as well, but last.
-            if is_large {
-                large.push_back((folder, DEPTH));
-            } else if depth + 1 < DEPTH {
-                let list = if is_bare { &mut large } else { &mut waiting };
-                list.push_back((folder, depth + 1));
-            }
-        }
-    }
-    found
-}
-
-fn repository_in(worktree: &Path, folder: PathBuf) -> Option<Repository> {
-    let whole = worktree.join(&folder);
-    let mut entry = whole.join(".git");
-    // The project's own folder is looked at elsewhere.
-    let is_bare = folder.components().next().is_some() && is_repository(&whole);
-    if fs::symlink_metadata(&entry).is_err() {
-        if !is_bare {
-            return None;
-        }
-        entry.clone_from(&whole);
-    }
-    // git does not follow links on the way to a repository either.
-    if whole.canonicalize().ok()? != whole {
-        return None;
-    }
-    let mut stores = BTreeSet::new();
-    if let Some(own) = store(&entry) {
-        let common = outrigger_files::read_to_string(&own.join("commondir"), 4096);
-        let common = common
-            .ok()
-            .and_then(|it| own.join(it.trim()).canonicalize().ok());
-        stores.extend(common);
-        stores.insert(own);
-    }
-    if is_bare {
-        stores.insert(whole);
-    }
-    Some(Repository {
-        folder,
-        entry,
-        stores,
-    })
-}
-
-impl Repository {
-    /// It has no work tree: what lies in it is git's.
-    fn is_bare(&self) -> bool {
-        self.entry.ends_with(&self.folder)
-    }
-
-    fn stamps(&self) -> Stamps {
-        let mut paths = vec![self.entry.clone()];
-        for git in &self.stores {
-            paths.extend(SETTINGS.iter().map(|name| git.join(name)));
-            paths.push(git.join("commondir"));
-            paths.push(git.join("hooks"));
-            paths.extend(active_hooks(git));
-        }
-        // A folder changes with all that is done in it.
-        let of = |path: PathBuf| {
-            let meta = fs::symlink_metadata(&path).ok();
-            let stamp = meta.map(|it| match it.is_dir() {
-                true => (it.dev(), it.ino(), 0, 0),
-                false => (it.dev(), it.ino(), it.ctime(), it.ctime_nsec()),
-            });
-            (path, stamp)
+    /// Renames a hook that is not as it was, and puts what was there in its place; false where it is as it was.
+    fn clear_hook(&self, base: &Path, hook: &Path) -> bool {
+        let Ok(meta) = fs::symlink_metadata(hook) else {
+            return false;
         };
-        paths.into_iter().map(of).collect()
+        let before = self.held.get(hook);
+        if before == Some(&Content::of(hook, &meta)) {
+            return false;
+        }
+        let aside = Place::of(base, hook).and_then(|it| it.move_aside());
+        let again = match before {
+            Some(Content::File { bytes, mode }) => {
+                Place::free(base, hook).and_then(|it| it.write_new(bytes, *mode))
+            }
+            Some(Content::Link(target)) => {
+                Place::free(base, hook).and_then(|it| it.link_to(target))
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = again {
+            tracing::warn!("[sandbox] {} is not restored: {error}", hook.display());
+        }
+        aside.is_some()
     }
-}
 
-/// Where a `.git` has its repository: it is a folder, a file that names one, or a link.
-fn store(entry: &Path) -> Option<PathBuf> {
-    if entry.is_dir() {
-        return entry.canonicalize().ok();
+    /// Whether a repository that was there has its `.git` as it was.
+    fn leads_where_it_led(&self, repository: &Repository) -> bool {
+        let before = self.others.get(&repository.folder);
+        before.and_then(|it| it.first()) == repository.stamps().first()
     }
-    let text = outrigger_files::read_to_string(entry, 4096).ok()?;
-    let named = text.strip_prefix("gitdir:")?.trim();
-    let git = entry.parent()?.join(named).canonicalize().ok()?;
-    is_repository(&git).then_some(git)
-}
-
-/// What git would run of a folder of hooks, or the folder, where it is a link.
-fn active_hooks(git: &Path) -> Vec<PathBuf> {
-    let hooks = git.join("hooks");
-    if hooks.is_symlink() {
-        return vec![hooks];
-    }
-    let entries = fs::read_dir(&hooks).into_iter().flatten().flatten();
-    let names = entries.map(|it| it.path()).filter(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        !name.ends_with(".sample") && !name.contains(SUFFIX) && !path.is_dir()
-    });
-    names.collect()
 }
 
 /// Whether it says where the work tree of a submodule is, in the project: git writes files there.
@@ -412,10 +325,21 @@ fn is_work_tree(setting: &Setting, project: &Path, git: &Path) -> bool {
     (section, name) == ("core", "worktree") && lies_in(git.join(setting.text()))
 }
 
-/// Leaves of a file of settings what starts nothing, and answers what was taken out.
-fn clear_settings(base: &Path, project: &Path, path: &Path) -> Vec<String> {
+/// Leaves of a file of settings what starts nothing and what it said `before`, and answers what was taken out.
+fn clear_settings(
+    [base, project]: [&Path; 2],
+    path: &Path,
+    before: Option<&Content>,
+) -> Vec<String> {
     let Ok(meta) = fs::symlink_metadata(path) else {
         return Vec::new();
+    };
+    if before == Some(&Content::of(path, &meta)) {
+        return Vec::new();
+    }
+    let known = match before {
+        Some(Content::File { bytes, .. }) => git_config::parse(&String::from_utf8_lossy(bytes)),
+        _ => Vec::new(),
     };
     let is_read = meta.is_file() && meta.len() <= outrigger_files::SETTINGS;
     let settings = if is_read {
@@ -424,7 +348,9 @@ fn clear_settings(base: &Path, project: &Path, path: &Path) -> Vec<String> {
         Vec::new()
     };
     let git = path.parent().unwrap_or(path);
-    let is_kept = |it: &Setting| harmless::is_harmless(it) || is_work_tree(it, project, git);
+    let is_kept = |it: &Setting| {
+        harmless::is_harmless(it) || is_work_tree(it, project, git) || known.contains(it)
+    };
     let (kept, taken): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_kept);
     if is_read && taken.is_empty() {
         return Vec::new();

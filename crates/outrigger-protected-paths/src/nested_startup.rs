@@ -231,6 +231,7 @@ mod tests {
                 ("packages/old/.vscode/settings.json", "old"),
                 ("packages/gone/.envrc", "gone"),
                 ("mine.code-workspace", "mine"),
+                ("deep/a/b/c/d/.vscode/tasks.json", "deep"),
                 (".zed/keymap.json", "text"),
             ],
         );
@@ -251,6 +252,8 @@ mod tests {
                 ("packages/app/.claude/settings.json", "evil"),
                 ("packages/app/.Husky/pre-commit", "evil"),
                 ("packages/app/opencode.json", "evil"),
+                ("deep/a/b/c/d/.vscode/tasks.json", "evil"),
+                ("deep/a/b/c/d/.envrc", "evil"),
                 ("packages/x.code-workspace", "evil"),
                 // The text of another file on the list.
                 ("packages/app/.envrc", "root"),

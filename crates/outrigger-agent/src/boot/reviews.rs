@@ -16,8 +16,9 @@ pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, A
     let place = Place::find(&boot.directory);
     let config = boot.load(&place)?;
     let (mut plugins, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
-    // What takes nobody's place until it is trusted can be looked at.
-    plugins.extend(skipped_for(skipped, "Untrusted"));
+    // What does not run until it is trusted can be looked at.
+    plugins.extend(skipped_for(&skipped, "Untrusted"));
+    plugins.extend(skipped_for(&skipped, "FolderNotTrusted"));
     Ok(outrigger_plugins::ReviewOptions {
         plugins,
         rules: config.settings.trust.clone(),
@@ -36,14 +37,14 @@ pub fn verify_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, A
     let mut options = review_options(boot)?;
     let config = boot.load(&Place::find(&boot.directory))?;
     let (_, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
-    options.plugins.extend(skipped_for(skipped, "Signature"));
+    options.plugins.extend(skipped_for(&skipped, "Signature"));
     Ok(options)
 }
 
 fn skipped_for(
-    skipped: Vec<outrigger_config::SkippedPlugin>,
+    skipped: &[outrigger_config::SkippedPlugin],
     why: &str,
 ) -> impl Iterator<Item = outrigger_config::PluginSpec> {
-    let of = move |it: &outrigger_config::SkippedPlugin| matches!(&it.reason, outrigger_config::SkipReason::NotAdmitted { reason, .. } if reason == why);
-    skipped.into_iter().filter(of).map(|it| it.plugin)
+    let of = move |it: &&outrigger_config::SkippedPlugin| matches!(&it.reason, outrigger_config::SkipReason::NotAdmitted { reason, .. } if reason == why);
+    skipped.iter().filter(of).map(|it| it.plugin.clone())
 }

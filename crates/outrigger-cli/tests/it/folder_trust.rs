@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::plugin_admission;
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
@@ -198,6 +199,57 @@ fn files_of_a_hostile_repository_do_not_run() {
         .start(untrusted(&world, &["run", "--command", "evil"]))
         .end();
     assert!(!world.path("ran.txt").exists());
+}
+
+/// Plugins with a manifest, in every folder in which they are found.
+#[test]
+fn plugins_with_a_manifest_of_a_hostile_repository_do_not_run() {
+    let world = users([done(), done(), done(), done()], json!({}));
+    world.file(".git/HEAD", "ref: refs/heads/main\n");
+    let main = "sub/.outrigger/plugins/b/main.js";
+    for (folder, id) in [
+        (".outrigger/plugins/a/deep/er", "ofroot"),
+        ("sub/.outrigger/plugins/b", "offolder"),
+        ("sub/more/c", "ofvariable"),
+    ] {
+        plugin_admission::put(&world.path(folder), id, "");
+    }
+    let directory = world.path("sub").display().to_string();
+    let start = |args: &[&str]| {
+        let mut command = untrusted(&world, &[args, &["--dir", &directory]].concat());
+        command.env("OUTRIGGER_PLUGIN_PATH", "more");
+        world.start(command).end().ok()
+    };
+    let said = || {
+        let done = start(&["run", "hi"]);
+        let text = world.mock.last().texts("user").concat();
+        (text, done.stderr.contains("not trusted"))
+    };
+    assert_eq!(said(), ("hi".to_owned(), true));
+    let done = start(&["plugin", "snapshot"]);
+    let refused = done
+        .stdout
+        .matches("the folder of the project is not trusted");
+    assert_eq!(refused.count(), 3, "{}", done.stdout);
+    let mut command = untrusted(&world, &["trust", &directory]);
+    command.env("OUTRIGGER_PLUGIN_PATH", "more");
+    let asked = world.start(command).end().ok().stdout;
+    for file in [
+        "a/deep/er",
+        "plugins/b",
+        "more/c",
+        "b/main.js",
+        "b/outrigger.plugin.toml",
+    ] {
+        assert!(asked.contains(file), "{file}: {asked}");
+    }
+    assert_eq!(said(), ("hi offolder ofroot ofvariable".to_owned(), false));
+    let text = world.read(main);
+    world.file(main, &text.replace("offolder", "changed"));
+    assert_eq!(said(), ("hi".to_owned(), true), "the code changed");
+    world.file(main, &text);
+    plugin_admission::put(&world.path(".outrigger/plugins/late"), "late", "");
+    assert_eq!(said(), ("hi".to_owned(), true), "another one came");
 }
 
 /// What Claude Code's places hold: a command that runs something, and a skill that brings a server.

@@ -308,6 +308,49 @@ fn a_provider_hook_answers_the_models() {
     assert_eq!(done.stdout, "openai/special\n", "{}", done.stderr);
 }
 
+/// A project's plugin takes no login that the user means for the provider, nor one of a plugin of the user's.
+#[test]
+fn a_projects_plugin_takes_a_login_only_where_the_user_chose_it() {
+    let world = world();
+    let stored = || {
+        let file = world.store().with_file_name("auth.json");
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        serde_json::from_str::<Value>(&text).unwrap_or_default()["acme"].clone()
+    };
+    let args = ["auth", "login", "-p", "acme"];
+    // The plugin's three methods, and the one without it.
+    let done = typed(&world, "4\nsecret\n", &args).ok();
+    assert!(
+        done.stderr
+            .contains("a plugin of this project, which gets it"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(stored(), json!({ "type": "api", "key": "secret" }));
+    let done = typed(&world, "3\nsecret\n", &args).ok();
+    assert!(done.stderr.contains("gets this login"), "{}", done.stderr);
+    assert_eq!(stored()["key"], "made-key");
+    // The user's own plugin for the same provider.
+    let own = world.home().join(".config/opencode/plugin/own.js");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let methods = "methods: [{ type: 'api', label: 'Own' }]";
+    let text =
+        format!("export const Own = async () => ({{ auth: {{ provider: 'acme', {methods} }} }})\n");
+    fs::write(&own, text).unwrap();
+    let done = typed(&world, "secret-2\n", &args).ok();
+    assert!(
+        done.stderr.contains("the plugin own gets this login"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(stored()["key"], "secret-2");
+    let by = stored()["outriggerPlugin"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    assert!(by.ends_with("/own.js"), "{by}");
+}
+
 #[test]
 fn clients_log_in_over_the_routes() {
     let world = World::new([]);
@@ -337,7 +380,9 @@ fn clients_log_in_over_the_routes() {
     });
     let answers = Value::Array(answers.collect());
     let methods = &answers[0]["body"]["acme"];
-    assert_eq!(methods[0], json!({ "type": "oauth", "label": "Browser" }));
+    let label = methods[0]["label"].as_str().unwrap();
+    let whose = label.starts_with("Browser (by ") && label.contains("a plugin of this project");
+    assert!(whose && methods[0]["type"] == "oauth", "{label}");
     assert_eq!(
         methods[1]["prompts"][1],
         json!({ "type": "text", "key": "host", "message": "Host?", "placeholder": "a.test", "when": { "key": "kind", "op": "eq", "value": "own" } })

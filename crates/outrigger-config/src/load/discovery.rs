@@ -1,13 +1,13 @@
 //! Where plugins with a manifest are looked for, and what the user has said about single ones (D1, D3).
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::load::layers;
 use crate::load::loaded::Loaded;
 use crate::opencode::plugin_list;
 use crate::settings::keys::dotted;
-use crate::{Origin, PluginScope, PluginSpec, package_name, paths};
+use crate::{LoadOptions, Origin, PluginScope, PluginSpec, package_name, paths};
 
 /// The variable that names more roots, as `PATH` names folders.
 pub const PLUGIN_PATH: &str = "OUTRIGGER_PLUGIN_PATH";
@@ -17,9 +17,10 @@ pub const PLUGIN_PATH: &str = "OUTRIGGER_PLUGIN_PATH";
 pub struct PluginRoots {
     /// `discovery.paths`.
     pub config: Vec<PathBuf>,
-    /// [`PLUGIN_PATH`].
+    /// Absolute ones of [`PLUGIN_PATH`].
     pub env: Vec<PathBuf>,
-    /// `.outrigger/plugins` of the working folder and of the root of the working tree.
+    /// `.outrigger/plugins` of the working folder and of the root of the working tree, and relative folders of
+    /// [`PLUGIN_PATH`]: whose these are depends on where one works.
     pub workspace: Vec<PathBuf>,
     /// `plugins` in our folder of the user's configuration.
     pub user: Vec<PathBuf>,
@@ -34,26 +35,58 @@ pub struct Switched {
     pub by: String,
 }
 
+/// A root among [`PluginRoots::workspace`].
+pub(crate) struct WorkspaceRoot {
+    /// The folder.
+    pub(crate) path: PathBuf,
+    /// It is the project's, and not the user's own where one works in the home folder.
+    pub(crate) takes_trust: bool,
+}
+
+/// The folders that [`PLUGIN_PATH`] names, and whether each is relative.
+fn named_roots(options: &LoadOptions) -> impl Iterator<Item = (PathBuf, bool)> {
+    let named = options.env.get(PLUGIN_PATH).map(String::as_str);
+    let named = named.unwrap_or_default().split(':');
+    named.filter(|it| !it.is_empty()).map(|path| {
+        let is_relative = !path.starts_with(['/', '~']);
+        let root = paths::expand(path, &options.directory, &options.home);
+        (root, is_relative)
+    })
+}
+
+pub(crate) fn workspace_roots(options: &LoadOptions) -> Vec<WorkspaceRoot> {
+    if layers::switch(options, "OPENCODE_DISABLE_PROJECT_CONFIG") {
+        return Vec::new();
+    }
+    let root = |path: PathBuf, base: &Path| WorkspaceRoot {
+        path,
+        takes_trust: layers::is_project_folder(options, Some(base)),
+    };
+    let mut bases = vec![&options.directory];
+    if options.worktree.parent().is_some() && options.worktree != options.directory {
+        bases.push(&options.worktree);
+    }
+    let beside = bases.into_iter();
+    let beside = beside.map(|base| root(base.join(".outrigger/plugins"), base));
+    let named = named_roots(options).filter(|(_, is_relative)| *is_relative);
+    let named = named.map(|(path, _)| root(path, &options.directory));
+    beside.chain(named).collect()
+}
+
 impl Loaded {
     /// Where plugins with a manifest are looked for. Those of the project are not with
     /// `OPENCODE_DISABLE_PROJECT_CONFIG`.
     #[must_use]
     pub fn plugin_roots(&self) -> PluginRoots {
         let options = &self.options;
-        let named = options.env.get(PLUGIN_PATH).map(String::as_str);
-        let named = named.unwrap_or_default().split(':');
-        let expand = |path: &str| paths::expand(path, &options.directory, &options.home);
-        let mut workspace = Vec::new();
-        if !layers::switch(options, "OPENCODE_DISABLE_PROJECT_CONFIG") {
-            workspace.push(options.directory.join(".outrigger/plugins"));
-            if options.worktree.parent().is_some() && options.worktree != options.directory {
-                workspace.push(options.worktree.join(".outrigger/plugins"));
-            }
-        }
+        let workspace = workspace_roots(options).into_iter();
         PluginRoots {
             config: self.settings.discovery.paths.clone(),
-            env: named.filter(|it| !it.is_empty()).map(expand).collect(),
-            workspace,
+            env: named_roots(options)
+                .filter(|(_, is_relative)| !is_relative)
+                .map(|(root, _)| root)
+                .collect(),
+            workspace: workspace.map(|it| it.path).collect(),
             user: vec![options.xdg_config.join("outrigger/plugins")],
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod links;
 pub(crate) mod loaded;
 pub(crate) mod loader;
 pub(crate) mod options;
+pub(crate) mod plugin_folders;
 mod plugins;
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! What of a project's files takes trust and is no part of `opencode.json` (issue 18): servers of `.mcp.json` and of skills,
-//! command hooks, commands and skills that run something. All of it counts where a person let it count as it is.
+//! command hooks, commands and skills that run something, plugins in folders with a manifest. All of it counts where a person let it count as it is.
 
 use std::path::Path;
 
@@ -8,13 +8,17 @@ use serde_json::Value;
 use crate::claude::hooks::{self, HookFile, HookScope};
 use crate::claude::skills::{self, Skill, SkillSearch};
 use crate::claude::{self, ClaudeServer};
+use crate::load::discovery::workspace_roots;
 use crate::load::layers;
 use crate::load::links::Links;
+use crate::load::plugin_folders::plugin_folders;
 use crate::project::Asked;
 use crate::{LoadOptions, Loaded, Settings, paths};
 
 /// What a file asks for that is a command or a skill ([`Asked::what`]).
 const COMMAND: &str = "command";
+/// The same of a plugin that is found by its place.
+const PLUGIN: &str = "plugin";
 
 /// What needs approval, in the order in which it is found. `asks` is what the settings need already.
 pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> Vec<Asked> {
@@ -38,6 +42,11 @@ pub(crate) fn of(options: &LoadOptions, settings: &Settings, asks: &[Asked]) -> 
                 .iter()
                 .map(|(file, template)| of_template(file, template)),
         );
+    }
+    let roots = workspace_roots(options).into_iter();
+    for root in roots.filter(|it| it.takes_trust) {
+        let found = plugin_folders(&root.path).folders.into_iter();
+        all.extend(found.map(|folder| of_plugin(&root.path, &folder)));
     }
     let search = search(options, asks);
     let (found, _) = skills::discover(&search);
@@ -93,6 +102,10 @@ fn of_hooks(file: &HookFile) -> Vec<Asked> {
     events.collect()
 }
 
+fn of_plugin(root: &Path, folder: &Path) -> Asked {
+    Asked::new(root, PLUGIN, &Value::String(paths::file_url(folder)))
+}
+
 fn of_template(file: &Path, template: &str) -> Asked {
     Asked::new(file, COMMAND, &serde_json::json!({ "template": template }))
 }
@@ -139,6 +152,22 @@ impl Loaded {
     /// Whether a person let this count, as it is.
     fn lets(&self, ask: &Asked) -> bool {
         self.is_trusted && self.asks.iter().any(|it| it.is(ask))
+    }
+
+    /// Whether a plugin in a folder below one of [`PluginRoots::workspace`](crate::PluginRoots) may run: one of the project's has to
+    /// be let count.
+    #[must_use]
+    pub fn lets_plugin(&self, root: &Path, folder: &Path) -> bool {
+        let roots = workspace_roots(&self.options);
+        let mut roots = roots.iter().filter(|it| it.path == root);
+        roots.all(|it| !it.takes_trust) || self.lets(&of_plugin(root, folder))
+    }
+
+    /// Keys ([`PluginSpec::key`](crate::PluginSpec)) of the project's plugins and tool files that are found by their place and take trust.
+    pub fn asked_plugins(&self) -> impl Iterator<Item = &str> {
+        let by_place = self.asks.iter();
+        let by_place = by_place.filter(|ask| ask.what == PLUGIN || ask.what == "tool");
+        by_place.filter_map(|ask| ask.value.as_str())
     }
 
     /// Whether a person let a server of the project's count, with the rest of the folder and as it is.

@@ -10,6 +10,7 @@ mod executed;
 pub(crate) mod hook_programs;
 pub(crate) mod named_files;
 mod packages;
+mod plugin_files;
 
 use std::collections::BTreeSet;
 use std::path::Path;

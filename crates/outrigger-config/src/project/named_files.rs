@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::project::Asked;
 use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, matches, words};
-use crate::project::packages;
+use crate::project::{packages, plugin_files};
 use crate::{LoadOptions, paths};
 
 /// What such a file is called among the [`Asked`].
@@ -99,6 +99,7 @@ pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -
             false => folder.parent().unwrap_or(folder),
         };
         search.value(&ask.value, folder, &format!("{} {}", ask.file, ask.what));
+        plugin_files::of(&mut search, ask, folder);
     }
     search.found
 }

@@ -38,6 +38,8 @@ pub enum Reason {
         /// Its file.
         file: String,
     },
+    /// A project brings it, and the folder is not trusted, or was not with this plugin in it.
+    FolderNotTrusted,
     /// A list of plugins that do not run names it.
     Denied {
         /// As it stands there.
@@ -126,6 +128,7 @@ impl Reason {
             | Self::ReservedUserPluginId { .. } => Layer::Identity,
             Self::LeftOut { .. }
             | Self::ForbiddenByManagedPolicy { .. }
+            | Self::FolderNotTrusted
             | Self::Denied { .. }
             | Self::SwitchedOff { .. }
             | Self::NotInProfile { .. }
@@ -154,6 +157,7 @@ impl Reason {
             Self::ReservedUserPluginId { .. } => "ReservedUserPluginId",
             Self::LeftOut { .. } => "LeftOut",
             Self::ForbiddenByManagedPolicy { .. } => "ForbiddenByManagedPolicy",
+            Self::FolderNotTrusted => "FolderNotTrusted",
             Self::Denied { .. } => "Denied",
             Self::SwitchedOff { .. } => "SwitchedOff",
             Self::NotInProfile { .. } => "NotInProfile",
@@ -191,6 +195,7 @@ impl Reason {
             Self::ForbiddenByManagedPolicy { file } => {
                 format!("the policy of this machine ({file}) does not allow it")
             }
+            Self::FolderNotTrusted => "the folder of the project is not trusted".into(),
             Self::Denied { pattern } => format!("`discovery.deny` has {pattern:?}"),
             Self::SwitchedOff { by } => format!("switched off by {by}"),
             Self::NotInProfile { profile, needs } => {
@@ -240,6 +245,9 @@ impl Reason {
             Self::LeftOut { .. } => "start without that".into(),
             Self::ForbiddenByManagedPolicy { file } => {
                 format!("the administrator of this machine can allow it in {file}")
+            }
+            Self::FolderNotTrusted => {
+                "`outrigger trust` shows what the folder asks for and lets it count".into()
             }
             Self::Denied { pattern } => {
                 format!("take {pattern:?} from `discovery.deny` in outrigger.toml")

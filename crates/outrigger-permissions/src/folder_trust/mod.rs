@@ -12,8 +12,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_config::settings::TrustProjects;
 use outrigger_config::{
-    Asked, LoadOptions, Loaded, OpenCodeConfig, PluginScope, PluginSource, PluginSpec, PolicyFile,
-    ProjectConfig, TRUST_PROJECT,
+    Asked, LoadOptions, Loaded, OpenCodeConfig, PluginScope, PluginSpec, PolicyFile, ProjectConfig,
+    TRUST_PROJECT,
 };
 use outrigger_plugin_status::Progress;
 use outrigger_plugin_trust::LetCount;
@@ -294,13 +294,11 @@ pub fn let_count(config: &Loaded) -> Option<LetCount> {
         .asks
         .iter()
         .filter(|it| it.what == outrigger_config::IS_RUN);
-    let is_listed = |plugin: &&PluginSpec| {
-        // Whatever a folder holds below its roots was in no list.
-        plugin.scope == PluginScope::Local && plugin.source != PluginSource::Manifest
-    };
     let plugins = config.plugins.iter().chain(&config.tool_files);
+    let listed = plugins.filter(|plugin| plugin.scope == PluginScope::Local);
+    let found = config.asked_plugins().map(str::to_owned);
     Some(LetCount {
-        plugins: plugins.filter(is_listed).map(PluginSpec::key).collect(),
+        plugins: listed.map(PluginSpec::key).chain(found).collect(),
         files: files
             .map(|it| (PathBuf::from(&it.file), it.hash.clone()))
             .collect(),

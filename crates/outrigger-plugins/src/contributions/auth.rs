@@ -41,6 +41,8 @@ pub struct AuthHook {
     pub plugin: String,
     /// The provider that it is for.
     pub provider: String,
+    /// A project brings the plugin.
+    pub of_project: bool,
     /// It has a `loader`.
     pub has_loader: bool,
     /// Ways to log in.
@@ -118,6 +120,7 @@ impl Plugins {
             AuthHook {
                 inner: Arc::clone(&self.0),
                 index,
+                of_project: self.0.registry.with(index, |plugin| plugin.local) == Some(true),
                 plugin,
                 provider: auth.provider,
                 has_loader: auth.loader,
@@ -130,7 +133,9 @@ impl Plugins {
             .instances(|i| i.auth.clone())
             .into_iter()
             .map(hook);
-        all.collect()
+        let mut all: Vec<AuthHook> = all.collect();
+        all.sort_by_key(|hook| !hook.of_project);
+        all
     }
 
     /// The `provider` objects in load order.

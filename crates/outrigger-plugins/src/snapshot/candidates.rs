@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec, SkipReason};
+use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec, SkipReason, plugin_folders};
 use outrigger_kernel::admission::{self, BUNDLED, Candidate, Reason, Source};
 use outrigger_plugin_package::{
     PackageError, ResolvedPlugin, Source as Spec, file_url, manifest_file, name_of, resolve_path,
@@ -11,7 +11,7 @@ use outrigger_plugin_package::{
 use outrigger_plugin_trust::signature;
 use outrigger_protocol::manifest::{Manifest, PluginKind};
 
-use super::{facts, find};
+use super::facts;
 
 /// A candidate with what only the shell of the rules needs.
 pub(super) struct Known {
@@ -148,7 +148,7 @@ pub(super) fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
             if named && !root.is_dir() {
                 problems.push(format!("{}: no such folder", root.display()));
             }
-            let below = find::below(root);
+            let below = plugin_folders(root);
             problems.extend(below.problem);
             for folder in below.folders {
                 if seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
@@ -185,6 +185,9 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
         config.settings.trust.world_writable,
     ));
     it.said = excluded(config, &spec);
+    if it.of_project && it.said.is_none() && !config.lets_plugin(root, folder) {
+        it.said = Some(Reason::FolderNotTrusted);
+    }
     let mut known = Known {
         kind: PluginKind::Capability,
         version: None,

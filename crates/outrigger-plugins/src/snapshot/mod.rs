@@ -6,7 +6,6 @@
 
 mod candidates;
 mod facts;
-mod find;
 mod untrusted;
 
 use candidates::{Known, bundled, found, listed};

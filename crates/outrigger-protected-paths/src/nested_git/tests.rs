@@ -381,3 +381,58 @@ fn a_repository_of_the_users_stays_as_it_is() {
             .contains("other")
     );
 }
+
+/// What a command does to a repository that was there, at any depth: what starts programs is as it was when it has ended.
+#[test]
+fn what_a_command_changes_in_a_repository_that_was_there_comes_back() {
+    for at in ["own", "deep/a/b/c/own"] {
+        let world = World::fresh();
+        let own = world.project.join(at);
+        commit(&own);
+        set(&own, "alias.mine", &world.ran);
+        let hooks = own.join(".git/hooks");
+        fs::create_dir_all(&hooks).unwrap();
+        fs::write(hooks.join("pre-push"), "mine").unwrap();
+        let other = world.project.join(format!("{at}-clone"));
+        let made = NestedGit::before(&world.project).for_command();
+        commit(&other);
+        assert_eq!(made.clear(true), [""; 0], "{at}");
+        drop(made);
+        let nested = NestedGit::before(&world.project).for_command();
+        for folder in [&own, &other] {
+            set(folder, "core.fsmonitor", &world.ran);
+            git(folder, &["config", "branch.main.remote", "origin"]);
+            fs::write(folder.join(".git/hooks/post-checkout"), "evil").unwrap();
+        }
+        fs::write(hooks.join("pre-push"), "evil").unwrap();
+        let report = nested.clear(true);
+        assert_eq!(report.len(), 5, "{report:?}");
+        let _ = fs::remove_file(&world.ran);
+        for folder in [&own, &other] {
+            git(folder, &["status"]);
+            let config = fs::read_to_string(folder.join(".git/config")).unwrap();
+            assert!(config.contains("origin") && !config.contains("fsmonitor"));
+            assert_eq!(config.contains("mine"), *folder == own, "{config}");
+            assert!(!folder.join(".git/hooks/post-checkout").exists());
+        }
+        assert!(!world.ran.exists(), "{at}");
+        assert_eq!(fs::read_to_string(hooks.join("pre-push")).unwrap(), "mine");
+        assert_eq!(nested.clear(true), [""; 0], "{at}");
+    }
+}
+
+/// The project's own `.git` may be a link.
+#[test]
+fn where_the_projects_git_leads_comes_back() {
+    let world = World::fresh();
+    let entry = world.project.join(".git");
+    fs::create_dir(world.project.join("s")).unwrap();
+    fs::rename(&entry, world.project.join("s/g")).unwrap();
+    std::os::unix::fs::symlink("s/g", &entry).unwrap();
+    let nested = NestedGit::before(&world.project).for_command();
+    assert_eq!(nested.clear(true), [""; 0]);
+    fs::remove_file(&entry).unwrap();
+    commit(&world.project);
+    assert_eq!(nested.clear(true).len(), 1);
+    assert_eq!(fs::read_link(&entry).unwrap(), Path::new("s/g"));
+}

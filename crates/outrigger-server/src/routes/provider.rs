@@ -113,7 +113,9 @@ async fn usable(State(agent): State<Agent>) -> Json<Value> {
 
 /// The ways to log in that plugins bring, by provider.
 async fn methods(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!(agent.auth_methods()))
+    let methods = agent.auth_methods().into_iter();
+    let methods = methods.map(|(provider, found)| (provider, json!(found.labelled())));
+    Json(methods.collect())
 }
 
 #[derive(Deserialize)]

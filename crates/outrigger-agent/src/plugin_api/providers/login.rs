@@ -81,15 +81,57 @@ impl LoginError {
     }
 }
 
-impl Agent {
-    /// The ways to log in that plugins bring, by provider.
+/// The ways to log in at a provider that a plugin brings.
+#[derive(Clone, Debug)]
+pub struct LoginMethods {
+    /// The plugin, which gets what the user gives.
+    pub plugin: String,
+    /// A project brings it, so that the user may not know of it.
+    pub of_project: bool,
+    /// The ways, as the plugin calls them.
+    pub methods: Vec<AuthMethod>,
+}
+
+impl LoginMethods {
+    /// What each way is called in a list: that of a project's plugin with whose it is.
     #[must_use]
-    pub fn auth_methods(&self) -> BTreeMap<String, Vec<AuthMethod>> {
-        let hooks = self.inner.plugins.auth_hooks();
-        hooks
-            .into_iter()
-            .map(|hook| (hook.provider, hook.methods))
-            .collect()
+    pub fn labels(&self) -> Vec<String> {
+        let label = |method: &AuthMethod| match self.of_project {
+            true => format!(
+                "{} (by {}, a plugin of this project, which gets it)",
+                method.label, self.plugin
+            ),
+            false => method.label.clone(),
+        };
+        self.methods.iter().map(label).collect()
+    }
+
+    /// The ways with these labels.
+    #[must_use]
+    pub fn labelled(&self) -> Vec<AuthMethod> {
+        let all = self.methods.iter().zip(self.labels());
+        let all = all.map(|(method, label)| AuthMethod {
+            label,
+            ..method.clone()
+        });
+        all.collect()
+    }
+}
+
+impl Agent {
+    /// The ways to log in that plugins bring, by provider. Those of the user's own go before those of a project.
+    #[must_use]
+    pub fn auth_methods(&self) -> BTreeMap<String, LoginMethods> {
+        let hooks = self.inner.plugins.auth_hooks().into_iter();
+        let methods = |hook: AuthHook| {
+            let methods = LoginMethods {
+                plugin: hook.plugin,
+                of_project: hook.of_project,
+                methods: hook.methods,
+            };
+            (hook.provider, methods)
+        };
+        hooks.map(methods).collect()
     }
 
     fn hook(&self, provider: &str, method: usize) -> Result<(AuthHook, AuthMethod), LoginError> {

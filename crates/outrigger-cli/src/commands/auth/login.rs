@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outrigger_agent::{Agent, Boot};
+use outrigger_agent::{Agent, Boot, LoginMethods};
 use outrigger_protocol::auth::{AuthMethod, AuthPrompt, Credential};
 
 use super::{Named, named};
@@ -12,6 +12,8 @@ use crate::terminal::{Paint, err};
 
 /// What the list of providers ends with.
 const OTHER: &str = "Other";
+/// The way to log in at a provider for which a project brings a plugin, without that plugin.
+const WITHOUT_PLUGIN: &str = "API key, which no plugin gets";
 
 /// Stores a credential of the provider that the user chooses: by a method of a plugin, or a key.
 pub(crate) async fn login(
@@ -46,20 +48,15 @@ async fn with(
         Some(wanted) => find(&known, &wanted)?,
         None => choose(&known)?,
     };
-    match methods.get(&id).filter(|methods| !methods.is_empty()) {
-        Some(methods) => by_plugin(agent, &id, methods, method).await?,
+    match methods.get(&id).filter(|found| !found.methods.is_empty()) {
+        Some(found) => by_plugin(agent, &id, found, method).await?,
         None if method.is_some() => {
             return Err(Failure::usage(
                 format!("no plugin brings a login for `{id}`"),
                 Some("leave -m out to store a key".into()),
             ));
         }
-        None => {
-            let key = prompt::secret("API key:")?;
-            agent
-                .set_credential(&id, &Credential::key(key), None)
-                .await?;
-        }
+        None => with_key(agent, &id).await?,
     }
     err(&format!("logged in to {}\n", super::name_of(&known, &id)));
     if !known.iter().any(|provider| provider.id == id) {
@@ -70,29 +67,50 @@ async fn with(
     Ok(())
 }
 
+async fn with_key(agent: &Agent, id: &str) -> Result<(), Failure> {
+    let key = Credential::key(prompt::secret("API key:")?);
+    Ok(agent.set_credential(id, &key, None).await?)
+}
+
+/// Which of the ways that a plugin brings; `None`: none of a project's plugin.
+fn method<'a>(
+    id: &str,
+    found: &'a LoginMethods,
+    wanted: Option<&str>,
+) -> Result<Option<(usize, &'a AuthMethod)>, Failure> {
+    let names = || found.methods.iter().map(|method| method.label.as_str());
+    let mut labels = found.labels();
+    let at = match wanted {
+        Some(wanted) => names()
+            .position(|name| name.eq_ignore_ascii_case(wanted))
+            .ok_or_else(|| {
+                let names: Vec<&str> = names().collect();
+                Failure::usage(
+                    format!("`{id}` has no login method `{wanted}`"),
+                    Some(format!("there are: {}", names.join(", "))),
+                )
+            })?,
+        // Nobody chose a project's plugin by choosing the provider.
+        None if found.of_project => {
+            labels.push(WITHOUT_PLUGIN.to_owned());
+            prompt::choose("Login method:", &labels)?
+        }
+        None if found.methods.len() == 1 => 0,
+        None => prompt::choose("Login method:", &labels)?,
+    };
+    Ok(found.methods.get(at).map(|method| (at, method)))
+}
+
 async fn by_plugin(
     agent: &Agent,
     id: &str,
-    methods: &[AuthMethod],
+    found: &LoginMethods,
     wanted: Option<String>,
 ) -> Result<(), Failure> {
-    let labels: Vec<String> = methods.iter().map(|m| m.label.clone()).collect();
-    let at = match wanted {
-        Some(wanted) => labels
-            .iter()
-            .position(|label| label.eq_ignore_ascii_case(&wanted))
-            .ok_or_else(|| {
-                Failure::usage(
-                    format!("`{id}` has no login method `{wanted}`"),
-                    Some(format!("there are: {}", labels.join(", "))),
-                )
-            })?,
-        None if methods.len() == 1 => 0,
-        None => prompt::choose("Login method:", &labels)?,
+    let Some((at, method)) = method(id, found, wanted.as_deref())? else {
+        return with_key(agent, id).await;
     };
-    let Some(method) = methods.get(at) else {
-        return Ok(());
-    };
+    err(&format!("the plugin {} gets this login\n", found.plugin));
     let answers = questions(agent, id, at, method).await?;
     if method.kind != "oauth" {
         let key = prompt::secret("API key:")?;

@@ -12,24 +12,25 @@ const ENTRIES: usize = 20_000;
 /// How many plugins are taken from one root.
 const MAX_PLUGINS: usize = 256;
 
-/// What was found below a root.
+/// Plugins that were found below a root.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub struct PluginFolders {
     /// Folders with a manifest, sorted.
-    pub(super) folders: Vec<PathBuf>,
+    pub folders: Vec<PathBuf>,
     /// Why not everything was looked at.
-    pub(super) problem: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// The folders with a manifest below a root, itself included. What lies in one of them belongs to that plugin; `node_modules`
 /// and folders whose names begin with a dot are not looked into. A folder that leads out of the root is looked at and no
 /// further, so that a plugin behind it is refused by name instead of not being seen.
-pub(super) fn below(root: &Path) -> Found {
+#[must_use]
+pub fn plugin_folders(root: &Path) -> PluginFolders {
     below_within(root, ENTRIES)
 }
 
-fn below_within(root: &Path, most: usize) -> Found {
-    let mut found = Found::default();
+fn below_within(root: &Path, most: usize) -> PluginFolders {
+    let mut found = PluginFolders::default();
     let Ok(real) = root.canonicalize() else {
         return found;
     };
@@ -117,7 +118,7 @@ mod tests {
         std::os::unix::fs::symlink(root, root.join("b/circle")).unwrap();
         std::os::unix::fs::symlink(outside.path(), root.join("out")).unwrap();
         std::os::unix::fs::symlink(outside.path().join("own"), root.join("link")).unwrap();
-        let found = below(root);
+        let found = plugin_folders(root);
         let names: Vec<String> = found
             .folders
             .iter()
@@ -125,7 +126,7 @@ mod tests {
             .collect();
         assert_eq!(names, ["a", "b/c/d", "link"]);
         assert!(found.problem.unwrap().contains("more than 8 deep"));
-        assert!(below(&root.join("nowhere")).folders.is_empty());
+        assert!(plugin_folders(&root.join("nowhere")).folders.is_empty());
         // One large folder is looked at no further than any other, and those that were seen are taken.
         let large = tempfile::tempdir().unwrap();
         for n in 0..60 {

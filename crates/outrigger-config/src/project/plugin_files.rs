@@ -1,0 +1,50 @@
+//! Files of a project's plugin that is a folder: its manifest, what that and `package.json` say is loaded, and the code beside them.
+//! What these load by themselves is known once the plugin was started.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::manifest::MANIFEST_FILE;
+use serde_json::Value;
+
+use crate::opencode::plugin_list;
+use crate::paths;
+use crate::project::Asked;
+use crate::project::named_files::{Search, is_plugin};
+use crate::project::packages;
+
+/// Looks at the files of a plugin, where what is asked for is one in a folder of the project. `declared_in` is the folder that its
+/// path is relative to.
+pub(super) fn of(search: &mut Search<'_>, ask: &Asked, declared_in: &Path) {
+    let Some(folder) = folder_of(ask, declared_in, &search.options.home) else {
+        return;
+    };
+    if !search.is_projects(&folder) || !folder.is_dir() {
+        return;
+    }
+    let by = format!("{} {}", ask.file, ask.what);
+    let manifest = folder.join(MANIFEST_FILE);
+    if search.file(&manifest, &by)
+        && let Some(entry) = entry_of(&manifest)
+    {
+        search.file(&folder.join(entry), &by);
+    }
+    packages::folder(search, &folder, &by);
+}
+
+fn folder_of(ask: &Asked, declared_in: &Path, home: &Path) -> Option<PathBuf> {
+    if !is_plugin(&ask.what) {
+        return None;
+    }
+    // `["./x", {}]`
+    let spec = match &ask.value {
+        Value::Array(pair) => pair.first()?.as_str()?,
+        spec => spec.as_str()?,
+    };
+    paths::from_file_url(&plugin_list::resolve(spec, declared_in, home))
+}
+
+fn entry_of(manifest: &Path) -> Option<String> {
+    let text = outrigger_files::read_to_string(manifest, outrigger_files::SETTINGS).ok()?;
+    let table: toml::Table = text.parse().ok()?;
+    Some(table.get("entry")?.as_str()?.to_owned())
+}
