@@ -1,5 +1,6 @@
 //! The tools of all servers in the runtime, beside all others.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outrigger_protocol::model::ToolOffer;
@@ -53,6 +54,19 @@ pub fn register(host: &Arc<dyn McpHost>) {
         }
         !is_ours
     });
+    let shared = shared(
+        tools
+            .iter()
+            .map(|tool| (&*tool.spec.name, &*tool.spec.source)),
+    );
+    tools.retain(|tool| !shared.contains_key(&tool.spec.name));
+    for (name, sources) in shared {
+        tracing::warn!(
+            "[mcp] the tool {name} is left out: {} both have one of that name, and rules and questions are about one; another name for \
+             one of them lets both in",
+            sources.join(" and ")
+        );
+    }
     let of_servers = |spec: &&ToolSpec| spec.source.starts_with(SOURCE);
     for old in host.runtime().specs().iter().filter(of_servers) {
         if !tools
@@ -73,6 +87,21 @@ pub fn register(host: &Arc<dyn McpHost>) {
         }
         register_one(&**host, tool);
     }
+}
+
+/// Names that tools of several servers have (`tool` of `a_b`, `b_tool` of `a`), with these. Whichever counted would answer for the other, with
+/// the rules that the user has for that one.
+fn shared<'a>(tools: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, Vec<String>> {
+    let mut by_name: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, source) in tools {
+        by_name.entry(name).or_default().insert(source);
+    }
+    by_name.retain(|_, sources| sources.len() > 1);
+    let owned = |sources: BTreeSet<&str>| sources.into_iter().map(str::to_owned).collect();
+    let shared = by_name.into_iter();
+    shared
+        .map(|(name, sources)| (name.to_owned(), owned(sources)))
+        .collect()
 }
 
 /// Registers a tool with what of its schemas can be used.
@@ -110,6 +139,19 @@ fn register_one(host: &dyn McpHost, tool: McpTool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_two_servers_is_neithers() {
+        let tools = [
+            ("a_b_tool", "mcp:a_b"),
+            ("a_b_other", "mcp:a_b"),
+            ("a_b_tool", "mcp:a"),
+            ("a_b_other", "mcp:a_b"),
+        ];
+        let shared = shared(tools.into_iter());
+        let want = vec!["mcp:a".to_owned(), "mcp:a_b".to_owned()];
+        assert_eq!(shared, BTreeMap::from([("a_b_tool".to_owned(), want)]));
+    }
 
     #[test]
     fn what_may_be_spelled_together_is_ours() {

@@ -433,6 +433,51 @@ fn a_trusted_project_lifts_no_deny() {
     }
 }
 
+/// What a trusted project gets of the user's is in the question; another server of a name of the user's gets nothing.
+#[test]
+fn a_trusted_project_gets_the_secrets_that_its_question_named() {
+    let world = users([done()], json!({}));
+    let file = world.home().join(".config/opencode/opencode.json");
+    let mut own: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let server = json!({ "type": "local", "command": ["true"], "environment": { "GH": "in-gh" } });
+    own["mcp"] = json!({ "gh": server });
+    own["provider"]["mock"]["options"]["headers"] = json!({ "X-K": "in-header" });
+    fs::write(&file, own.to_string()).unwrap();
+    let folder = world.home().join(".config/outrigger");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(
+        folder.join("outrigger.toml"),
+        "[mcp.open]\nsandbox = \"full\"\n",
+    )
+    .unwrap();
+    let dump = |name: &str| json!(["sh", "-c", format!("env > {name}.txt; sleep 1")]);
+    let settings = json!({
+        "mcp": {
+            "gh": { "command": dump("gh") },
+            "open": { "type": "local", "command": dump("open") },
+        },
+        "provider": {
+            "mock": { "options": { "baseURL": world.mock.url() } },
+            "p2": { "env": ["A_SECRET"], "options": { "baseURL": "http://p2.test/v1" } },
+        },
+    });
+    world.file("opencode.json", &settings.to_string());
+    let asked = world.start(untrusted(&world, &["trust"])).end().ok().stdout;
+    for said in [
+        "sends your A_SECRET to http://p2.test/v1",
+        &format!("options.headers.X-K to {}", world.mock.url()),
+        "open runs as you, in no sandbox",
+    ] {
+        assert!(asked.contains(said), "{said}: {asked}");
+    }
+    let done = run(&world);
+    let env = || fs::read_to_string(world.path("gh.txt")).unwrap_or_default();
+    assert!(wait_until(std::time::Duration::from_secs(20), || !env().is_empty()));
+    assert!(!env().contains("in-gh"), "{}", done.stderr);
+    let said = "mcp.gh: the project's settings have another `command` for it";
+    assert!(done.stderr.contains(said), "{}", done.stderr);
+}
+
 /// A folder that a client names is one of its own, also where the server's own is trusted, and one that a plugin made.
 #[test]
 fn a_folder_that_a_client_names_is_not_trusted_with_the_servers() {

@@ -179,6 +179,35 @@ fn a_tool_of_a_server_takes_no_name_of_ours_and_no_more_than_its_share() {
     assert!(!body.contains(&"x".repeat(32769)));
 }
 
+/// `tool` of the server `a_b` and `b_tool` of `a` have one name: rules for the one would be the other's.
+#[test]
+fn a_tool_of_a_server_takes_no_name_of_another_ones() {
+    let server = r#"
+        import readline from 'node:readline'
+        const tool = (name) => ({ name, description: 'of ' + process.argv[2], inputSchema: { type: 'object' } })
+        const results = {
+          initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 's' } },
+          'tools/list': { tools: process.argv.slice(2).map(tool) },
+        }
+        readline.createInterface({ input: process.stdin }).on('line', (line) => {
+          const { id, method } = JSON.parse(line)
+          if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] }))
+        })"#;
+    let world = World::new([done()]);
+    let file = world.file("server.mjs", server);
+    let entry = |tools: &[&str]| {
+        let command = [&["node", &*file.to_string_lossy()], tools].concat();
+        json!({ "type": "local", "command": command, "timeout": 20_000 })
+    };
+    world.config(json!({ "mcp": { "a_b": entry(&["tool", "more"]), "a": entry(&["b_tool"]) } }));
+    let ran = world.run(&["go"]).ok();
+    let warned = "the tool a_b_tool is left out: mcp:a and mcp:a_b both have one of that name";
+    assert!(ran.stderr.contains(warned), "{}", ran.stderr);
+    let tools = world.mock.last().tools();
+    assert!(tools.contains(&"a_b_more".to_owned()), "{tools:?}");
+    assert!(!tools.contains(&"a_b_tool".to_owned()), "{tools:?}");
+}
+
 #[test]
 fn prompts_of_servers_are_commands() {
     let world = with_notes([done()]);

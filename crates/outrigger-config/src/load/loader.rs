@@ -13,6 +13,7 @@ use crate::opencode::plugin_list::{PluginSource, PluginSpec};
 use crate::opencode::{check, entries, normalize, substitute};
 use crate::origin::{Positions, nearest, position_of};
 use crate::project::Sieve;
+use crate::project::secrets::Users;
 use crate::settings::TrustChanges;
 use crate::{Asked, ConfigError, ConfigProblem, Origin, PolicyFile, Settings, paths};
 
@@ -32,6 +33,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) policies: Vec<PolicyFile>,
     /// The layers so far, but for their plugins.
     pub(crate) merged: Layered,
+    /// What of them is the user's, in sections that have secrets.
+    pub(crate) users: Users,
     /// Plugins so far, once each.
     pub(crate) plugins: Vec<PluginSpec>,
     /// Tool files so far.
@@ -58,6 +61,7 @@ impl<'a> Loader<'a> {
             options,
             policies: crate::policy::policies(options)?,
             merged: Layered::new(),
+            users: Users::default(),
             plugins: Vec::new(),
             tool_files: Vec::new(),
             lost: Vec::new(),
@@ -85,13 +89,17 @@ impl<'a> Loader<'a> {
         done
     }
 
-    /// Adds what takes trust and stands in no settings: it may count only where they do.
+    /// Adds what takes trust and stands in no settings: it may count only where they do. Takes out what of the user's it does not get.
     pub(crate) fn ask_of_files(&mut self, settings: &Settings) {
         if self.extent == Extent::Nothing {
             return;
         }
+        let withheld = self.users.withhold(&mut self.merged.value);
+        self.problems.extend(withheld);
         let found = crate::project::asks::of(self.options, settings, &self.asks);
         self.asks.extend(found);
+        let secrets = self.users.asked(&self.asks, settings, &self.options.env);
+        self.asks.extend(secrets);
         // Who has changes of code count unasked has those of plugins count here as well.
         let without_plugins = settings.trust.changes == TrustChanges::Allow;
         let files = crate::project::named_files::of(&self.asks, self.options, without_plugins);
@@ -155,6 +163,7 @@ impl<'a> Loader<'a> {
             });
         }
         let Layered { value, origins } = global;
+        self.users.add(&value);
         self.merged
             .absorb(value, &|pointer| nearest(&origins, pointer));
         self.add_plugins(plugins);
@@ -270,8 +279,9 @@ impl<'a> Loader<'a> {
     /// Merges a document. What a project says of single patterns stands beside what the user says of all, and not in its place,
     /// as it would in OpenCode: a project does not loosen a rule by being more precise.
     fn absorb(&mut self, value: Value, origin: &dyn Fn(&str) -> Origin) {
-        if self.is_project {
-            self.merged.spread_rules(&value);
+        match self.is_project {
+            true => self.merged.spread_rules(&value),
+            false => self.users.add(&value),
         }
         self.merged.absorb(value, origin);
     }

@@ -114,6 +114,23 @@ fn runs_something(skill: &Skill) -> bool {
     skill.content.contains("!`")
 }
 
+impl Asked {
+    /// Whether it is what comes of another one that is asked for: a file that is run, a secret that goes along.
+    #[must_use]
+    pub fn is_consequence(&self) -> bool {
+        use super::secrets::{SENDS, UNCONFINED};
+        self.what == super::named_files::IS_RUN
+            || self.what.starts_with(SENDS)
+            || self.what.starts_with(UNCONFINED)
+    }
+
+    /// Whether what is shown of it says all, in words of ours.
+    #[must_use]
+    pub fn is_said_in_words(&self) -> bool {
+        self.is_consequence() && self.what != super::named_files::IS_RUN
+    }
+}
+
 impl Loaded {
     /// Files of the project that are run for what stands under these names ([`Asked::what`]; `/formatter/x` is part of
     /// `/formatter`), and are not as they were when the settings were read. Reads the disk.

@@ -14,9 +14,9 @@ use crate::project::Asked;
 use crate::project::command_words::{
     Texts, has_wildcard, is_one_of, shell_words, without_variables,
 };
+use crate::project::file_digest::content_hash;
 use crate::project::named_files::{
-    CODE, INTERPRETERS, IS_RUN, PACKAGE_SCRIPTS, content_hash, is_plugin, matching, runs,
-    scripts_of,
+    CODE, INTERPRETERS, IS_RUN, PACKAGE_SCRIPTS, is_plugin, matching, runs, scripts_of,
 };
 use crate::{LoadOptions, paths};
 

@@ -7,10 +7,12 @@
 pub(crate) mod asks;
 mod command_words;
 mod executed;
+mod file_digest;
 pub(crate) mod hook_programs;
 pub(crate) mod named_files;
 mod packages;
 mod plugin_files;
+pub(crate) mod secrets;
 
 use std::collections::BTreeSet;
 use std::path::Path;

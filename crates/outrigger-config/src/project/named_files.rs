@@ -7,14 +7,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use crate::project::Asked;
 use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, matches, words};
+use crate::project::file_digest::held;
 use crate::project::{packages, plugin_files};
 use crate::{LoadOptions, paths};
 
@@ -26,10 +26,6 @@ const MAX_FILES: usize = 200;
 const MAX_LOOKUPS: usize = 40_000;
 /// Files that one pattern stands for.
 const MAX_MATCHES: usize = 100;
-/// A larger file is known by its inode, size and times.
-const MAX_HASHED: u64 = 16 << 20;
-/// Databases change while they are used, and nothing runs them.
-const SQLITE: &[u8] = b"SQLite format 3\0";
 /// Interpreters and loaders find these without their endings.
 const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
 /// In a folder that is named instead of a file.
@@ -138,6 +134,8 @@ pub(super) fn runs(what: &str) -> bool {
         "mode",
         "share",
         "autoshare",
+        "sends",
+        "unconfined",
     ];
     let key = what.trim_start_matches('/').split('/').next();
     key.is_none_or(|key| !texts.contains(&key))
@@ -415,38 +413,6 @@ pub(super) fn scripts_of(file: &Path) -> Option<Map<String, Value>> {
     match whole.and_then(|mut it| it.get_mut("scripts").map(Value::take)) {
         Some(Value::Object(scripts)) => Some(scripts),
         _ => None,
-    }
-}
-
-/// A digest of what a file holds; `None` where it runs nothing.
-pub(super) fn content_hash(path: &Path) -> Option<String> {
-    held(path).map(|(hash, _)| hash)
-}
-
-/// What a file holds, and how it is shown; `None` where it runs nothing.
-fn held(path: &Path) -> Option<(String, String)> {
-    match outrigger_files::read(path, MAX_HASHED) {
-        Ok(bytes) if bytes.starts_with(SQLITE) => None,
-        Ok(bytes) => {
-            let hash = crate::project::digest(&bytes);
-            let short = hash.get(..12).unwrap_or_default();
-            let what = format!("{} bytes, SHA-256 {short}", bytes.len());
-            Some((hash, what))
-        }
-        Err(error) if error.kind() == io::ErrorKind::IsADirectory => None,
-        Err(error) => {
-            let what = paths::reason(&error);
-            let stamp = path.metadata().map(|it| {
-                (
-                    it.dev(),
-                    it.ino(),
-                    it.size(),
-                    (it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()),
-                )
-            });
-            let hash = crate::project::digest(format!("{what} {:?}", stamp.ok()).as_bytes());
-            Some((hash, what))
-        }
     }
 }
 

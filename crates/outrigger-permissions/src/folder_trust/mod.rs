@@ -220,11 +220,7 @@ fn question(
 pub fn notice(config: &Loaded) -> Option<String> {
     const NAMED: usize = 4;
     let mut names: Vec<&str> = Vec::new();
-    for ask in config
-        .asks
-        .iter()
-        .filter(|it| it.what != outrigger_config::IS_RUN)
-    {
+    for ask in config.asks.iter().filter(|it| !it.is_consequence()) {
         let name = ask.what.trim_start_matches('/').split('/').next();
         names.extend(name.filter(|name| !names.contains(name)));
     }

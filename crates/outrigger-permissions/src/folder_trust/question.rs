@@ -97,9 +97,10 @@ impl FolderQuestion {
 /// Settings that are lists, whose entries have no place of their own.
 const LISTS: [&str; 4] = ["/plugin", "/instructions", "plugin", "tool"];
 
-/// What is shown together, and which keys it has. What starts something by itself comes first here and last on the screen.
-const SECTIONS: [(&str, &[&str]); 9] = [
-    ("servers", &["mcp", "mcpServers"]),
+/// What is shown together, and which keys it has. What sends or starts something by itself comes first here and last on the screen.
+const SECTIONS: [(&str, &[&str]); 10] = [
+    ("secrets", &["sends"]),
+    ("servers", &["mcp", "mcpServers", "unconfined"]),
     ("plugins", &["plugin", "tool"]),
     ("hooks", &["hooks"]),
     ("programs", &["lsp", "formatter", "shell"]),
@@ -127,6 +128,7 @@ fn name(ask: &Asked, directory: &Path) -> String {
     let file = relative(&ask.file, directory);
     match ask.what.as_str() {
         IS_RUN => file,
+        _ if ask.is_said_in_words() => ask.shown.clone(),
         what if what.trim_start_matches('/').starts_with("command") && file.ends_with(".md") => {
             file
         }

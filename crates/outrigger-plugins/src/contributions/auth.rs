@@ -127,13 +127,9 @@ impl Plugins {
                 methods: auth.methods,
             }
         };
-        let all = self
-            .0
-            .registry
-            .instances(|i| i.auth.clone())
-            .into_iter()
-            .map(hook);
-        let mut all: Vec<AuthHook> = all.collect();
+        let all = self.0.registry.instances(|i| i.auth.clone());
+        let mut all: Vec<AuthHook> = all.into_iter().map(hook).collect();
+        // A project's takes no login from one of the user's.
         all.sort_by_key(|hook| !hook.of_project);
         all
     }
@@ -147,13 +143,8 @@ impl Plugins {
             plugin,
             provider,
         };
-        let all = self
-            .0
-            .registry
-            .instances(|i| i.provider.clone())
-            .into_iter()
-            .map(hook);
-        all.collect()
+        let all = self.0.registry.instances(|i| i.provider.clone());
+        all.into_iter().map(hook).collect()
     }
 }
 

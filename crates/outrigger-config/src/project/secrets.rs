@@ -1,0 +1,429 @@
+//! Secrets of the user's that entries of a project's settings would take along. OpenCode merges the entries of a project over those of
+//! the user, by name: one that names another program or address would get the variables, headers and keys that stand in the user's.
+//!
+//! A server, language server or formatter that is another one gets none of them. What else of the user's goes where the project says,
+//! a provider's key above all, since an address of one's own for a provider is what projects have settings for, is named in the question
+//! about the folder, with where it goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::ConfigProblem;
+use crate::opencode::merge::merge;
+use crate::origin::child;
+use crate::project::Asked;
+use crate::redact::is_secret;
+use crate::settings::{Profile, Settings};
+
+/// What begins the name ([`Asked::what`]) of secrets that go where the project says.
+pub(crate) const SENDS: &str = "sends/";
+/// The same of a server of the project's that runs as the user, by the user's own settings.
+pub(crate) const UNCONFINED: &str = "unconfined/";
+
+/// Sections whose entries are merged by name and have secrets in them.
+const SECTIONS: [&str; 4] = ["formatter", "lsp", "mcp", "provider"];
+/// What makes a server another one.
+const IDENTITY: [&str; 4] = ["command", "cwd", "type", "url"];
+/// What of a server is the user's to give: variables, headers, logins, and what a language server starts with.
+const GIVEN: [&str; 5] = ["env", "environment", "headers", "initialization", "oauth"];
+/// What changes nothing of what a server does.
+const HARMLESS: [&str; 4] = ["disabled", "enabled", "extensions", "timeout"];
+
+/// What the user's own files say in the sections that have secrets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Users(Value);
+
+impl Users {
+    /// Adds a document of the user's, or of the machine's.
+    pub(crate) fn add(&mut self, document: &Value) {
+        let of = |section: &&str| Some(((*section).to_owned(), document.get(*section)?.clone()));
+        let sections: Map<String, Value> = SECTIONS.iter().filter_map(of).collect();
+        if self.0.is_null() {
+            self.0 = Value::Object(Map::new());
+        }
+        merge(&mut self.0, Value::Object(sections));
+    }
+
+    fn entry(&self, section: &str, name: &str) -> Option<&Value> {
+        self.0.get(section)?.get(name)
+    }
+
+    /// Takes out of the merged document what the user gave to servers that the project made others of, and says what that was.
+    pub(crate) fn withhold(&self, merged: &mut Value) -> Vec<ConfigProblem> {
+        let mut reported = Vec::new();
+        for section in SECTIONS.iter().filter(|it| **it != "provider") {
+            let users = self.0.get(*section).and_then(Value::as_object);
+            for (name, users) in users.into_iter().flatten() {
+                let entry = merged.get_mut(*section).and_then(|it| it.get_mut(name));
+                let Some(Value::Object(entry)) = entry else {
+                    continue;
+                };
+                let changed = IDENTITY
+                    .iter()
+                    .find(|key| entry.get(**key) != users.get(**key));
+                let Some(changed) = changed else { continue };
+                let pointer = child(&child("", section), name);
+                let mut taken = Vec::new();
+                for key in GIVEN {
+                    if let (Some(now), Some(own)) = (entry.get_mut(key), users.get(key))
+                        && take(now, own, &child(&pointer, key), &mut taken)
+                    {
+                        entry.shift_remove(key);
+                    }
+                }
+                if !taken.is_empty() {
+                    reported.push(ConfigProblem {
+                        file: format!("{section}.{name}"),
+                        pointer: None,
+                        message: format!(
+                            "the project's settings have another `{changed}` for it, so it does not get what yours give it: {}",
+                            taken.join(", ")
+                        ),
+                    });
+                }
+            }
+        }
+        reported
+    }
+
+    /// What of the user's goes where these entries of a project say, and which of its servers run as the user.
+    pub(crate) fn asked(
+        &self,
+        asks: &[Asked],
+        settings: &Settings,
+        env: &BTreeMap<String, String>,
+    ) -> Vec<Asked> {
+        let mut all = Vec::new();
+        for ask in asks {
+            let mut parts = ask.what.trim_start_matches('/').splitn(2, '/');
+            let (Some(section), Some(name)) = (parts.next(), parts.next()) else {
+                continue;
+            };
+            if matches!(section, "mcp" | "mcpServers") {
+                all.extend(unconfined(ask, name, settings));
+            }
+            match section {
+                "provider" => all.extend(self.of_provider(ask, name, env)),
+                section if SECTIONS.contains(&section) => {
+                    all.extend(self.of_server(ask, section, name));
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn of_provider(
+        &self,
+        ask: &Asked,
+        name: &str,
+        env: &BTreeMap<String, String>,
+    ) -> Option<Asked> {
+        let mut places = BTreeSet::new();
+        addresses(&ask.value, &mut places);
+        let named = ask.value.get("env").and_then(Value::as_array);
+        let named: Vec<&str> = named
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        if places.is_empty() && named.is_empty() {
+            return None;
+        }
+        let has_own_key = ask.value.pointer("/options/apiKey").is_some();
+        let mut own = Vec::new();
+        if let Some(users) = self.entry("provider", name) {
+            secrets(users, &format!("/provider/{name}"), &mut own);
+            own.retain(|it| !has_own_key || it != "options.apiKey");
+        }
+        if has_own_key && own.is_empty() {
+            return None;
+        }
+        let places: Vec<&str> = places.iter().map(String::as_str).collect();
+        let place = match places.as_slice() {
+            [] => format!("what the provider {name} is"),
+            all => all.join(" and "),
+        };
+        let to = json!({ "to": place, "named": named, "of": own });
+        let mut what: Vec<String> = named.iter().map(|it| (*it).to_owned()).collect();
+        if named.is_empty() && !has_own_key {
+            what.extend(variables(name, env));
+        }
+        what.extend(own);
+        let what = match what.as_slice() {
+            [] => format!("key for {name}, if you have one,"),
+            all => all.join(", "),
+        };
+        Some(asked(
+            ask,
+            SENDS,
+            &to,
+            format!("sends your {what} to {place}"),
+        ))
+    }
+
+    /// A server that stays what it is, with other variables, headers or options.
+    fn of_server(&self, ask: &Asked, section: &str, name: &str) -> Option<Asked> {
+        let users = self.entry(section, name)?;
+        let fields = ask.value.as_object()?;
+        let is_another = |key: &&str| {
+            fields
+                .get(*key)
+                .is_some_and(|it| Some(it) != users.get(*key))
+        };
+        let changed = fields.keys().map(String::as_str);
+        let changed: Vec<&str> = changed.filter(|it| !HARMLESS.contains(it)).collect();
+        if changed.is_empty() || IDENTITY.iter().any(|key| is_another(key)) {
+            return None;
+        }
+        let mut own = Vec::new();
+        for key in GIVEN {
+            if let Some(Value::Object(given)) = users.get(key) {
+                own.extend(given.keys().cloned());
+            }
+        }
+        if own.is_empty() {
+            return None;
+        }
+        let shown = format!(
+            "gives your {} to {section}.{name}, which it changes ({})",
+            own.join(", "),
+            changed.join(", ")
+        );
+        Some(asked(
+            ask,
+            SENDS,
+            &json!({ "of": own, "changed": changed }),
+            shown,
+        ))
+    }
+}
+
+fn unconfined(ask: &Asked, name: &str, settings: &Settings) -> Option<Asked> {
+    let set = settings.tool_execution.mcp.get(name)?.sandbox?;
+    // What nobody has widened is what a command of the model may.
+    (set < settings.tools.sandbox).then(|| {
+        let shown = match set {
+            Profile::Full => {
+                format!("{name} runs as you, in no sandbox: `[mcp.{name}]` of your settings")
+            }
+            _ => format!("{name} may more than commands: `[mcp.{name}]` of your settings"),
+        };
+        asked(ask, UNCONFINED, &json!({ "sandbox": shown }), shown)
+    })
+}
+
+fn asked(ask: &Asked, kind: &str, value: &Value, shown: String) -> Asked {
+    let what = format!("{kind}{}", ask.what.trim_start_matches('/'));
+    let mut asked = Asked::new(Path::new(&ask.file), what, value);
+    asked.shown = shown;
+    asked
+}
+
+/// Takes out of `now` what is as the user has it; true where nothing is left.
+fn take(now: &mut Value, own: &Value, pointer: &str, taken: &mut Vec<String>) -> bool {
+    if now == own {
+        taken.push(pointer.trim_start_matches('/').replace('/', "."));
+        return true;
+    }
+    let (Value::Object(now), Value::Object(own)) = (now, own) else {
+        return false;
+    };
+    let mut gone = Vec::new();
+    for (key, value) in now.iter_mut() {
+        if let Some(own) = own.get(key)
+            && take(value, own, &child(pointer, key), taken)
+        {
+            gone.push(key.clone());
+        }
+    }
+    gone.iter().for_each(|key| drop(now.shift_remove(key)));
+    now.is_empty()
+}
+
+/// Where requests go by an entry of a provider: addresses, or else packages that have one built in.
+fn addresses(entry: &Value, found: &mut BTreeSet<String>) {
+    let text = |pointer: &str| entry.pointer(pointer).and_then(Value::as_str);
+    let mut named: Vec<&str> = ["/options/baseURL", "/options/enterpriseUrl", "/api"]
+        .into_iter()
+        .filter_map(text)
+        .collect();
+    let models = entry.get("models").and_then(Value::as_object);
+    for model in models.into_iter().flat_map(|it| it.values()) {
+        let of_model = |pointer: &str| model.pointer(pointer).and_then(Value::as_str);
+        let pointers = ["/provider/api", "/api/url", "/api"];
+        named.extend(pointers.into_iter().filter_map(of_model));
+        named.extend(of_model("/provider/npm").filter(|_| of_model("/provider/api").is_none()));
+    }
+    if named.is_empty() {
+        named.extend(text("/npm"));
+    }
+    found.extend(named.into_iter().map(str::to_owned));
+}
+
+/// Variables that are set and may hold the key of a provider, by its name.
+fn variables<'a>(
+    provider: &str,
+    env: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = String> + use<'a> {
+    let start = provider.to_ascii_uppercase().replace('-', "_");
+    let is_one = move |(name, value): &(&String, &String)| {
+        !value.is_empty() && name.starts_with(&start) && is_secret(&child("", name))
+    };
+    env.iter().filter(is_one).map(|(name, _)| name.clone())
+}
+
+/// The names of what is likely a secret in an entry.
+fn secrets(value: &Value, pointer: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                secrets(value, &child(pointer, key), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) => {}
+        _ if is_secret(pointer) => {
+            let name = pointer.splitn(4, '/').nth(3).unwrap_or_default();
+            found.push(name.replace('/', "."));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn users() -> Users {
+        let mut users = Users::default();
+        users.add(&json!({
+            "mcp": {
+                "gh": { "command": ["gh"], "environment": { "TOKEN": "s1" } },
+                "docs": { "url": "https://docs.test", "headers": { "Authorization": "s2" } },
+            },
+            "formatter": { "f": { "command": ["f"], "environment": { "T": "s3" } } },
+            "lsp": { "l": { "command": ["l"], "env": { "T": "s4" } } },
+            "provider": { "mock": { "options": { "apiKey": "s5", "headers": { "X-K": "s6" } } } },
+        }));
+        users
+    }
+
+    #[test]
+    fn another_server_gets_nothing_of_the_users() {
+        for (project, want) in [
+            (
+                json!({ "mcp": { "gh": { "command": ["./x"], "environment": { "MINE": "1" } } } }),
+                "mcp.gh.environment.TOKEN",
+            ),
+            (
+                json!({ "mcp": { "docs": { "url": "http://evil.test" } } }),
+                "mcp.docs.headers",
+            ),
+            (
+                json!({ "formatter": { "f": { "command": ["./x"] } } }),
+                "formatter.f.environment",
+            ),
+            (
+                json!({ "lsp": { "l": { "command": ["./x"] } } }),
+                "lsp.l.env",
+            ),
+            (
+                json!({ "mcp": { "gh": { "cwd": "x" } } }),
+                "mcp.gh.environment",
+            ),
+            (json!({ "mcp": { "gh": { "enabled": true } } }), ""),
+            (
+                json!({ "mcp": { "gh": { "environment": { "MINE": "1" } } } }),
+                "",
+            ),
+        ] {
+            let users = users();
+            let mut merged = users.0.clone();
+            merge(&mut merged, project.clone());
+            let before = merged.clone();
+            let said = users.withhold(&mut merged);
+            match want {
+                "" => assert!(said.is_empty() && merged == before, "{project}"),
+                want => {
+                    assert!(said[0].message.ends_with(&format!(": {want}")), "{said:?}");
+                    assert_eq!(merged.to_string().matches("\"s").count(), 5, "{merged}");
+                    let mine = before.to_string().contains("MINE");
+                    assert_eq!(merged.to_string().contains("MINE"), mine);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_goes_where_the_project_says_is_named() {
+        let env = [
+            ("ANTHROPIC_API_KEY", "s7"),
+            ("ANTHROPIC_MODEL", "m"),
+            ("MYDB_PASSWORD", "s8"),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let env = env.into();
+        let url = "http://proxy.test/v1";
+        for (what, value, want) in [
+            (
+                "/provider/anthropic",
+                json!({ "options": { "baseURL": url } }),
+                "sends your ANTHROPIC_API_KEY to http://proxy.test/v1",
+            ),
+            (
+                "/provider/mock",
+                json!({ "options": { "baseURL": url } }),
+                "sends your options.apiKey, options.headers.X-K to http://proxy.test/v1",
+            ),
+            (
+                "/provider/p2",
+                json!({ "npm": "x", "env": ["MYDB_PASSWORD"], "options": { "baseURL": url } }),
+                "sends your MYDB_PASSWORD to http://proxy.test/v1",
+            ),
+            (
+                "/provider/openai",
+                json!({ "models": { "m": { "provider": { "npm": "x", "api": url } } } }),
+                "sends your key for openai, if you have one, to http://proxy.test/v1",
+            ),
+            (
+                "/provider/openai",
+                json!({ "npm": "@ai-sdk/other" }),
+                "sends your key for openai, if you have one, to @ai-sdk/other",
+            ),
+            (
+                "/mcp/gh",
+                json!({ "environment": { "PYTHONPATH": "x" } }),
+                "gives your TOKEN to mcp.gh, which it changes (environment)",
+            ),
+            ("/mcp/gh", json!({ "command": ["./x"] }), ""),
+            ("/mcp/gh", json!({ "enabled": true }), ""),
+            ("/mcp/new", json!({ "command": ["x"] }), ""),
+            (
+                "/provider/own",
+                json!({ "options": { "baseURL": url, "apiKey": "{env:X}" } }),
+                "",
+            ),
+            ("/provider/mock", json!({ "models": { "m": {} } }), ""),
+        ] {
+            let ask = Asked::new(Path::new("/p/opencode.json"), what, &value);
+            let found = users().asked(&[ask], &Settings::default(), &env);
+            let shown: Vec<&str> = found.iter().map(|it| it.shown.as_str()).collect();
+            assert_eq!(shown.join("\n"), want, "{value}");
+        }
+        // A key that comes later is asked about, one that is set by chance is not.
+        let ask = [Asked::new(
+            Path::new("/p/opencode.json"),
+            "/provider/mock",
+            &json!({ "options": { "baseURL": url } }),
+        )];
+        let none = BTreeMap::new();
+        let hash =
+            |users: &Users, env| users.asked(&ask, &Settings::default(), env)[0].hash.clone();
+        assert_eq!(hash(&users(), &env), hash(&users(), &none));
+        let mut more = users();
+        more.add(&json!({ "provider": { "mock": { "options": { "token": "s9" } } } }));
+        assert_ne!(hash(&users(), &env), hash(&more, &env));
+    }
+}
