@@ -54,7 +54,7 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
             let unknown = attempt
                 .tests
                 .iter()
-                .filter(|name| !name.contains("::") || !invariants::exists(repo, name));
+                .filter(|name| !invariants::shows(repo, name));
             found.extend(
                 unknown.map(|name| format!("{place} names `{name}`, which is no test that exists")),
             );

@@ -44,7 +44,7 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
             found.push(format!("{place} names no test"));
         }
         for name in names {
-            if !name.contains("::") || !invariants::exists(repo, name) {
+            if !invariants::shows(repo, name) {
                 found.push(format!(
                     "{place} names `{name}`, which is no test that exists"
                 ));

@@ -9,6 +9,8 @@
 use super::{RULES, Repo};
 
 const FILE: &str = "ARCHITECTURE.md";
+/// Where the tasks of `cargo xtask` have their names.
+pub(super) const TASKS: &str = "xtask/src/main.rs";
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
     let Some(text) = repo.text(FILE) else {
@@ -117,8 +119,21 @@ pub(super) fn exists(repo: &Repo, name: &str) -> bool {
         .any(|word| text.contains(&format!("{word} {function}(")))
 }
 
+/// Whether a name is that of a test, of a rule of tidy, or of a task with its options.
+pub(super) fn shows(repo: &Repo, name: &str) -> bool {
+    if let Some(task) = name.strip_prefix("cargo xtask ") {
+        let task = task.split(' ').next().unwrap_or_default();
+        let tasks = repo.text(TASKS).unwrap_or_default();
+        return tasks.contains(&format!("        \"{task}\" "));
+    }
+    if name.starts_with("tidy:") {
+        return exists(repo, name);
+    }
+    is_test(repo, name)
+}
+
 /// Whether `PATH::TEST` names a test, and not just some function.
-pub(super) fn is_test(repo: &Repo, name: &str) -> bool {
+fn is_test(repo: &Repo, name: &str) -> bool {
     let Some((path, test)) = name.split_once("::") else {
         return false;
     };

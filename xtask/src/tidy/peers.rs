@@ -1,6 +1,6 @@
 //! docs/peers.md and docs/oh-my-opencode.md: each line of their tables names the tests that show it, and those exist.
 //!
-//! The names stand in the last cell, in backticks, as ARCHITECTURE.md writes them. A line that a later issue will show says
+//! The names stand in the last cell, in backticks: tests, rules of tidy, tasks of `cargo xtask`. A line that a later issue will show says
 //! so instead (`issue N`).
 
 use super::{Repo, invariants};
@@ -32,7 +32,7 @@ fn page(repo: &Repo, file: &str) -> Vec<String> {
         }
         let unknown = names
             .into_iter()
-            .filter(|name| !invariants::exists(repo, name));
+            .filter(|name| !invariants::shows(repo, name));
         found.extend(
             unknown
                 .map(|name| format!("{file}:{} names `{name}`, which does not exist", index + 1)),

@@ -8,7 +8,6 @@ use crate::requirements::{self, FILE, Row};
 
 /// The letters of the requirements, with the last number of each.
 const NUMBERS: [(char, u8); 5] = [('A', 16), ('B', 13), ('C', 17), ('D', 9), ('E', 6)];
-const TASKS: &str = "xtask/src/main.rs";
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
     let Some(text) = repo.text(FILE) else {
@@ -49,7 +48,10 @@ fn offences(repo: &Repo, row: &Row) -> Vec<String> {
     }
     let gone = row.built_in.iter().filter(|path| !is_there(repo, path));
     found.extend(gone.map(|path| format!("{FILE}: {number} names {path}, which does not exist")));
-    let unknown = row.shown_by.iter().filter(|name| !shows(repo, name));
+    let unknown = row
+        .shown_by
+        .iter()
+        .filter(|name| !invariants::shows(repo, name));
     found.extend(
         unknown
             .map(|name| format!("{FILE}: {number} names `{name}`, which is no test that exists")),
@@ -62,19 +64,6 @@ fn is_there(repo: &Repo, path: &str) -> bool {
     let folder = format!("{}/", path.trim_end_matches('/'));
     repo.iter()
         .any(|(file, _)| file == path || file.starts_with(&folder))
-}
-
-/// Whether a name is that of a test, of a rule of tidy, or of a task with its options.
-fn shows(repo: &Repo, name: &str) -> bool {
-    if let Some(task) = name.strip_prefix("cargo xtask ") {
-        let task = task.split(' ').next().unwrap_or_default();
-        let tasks = repo.text(TASKS).unwrap_or_default();
-        return tasks.contains(&format!("        \"{task}\" "));
-    }
-    if name.starts_with("tidy:") {
-        return invariants::exists(repo, name);
-    }
-    invariants::is_test(repo, name)
 }
 
 /// Numbers that comments of the source cite and no row has.
@@ -168,7 +157,7 @@ mod tests {
         row("E6", "left_out = \"all of it\"");
         let repo = Repo::of(&[
             (FILE, text.as_str()),
-            (TASKS, "        \"parity\" => it,\n"),
+            (invariants::TASKS, "        \"parity\" => it,\n"),
             (
                 "crates/a/src/b.rs",
                 "// as said (A2, A1)\nfn helps() {}\n\n#[test]\nfn holds() {}\n",

@@ -98,6 +98,10 @@ fn a_hosted_plugin_works_within_its_host_and_is_known_by_both_names() {
         assert!(all.contains(&kind.to_owned()), "{kind}: {all:?}");
     }
     assert!(!all.iter().any(|it| it.contains('>')), "{all:?}");
+    let of_inner = ["audit", "list", "--json", "--sub-plugin", "inner"];
+    let of_inner = world.cli(&of_inner).ok().lines();
+    assert!(!of_inner.is_empty());
+    assert!(of_inner.iter().all(|it| it["topPluginId"] == "acme"));
     let list = world.cli(&["plugin", "list"]).ok().stdout;
     let lines: Vec<&str> = list
         .lines()

@@ -170,6 +170,10 @@ fn as_json(stored: &StoredAudit) -> Value {
     let mut value = json!({"seq": stored.seq});
     if let (Value::Object(fields), Value::Object(record)) = (&mut value, json!(stored.record)) {
         fields.extend(record);
+        // By the names of C8 where one plugin hosts another.
+        if let (Some(top), Some(_)) = (&stored.record.plugin_id, &stored.record.sub_plugin_id) {
+            fields.insert("topPluginId".into(), json!(top));
+        }
         fields.insert("prevHash".into(), json!(hex(&stored.prev_hash)));
         fields.insert("hash".into(), json!(hex(&stored.hash)));
     }
