@@ -79,15 +79,18 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     check(&mut python)
 }
 
-/// What a long history and many sessions cost, on stores that are filled without a server.
+/// What a long history, many sessions, turns at once, clients and files cost, beside the reference.
 fn scale(arguments: &mut Arguments<'_>) -> Result {
     let mut binary: Option<PathBuf> = None;
+    let mut alone = false;
     let mut python = command("python3");
     python.arg("tests/bench/scale.py");
     while let Some(argument) = arguments.next() {
         match argument {
             "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
-            "--runs" | "--messages" | "--sessions" | "--json" => {
+            "--alone" => alone = true,
+            "--runs" | "--messages" | "--sessions" | "--crowd" | "--clients" | "--files"
+            | "--only" | "--json" => {
                 python.arg(argument).arg(arguments.value(argument)?);
             }
             "--check" => {
@@ -103,6 +106,9 @@ fn scale(arguments: &mut Arguments<'_>) -> Result {
         "--example",
         "fill",
     ]))?;
+    if !alone {
+        python.arg("--reference").arg(setup::reference()?);
+    }
     let ours = binary.map_or_else(parity::release_binary, Ok)?;
     python.arg("--ours").arg(ours);
     check(python.args(["--fill", "target/debug/examples/fill"]))

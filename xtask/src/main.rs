@@ -48,7 +48,8 @@ cargo xtask NAME [options]
                              one turn with one tool call, ours and the reference: time, CPU, memory
   bench serve [--runs N] [--bin PATH] [--check] [--json FILE]
                              a running server, ours and the reference: time until ready, memory, first and second turn
-  bench scale [--runs N] [--messages 10,1000,…] [--sessions 10,10000] [--bin PATH] [--check] [--json FILE]
+  bench scale [--runs N] [--messages 10,1000,…] [--sessions 10,10000] [--crowd N] [--clients N] [--files N] [--only PARTS]
+              [--alone] [--bin PATH] [--check] [--json FILE]
                              what a long history and many sessions cost: adding a message, a turn, the first turn after a
                              start, lists and pages
   bench hooks [--only hook|transform|curve|host|recovery] [--check] [--json FILE]

@@ -3,7 +3,9 @@
 //!
 //! Everybody is let as far as the door at once, so that strangers who are slow keep nobody waiting. Where there are too many
 //! of them, one goes: of an address that nobody was let in from, of those the one with the most strangers, and of these who
-//! has stood there longest. A client says who it is with its first bytes, and has left the strangers by then.
+//! has stood there longest. A client says who it is with its first bytes, and has left the strangers by then. A program that
+//! opens many connections at once is there a moment before those bytes: an address that somebody was let in from has more
+//! places.
 //!
 //! A stranger's time runs to the first request that is let in, not to the end of a request's head, and then ends: who is
 //! refused again and again goes, and a client's connection that waits for its next request, or that events go out on, stays.
@@ -41,6 +43,8 @@ pub struct Door {
 #[derive(Debug)]
 struct Strangers {
     most: usize,
+    /// Places beside those, for addresses that somebody was let in from.
+    more_for_known: usize,
     next: u64,
     /// In the order in which they came.
     all: BTreeMap<u64, Stranger>,
@@ -64,10 +68,21 @@ impl Strangers {
         // Half of the places at most are for one address, as long as it is not known.
         let of_address = self.all.values().filter(|it| it.address == address);
         let too_many = of_address.count() > self.most.div_ceil(2) && !self.known.contains(&address);
-        if self.all.len() > self.most || too_many {
+        if self.taken() > self.most || too_many {
             self.send_one_away(too_many.then_some(address));
         }
         number
+    }
+
+    /// How many of the places are taken that are for everybody.
+    fn taken(&self) -> usize {
+        let is_known = |it: &&Stranger| self.known.contains(&it.address);
+        // Nobody has to be looked at where there cannot be too many.
+        let known = match self.all.len() > self.most && self.more_for_known > 0 {
+            true => self.all.values().filter(is_known).count(),
+            false => 0,
+        };
+        self.all.len() - known.min(self.more_for_known)
     }
 
     /// Takes one's place away; the connection ends when it looks for it.
@@ -102,20 +117,26 @@ impl Strangers {
     }
 
     fn is_crowded(&self) -> bool {
-        self.all.len() > self.most / 2
+        self.taken() > self.most / 2
     }
 }
 
 impl Door {
     /// Maximum number of connections at once that nobody was let in on.
     pub const STRANGERS: usize = 128;
+    /// So many more from addresses that somebody was let in from. A quarter of the open files at most.
+    pub const KNOWN_STRANGERS: usize = 2048;
     /// How long one of them may take.
     pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// A door with the usual bounds.
+    /// A door with the usual bounds, for clients that come with many connections at once.
     #[must_use]
     pub fn new(listener: TcpListener) -> Self {
-        Self::with_bounds(listener, Self::STRANGERS, Self::HANDSHAKE_TIMEOUT)
+        let door = Self::with_bounds(listener, Self::STRANGERS, Self::HANDSHAKE_TIMEOUT);
+        let quarter = outrigger_sandbox::open_files::limit() / 4;
+        let quarter = usize::try_from(quarter).unwrap_or(usize::MAX);
+        lock(&door.strangers).more_for_known = Self::KNOWN_STRANGERS.min(quarter);
+        door
     }
 
     /// A door for this many strangers at once, who may each take this long.
@@ -125,6 +146,7 @@ impl Door {
             listener,
             strangers: Arc::new(Mutex::new(Strangers {
                 most: strangers.max(1),
+                more_for_known: 0,
                 next: 0,
                 all: BTreeMap::new(),
                 known: VecDeque::new(),
@@ -320,6 +342,7 @@ mod tests {
         let address = |last: &u8| IpAddr::from([10, 0, 0, *last]);
         Strangers {
             most,
+            more_for_known: 0,
             next: 0,
             all: BTreeMap::new(),
             known: known.iter().map(address).collect(),
@@ -360,6 +383,18 @@ mod tests {
             let left: Vec<u64> = all.all.keys().copied().collect();
             assert_eq!(left, stay, "{case}");
         }
+    }
+
+    #[test]
+    fn a_known_address_has_places_of_its_own() {
+        let mut all = strangers(4, &[1]);
+        all.more_for_known = 3;
+        for last in [1, 1, 1, 2, 1, 3, 1, 4, 1] {
+            all.come(IpAddr::from([10, 0, 0, last]));
+        }
+        // Six of the known address take three of the others' places, so two unknown ones go.
+        let left: Vec<u64> = all.all.keys().copied().collect();
+        assert_eq!(left, [0, 1, 2, 3, 4, 6, 8]);
     }
 
     #[test]

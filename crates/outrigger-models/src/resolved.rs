@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::stream::{StreamExt, iter, once};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{ModelInfo, ModelRequest, ProviderInfo};
 use serde_json::Value;
 
+use crate::adapters::body::Body;
 use crate::adapters::openai;
 use crate::adapters::openai::Dialect;
 use crate::adapters::plugin;
@@ -151,8 +151,7 @@ impl Resolved {
                 secrets: self.provider.secrets.clone(),
             },
             headers: self.headers(adapter, request, options)?,
-            // A body always has a JSON text; writing to bytes takes half of what a formatter takes.
-            body: Bytes::from(serde_json::to_vec(&body).unwrap_or_default()),
+            body: body.into_bytes(),
             decoder,
             deadlines: options.deadlines.unwrap_or(self.provider.deadlines),
             policy: options.retry.unwrap_or_default(),
@@ -169,9 +168,9 @@ impl Resolved {
         &self,
         adapter: Adapter,
         request: &ModelRequest,
-    ) -> Option<(String, Object, MakeDecoder)> {
+    ) -> Option<(String, Body, MakeDecoder)> {
         let model = &self.model;
-        let call: (String, Object, MakeDecoder) = match adapter {
+        let call: (String, Body, MakeDecoder) = match adapter {
             Adapter::Cassette => return None,
             Adapter::OpenAi(dialect) => (
                 "chat/completions".to_owned(),
@@ -192,9 +191,11 @@ impl Resolved {
                 },
                 || Box::<responses::Decoder>::default(),
             ),
-            Adapter::Plugin => (model.api.id.clone(), self.asked_of_plugin(request), || {
-                Box::<plugin::Decoder>::default()
-            }),
+            Adapter::Plugin => (
+                model.api.id.clone(),
+                self.asked_of_plugin(request).into(),
+                || Box::<plugin::Decoder>::default(),
+            ),
             Adapter::Gemini => (
                 gemini::path(&model.api.id),
                 gemini::body(model, request),

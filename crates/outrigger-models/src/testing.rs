@@ -21,7 +21,7 @@ pub(crate) fn one_step(said: Vec<Content>, params: ModelParams) -> ModelRequest 
         metadata: None,
     };
     ModelRequest {
-        messages: vec![
+        messages: [
             ChatMessage::System {
                 content: "S".into(),
             },
@@ -37,7 +37,9 @@ pub(crate) fn one_step(said: Vec<Content>, params: ModelParams) -> ModelRequest 
                 content: "A".into(),
                 is_error: false,
             },
-        ],
+        ]
+        .map(Into::into)
+        .into(),
         tools: vec![ToolOffer {
             name: "read".into(),
             description: "d".into(),

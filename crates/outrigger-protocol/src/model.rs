@@ -1,9 +1,13 @@
 //! Models, providers, requests to them and what they stream back.
 
+mod shared;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Object;
+
+pub use shared::SharedMessage;
 
 /// A model, in the form that hooks get it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -226,7 +230,7 @@ pub enum ToolChoice {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
     /// Messages, the system's first.
-    pub messages: Vec<ChatMessage>,
+    pub messages: Vec<SharedMessage>,
     /// Tools offered.
     pub tools: Vec<ToolOffer>,
     /// Whether one of them has to be called.

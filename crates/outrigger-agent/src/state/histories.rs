@@ -1,10 +1,11 @@
 //! The messages of sessions in use, decoded once and kept up to date.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use outrigger_prompt::history::grown::Grown;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::MessageWithParts;
@@ -42,6 +43,7 @@ struct Entry {
 struct Kept {
     stored: StoredHistory,
     facts: KeptFacts,
+    grown: Grown,
 }
 
 /// The messages of a session, and what they say together.
@@ -162,6 +164,21 @@ impl Inner {
     /// The messages of a session as they are stored now, by identifier.
     pub(crate) fn history(&self, id: &SessionId) -> Result<History, AgentError> {
         let read = |kept: &mut Kept| kept.stored.messages().clone();
+        Ok(self.histories.read(&self.store, id, read)?)
+    }
+
+    /// The messages that a request is made from, in their order: see [`as_read`](outrigger_prompt::history::read::as_read).
+    pub(crate) fn history_as_read(
+        &self,
+        id: &SessionId,
+        current: Option<&MessageId>,
+        waiting: &BTreeSet<MessageId>,
+        own: &MessageId,
+    ) -> Result<History, AgentError> {
+        let read = |kept: &mut Kept| {
+            let stored = kept.stored.messages();
+            kept.grown.as_read(stored, current, waiting, own)
+        };
         Ok(self.histories.read(&self.store, id, read)?)
     }
 

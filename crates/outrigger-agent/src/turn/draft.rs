@@ -10,7 +10,9 @@ use outrigger_permissions::agents::AgentInfo;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
-use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolChoice, ToolOffer};
+use outrigger_protocol::model::{
+    ChatMessage, ModelParams, ModelRequest, SharedMessage, ToolChoice, ToolOffer,
+};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
@@ -19,7 +21,6 @@ use crate::state::Inner;
 use crate::turn::effects::structured;
 use crate::turn::request_options;
 use outrigger_prompt::history::decode;
-use outrigger_prompt::history::read::as_read;
 use outrigger_prompt::history::request;
 
 /// What the model reads in the last step that its limit leaves it.
@@ -116,13 +117,11 @@ impl Draft {
 
     /// The request.
     pub(crate) fn into_request(self) -> ModelRequest {
-        let system = self
-            .system
-            .into_iter()
-            .map(|content| ChatMessage::System { content });
-        let history = request::messages(stored(&self.history));
+        let system = self.system.into_iter();
+        let system = system.map(|content| ChatMessage::System { content });
+        let opening = system.chain(self.opening).map(SharedMessage::from);
         ModelRequest {
-            messages: system.chain(self.opening).chain(history).collect(),
+            messages: opening.chain(request::messages(&self.history)).collect(),
             tools: self.offers,
             tool_choice: ToolChoice::Auto,
             params: self.params,
@@ -146,10 +145,10 @@ fn payload(
     let agent = inner.agents.get(&begin.agent).cloned().unwrap_or_default();
     Ok(match point {
         HookPoint::LlmBeforeMessages => {
-            let history = inner.history(session_id)?;
             let current = state.message().map(|m| &m.id);
-            let waiting = inner.waiting.messages(session_id);
-            before_messages::Input::over(as_read(&history, current, &waiting, &state.user().id))
+            let (waiting, own) = (inner.waiting.messages(session_id), &state.user().id);
+            let history = inner.history_as_read(session_id, current, &waiting, own)?;
+            before_messages::Input::over(history)
         }
         HookPoint::LlmBeforeSystem => system(inner, session_id, state, &agent)?,
         HookPoint::LlmBeforeParams | HookPoint::LlmBeforeHeaders => {

@@ -58,7 +58,7 @@ pub(crate) fn view(request: &ModelRequest, names: &[String], with_system: bool) 
     let mut ids: Vec<String> = Vec::new();
     let mut messages: Vec<Value> = Vec::new();
     for message in &request.messages {
-        match message {
+        match &**message {
             ChatMessage::System { content } => {
                 if with_system {
                     messages.push(json!({"role": "system", "text": clean(content)}));

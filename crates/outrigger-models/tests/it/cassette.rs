@@ -48,11 +48,9 @@ fn first(dir: &Path) -> ModelRequest {
 fn second(dir: &Path, id: &str, took: &str) -> ModelRequest {
     let mut next = first(dir);
     next.messages
-        .push(call(id, &format!("{}/a.txt", dir.display())));
-    next.messages.push(result(
-        id,
-        format!("read {}/a.txt in {took} for ses_{id}0000000", dir.display()),
-    ));
+        .push(call(id, &format!("{}/a.txt", dir.display())).into());
+    let text = format!("read {}/a.txt in {took} for ses_{id}0000000", dir.display());
+    next.messages.push(result(id, text).into());
     next
 }
 
@@ -162,7 +160,7 @@ async fn a_difference_is_named() {
     };
     let mut shown = Vec::new();
     let mut other_prompt = first(dir.path());
-    other_prompt.messages[1] = user("something else");
+    other_prompt.messages[1] = user("something else").into();
     let mut other_tools = first(dir.path());
     other_tools.tools.pop();
     for req in [other_prompt, other_tools] {
@@ -179,7 +177,7 @@ async fn a_difference_is_named() {
             .is_none()
     );
     let mut other_result = second(dir.path(), "c1", "3 ms");
-    other_result.messages[3] = result("c1", "not found".into());
+    other_result.messages[3] = result("c1", "not found".into()).into();
     shown.push(show(
         collect(tape.stream(&other_result, &at(dir.path())))
             .await

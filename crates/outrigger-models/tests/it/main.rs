@@ -55,7 +55,7 @@ pub(crate) fn user(text: &str) -> ChatMessage {
 
 pub(crate) fn request(messages: Vec<ChatMessage>, tools: &[&str]) -> ModelRequest {
     ModelRequest {
-        messages,
+        messages: messages.into_iter().map(Into::into).collect(),
         tools: tools
             .iter()
             .map(|t| ToolOffer {

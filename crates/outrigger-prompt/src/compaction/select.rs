@@ -23,7 +23,8 @@ pub fn estimate(text: &str) -> u64 {
 
 /// Tokens that these messages take in a request.
 fn weight(messages: &[MessageWithParts]) -> u64 {
-    let text = serde_json::to_string(&request::messages(messages)).unwrap_or_default();
+    let said: Vec<_> = messages.iter().flat_map(request::of_message).collect();
+    let text = serde_json::to_string(&said).unwrap_or_default();
     estimate(&text)
 }
 

@@ -185,7 +185,7 @@ pub fn is_compaction(message: &MessageWithParts) -> bool {
             .any(|part| matches!(part.kind, PartKind::Compaction(_)))
 }
 
-fn is_of_compaction(message: &MessageWithParts) -> bool {
+pub(super) fn is_of_compaction(message: &MessageWithParts) -> bool {
     is_compaction(message) || answer(message).is_some_and(|info| info.summary == Some(true))
 }
 

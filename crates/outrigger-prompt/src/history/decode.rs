@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// The conversation with nothing but messages in it.
 #[must_use]
 pub fn history(left: &History) -> History {
-    if left.iter().all(|item| item.stored().is_some()) {
+    if left.is_stored() {
         return left.clone();
     }
     let mut history = History::default();

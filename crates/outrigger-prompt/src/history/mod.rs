@@ -2,6 +2,7 @@
 
 pub mod active;
 pub mod decode;
+pub mod grown;
 pub mod order;
 pub mod read;
 pub mod request;

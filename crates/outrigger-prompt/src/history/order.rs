@@ -43,7 +43,7 @@ pub fn in_order(
     stretches.concat()
 }
 
-fn parent(info: &MessageInfo) -> Option<&MessageId> {
+pub(super) fn parent(info: &MessageInfo) -> Option<&MessageId> {
     match info {
         MessageInfo::Assistant(answer) => Some(&answer.parent_id),
         MessageInfo::User(_) => None,

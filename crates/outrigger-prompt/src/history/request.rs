@@ -1,29 +1,37 @@
 //! From the stored history to the messages of a request.
 
+use outrigger_protocol::history::History;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, ToolState};
-use outrigger_protocol::model::{ChatMessage, Content};
+use outrigger_protocol::model::{ChatMessage, Content, SharedMessage};
 use serde_json::Value;
 
 /// What the model reads in place of a tool's answer that was taken out to save room.
 pub const CLEARED: &str = "[Old tool result content cleared]";
 
 /// The messages of a request, without the system's. A message with nothing to say is left out, since providers refuse
-/// empty ones.
+/// empty ones. What a message becomes is kept with it.
 #[must_use]
-pub fn messages<'a>(history: impl IntoIterator<Item = &'a MessageWithParts>) -> Vec<ChatMessage> {
-    let mut out = Vec::new();
-    for message in history {
-        match &message.info {
-            MessageInfo::User(_) => {
-                let content: Vec<Content> = message.parts.iter().filter_map(user_content).collect();
-                if !content.is_empty() {
-                    out.push(ChatMessage::User { content });
-                }
-            }
-            MessageInfo::Assistant(_) => assistant(&message.parts, &mut out),
-        }
+pub fn messages(history: &History) -> Vec<SharedMessage> {
+    let mut messages = Vec::with_capacity(history.len());
+    for message in history.iter() {
+        messages.extend_from_slice(message.in_requests(of_message));
     }
-    out
+    messages
+}
+
+/// What a request holds of a message.
+pub(crate) fn of_message(message: &MessageWithParts) -> Vec<SharedMessage> {
+    let mut out = Vec::new();
+    match &message.info {
+        MessageInfo::User(_) => {
+            let content: Vec<Content> = message.parts.iter().filter_map(user_content).collect();
+            if !content.is_empty() {
+                out.push(ChatMessage::User { content });
+            }
+        }
+        MessageInfo::Assistant(_) => assistant(&message.parts, &mut out),
+    }
+    out.into_iter().map(SharedMessage::from).collect()
 }
 
 fn user_content(part: &Part) -> Option<Content> {
@@ -122,8 +130,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn history(value: serde_json::Value) -> Vec<MessageWithParts> {
-        serde_json::from_value(value).unwrap()
+    fn history(value: serde_json::Value) -> History {
+        let messages: Vec<MessageWithParts> = serde_json::from_value(value).unwrap();
+        messages.into_iter().collect()
     }
 
     fn part(kind: serde_json::Value) -> serde_json::Value {

@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::conversation::message::MessageWithParts;
+use crate::model::SharedMessage;
 use crate::plugin::transfer::Piece;
 use tree::Node;
 
@@ -29,6 +30,7 @@ pub struct HistoryMessage {
     content: Content,
     size: OnceLock<u64>,
     digest: OnceLock<Digest>,
+    in_requests: OnceLock<Box<[SharedMessage]>>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +47,19 @@ impl HistoryMessage {
             content,
             size: OnceLock::new(),
             digest: OnceLock::new(),
+            in_requests: OnceLock::new(),
         }
+    }
+
+    /// What requests to models hold of the message: made once, however many there are. Nothing of what is no message.
+    pub fn in_requests(
+        &self,
+        make: impl FnOnce(&MessageWithParts) -> Vec<SharedMessage>,
+    ) -> &[SharedMessage] {
+        self.in_requests.get_or_init(|| {
+            let made = self.stored().map(make);
+            made.unwrap_or_default().into_boxed_slice()
+        })
     }
 
     /// The message as the store has it; none for one that a plugin has changed or made.
@@ -276,6 +290,20 @@ impl History {
         }
         arranged.share(self);
         Some(arranged)
+    }
+
+    /// The first `len` messages.
+    #[must_use]
+    pub fn first(&self, len: usize) -> Self {
+        let len = len.min(self.len);
+        let root = self.root.first_messages(len);
+        Self { root, len }
+    }
+
+    /// Whether all of them are messages as the store has them.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.root.is_stored()
     }
 
     /// Takes the messages of another history where they are the same, place by place, so that what is known of them need

@@ -28,6 +28,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::access::scope::Scope;
 use crate::error::ApiError;
 use crate::events::backlog::{Backlog, LIMITS, Limits};
+use crate::events::lines::line;
 use crate::hosting::hub::{DISPOSED, Hub, Origin, Published, fresh};
 
 /// OpenCode's interval.
@@ -111,10 +112,10 @@ impl Source {
     async fn recv(&mut self) -> Result<Published, RecvError> {
         match self {
             Self::Hub(events) => events.recv().await,
-            Self::Agent(events, origin) => events.recv().await.map(|event| Published {
-                origin: Some(Arc::clone(origin)),
-                event,
-            }),
+            Self::Agent(events, origin) => {
+                let event = events.recv().await?;
+                Ok(Published::new(Some(Arc::clone(origin)), event))
+            }
         }
     }
 }
@@ -149,39 +150,33 @@ impl Feed {
     }
 
     /// An event of the stream itself.
-    fn own(&self, kind: &str, properties: Value) -> Value {
-        let event = json!(fresh(kind, properties));
+    fn own(&self, kind: &str, properties: Value) -> Bytes {
+        let event = fresh(kind, properties);
         match self.directory {
-            Some(_) => event,
-            None => json!({ "payload": event }),
+            Some(_) => line(&event),
+            None => line(&json!({ "payload": event })),
         }
     }
 
     /// The event as this client gets it; none when it is not for it.
-    fn form(&self, published: &Published) -> Option<Value> {
+    fn form(&self, published: &Published) -> Option<Bytes> {
         if let (Some(scope), Some(origin)) = (&self.scope, &published.origin)
             && !scope.holds(&origin.directory)
         {
             return None;
         }
-        let event = json!(&*published.event);
         let Some(wanted) = &self.directory else {
-            let mut envelope = serde_json::Map::new();
-            let directory = published.origin.as_ref().map_or("global".into(), |origin| {
-                origin.directory.to_string_lossy().into_owned()
-            });
-            envelope.insert("directory".into(), json!(directory));
-            if let Some(project) = published.origin.as_ref().and_then(|o| o.project.get()) {
-                envelope.insert("project".into(), json!(project));
-            }
-            envelope.insert("payload".into(), event);
-            return Some(Value::Object(envelope));
+            let origin = published.origin.as_deref();
+            let directory = origin.map(|origin| origin.directory.as_path());
+            let project = origin.and_then(|origin| origin.project.get());
+            let lines = &published.lines;
+            return Some(lines.in_envelope(directory, project, &published.event));
         };
         let origin = published.origin.as_ref()?;
-        (origin.directory == *wanted).then_some(event)
+        (origin.directory == *wanted).then(|| published.lines.alone(&published.event))
     }
 
-    async fn next(&mut self) -> Option<Value> {
+    async fn next(&mut self) -> Option<Bytes> {
         match self.phase {
             Phase::Over => return None,
             Phase::Begins => {
@@ -199,14 +194,14 @@ impl Feed {
             };
             match next {
                 Ok(published) => {
-                    let Some(value) = self.form(&published) else {
+                    let Some(line) = self.form(&published) else {
                         continue;
                     };
                     // As in OpenCode, this stream ends with the agent that it reported.
                     if self.directory.is_some() && published.event.event.kind() == DISPOSED {
                         self.phase = Phase::Over;
                     }
-                    return Some(value);
+                    return Some(line);
                 }
                 Err(RecvError::Lagged(missed)) if self.scope.is_some() => {
                     return Some(self.own(DROPPED, json!({ "count": missed })));
@@ -255,13 +250,13 @@ fn stream(feed: Feed, limits: Limits) -> impl Stream<Item = Result<Bytes, Infall
 /// Takes events as they are published, whether the client reads or not: what is not taken, the bus keeps for everyone.
 async fn fill(mut feed: Feed, backlog: Arc<Backlog>) {
     let mut missed = 0_u64;
-    while let Some(value) = feed.next().await {
+    while let Some(line) = feed.next().await {
         if backlog.has_room() {
             if missed > 0 {
-                backlog.push(line(&feed.own(DROPPED, json!({ "count": missed }))));
+                backlog.push(feed.own(DROPPED, json!({ "count": missed })));
                 missed = 0;
             }
-            backlog.push(line(&value));
+            backlog.push(line);
         } else if feed.scope.is_some() {
             missed += 1;
         } else {
@@ -270,11 +265,6 @@ async fn fill(mut feed: Feed, backlog: Arc<Backlog>) {
         }
     }
     backlog.end();
-}
-
-/// A JSON text has no line breaks.
-fn line(value: &Value) -> Bytes {
-    Bytes::from(format!("data: {value}\n\n"))
 }
 
 #[cfg(test)]
@@ -303,7 +293,7 @@ mod tests {
             let (sender, events) = broadcast::channel(4);
             let source = Source::Agent(events, Arc::clone(&origin));
             let mut feed = Feed::new(source, Some(directory.clone()), scope);
-            let mut seen = vec![feed.next().await.unwrap()["type"].clone()];
+            let mut seen = vec![value(&feed.next().await.unwrap())["type"].clone()];
             for n in 0..10 {
                 sender
                     .send(Arc::new(fresh("x", json!({ "n": n }))))
@@ -311,6 +301,7 @@ mod tests {
             }
             drop(sender);
             while let Some(event) = feed.next().await {
+                let event = value(&event);
                 let properties = &event["properties"];
                 if event["type"] == DROPPED {
                     seen.extend([
@@ -332,6 +323,11 @@ mod tests {
                 .collect();
             assert_eq!(seen.join(" "), want);
         }
+    }
+
+    fn value(line: &Bytes) -> Value {
+        let text = line.strip_prefix(b"data: ").unwrap();
+        serde_json::from_slice(text).unwrap()
     }
 
     /// Takes what waits, as the values of the events.

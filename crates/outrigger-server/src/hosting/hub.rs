@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
 use crate::access::scope::Within;
+use crate::events::lines::Lines;
 use crate::hosting::sdk_service::serve_plugins_of;
 use crate::request::directory_of;
 
@@ -35,6 +36,18 @@ pub(crate) struct Published {
     /// None: of no folder.
     pub(crate) origin: Option<Arc<Origin>>,
     pub(crate) event: Arc<BusEvent>,
+    /// As clients get it.
+    pub(crate) lines: Arc<Lines>,
+}
+
+impl Published {
+    pub(crate) fn new(origin: Option<Arc<Origin>>, event: Arc<BusEvent>) -> Self {
+        Self {
+            origin,
+            event,
+            lines: Arc::default(),
+        }
+    }
 }
 
 /// Whose agent published an event.
@@ -174,10 +187,7 @@ impl Hub {
         let (events, from) = (self.inner.events.clone(), Arc::clone(&origin));
         boot.sink = Some(Arc::new(move |event| {
             // No listener is no error.
-            let _ = events.send(Published {
-                origin: Some(Arc::clone(&from)),
-                event: Arc::clone(event),
-            });
+            let _ = events.send(Published::new(Some(Arc::clone(&from)), Arc::clone(event)));
         }));
         let agent = Agent::boot(boot).await?;
         // What was asked for is a folder: a link that has taken its place leads to another.
@@ -291,7 +301,7 @@ impl Hub {
         properties: serde_json::Value,
     ) {
         let event = Arc::new(fresh(kind, properties));
-        let _ = self.inner.events.send(Published { origin, event });
+        let _ = self.inner.events.send(Published::new(origin, event));
     }
 
     /// Listens to the events of every folder from now on.

@@ -22,6 +22,7 @@ const STUCK: Duration = Duration::from_secs(60);
 pub(crate) struct Harness {
     root: TempDir,
     pub(crate) mock: Mock,
+    pub(crate) agent: Agent,
     router: Router,
     /// Every event since the start, as clients get it.
     events: Arc<Mutex<Vec<Value>>>,
@@ -111,6 +112,7 @@ impl Harness {
         });
         Self {
             router: outrigger_server::router(agent.clone()),
+            agent,
             root,
             mock,
             events,

@@ -11,6 +11,7 @@ mod client;
 mod compaction;
 mod experimental;
 mod file;
+mod growth;
 mod harness;
 mod home_project;
 mod known_keys;

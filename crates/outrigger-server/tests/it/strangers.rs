@@ -94,8 +94,17 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
     until(&mut events, "second").await;
 }
 
-/// The server of these tests, with this door, and its address.
+/// The server of these tests, with these bounds, and its address.
 async fn served(strangers: usize, patience: Duration) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    served_at(
+        |listener| Door::with_bounds(listener, strangers, patience),
+        listener,
+    )
+}
+
+/// The server of these tests, with a door over a listener, and its address.
+fn served_at(door: impl FnOnce(TcpListener) -> Door, listener: TcpListener) -> String {
     let guard = Guard {
         login: Some(Login {
             username: "opencode".into(),
@@ -105,9 +114,8 @@ async fn served(strangers: usize, patience: Duration) -> String {
         hosts: Vec::new(),
         cors: Vec::new(),
     };
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let door = Door::with_bounds(listener, strangers, patience);
+    let door = door(listener);
     let router = guard.around(Router::new().route("/plain", get(|| async { "plain" })));
     let visited = router.into_make_service_with_connect_info::<Visitor>();
     tokio::spawn(async move { axum::serve(door, visited).await });
@@ -164,6 +172,28 @@ async fn a_client_does_not_wait_behind_slow_strangers() {
     }
     for stranger in strangers {
         stranger.abort();
+    }
+}
+
+/// A program that was let in before opens 500 connections, and says on each who it is when all are open.
+#[tokio::test]
+async fn a_known_client_comes_with_many_connections_at_once() {
+    outrigger_sandbox::open_files::raise_limit();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = served_at(Door::new, listener);
+    let plain = format!(
+        "GET /plain HTTP/1.1\r\nhost: {address}\r\nauthorization: Basic b3BlbmNvZGU6c2VjcmV0\r\n\r\n"
+    );
+    assert!(answered(&address, &plain).await);
+    let mut streams = Vec::new();
+    for _ in 0..500 {
+        streams.push(TcpStream::connect(&address).await.unwrap());
+    }
+    for stream in &mut streams {
+        stream.write_all(plain.as_bytes()).await.unwrap();
+    }
+    for stream in &mut streams {
+        until(stream, "\r\n\r\nplain").await;
     }
 }
 

@@ -88,6 +88,8 @@ impl ModelTask {
             .resolve(&model)
             .map_err(|error| error.to_named())?;
         let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
+        // It is written; as it was, with the schemas of all tools, it is several times as large.
+        drop(request);
         loop {
             let item = tokio::select! {
                 biased;

@@ -1,9 +1,12 @@
 //! The request body of the messages API.
 
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ToolChoice};
+use outrigger_protocol::model::{
+    ChatMessage, Content, ModelInfo, ModelRequest, SharedMessage, ToolChoice,
+};
 use serde_json::{Value, json};
 
+use crate::adapters::body::{Body, Form};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, data_of, plan_file};
 
@@ -11,7 +14,7 @@ use crate::content::{FilePlan, data_of, plan_file};
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
 /// The body of a streaming request.
-pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
+pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     let params = &request.params;
     let thinking = params.options.get("thinking").map(thinking_option);
     let budget = thinking
@@ -62,10 +65,11 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
     if !system.is_empty() {
         out.insert("system".into(), system.into());
     }
-    out.insert("messages".into(), messages.into());
+    // Its place; the list is put there.
+    out.insert("messages".into(), Value::Null);
     tools(request, &mut out);
     out.insert("stream".into(), true.into());
-    out
+    Body::with_list(out, "messages", messages)
 }
 
 fn tools(request: &ModelRequest, out: &mut Object) {
@@ -102,69 +106,103 @@ fn thinking_option(option: &Value) -> Value {
         .into()
 }
 
-/// System blocks and messages. Neighbours of one role become one message, as the API wants them to alternate. The first
-/// two system blocks and the last two messages are marked for the prompt cache, as OpenCode does.
-fn conversation(model: &ModelInfo, messages: &[ChatMessage]) -> (Vec<Value>, Vec<Value>) {
+/// Messages of one role that follow each other: the API wants roles to alternate, so they become one.
+struct Said<'a> {
+    role: &'static str,
+    messages: Vec<&'a SharedMessage>,
+}
+
+/// System blocks, and the items of `messages`. The first two system blocks and the last two messages are marked for the prompt
+/// cache, as OpenCode does.
+fn conversation(model: &ModelInfo, messages: &[SharedMessage]) -> (Vec<Value>, String) {
+    let form = Form::of("anthropic", model);
     let mut system: Vec<Value> = Vec::new();
-    let mut out: Vec<(&'static str, Vec<Value>)> = Vec::new();
+    let mut all: Vec<Said<'_>> = Vec::new();
     for message in messages {
-        let (role, blocks) = match message {
+        let role = match &**message {
             ChatMessage::System { content } => {
                 if !content.trim().is_empty() {
                     system.push(json!({"type": "text", "text": content}));
                 }
                 continue;
             }
-            ChatMessage::User { content } => (
-                "user",
-                content
-                    .iter()
-                    .filter_map(|c| user_block(model, c))
-                    .collect(),
-            ),
-            ChatMessage::Assistant { content } => (
-                "assistant",
-                content
-                    .iter()
-                    .filter_map(assistant_block)
-                    .collect::<Vec<_>>(),
-            ),
-            ChatMessage::Tool {
-                call_id,
-                content,
-                is_error,
-                ..
-            } => ("user", vec![tool_result(call_id, content, *is_error)]),
+            ChatMessage::User { .. } | ChatMessage::Tool { .. } => "user",
+            ChatMessage::Assistant { .. } => "assistant",
         };
-        match out.last_mut() {
-            Some((last, into)) if *last == role => into.extend(blocks),
-            _ if blocks.is_empty() => {}
-            _ => out.push((role, blocks)),
+        match all.last_mut() {
+            Some(last) if last.role == role => last.messages.push(message),
+            _ if form.read(message, |it| blocks(model, it), str::is_empty) => {}
+            _ => all.push(Said {
+                role,
+                messages: vec![message],
+            }),
         }
     }
-    trim_last_text(&mut out);
     for block in system.iter_mut().take(2) {
         mark_for_cache(block);
     }
-    let marked = out.len().saturating_sub(2);
-    for (_, blocks) in out.iter_mut().skip(marked) {
-        if let Some(block) = blocks.iter_mut().rev().find(|it| is_markable(it)) {
+    let mut list = String::new();
+    let marked = all.split_off(all.len().saturating_sub(2));
+    for said in all {
+        begin_message(said.role, &mut list);
+        for message in said.messages {
+            form.append(message, &mut list, |it| blocks(model, it));
+        }
+        list.push_str("]}");
+    }
+    append_marked(model, &marked, &mut list);
+    (system, list)
+}
+
+fn begin_message(role: &str, list: &mut String) {
+    if !list.is_empty() {
+        list.push(',');
+    }
+    list.push_str(&format!(r#"{{"role":"{role}","content":["#));
+}
+
+/// The last messages: they are marked, and trimmed, so that they are not what is kept of them.
+fn append_marked(model: &ModelInfo, last: &[Said<'_>], list: &mut String) {
+    let mut end = last.len();
+    for said in last {
+        let messages = said.messages.iter();
+        let mut content: Vec<Value> = messages.flat_map(|it| blocks(model, it)).collect();
+        end -= 1;
+        if end == 0 && said.role == "assistant" {
+            trim_last_text(&mut content);
+        }
+        if let Some(block) = content.iter_mut().rev().find(|it| is_markable(it)) {
             mark_for_cache(block);
         }
+        begin_message(said.role, list);
+        let content: Vec<String> = content.iter().map(Value::to_string).collect();
+        list.push_str(&content.join(","));
+        list.push_str("]}");
     }
-    let messages = out
-        .into_iter()
-        .map(|(role, content)| json!({"role": role, "content": content}))
-        .collect();
-    (system, messages)
 }
 
 // The API refuses a conversation that ends in an assistant's text with white space behind it.
-fn trim_last_text(messages: &mut [(&'static str, Vec<Value>)]) {
-    if let Some(("assistant", blocks)) = messages.last_mut()
-        && let Some(Value::String(text)) = blocks.last_mut().and_then(|b| b.get_mut("text"))
-    {
+fn trim_last_text(blocks: &mut [Value]) {
+    if let Some(Value::String(text)) = blocks.last_mut().and_then(|b| b.get_mut("text")) {
         text.truncate(text.trim_end().len());
+    }
+}
+
+/// The blocks of a message.
+fn blocks(model: &ModelInfo, message: &ChatMessage) -> Vec<Value> {
+    match message {
+        ChatMessage::System { .. } => Vec::new(),
+        ChatMessage::User { content } => content
+            .iter()
+            .filter_map(|c| user_block(model, c))
+            .collect(),
+        ChatMessage::Assistant { content } => content.iter().filter_map(assistant_block).collect(),
+        ChatMessage::Tool {
+            call_id,
+            content,
+            is_error,
+            ..
+        } => vec![tool_result(call_id, content, *is_error)],
     }
 }
 
@@ -272,6 +310,10 @@ mod tests {
     use super::*;
     use outrigger_protocol::model::{ModelParams, ToolOffer};
 
+    fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
+        super::body(model, request).into_object()
+    }
+
     #[test]
     fn a_call_may_be_required() {
         let mut request = crate::testing::one_step(Vec::new(), ModelParams::default());
@@ -298,7 +340,7 @@ mod tests {
             is_error,
         };
         let request = ModelRequest {
-            messages: vec![
+            messages: [
                 ChatMessage::System {
                     content: "S".into(),
                 },
@@ -334,7 +376,9 @@ mod tests {
                 ChatMessage::User {
                     content: vec![Content::Text { text: "go".into() }],
                 },
-            ],
+            ]
+            .map(Into::into)
+            .into(),
             tools: vec![ToolOffer {
                 name: "read".into(),
                 description: "d".into(),

@@ -1,20 +1,24 @@
 //! The request body. Keys and their order are those that OpenCode sends (recorded from 1.18.33).
 
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ToolChoice};
+use outrigger_protocol::model::{
+    ChatMessage, Content, ModelInfo, ModelRequest, SharedMessage, ToolChoice,
+};
 use serde_json::{Value, json};
 
 use super::schema;
+use crate::adapters::body::{Body, Form};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, data_of, plan_file};
 
 /// The body of a streaming request.
-pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
+pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     let (config, top) = options(request);
     let mut out = Object::new();
     out.insert("generationConfig".into(), config.into());
     let (system, contents) = conversation(model, &request.messages);
-    out.insert("contents".into(), contents.into());
+    // Its place; the list is put there.
+    out.insert("contents".into(), Value::Null);
     if !system.is_empty() {
         out.insert("systemInstruction".into(), json!({"parts": system}));
     }
@@ -42,7 +46,7 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
             }}}),
         );
     }
-    out
+    Body::with_list(out, "contents", contents)
 }
 
 /// Options under the AI SDK's names: these stand beside the conversation, the rest in `generationConfig`.
@@ -72,45 +76,54 @@ fn options(request: &ModelRequest) -> (Object, Object) {
     (config, top)
 }
 
-fn conversation(model: &ModelInfo, messages: &[ChatMessage]) -> (Vec<Value>, Vec<Value>) {
-    let mut system = Vec::new();
-    let mut out: Vec<(&'static str, bool, Vec<Value>)> = Vec::new();
+/// Parts of the system instruction, and the items of `contents`.
+fn conversation(model: &ModelInfo, messages: &[SharedMessage]) -> (Vec<Value>, String) {
+    let form = Form::of("gemini", model);
+    let (mut system, mut list) = (Vec::new(), String::new());
+    // Whether the last item holds answers of tools; none before the first.
+    let mut last: Option<bool> = None;
     for message in messages {
-        let (role, is_result, parts): (_, _, Vec<Value>) = match message {
+        let (role, is_result) = match &**message {
             ChatMessage::System { content } => {
                 system.push(json!({"text": content}));
                 continue;
             }
-            ChatMessage::User { content } => (
-                "user",
-                false,
-                content.iter().filter_map(|c| user_part(model, c)).collect(),
-            ),
-            ChatMessage::Assistant { content } => (
-                "model",
-                false,
-                content.iter().filter_map(model_part).collect(),
-            ),
-            ChatMessage::Tool { tool, content, .. } => (
-                "user",
-                true,
-                vec![
-                    json!({"functionResponse": {"name": tool, "response": {"name": tool, "content": content}}}),
-                ],
-            ),
+            ChatMessage::User { .. } => ("user", false),
+            ChatMessage::Assistant { .. } => ("model", false),
+            ChatMessage::Tool { .. } => ("user", true),
         };
-        match out.last_mut() {
-            // The answers of one message's calls belong together.
-            Some((_, true, into)) if is_result => into.extend(parts),
-            _ if parts.is_empty() => {}
-            _ => out.push((role, is_result, parts)),
+        let begin = list.len();
+        // The answers of one message's calls belong together.
+        let goes_on = is_result && last == Some(true);
+        if !goes_on {
+            if last.is_some() {
+                list.push_str("]},");
+            }
+            list.push_str(&format!(r#"{{"role":"{role}","parts":["#));
+        }
+        if form.append(message, &mut list, |it| parts(model, it)) {
+            last = Some(is_result);
+        } else {
+            list.truncate(begin);
         }
     }
-    let contents = out
-        .into_iter()
-        .map(|(role, _, parts)| json!({"role": role, "parts": parts}))
-        .collect();
-    (system, contents)
+    if last.is_some() {
+        list.push_str("]}");
+    }
+    (system, list)
+}
+
+fn parts(model: &ModelInfo, message: &ChatMessage) -> Vec<Value> {
+    match message {
+        ChatMessage::System { .. } => Vec::new(),
+        ChatMessage::User { content } => {
+            content.iter().filter_map(|c| user_part(model, c)).collect()
+        }
+        ChatMessage::Assistant { content } => content.iter().filter_map(model_part).collect(),
+        ChatMessage::Tool { tool, content, .. } => vec![
+            json!({"functionResponse": {"name": tool, "response": {"name": tool, "content": content}}}),
+        ],
+    }
 }
 
 fn user_part(model: &ModelInfo, content: &Content) -> Option<Value> {
@@ -162,6 +175,10 @@ mod tests {
     use super::*;
     use outrigger_protocol::model::{ModelParams, ToolOffer};
 
+    fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
+        super::body(model, request).into_object()
+    }
+
     #[test]
     fn the_body_is_that_of_opencode() {
         let text = |t: &str| Content::Text { text: t.into() };
@@ -185,7 +202,7 @@ mod tests {
             filename: None,
         };
         let request = ModelRequest {
-            messages: vec![
+            messages: [
                 ChatMessage::System {
                     content: "S".into(),
                 },
@@ -205,7 +222,9 @@ mod tests {
                 },
                 answer("c1"),
                 answer("c2"),
-            ],
+            ]
+            .map(Into::into)
+            .into(),
             tools: vec![ToolOffer {
                 name: "read".into(),
                 description: "d".into(),
@@ -318,7 +337,9 @@ mod tests {
                 "model read() read() | user read=A read=B",
             ),
         ] {
+            let messages: Vec<SharedMessage> = messages.into_iter().map(Into::into).collect();
             let (_, contents) = conversation(&ModelInfo::default(), &messages);
+            let contents: Vec<Value> = serde_json::from_str(&format!("[{contents}]")).unwrap();
             let part = |part: &Value| {
                 let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
                 match (part.get("functionCall"), part.get("functionResponse")) {

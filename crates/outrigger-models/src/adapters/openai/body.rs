@@ -5,20 +5,24 @@ use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, T
 use serde_json::{Value, json};
 
 use super::Dialect;
+use crate::adapters::body::{Body, Form};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, plan_file};
 
 /// The body of a streaming request.
-pub(crate) fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) -> Object {
+pub(crate) fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) -> Body {
     let mut out = Object::new();
     out.insert("model".into(), model.api.id.clone().into());
     params(dialect, model, request, &mut out);
-    let messages: Vec<Value> = request
-        .messages
-        .iter()
-        .map(|m| message(dialect, model, m))
-        .collect();
-    out.insert("messages".into(), messages.into());
+    let form = Form::of(("openai", dialect), model);
+    let mut messages = String::new();
+    for shared in &request.messages {
+        form.append(shared, &mut messages, |it| {
+            vec![message(dialect, model, it)]
+        });
+    }
+    // Its place; the list is put there.
+    out.insert("messages".into(), Value::Null);
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request
             .tools
@@ -35,7 +39,7 @@ pub(crate) fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) 
     if dialect != Dialect::Strict {
         out.insert("stream_options".into(), json!({"include_usage": true}));
     }
-    out
+    Body::with_list(out, "messages", messages)
 }
 
 /// The word for it, in both APIs of OpenAI and what is compatible with them.
@@ -194,6 +198,10 @@ mod tests {
     use crate::testing::{one_step, text};
     use outrigger_protocol::model::ModelParams;
 
+    fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) -> Object {
+        super::body(dialect, model, request).into_object()
+    }
+
     fn model() -> ModelInfo {
         let mut model = ModelInfo::default();
         model.api.id = "m1".into();
@@ -217,9 +225,12 @@ mod tests {
             ..ModelParams::default()
         };
         let mut request = one_step(said, params);
-        request.messages.push(ChatMessage::User {
-            content: vec![text("one"), text("two")],
-        });
+        request.messages.push(
+            ChatMessage::User {
+                content: vec![text("one"), text("two")],
+            }
+            .into(),
+        );
         request
     }
 

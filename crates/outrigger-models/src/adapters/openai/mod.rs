@@ -7,7 +7,7 @@ pub(crate) use body::{body, choice};
 pub(crate) use events::Decoder;
 
 /// What a service wants differently from the common form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Dialect {
     /// `@ai-sdk/openai-compatible` and everything like it.
     Compatible,

@@ -4,20 +4,19 @@ use outrigger_protocol::Object;
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest};
 use serde_json::{Value, json};
 
+use crate::adapters::body::{Body, Form};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, plan_file};
 
 /// The body of a streaming request.
-pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
+pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
     let params = &request.params;
     let reasons = reasons(model);
     let stored = params.options.get("store") != Some(&Value::Bool(false));
     let mut out = Object::new();
     out.insert("model".into(), model.api.id.clone().into());
-    out.insert(
-        "input".into(),
-        input(model, request, reasons, stored).into(),
-    );
+    // Its place; the list is put there.
+    out.insert("input".into(), Value::Null);
     // Reasoning models take no sampling parameters unless their reasoning is switched off.
     let thinks = reasons && params.options.get("reasoningEffort") != Some(&json!("none"));
     for (key, value) in [("temperature", params.temperature), ("top_p", params.top_p)] {
@@ -44,14 +43,14 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
         out.insert("tool_choice".into(), choice.into());
     }
     out.insert("stream".into(), true.into());
-    out
+    Body::with_list(out, "input", input(model, request, reasons, stored))
 }
 
 /// The same request for a ChatGPT login: instructions stand apart from the conversation, as in OpenCode.
 pub(crate) fn with_instructions(request: &ModelRequest) -> ModelRequest {
     let mut request = request.clone();
     let mut system = Vec::new();
-    request.messages.retain(|message| match message {
+    request.messages.retain(|message| match &**message {
         ChatMessage::System { content } => {
             system.push(content.clone());
             false
@@ -106,28 +105,31 @@ fn options(options: Object, reasons: bool, out: &mut Object) {
     }
 }
 
-fn input(model: &ModelInfo, request: &ModelRequest, reasons: bool, stored: bool) -> Vec<Value> {
-    let mut out = Vec::new();
+/// The items of the conversation.
+fn input(model: &ModelInfo, request: &ModelRequest, reasons: bool, stored: bool) -> String {
+    let form = Form::of(("responses", reasons, stored), model);
+    let mut list = String::new();
     for message in &request.messages {
-        match message {
-            ChatMessage::System { content } => {
-                let role = if reasons { "developer" } else { "system" };
-                out.push(json!({"role": role, "content": content}));
-            }
-            ChatMessage::User { content } => {
-                let parts: Vec<Value> =
-                    content.iter().filter_map(|c| user_part(model, c)).collect();
-                out.push(json!({"role": "user", "content": parts}));
-            }
-            ChatMessage::Assistant { content } => assistant(content, stored, &mut out),
-            ChatMessage::Tool {
-                call_id, content, ..
-            } => out.push(
-                json!({"type": "function_call_output", "call_id": call_id, "output": content}),
-            ),
-        }
+        form.append(message, &mut list, |it| items(model, it, reasons, stored));
     }
-    out
+    list
+}
+
+fn items(model: &ModelInfo, message: &ChatMessage, reasons: bool, stored: bool) -> Vec<Value> {
+    match message {
+        ChatMessage::System { content } => {
+            let role = if reasons { "developer" } else { "system" };
+            vec![json!({"role": role, "content": content})]
+        }
+        ChatMessage::User { content } => {
+            let parts: Vec<Value> = content.iter().filter_map(|c| user_part(model, c)).collect();
+            vec![json!({"role": "user", "content": parts})]
+        }
+        ChatMessage::Assistant { content } => assistant(content, stored),
+        ChatMessage::Tool {
+            call_id, content, ..
+        } => vec![json!({"type": "function_call_output", "call_id": call_id, "output": content})],
+    }
 }
 
 fn user_part(model: &ModelInfo, content: &Content) -> Option<Value> {
@@ -152,7 +154,8 @@ fn user_part(model: &ModelInfo, content: &Content) -> Option<Value> {
     })
 }
 
-fn assistant(content: &[Content], stored: bool, out: &mut Vec<Value>) {
+fn assistant(content: &[Content], stored: bool) -> Vec<Value> {
+    let mut out = Vec::new();
     for part in content {
         match part {
             Content::Text { text } => out.push(json!({"role": "assistant",
@@ -174,6 +177,7 @@ fn assistant(content: &[Content], stored: bool, out: &mut Vec<Value>) {
             Content::File { .. } => {}
         }
     }
+    out
 }
 
 /// Reasoning goes back as it came, encrypted; without that (another provider's, or the earlier parts of one item) it
@@ -206,6 +210,10 @@ mod tests {
     use super::*;
     use crate::testing::{one_step, text};
     use outrigger_protocol::model::ModelParams;
+
+    fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
+        super::body(model, request).into_object()
+    }
 
     fn request(options: Value) -> ModelRequest {
         let thought = |t: &str, metadata| Content::Reasoning {

@@ -19,6 +19,7 @@ pub(super) struct Node {
     room: usize,
     size: OnceLock<u64>,
     digest: OnceLock<Digest>,
+    is_stored: OnceLock<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +41,7 @@ impl Node {
             room,
             size: OnceLock::new(),
             digest: OnceLock::new(),
+            is_stored: OnceLock::new(),
         }
     }
 
@@ -110,6 +112,7 @@ impl Node {
         let own = Arc::make_mut(self);
         own.size = OnceLock::new();
         own.digest = OnceLock::new();
+        own.is_stored = OnceLock::new();
         match &mut own.below {
             Below::Messages(messages) => Some((messages, index)),
             Below::Nodes(nodes) => {
@@ -121,6 +124,46 @@ impl Node {
                 nodes.get_mut(at)?.leaf_mut(index % each)
             }
         }
+    }
+
+    /// The tree of the first messages of this one.
+    pub(super) fn first_messages(self: &Arc<Self>, len: usize) -> Arc<Self> {
+        let each = self.room / WIDTH;
+        match &self.below {
+            _ if len == 0 => Arc::default(),
+            // No higher than it has to be.
+            Below::Nodes(nodes) if len <= each => match nodes.first() {
+                Some(first) => first.first_messages(len),
+                None => Arc::default(),
+            },
+            _ => self.cut(len),
+        }
+    }
+
+    fn cut(self: &Arc<Self>, len: usize) -> Arc<Self> {
+        if len >= self.room {
+            return Arc::clone(self);
+        }
+        let below = match &self.below {
+            Below::Messages(messages) => {
+                Below::Messages(messages.iter().take(len).cloned().collect())
+            }
+            Below::Nodes(nodes) => {
+                let each = self.room / WIDTH;
+                let starts = (0..len).step_by(each);
+                let kept = std::iter::zip(nodes, starts);
+                Below::Nodes(kept.map(|(node, start)| node.cut(len - start)).collect())
+            }
+        };
+        Arc::new(Self::of(below, self.room))
+    }
+
+    /// Whether all messages below are as the store has them.
+    pub(super) fn is_stored(&self) -> bool {
+        *self.is_stored.get_or_init(|| match &self.below {
+            Below::Messages(messages) => messages.iter().all(|it| it.stored().is_some()),
+            Below::Nodes(nodes) => nodes.iter().all(|node| node.is_stored()),
+        })
     }
 
     /// Takes the nodes of another tree where they hold the very same messages. True when all of this one is shared now.
