@@ -226,6 +226,12 @@ impl Plugins {
         self.0.registry.grant_missing(&id.0, grant)
     }
 
+    /// Whether a project brings a plugin of this identifier. One that nobody knows counts as a project's.
+    #[must_use]
+    pub fn is_of_project(&self, id: &str) -> bool {
+        self.0.registry.is_of_project(id)
+    }
+
     /// The NAME of `[plugins.NAME]` that stands for this plugin and no other; `None` where there is none.
     #[must_use]
     pub fn grant_name(&self, id: &PluginId) -> Option<String> {

@@ -521,3 +521,118 @@ fn nobody_speaks_for_what_he_did_not_declare_or_what_is_known() {
         run.stderr
     );
 }
+
+/// Brings a provider and the login at it, and says in its answers which key it was given.
+const OWNER: &str = r#"
+export const Own = async () => ({
+  provider: {
+    id: "own", env: ["OWN_KEY"],
+    async models() { return { m: { name: "M", limit: { context: 100000, output: 1000 }, capabilities: { toolcall: true } } } },
+    async *stream(request, { key }) {
+      yield { type: "text", text: `NAME was given ${[...key].reverse().join("")}` }
+      yield { type: "finish", usage: { input: 10, output: 1 } }
+    },
+  },
+  auth: { provider: "own", methods: [{ type: "oauth", label: "By NAME", async authorize() {
+    return { url: "https://own.test", instructions: "", method: "auto",
+      callback: async () => ({ type: "success", refresh: "r-NAME", access: "access-NAME", expires: Date.now() + 3600_000 }) }
+  } }] },
+})
+"#;
+
+/// One at a place of the world, as NAME.
+fn owner(world: &World, name: &str) -> std::path::PathBuf {
+    let folder = world.root().join(name);
+    fs::create_dir_all(&folder).unwrap();
+    for (file, text) in [
+        ("main.js", OWNER.replace("NAME", name)),
+        (
+            "package.json",
+            format!(r#"{{"name":"{name}","type":"module","main":"main.js"}}"#),
+        ),
+        (
+            "outrigger.plugin.toml",
+            format!(
+                "id = \"{name}\"\nversion = \"1.0.0\"\nkind = \"provider\"\n[provides]\nproviders = [\"own\"]\n"
+            ),
+        ),
+    ] {
+        fs::write(folder.join(file), text).unwrap();
+    }
+    folder
+}
+
+/// B8 with a login, and whose it is: what a plugin of the user's is called no plugin of a project takes over, and what was stored
+/// for the one is not given to the other.
+#[test]
+fn a_login_is_for_the_plugin_that_made_it() {
+    let world = World::new([done()]);
+    world.packages();
+    let (mine, theirs) = (owner(&world, "mine"), owner(&world, "project/theirs"));
+    fs::write(theirs.join("main.js"), OWNER.replace("NAME", "theirs")).unwrap();
+    let manifest = fs::read_to_string(theirs.join("outrigger.plugin.toml")).unwrap();
+    fs::write(
+        theirs.join("outrigger.plugin.toml"),
+        manifest.replace("project/", ""),
+    )
+    .unwrap();
+    fs::write(
+        theirs.join("package.json"),
+        r#"{"name":"theirs","type":"module","main":"main.js"}"#,
+    )
+    .unwrap();
+    world.config(json!({ "plugin": ["./theirs"], "model": "own/m", "small_model": "own/m" }));
+    let of_user = world.home().join(".config/opencode/opencode.json");
+    fs::create_dir_all(of_user.parent().unwrap()).unwrap();
+    let users =
+        |plugins: Value| fs::write(&of_user, json!({ "plugin": plugins }).to_string()).unwrap();
+    let says = |name: &str, key: &str| {
+        format!("{name} was given {}", key.chars().rev().collect::<String>())
+    };
+    let login = |label: &str| world.cli(&["auth", "login", "-p", "own", "-m", label]);
+
+    // A project's alone: its login works, and what came of it goes to it.
+    login("By theirs").ok();
+    let run = world.run(&["hi"]).ok();
+    assert!(
+        run.stdout.contains(&says("theirs", "access-theirs")),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+
+    // One of the user's wins, and is not given what the other's login stored.
+    users(json!([mine]));
+    assert!(!login("By theirs").stderr.contains("logged in"));
+    let run = world.run(&["hi"]);
+    assert!(!run.stdout.contains("was given"), "{}", run.stdout);
+    login("By mine").ok();
+    let run = world.run(&["hi"]).ok();
+    assert!(
+        run.stdout.contains(&says("mine", "access-mine")),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+
+    // Without it the project's speaks for the provider again, and has neither its login nor a key that was stored for nobody.
+    users(json!([]));
+    let file = world.store().with_file_name("auth.json");
+    let by_hand = json!({ "own": { "type": "api", "key": "stored-by-hand" } }).to_string();
+    for stored in [None, Some(by_hand)] {
+        if let Some(stored) = &stored {
+            fs::write(&file, stored).unwrap();
+        }
+        let run = world.run(&["hi"]);
+        assert!(!run.stdout.contains("was given"), "{}", run.stdout);
+        assert!(run.stderr.contains("model = true"), "{}", run.stderr);
+    }
+    granting(&world, &format!("[plugins.{theirs:?}]\nmodel = true\n"));
+    let run = world.run(&["hi"]).ok();
+    assert!(
+        run.stdout.contains(&says("theirs", "stored-by-hand")),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+}

@@ -129,12 +129,16 @@ impl Models {
         let mut configured = options.providers.get(id).map(Cow::Borrowed);
         let (mut env, none) = (&options.env, BTreeMap::new());
         let mut stored = options.credentials.stored(id);
-        // A provider of the plugin's own has keys that the user gave to the plugin.
-        if let Some(speaker) = overlay.without_keys() {
+        if overlay.without_keys().is_some() {
             let users = options.users.get(id).unwrap_or(&Value::Null);
             configured = configured.map(|it| Cow::Owned(without_secrets_of(users, &it)));
-            env = &none;
-            stored = stored.filter(|it| it.by.is_some() && it.by == speaker.name);
+            // A provider of the plugin's own is looked up in the variables that were granted to the plugin.
+            if overlay.own.is_none() {
+                env = &none;
+            }
+        }
+        if let Some(speaker) = &overlay.speaker {
+            stored = stored.filter(|it| speaker.may_have(it, overlay.own.is_some()));
         }
         let sources = Sources {
             configured: configured.as_deref(),
@@ -171,9 +175,9 @@ impl Models {
         let options = &self.inner.options;
         let configured = || options.users.get(id)?.pointer("/options/apiKey").cloned();
         let is_set = |name: &String| options.env.get(name).is_some_and(|it| !it.is_empty());
-        let has_key = provider.env.iter().any(is_set)
-            || options.credentials.get(id).is_some()
-            || configured().is_some();
+        // What of the environment a plugin's own provider lacks is another grant.
+        let in_env = provider.own.is_none() && provider.env.iter().any(is_set);
+        let has_key = in_env || options.credentials.get(id).is_some() || configured().is_some();
         has_key.then(|| ModelError::KeyWithheld {
             provider: id.to_owned(),
             plugin: speaker.plugin.clone(),

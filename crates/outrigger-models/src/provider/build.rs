@@ -253,6 +253,16 @@ fn find_key(options: &Object, sources: &Sources<'_>, names: &[String]) -> Option
             source: "`outrigger auth login`".into(),
         });
     }
+    // A plugin's own provider is given of its login what a request carries; of others the plugin that owns the login knows.
+    if let (Some(Credential::Oauth { access, .. }), Some(_)) =
+        (&sources.credential, &sources.overlay.own)
+        && !access.trim().is_empty()
+    {
+        return Some(Key {
+            secret: Secret::new(access.trim()),
+            source: "`outrigger auth login`".into(),
+        });
+    }
     let env = sources.env;
     names.iter().find_map(|name| {
         let value = env.get(name).map(|v| v.trim()).filter(|v| !v.is_empty())?;

@@ -4,6 +4,7 @@
 use outrigger_protocol::Object;
 use serde_json::Value;
 
+use crate::credentials::Stored;
 use crate::secret::is_secret_name;
 
 /// The plugin that answers for a provider, or that named where its requests are sent.
@@ -15,6 +16,20 @@ pub struct Speaker {
     pub name: Option<String>,
     /// The user lets it have their keys.
     pub has_keys: bool,
+    /// A project brings it, and not the user.
+    pub of_project: bool,
+}
+
+impl Speaker {
+    /// Whether it may have a credential, which is the one decision about that: one that a login of its own stored, or any with
+    /// the user's word for it. For a provider that exists by the plugin alone (`is_own`) a plugin of the user's needs no more
+    /// word than that; a project's does, as another project's may call its provider the same.
+    #[must_use]
+    pub fn may_have(&self, stored: &Stored, is_own: bool) -> bool {
+        let is_by_it = stored.by.is_some() && stored.by == self.name;
+        let is_for_it = is_own && !self.of_project && stored.by.is_none();
+        self.has_keys || is_by_it || is_for_it
+    }
 }
 
 /// An entry of `provider` without the secrets that it has in common with the entry of the user's. Headers may be secret whatever
@@ -46,6 +61,41 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_credential_is_for_the_plugin_whose_login_stored_it() {
+        for (by, is_own, of_project, has_keys, want) in [
+            (Some("p"), false, true, false, true),
+            (Some("q"), false, false, false, false),
+            (Some("q"), true, false, false, false),
+            (Some("q"), true, true, true, true),
+            (None, false, false, false, false),
+            (None, false, false, true, true),
+            (None, true, false, false, true),
+            (None, true, true, false, false),
+        ] {
+            let stored = Stored {
+                provider: "own".into(),
+                credential: outrigger_protocol::auth::Credential::key("k"),
+                origin: crate::credentials::Origin::Own,
+                by: by.map(str::to_owned),
+            };
+            let speaker = Speaker {
+                plugin: "plugin".into(),
+                name: Some("p".into()),
+                has_keys,
+                of_project,
+            };
+            let may = speaker.may_have(&stored, is_own);
+            assert_eq!(may, want, "{by:?} {is_own} {of_project} {has_keys}");
+            // Without a name that stands for it alone, nothing was stored by it.
+            let nameless = Speaker {
+                name: None,
+                ..speaker
+            };
+            assert!(has_keys || by.is_none() || !nameless.may_have(&stored, is_own));
+        }
+    }
 
     #[test]
     fn what_a_plugin_wrote_itself_stays() {

@@ -82,10 +82,12 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// The plugin that speaks for the provider, where the user's keys are not for it.
+    /// The plugin that speaks for the provider, where the user's keys are not for it. A provider of a plugin of the user's own has
+    /// keys that the user gave to the plugin.
     pub(crate) fn without_keys(&self) -> Option<&Speaker> {
         let speaker = self.speaker.as_ref()?;
-        (!speaker.has_keys && self.own.is_none()).then_some(speaker)
+        let is_users = self.own.is_some() && !speaker.of_project;
+        (!speaker.has_keys && !is_users).then_some(speaker)
     }
 
     /// How the provider is asked, where the address is a plugin's. `configured` are the options of the configuration.

@@ -19,6 +19,13 @@ impl Registry {
             .map(Plugin::grant_key)
     }
 
+    /// `Plugins::is_of_project` of the plugin host.
+    pub fn is_of_project(&self, id: &str) -> bool {
+        let table = self.read();
+        let mut named = table.plugins.iter().filter(|it| it.id == id).peekable();
+        named.peek().is_none() || named.any(|it| it.local)
+    }
+
     /// `Plugins::grant_name` of the plugin host.
     pub fn grant_name(&self, id: &str) -> Option<String> {
         let table = self.read();

@@ -113,7 +113,8 @@ pub enum Begun {
 }
 
 impl Plugins {
-    /// The `auth` objects in load order; of two for one provider the later one counts, as in OpenCode.
+    /// The `auth` objects: those of a project's plugins before the user's, each in load order. Of two for one provider the
+    /// later one counts, as in OpenCode, so that no project takes the place of a plugin of the user's.
     #[must_use]
     pub fn auth_hooks(&self) -> Vec<AuthHook> {
         let hook = |(index, plugin, auth): (usize, String, outrigger_protocol::login::AuthHook)| {
@@ -134,7 +135,7 @@ impl Plugins {
         all
     }
 
-    /// The `provider` objects in load order.
+    /// The `provider` objects, in the order of [`Plugins::auth_hooks`].
     #[must_use]
     pub fn provider_hooks(&self) -> Vec<ProviderHook> {
         let hook = |(index, plugin, provider)| ProviderHook {
@@ -144,7 +145,9 @@ impl Plugins {
             provider,
         };
         let all = self.0.registry.instances(|i| i.provider.clone());
-        all.into_iter().map(hook).collect()
+        let mut all: Vec<ProviderHook> = all.into_iter().map(hook).collect();
+        all.sort_by_key(|hook| !self.is_of_project(&hook.plugin));
+        all
     }
 }
 

@@ -45,7 +45,7 @@ impl std::fmt::Debug for PluginProvider {
 }
 
 impl Plugins {
-    /// Providers with a protocol of their own, in load order.
+    /// Providers with a protocol of their own: those of the user's plugins before a project's, each in load order.
     #[must_use]
     pub fn providers(&self) -> Vec<PluginProvider> {
         let streams = self
@@ -63,7 +63,9 @@ impl Plugins {
                 declared,
             }
         };
-        streams.into_iter().map(provider).collect()
+        let mut all: Vec<PluginProvider> = streams.into_iter().map(provider).collect();
+        all.sort_by_key(|it| self.is_of_project(&it.plugin));
+        all
     }
 
     /// Refuses a provider: its plugin runs without it.

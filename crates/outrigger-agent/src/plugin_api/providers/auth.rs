@@ -10,7 +10,7 @@ use outrigger_models::{
     CredentialError, Credentials, FetchRequest, FetchResponse, Models, ProviderFetch, Speaker,
     Stored,
 };
-use outrigger_plugins::{AuthHook, Grant, PluginFetch, Plugins};
+use outrigger_plugins::{AuthHook, Grant, PluginFetch, Plugins, ProviderHook};
 use outrigger_protocol::auth::Credential;
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::login::AuthFetch;
@@ -81,6 +81,7 @@ pub(crate) fn speaker(plugins: &Plugins, plugin: &PluginId) -> Speaker {
         plugin: plugin.0.clone(),
         name: plugins.grant_name(plugin),
         has_keys: plugins.grant_missing(plugin, Grant::Model).is_none(),
+        of_project: plugins.is_of_project(&plugin.0),
     }
 }
 
@@ -91,37 +92,11 @@ impl Inner {
         self.providers
             .get_or_init(|| async {
                 self.plugin_providers();
-                join_all(
-                    self.plugins
-                        .provider_hooks()
-                        .into_iter()
-                        .map(|hook| async move {
-                            let auth = self.credential_for(&hook.plugin, &hook.provider);
-                            let before = self.provider_value(&hook.provider);
-                            match hook.models(before.clone(), auth).await {
-                                Ok(Some(models)) => {
-                                    let route = self.models_route(&hook, &before, &models).await;
-                                    let speaks = outrigger_contributions::providers::says_where(
-                                        &before, &models,
-                                    );
-                                    let speaker =
-                                        speaker(&self.plugins, &PluginId(hook.plugin.clone()));
-                                    self.models.overlay(&hook.provider, |overlay| {
-                                        if speaks {
-                                            overlay.speaker = Some(speaker);
-                                        }
-                                        overlay.models = Some(models);
-                                        overlay.models_route = route;
-                                    })
-                                }
-                                Ok(None) => {}
-                                Err(error) => {
-                                    tracing::warn!("[provider {}] {error}", hook.provider)
-                                }
-                            }
-                        }),
-                )
-                .await;
+                // Of several for one provider the last counts.
+                let hooks = self.plugins.provider_hooks().into_iter();
+                let hooks: BTreeMap<String, ProviderHook> =
+                    hooks.map(|hook| (hook.provider.clone(), hook)).collect();
+                join_all(hooks.into_values().map(|hook| self.load_models(hook))).await;
                 let mut hooks: BTreeMap<String, AuthHook> = BTreeMap::new();
                 for hook in self.plugins.auth_hooks() {
                     hooks.insert(hook.provider.clone(), hook);
@@ -130,6 +105,45 @@ impl Inner {
                 self.report_withheld_keys();
             })
             .await;
+    }
+
+    /// Takes over the models that a `provider` hook lists.
+    async fn load_models(&self, hook: ProviderHook) {
+        let provider = &hook.provider;
+        let auth = self.credential_for(&hook.plugin, provider);
+        let before = self.provider_value(provider);
+        let models = match hook.models(before.clone(), auth).await {
+            Ok(Some(models)) => models,
+            Ok(None) => return,
+            Err(error) => return tracing::warn!("[provider {provider}] {error}"),
+        };
+        let speaks = outrigger_contributions::providers::says_where(&before, &models);
+        let owner = self.auth_hook(provider).map(|owner| owner.plugin);
+        let owner =
+            owner.filter(|owner| *owner != hook.plugin && !self.plugins.is_of_project(owner));
+        if let (true, Some(owner)) = (speaks && self.plugins.is_of_project(&hook.plugin), owner) {
+            return tracing::warn!(
+                "[provider {provider}] the models that the project's plugin {} lists are left out: they are asked elsewhere, and \
+                 the plugin {owner} of yours authenticates this provider",
+                hook.plugin
+            );
+        }
+        let route = self.models_route(&hook, &before, &models).await;
+        let speaker = speaker(&self.plugins, &PluginId(hook.plugin.clone()));
+        self.models.overlay(provider, |overlay| {
+            if speaks {
+                overlay.speaker = Some(speaker);
+            }
+            overlay.models = Some(models);
+            overlay.models_route = route;
+        });
+    }
+
+    /// The plugin, another than this one, that says where a provider is asked without the right to the user's keys.
+    fn diverted_by(&self, hook: &AuthHook) -> Option<String> {
+        let other = self.models.speaker(&hook.provider)?;
+        let speaker = speaker(&self.plugins, &PluginId(other.clone()));
+        (other != hook.plugin && !speaker.has_keys).then_some(other)
     }
 
     /// Whether a plugin brings the authentication of a provider.
@@ -150,8 +164,7 @@ impl Inner {
 
     fn may_have(&self, plugin: &str, stored: &Stored) -> bool {
         let speaker = speaker(&self.plugins, &PluginId(plugin.to_owned()));
-        let is_own = stored.by.is_some() && stored.by == speaker.name;
-        is_own || speaker.has_keys || self.speaks_for(plugin, &stored.provider)
+        speaker.may_have(stored, self.speaks_for(plugin, &stored.provider))
     }
 
     /// Whether a plugin may put a credential in the place of the one that is stored.
@@ -193,6 +206,14 @@ impl Inner {
                  [plugins.\"{name}\"] in your own outrigger.toml lets it, as does a login by the plugin (`outrigger auth login`)"
             );
             return;
+        }
+        // What it sends would carry its credential to where the other one says.
+        if let Some(other) = self.diverted_by(&hook) {
+            return tracing::warn!(
+                "[provider {provider}] the login by the plugin {} is not used: the plugin {other} changed where or how this provider is \
+                 asked",
+                hook.plugin
+            );
         }
         match hook.load(self.provider_value(&provider)).await {
             Ok(loaded) => {
@@ -256,7 +277,11 @@ impl Agent {
     ) -> Result<(), CredentialError> {
         let inner = &self.inner;
         let known = inner.models.credentials().get(provider).is_some();
-        let by = by.and_then(|plugin| inner.plugins.grant_name(&PluginId(plugin.to_owned())));
+        // A key for a provider that exists by a plugin is for that plugin, also where a client stores it.
+        let speaks = || inner.plugins.providers().into_iter().map(|it| it.plugin);
+        let own = || speaks().find(|plugin| inner.speaks_for(plugin, provider));
+        let by = by.map(str::to_owned).or_else(own);
+        let by = by.and_then(|plugin| inner.plugins.grant_name(&PluginId(plugin)));
         let credentials = inner.models.credentials();
         credentials.set(provider, credential, by.as_deref())?;
         inner.models.forget(provider);
