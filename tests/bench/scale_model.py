@@ -55,6 +55,7 @@ class Model:
             delta(writer, {"tool_calls": [call]})
             return self.end(writer, "tool_calls")
         if word == "hold":
+            delta(writer, {"content": "piece "})
             await writer.drain()
             self.held += 1
             await self.release.wait()

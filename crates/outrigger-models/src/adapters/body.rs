@@ -53,6 +53,8 @@ impl Body {
             out.push(b'{');
         }
         out.push(b'}');
+        // It is kept until the answer begins, for another try.
+        out.shrink_to_fit();
         Bytes::from(out)
     }
 

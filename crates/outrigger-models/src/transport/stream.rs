@@ -286,6 +286,8 @@ impl Driver {
         }
         if !self.content {
             self.content = true;
+            // It is not sent again.
+            self.prepared.body = Bytes::new();
             self.queue
                 .push_back(Ok(StreamItem::Event(StreamEvent::Started)));
         }
