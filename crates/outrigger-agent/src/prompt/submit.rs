@@ -85,7 +85,8 @@ impl Agent {
             stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
-            asks_before_stop: self.asks_before_stop(),
+            asks_before_stop: self.has_hooks(HookPoint::AgentEndBeforeStop),
+            asks_after_step: self.has_hooks(HookPoint::ExecuteAfterStep),
             unaskable: facts.unaskable,
             prices: prices(&facts.cost),
             compact: None,
@@ -118,9 +119,8 @@ impl Agent {
         }
     }
 
-    fn asks_before_stop(&self) -> bool {
-        let hooks = self.inner.plugins.pipeline();
-        hooks.has(HookPoint::AgentEndBeforeStop)
+    fn has_hooks(&self, point: HookPoint) -> bool {
+        self.inner.plugins.pipeline().has(point)
     }
 
     fn max_steps(&self, agent: &AgentInfo) -> u32 {

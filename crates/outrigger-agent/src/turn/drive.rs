@@ -289,6 +289,7 @@ impl Driver {
             turn: &self.turn_id,
             begin: state.begin(),
             user: &state.user().id,
+            asked: state.asked_after_step(),
         });
         let completed = self
             .store_step(step, &input, &effects, observer.as_ref())

@@ -22,6 +22,8 @@ pub(crate) struct Observer<'a> {
     pub(crate) begin: &'a Begin,
     /// The message that began the turn.
     pub(crate) user: &'a MessageId,
+    /// The message whose step handlers were asked about, and need not be notified of.
+    pub(crate) asked: Option<&'a MessageId>,
 }
 
 impl Observer<'_> {
@@ -121,7 +123,9 @@ impl Observer<'_> {
                 &Context::default(),
             );
         }
-        self.notify(&step, &Empty {});
+        if self.asked != Some(&message.id) {
+            self.notify(&step, &execute::after_step::Output::default());
+        }
         self.inner.notify_completions(vec![ended.clone()]);
     }
 

@@ -130,7 +130,7 @@ fn notify_only_points_come_in_order_and_hold_nothing_up() {
         "order",
         r"
 import fs from 'node:fs'
-const names = ['session.after_append_entry', 'run.after_start', 'execute.before_step', 'llm.after_response', 'execute.after_step', 'message.completed']
+const names = ['session.after_append_entry', 'run.after_start', 'execute.before_step', 'llm.after_response', 'message.completed']
 const pause = (ms) => new Promise((done) => setTimeout(done, ms))
 export const P = async ({ directory }) => {
   const hooks = {}, say = (line) => fs.appendFileSync(directory + '/order.log', line + '\n')
@@ -161,7 +161,6 @@ export const P = async ({ directory }) => {
         counts("execute.before_step", step.to_string());
         counts("llm.after_response", String::new());
         counts("session.after_append_entry", "assistant".into());
-        counts("execute.after_step", String::new());
         counts("message.completed", String::new());
     }
     assert_eq!(world.lines("order.log"), want);
@@ -194,6 +193,53 @@ fn a_request_may_be_changed_when_it_is_complete() {
     let tools = request.tools();
     let has = |name: &str| tools.iter().any(|it| it == name);
     assert!(has("read") && !has("bash") && !has("made-up"), "{tools:?}");
+    world.verify();
+}
+
+/// C3: a handler of `execute.after_step` may change what the calls of the step answered, before the model reads it; what it
+/// makes longer than a tool may answer is cut, and a failed call stays failed.
+#[test]
+fn what_a_step_leaves_may_be_changed_when_it_is_over() {
+    let world = World::new([
+        turn([
+            call("read", json!({ "filePath": "hello.txt" })),
+            call("read", json!({ "filePath": "missing.txt" })),
+            call("glob", json!({ "pattern": "*.txt" })),
+        ]),
+        done(),
+    ]);
+    world.plugin(
+        "policy",
+        "import fs from 'node:fs'
+         export const P = async ({ directory }) => ({ 'execute.after_step': async (input, output) => {
+           fs.appendFileSync(directory + '/seen', input.finish + ' ' + output.results.map((it) => it.tool) + '\\n')
+           for (const it of output.results) {
+             if (it.tool === 'read') it.output = 'the file as the policy has it'
+             if (it.tool === 'glob') it.output = 'x'.repeat(1 << 20)
+           }
+           output.results.push({ callID: 'made-up', tool: 'bash', output: 'nobody asked' })
+         } })",
+    );
+    world.run(&["a question"]).ok();
+    assert_eq!(world.lines("seen"), ["tool-calls read,glob", "stop "]);
+    let sent = world.mock.last().body["messages"].to_string();
+    assert!(sent.contains("the file as the policy has it"), "{sent}");
+    assert!(sent.len() < 80 * 1024, "{}", sent.len());
+    assert!(
+        sent.contains("missing.txt") && !sent.contains("nobody asked"),
+        "{sent}"
+    );
+    let export = world.export();
+    let parts = export["messages"][1]["parts"].as_array().unwrap();
+    let of = |tool: &str| parts.iter().find(|it| it["tool"] == tool).unwrap();
+    assert_eq!(
+        of("read")["state"]["output"],
+        "the file as the policy has it"
+    );
+    assert_eq!(
+        of("glob")["state"]["output"].as_str().unwrap().len(),
+        50 * 1024
+    );
     world.verify();
 }
 

@@ -1,16 +1,20 @@
 //! How a step and a turn end.
 
 use super::effect::Effect;
-use crate::hooks::HookPoint;
+use crate::hooks::points::execute::after_step::{self, StepResult};
+use crate::hooks::{HookInput, HookPoint};
 use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
+use outrigger_protocol::id::PartId;
 use outrigger_protocol::message::{
-    AssistantMessage, CacheTokens, NamedError, PartKind, StepFinishPart, Tokens,
+    AssistantMessage, CacheTokens, ModelRef, NamedError, Part, PartKind, StepFinishPart, Tokens,
+    ToolState,
 };
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{SessionPatch, TurnOutcome};
+use serde_json::Value;
 
 use super::Turn;
 
@@ -18,6 +22,9 @@ impl Turn {
     /// The step is over: its last words, then the next step or the end of the turn.
     pub(super) fn settle(&mut self, at: Millis, out: &mut Vec<Effect>) {
         self.close_leftovers(at, out);
+        if self.ask_after_step(out) {
+            return;
+        }
         if self.step > 1 {
             self.files.unpublished = false;
             out.push(self.publish_user());
@@ -68,6 +75,51 @@ impl Turn {
             self.next_step(at, out);
         } else {
             self.stop(at, out);
+        }
+    }
+
+    /// Asks the handlers that may change what the step leaves for the model, once; true when it did.
+    fn ask_after_step(&mut self, out: &mut Vec<Effect>) -> bool {
+        let (Some(message), true) = (&self.message, self.begin.asks_after_step) else {
+            return false;
+        };
+        if self.asked_after_step.as_ref() == Some(&message.id) {
+            return false;
+        }
+        let model = ModelRef {
+            provider_id: message.provider_id.clone(),
+            model_id: message.model_id.clone(),
+            variant: message.variant.clone(),
+        };
+        let input = after_step::Input {
+            session_id: &self.begin.session_id,
+            agent: &message.agent,
+            model: &model,
+            message_id: &message.id,
+            finish: self.finished.as_ref().map(|(reason, _)| reason.as_str()),
+        };
+        let results = self.parts.values().filter_map(result).collect();
+        let payload = input.payload(&after_step::Output { results });
+        self.asked_after_step = Some(message.id.clone());
+        self.hooks(HookPoint::ExecuteAfterStep, Some(payload), out);
+        true
+    }
+
+    /// Takes over what handlers left of the step's results.
+    pub(super) fn take_results(&mut self, at: Millis, left: &Value, out: &mut Vec<Effect>) {
+        let ids: Vec<PartId> = self.parts.keys().cloned().collect();
+        for id in ids {
+            let Some(mut part) = self.parts.get(&id).cloned() else {
+                continue;
+            };
+            if let PartKind::Tool(call) = &mut part.kind
+                && let ToolState::Completed { title, output, .. } = &mut call.state
+            {
+                after_step::read(left, &call.call_id, title, output);
+            }
+            if self.parts.get(&id) != Some(&part) {
+                out.push(self.keep_part(at, part));
+            }
         }
     }
 
@@ -217,6 +269,22 @@ impl Turn {
             }
         }
     }
+}
+
+/// What a call answered, where it did.
+fn result(part: &Part) -> Option<StepResult> {
+    let PartKind::Tool(call) = &part.kind else {
+        return None;
+    };
+    let ToolState::Completed { title, output, .. } = &call.state else {
+        return None;
+    };
+    Some(StepResult {
+        call_id: call.call_id.clone(),
+        tool: call.tool.clone(),
+        title: title.clone(),
+        output: output.clone(),
+    })
 }
 
 /// Tokens as messages carry them: cache hits and reasoning are counted apart from input and output.

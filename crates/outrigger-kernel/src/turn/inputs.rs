@@ -185,6 +185,11 @@ impl Turn {
                 self.take_compaction_hooks(output.as_ref());
                 self.hooks(HookPoint::LlmBeforeMessages, None, out);
             }
+            HookPoint::ExecuteAfterStep => {
+                if let Some(left) = &output {
+                    self.take_results(at, left, out);
+                }
+            }
             HookPoint::AgentEndBeforeStop => self.after_before_stop(at, out),
             HookPoint::CompactionAfterFinish => self.after_compaction(at, output.as_ref(), out),
             HookPoint::LlmBeforeMessages => {

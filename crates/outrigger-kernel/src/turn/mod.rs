@@ -105,6 +105,8 @@ pub struct Turn {
     /// Used and not yet in the session record.
     unbilled: Option<(Usage, f64)>,
     calls_in_step: u32,
+    /// The last message whose step handlers were asked about, before it was complete.
+    asked_after_step: Option<MessageId>,
     files: files::Files,
     /// Prompts that came meanwhile, oldest first.
     joined: Vec<Begin>,
@@ -181,6 +183,7 @@ impl Turn {
             finished: None,
             unbilled: None,
             calls_in_step: 0,
+            asked_after_step: None,
             files: files::Files::default(),
             joined: Vec::new(),
             commands: Vec::new(),
@@ -245,6 +248,12 @@ impl Turn {
             Open::Tool(id, _) => self.parts.get(id),
             _ => None,
         }
+    }
+
+    /// The last message whose step handlers were asked about (`execute.after_step`); they are not notified of it again.
+    #[must_use]
+    pub fn asked_after_step(&self) -> Option<&MessageId> {
+        self.asked_after_step.as_ref()
     }
 
     /// The model's answer of this step is not complete: it streams, or its text is with the hooks.

@@ -51,6 +51,7 @@ pub(crate) fn begin() -> Begin {
         snapshots: false,
         asks_loops: false,
         asks_before_stop: false,
+        asks_after_step: false,
         unaskable: None,
         prices: [1.0, 2.0, 0.5, 0.25],
         compact: None,

@@ -321,7 +321,8 @@ impl Sample {
                 step: 1,
             }
             .call(&Empty {}),
-            self.after_step().call(&Empty {}),
+            self.after_step()
+                .call(&execute::after_step::Output::default()),
             execute::on_error::Input {
                 step: self.after_step(),
                 error,

@@ -218,3 +218,34 @@ fn a_turn_that_a_hook_ends_asks_the_model_no_more() {
     drive.tool_completed("read", "r");
     assert!(drive.is_done());
 }
+
+/// Handlers are asked once for each step, behind its calls and before it is complete; a cancelled turn ends there.
+#[test]
+fn handlers_are_asked_when_a_step_is_over() {
+    let asks = || Begin {
+        asks_after_step: true,
+        ..begin()
+    };
+    let mut drive = Drive::asked(asks());
+    drive.started();
+    drive.call("c1", "read", "{}");
+    drive.finished("tool-calls");
+    drive.tool_completed("read", "r");
+    assert!(drive.hook(), "asked");
+    assert!(!drive.is_done());
+    drive.prepare();
+    drive.started();
+    drive.text(0, "two");
+    drive.finished("stop");
+    assert!(!drive.is_done(), "asked again");
+    assert!(drive.hook());
+    assert!(drive.is_done());
+
+    let mut drive = Drive::asked(asks());
+    drive.started();
+    drive.text(0, "one");
+    drive.finished("stop");
+    drive.take(Input::Cancel);
+    assert!(drive.hook());
+    assert!(drive.is_done());
+}

@@ -70,6 +70,9 @@ pub struct Begin {
     /// Handlers may keep the turn from ending (`agent_end.before_stop`); they are asked when it is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_before_stop: bool,
+    /// Handlers may change what a step leaves for the model (`execute.after_step`); they are asked before it is complete.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_after_step: bool,
     /// Why the model cannot be asked (it is not known, or has no key): the message is stored, and the turn fails with
     /// this, as in OpenCode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
