@@ -1,18 +1,26 @@
-//! Streamable HTTP: each message is a POST, and its answer is JSON. There is no stream for messages of our own accord, since there are
-//! none. Who may ask is the caller's to check.
+//! Streamable HTTP: each message is a POST. Its answer is JSON, or a stream of events where something is sent before the answer; a GET
+//! is a stream of what belongs to no request, the changes of resources. Who may ask is the caller's to check.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use futures_util::future::BoxFuture;
+use futures_util::{Stream, StreamExt as _};
 use serde_json::Value;
+use tokio::sync::mpsc;
 
+use crate::exchange::WAITING;
 use crate::server::{Backend, Server, error};
 
 /// The longest message, in bytes.
@@ -36,7 +44,7 @@ pub fn router(backend: Arc<dyn Backend>) -> Router {
         sessions: Mutex::default(),
     });
     Router::new()
-        .route("/mcp", post(message).delete(leave))
+        .route("/mcp", post(message).get(listen).delete(leave))
         .layer(DefaultBodyLimit::max(MAX_BYTES))
         .with_state(shared)
 }
@@ -60,14 +68,106 @@ async fn message(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
             return json(StatusCode::BAD_REQUEST, &answer);
         }
     };
-    let mut response = match server.answer(message).await {
-        Some(answer) => json(StatusCode::OK, &answer),
-        None => StatusCode::ACCEPTED.into_response(),
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let answer = Box::pin(async move { server.answer(message, &sender).await });
+    let mut response = match takes_stream(&headers) {
+        true => streamed(Exchanged::new(answer, receiver)).await,
+        false => {
+            // Nothing can be sent but the answer.
+            drop(receiver);
+            answered(answer.await.as_ref())
+        }
     };
     if let Some(name) = name.and_then(|name| name.parse().ok()) {
         response.headers_mut().insert(SESSION, name);
     }
     response
+}
+
+/// The answer as JSON, or a stream where something is sent before it. One that goes away gives its request up.
+async fn streamed(mut exchanged: Exchanged) -> Response {
+    let Some(first) = exchanged.next().await else {
+        return answered(None);
+    };
+    if exchanged.answer.is_none() && exchanged.queued.is_empty() {
+        return answered(Some(&first));
+    }
+    let first = futures_util::stream::once(std::future::ready(first));
+    events(first.chain(exchanged))
+}
+
+/// Changes of resources, for as long as the client listens.
+async fn listen(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    if !takes_stream(&headers) {
+        return StatusCode::NOT_ACCEPTABLE.into_response();
+    }
+    match named(&headers).and_then(|name| shared.known(name)) {
+        Some(server) => events(server.updates()),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn takes_stream(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
+    accepts.is_some_and(|it| it.contains("text/event-stream"))
+}
+
+fn answered(answer: Option<&Value>) -> Response {
+    match answer {
+        Some(answer) => json(StatusCode::OK, answer),
+        None => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+fn events(messages: impl Stream<Item = Value> + Send + 'static) -> Response {
+    let event = |message: Value| {
+        Ok::<_, Infallible>(Event::default().event("message").data(message.to_string()))
+    };
+    Sse::new(messages.map(event))
+        .keep_alive(KeepAlive::default())
+        .into_response()
+}
+
+/// What is sent during a request, and the answer behind it.
+struct Exchanged {
+    /// Until it is there.
+    answer: Option<BoxFuture<'static, Option<Value>>>,
+    sent: mpsc::Receiver<Value>,
+    queued: VecDeque<Value>,
+}
+
+impl Exchanged {
+    fn new(answer: BoxFuture<'static, Option<Value>>, sent: mpsc::Receiver<Value>) -> Self {
+        Self {
+            answer: Some(answer),
+            sent,
+            queued: VecDeque::new(),
+        }
+    }
+}
+
+impl Stream for Exchanged {
+    type Item = Value;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Value>> {
+        let this = &mut *self;
+        if let Some(answer) = &mut this.answer
+            && let Poll::Ready(answer) = answer.as_mut().poll(context)
+        {
+            this.answer = None;
+            while let Ok(message) = this.sent.try_recv() {
+                this.queued.push_back(message);
+            }
+            this.queued.extend(answer);
+        }
+        if let Some(message) = this.queued.pop_front() {
+            return Poll::Ready(Some(message));
+        }
+        match this.answer {
+            None => Poll::Ready(None),
+            Some(_) => this.sent.poll_recv(context),
+        }
+    }
 }
 
 async fn leave(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> StatusCode {
@@ -116,5 +216,64 @@ impl Shared {
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, (u64, Arc<Server>)>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::tests::{Echo, request};
+    use axum::body::Body;
+    use axum::http::Request;
+    use serde_json::json;
+    use tower::ServiceExt as _;
+
+    async fn post(
+        router: &Router,
+        session: Option<&str>,
+        accept: &str,
+        message: &Value,
+    ) -> Response {
+        let mut request = Request::post("/mcp").header(header::ACCEPT, accept);
+        if let Some(session) = session {
+            request = request.header(SESSION, session);
+        }
+        let request = request.body(Body::from(message.to_string())).unwrap();
+        router.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn text(response: Response) -> String {
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await;
+        String::from_utf8(bytes.unwrap().to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_a_stream_where_something_is_sent_before_it() {
+        const BOTH: &str = "application/json, text/event-stream";
+        let router = router(Arc::new(Echo));
+        let hello = request(1, "initialize", json!({"capabilities": {}}));
+        let hello = post(&router, None, BOTH, &hello).await;
+        let session = hello.headers()[SESSION].to_str().unwrap().to_owned();
+        let session = Some(session.as_str());
+        let asks = json!({"name": "asks", "_meta": {"progressToken": "p"}});
+        let asks = request(2, "tools/call", asks);
+        let answer = post(&router, session, BOTH, &asks).await;
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/event-stream");
+        let said = text(answer).await;
+        let methods: Vec<bool> = ["progress", "careful", r#""id":2"#]
+            .map(|it| said.contains(it))
+            .to_vec();
+        assert_eq!(
+            (said.matches("event: message").count(), methods),
+            (3, vec![true; 3]),
+            "{said}"
+        );
+        // Nothing before it, or a client that takes no stream: JSON.
+        let echo = request(3, "tools/call", json!({"name": "echo"}));
+        for (accept, message) in [(BOTH, &echo), ("application/json", &asks)] {
+            let answer = post(&router, session, accept, message).await;
+            assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/json");
+            assert!(text(answer).await.contains("result"));
+        }
     }
 }

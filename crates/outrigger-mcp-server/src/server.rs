@@ -3,9 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
+
+use crate::exchange::{Client, Exchange, Level, Pending};
 
 /// The versions of the protocol that are spoken, the newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -14,6 +18,7 @@ const MAX_NAME: usize = 100;
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
+const NO_RESOURCE: i64 = -32002;
 
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +38,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Calls a tool: the result of `tools/call`. `Err`: there is no such tool. The future is dropped when the call is cancelled.
     fn call<'a>(
         &'a self,
-        caller: &'a Caller,
+        exchange: &'a Exchange,
         tool: &'a str,
         arguments: Value,
     ) -> BoxFuture<'a, Result<Value, String>>;
@@ -45,13 +50,48 @@ pub trait Backend: Send + Sync + 'static {
         name: &'a str,
         arguments: Value,
     ) -> BoxFuture<'a, Result<Value, String>>;
+
+    /// The resources, as `resources/list` has them.
+    fn resources<'a>(&'a self) -> BoxFuture<'a, Vec<Value>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Forms of addresses of further resources, as `resources/templates/list` has them.
+    fn templates(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// Reads a resource: the result of `resources/read`. `Err`: there is no such resource.
+    fn read<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<Value, String>> {
+        Box::pin(async move { Err(format!("there is no resource {uri}")) })
+    }
+
+    /// Addresses of resources as they change, from now on. `None`: nobody is notified of changes.
+    fn changes(&self) -> Option<BoxStream<'static, String>> {
+        None
+    }
+
+    /// What an argument of a prompt or of a template may be that begins so; `reference` says of which.
+    fn complete<'a>(
+        &'a self,
+        _reference: &'a Value,
+        _argument: &'a str,
+        _begins: &'a str,
+    ) -> BoxFuture<'a, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
 }
+
+/// Values that a completion answers at most.
+const MAX_COMPLETIONS: usize = 100;
 
 /// One connection.
 pub struct Server {
     backend: Arc<dyn Backend>,
     connection: u64,
-    client: Mutex<String>,
+    client: Arc<Mutex<Client>>,
+    // Requests of ours.
+    pending: Arc<Pending>,
     // Calls under way, by the text of their identifier.
     running: Mutex<HashMap<String, Arc<Notify>>>,
 }
@@ -63,13 +103,14 @@ impl Server {
         Self {
             backend,
             connection,
-            client: Mutex::new("a client".to_owned()),
+            client: Arc::default(),
+            pending: Arc::default(),
             running: Mutex::default(),
         }
     }
 
-    /// Answers a message; `None` for one that wants no answer.
-    pub async fn answer(&self, message: Value) -> Option<Value> {
+    /// Answers a message; `None` for one that wants no answer. What is to be sent before the answer goes to `out`.
+    pub async fn answer(&self, message: Value, out: &mpsc::Sender<Value>) -> Option<Value> {
         let method = message["method"].as_str().map(str::to_owned);
         let id = message
             .get("id")
@@ -79,8 +120,10 @@ impl Server {
                 self.hear(&method, &message["params"]);
                 return None;
             }
-            // An answer to a request that we never make is passed over.
             let is_answer = message.get("result").is_some() || message.get("error").is_some();
+            if is_answer {
+                self.pending.answered(&message);
+            }
             let wrong = || error(&Value::Null, INVALID_REQUEST, "it is no MCP message");
             return (!is_answer).then(wrong);
         };
@@ -89,7 +132,7 @@ impl Server {
         self.running().insert(key.clone(), Arc::clone(&cancelled));
         let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
         let answered = tokio::select! {
-            result = self.request(&method, params) => Some(result),
+            result = self.request(&method, params, out) => Some(result),
             () = cancelled.notified() => None,
         };
         self.running().remove(&key);
@@ -99,7 +142,12 @@ impl Server {
         })
     }
 
-    async fn request(&self, method: &str, params: Value) -> Result<Value, (i64, String)> {
+    async fn request(
+        &self,
+        method: &str,
+        params: Value,
+        out: &mpsc::Sender<Value>,
+    ) -> Result<Value, (i64, String)> {
         let wrong = |text: String| (INVALID_PARAMS, text);
         let name = || {
             let name = params["name"].as_str().map(str::to_owned);
@@ -111,12 +159,17 @@ impl Server {
         };
         match method {
             "initialize" => Ok(self.initialize(&params)),
-            // Nothing is logged to the client, at whatever level it wants that.
-            "ping" | "logging/setLevel" => Ok(json!({})),
+            "ping" => Ok(json!({})),
+            "logging/setLevel" => {
+                let level = params["level"].as_str().and_then(Level::parse);
+                let level = level.ok_or_else(|| wrong("`level` is no level".to_owned()))?;
+                self.client().level = level;
+                Ok(json!({}))
+            }
             "tools/list" => Ok(json!({"tools": self.backend.tools().await})),
             "tools/call" => {
-                let caller = self.caller();
-                let call = self.backend.call(&caller, &name()?, arguments()).await;
+                let exchange = self.exchange(&params, out);
+                let call = self.backend.call(&exchange, &name()?, arguments()).await;
                 call.map_err(wrong)
             }
             "prompts/list" => Ok(json!({"prompts": self.backend.prompts().await})),
@@ -124,11 +177,14 @@ impl Server {
                 let prompt = self.backend.prompt(&name()?, arguments()).await;
                 prompt.map_err(wrong)
             }
-            "completion/complete" => {
-                Ok(json!({"completion": {"values": [], "total": 0, "hasMore": false}}))
+            "completion/complete" => Ok(self.complete(&params).await),
+            "resources/list" => Ok(json!({"resources": self.backend.resources().await})),
+            "resources/templates/list" => {
+                Ok(json!({"resourceTemplates": self.backend.templates()}))
             }
-            "resources/list" => Ok(json!({"resources": []})),
-            "resources/templates/list" => Ok(json!({"resourceTemplates": []})),
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+                self.resource(method, &params).await
+            }
             _ => Err((METHOD_NOT_FOUND, format!("Method not found: {method}"))),
         }
     }
@@ -141,15 +197,66 @@ impl Server {
             .map(|c| if c.is_control() { ' ' } else { c })
             .take(MAX_NAME)
             .collect();
-        *self.client() = name;
+        {
+            let mut client = self.client();
+            client.name = name;
+            client.capabilities = params["capabilities"].clone();
+        }
+        let subscribe = self.backend.changes().is_some();
         let wanted = params["protocolVersion"].as_str().unwrap_or_default();
         let known = VERSIONS.iter().find(|version| **version == wanted);
         json!({
             "protocolVersion": known.unwrap_or(&VERSIONS[0]),
-            "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}},
+            "capabilities": {"tools": {}, "prompts": {}, "resources": {"subscribe": subscribe}, "completions": {}, "logging": {}},
             "serverInfo": {"name": "outrigger", "version": env!("CARGO_PKG_VERSION")},
             "instructions": self.backend.instructions(),
         })
+    }
+
+    async fn complete(&self, params: &Value) -> Value {
+        let text = |pointer: &str| params.pointer(pointer).and_then(Value::as_str);
+        let argument = text("/argument/name").unwrap_or_default();
+        let begins = text("/argument/value").unwrap_or_default();
+        let found = self.backend.complete(&params["ref"], argument, begins);
+        let mut values = found.await;
+        let total = values.len();
+        values.truncate(MAX_COMPLETIONS);
+        let has_more = total > values.len();
+        json!({"completion": {"values": values, "total": total, "hasMore": has_more}})
+    }
+
+    async fn resource(&self, method: &str, params: &Value) -> Result<Value, (i64, String)> {
+        let uri = params["uri"].as_str();
+        let uri = uri.ok_or_else(|| (INVALID_PARAMS, "`uri` is missing".to_owned()))?;
+        if method == "resources/unsubscribe" {
+            self.client().unsubscribe(uri);
+            return Ok(json!({}));
+        }
+        let read = self.backend.read(uri).await;
+        let read = read.map_err(|reason| (NO_RESOURCE, reason))?;
+        if method == "resources/read" {
+            return Ok(read);
+        }
+        match self.client().subscribe(uri) {
+            true => Ok(json!({})),
+            false => Err((INVALID_PARAMS, "too many subscriptions".to_owned())),
+        }
+    }
+
+    /// Notices of changes that the client wants to know of, from now on; a stream without end.
+    pub fn updates(&self) -> BoxStream<'static, Value> {
+        let Some(changes) = self.backend.changes() else {
+            return futures_util::stream::pending().boxed();
+        };
+        let client = Arc::clone(&self.client);
+        let updates = changes.filter_map(move |uri| {
+            let client = client.lock().unwrap_or_else(PoisonError::into_inner);
+            let wants = client.wants(&uri);
+            let method = "notifications/resources/updated";
+            let update = json!({"jsonrpc": "2.0", "method": method, "params": {"uri": uri}});
+            std::future::ready(wants.then_some(update))
+        });
+        updates.boxed()
     }
 
     /// Takes a notice: that a call is given up.
@@ -161,14 +268,21 @@ impl Server {
         }
     }
 
-    fn caller(&self) -> Caller {
-        Caller {
-            client: self.client().clone(),
-            connection: self.connection,
+    fn exchange(&self, params: &Value, out: &mpsc::Sender<Value>) -> Exchange {
+        let token = params.pointer("/_meta/progressToken");
+        Exchange {
+            caller: Caller {
+                client: self.client().name.clone(),
+                connection: self.connection,
+            },
+            client: Arc::clone(&self.client),
+            pending: Arc::clone(&self.pending),
+            token: token.filter(|it| it.is_string() || it.is_number()).cloned(),
+            out: out.clone(),
         }
     }
 
-    fn client(&self) -> MutexGuard<'_, String> {
+    fn client(&self) -> MutexGuard<'_, Client> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,7 +299,7 @@ pub(crate) fn error(id: &Value, code: i64, message: &str) -> Value {
 pub(crate) mod tests {
     use super::*;
 
-    /// Says who called, and hangs where that is called.
+    /// Says who called, hangs, asks the client's user or counts, as it is called.
     pub(crate) struct Echo;
 
     impl Backend for Echo {
@@ -199,17 +313,25 @@ pub(crate) mod tests {
 
         fn call<'a>(
             &'a self,
-            caller: &'a Caller,
+            exchange: &'a Exchange,
             tool: &'a str,
             arguments: Value,
         ) -> BoxFuture<'a, Result<Value, String>> {
             Box::pin(async move {
                 match tool {
                     "echo" => {
-                        let text = format!("{} {arguments}", caller.client);
+                        let text = format!("{} {arguments}", exchange.caller().client);
                         Ok(json!({"content": [{"type": "text", "text": text}]}))
                     }
                     "hang" => std::future::pending().await,
+                    "asks" => {
+                        exchange.progress(1, Some(2), Some("half"));
+                        exchange.log(Level::Debug, "echo", json!("not wanted"));
+                        exchange.log(Level::Warning, "echo", json!("careful"));
+                        let answer = exchange.elicit(json!({"message": "Who?"})).await;
+                        let text = answer.map_or_else(|reason| reason, |it| it.to_string());
+                        Ok(json!({"content": [{"type": "text", "text": text}]}))
+                    }
                     _ => Err(format!("there is no tool {tool}")),
                 }
             })
@@ -252,12 +374,12 @@ pub(crate) mod tests {
             json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
             json!([]),
         ] {
-            let answer = server.answer(message).await;
+            let answer = server.answer(message, &nowhere()).await;
             lines.push(answer.map_or_else(|| "-".to_owned(), |answer| answer.to_string()));
         }
         lines[0] = lines[0].replace(env!("CARGO_PKG_VERSION"), "VERSION");
         insta::assert_snapshot!(lines.join("\n"), @r#"
-        {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{},"prompts":{},"resources":{},"completions":{},"logging":{}},"serverInfo":{"name":"outrigger","version":"VERSION"},"instructions":"Echoes."}}
+        {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{},"prompts":{},"resources":{"subscribe":false},"completions":{},"logging":{}},"serverInfo":{"name":"outrigger","version":"VERSION"},"instructions":"Echoes."}}
         -
         {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}
         {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"other  {\"a\":1}"}]}}
@@ -272,9 +394,53 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn a_call_that_is_given_up_has_no_answer() {
         let server = Server::new(Arc::new(Echo), 1);
-        let call = server.answer(request(1, "tools/call", json!({"name": "hang"})));
+        let nowhere = nowhere();
+        let call = server.answer(request(1, "tools/call", json!({"name": "hang"})), &nowhere);
         let cancel = json!({"method": "notifications/cancelled", "params": {"requestId": 1}});
-        let (answer, _) = tokio::join!(call, server.answer(cancel));
+        let (answer, _) = tokio::join!(call, server.answer(cancel, &nowhere));
         assert_eq!(answer, None);
+    }
+
+    /// Messages to nobody.
+    fn nowhere() -> mpsc::Sender<Value> {
+        mpsc::channel(1).0
+    }
+
+    #[tokio::test]
+    async fn a_call_reports_and_asks_what_the_client_offers() {
+        let server = Server::new(Arc::new(Echo), 1);
+        let (out, mut sent) = mpsc::channel(8);
+        let asks = |meta: Value| request(2, "tools/call", json!({"name": "asks", "_meta": meta}));
+        let text = |answer: Option<Value>| answer.unwrap()["result"]["content"][0]["text"].take();
+        let refused = server.answer(asks(json!({})), &out).await;
+        assert_eq!(text(refused), "the client does not offer elicitation");
+        let offers = json!({"capabilities": {"elicitation": {}}});
+        server.answer(request(1, "initialize", offers), &out).await;
+        let call = server.answer(asks(json!({"progressToken": 7})), &out);
+        let client = async {
+            let mut lines = Vec::new();
+            loop {
+                let message = sent.recv().await.unwrap();
+                lines.push(message.to_string());
+                if message["method"] == "elicitation/create" {
+                    let id = &message["id"];
+                    let answer =
+                        json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept"}});
+                    assert_eq!(server.answer(answer, &out).await, None);
+                    return lines;
+                }
+            }
+        };
+        let (answer, lines) = tokio::join!(call, client);
+        assert_eq!(text(answer), r#"{"action":"accept"}"#);
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"echo","data":"careful"}}
+        {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1,"total":2,"message":"half"}}
+        {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"echo","data":"careful"}}
+        {"jsonrpc":"2.0","id":"outrigger-0","method":"elicitation/create","params":{"message":"Who?"}}
+        "#);
+        // What nobody waits for is passed over.
+        let late = json!({"jsonrpc": "2.0", "id": "outrigger-0", "result": {}});
+        assert_eq!(server.answer(late, &out).await, None);
     }
 }

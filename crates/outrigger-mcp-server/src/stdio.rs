@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 use tokio::sync::{Semaphore, mpsc};
@@ -32,13 +33,23 @@ pub async fn serve(
             print(format!("{answer}\n").as_bytes());
         }
     });
+    let mut updates = server.updates();
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     let mut line = Vec::new();
     loop {
         line.clear();
         let mut limited = (&mut input).take(MAX_BYTES);
-        let read = limited.read_until(b'\n', &mut line).await?;
+        let read = {
+            let reading = limited.read_until(b'\n', &mut line);
+            tokio::pin!(reading);
+            loop {
+                tokio::select! {
+                    read = &mut reading => break read?,
+                    Some(update) = updates.next() => drop(sender.send(update).await),
+                }
+            }
+        };
         if read == 0 {
             break;
         }
@@ -54,15 +65,15 @@ pub async fn serve(
                 .await;
             continue;
         };
-        // A notice is heard at once: it may cancel what takes all the places.
-        let is_request = message.get("id").is_some();
+        // A notice and an answer are heard at once: they may end what takes all the places.
+        let is_request = message.get("id").is_some() && message.get("method").is_some();
         let place = match is_request {
             true => Arc::clone(&places).acquire_owned().await.ok(),
             false => None,
         };
         let (server, sender) = (Arc::clone(&server), sender.clone());
         let answer = async move {
-            if let Some(answer) = server.answer(message).await {
+            if let Some(answer) = server.answer(message, &sender).await {
                 let _ = sender.send(answer).await;
             }
             drop(place);

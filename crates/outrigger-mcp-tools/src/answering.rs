@@ -95,10 +95,28 @@ fn questions(server: &str, form: &Elicitation, wrong: Option<&str>) -> Vec<Quest
             options: options(field),
             multiple: is_multiple.then_some(true),
             custom: Some(is_free),
+            default: left_empty(field),
             ..Question::default()
         }
     };
     form.fields.iter().map(one).collect()
+}
+
+/// What a field holds that nobody fills in; `None` where somebody has to.
+fn left_empty(field: &Field) -> Option<String> {
+    let shown = |value: &Value| match (&field.kind, value) {
+        (FieldKind::Boolean, Value::Bool(yes)) => if *yes { "Yes" } else { "No" }.to_owned(),
+        (FieldKind::Choice { choices, .. }, Value::String(value)) => {
+            let known = choices.iter().find(|(known, _)| known == value);
+            known.map_or(value, |(_, label)| label).clone()
+        }
+        (_, Value::String(text)) => text.clone(),
+        (_, other) => other.to_string(),
+    };
+    match &field.default {
+        Some(value) => Some(shown(value)),
+        None => (!field.is_required).then(String::new),
+    }
 }
 
 fn options(field: &Field) -> Vec<Choice> {
@@ -169,19 +187,24 @@ mod tests {
                 let options = it.options.iter();
                 let options = options.map(|it| format!("{} {}", it.label, it.description));
                 let options: Vec<String> = options.collect();
-                format!("{} | {} | {:?}", it.question, options.join(", "), it.custom)
+                let (custom, default) = (it.custom, &it.default);
+                format!(
+                    "{} | {} | {custom:?} | {default:?}",
+                    it.question,
+                    options.join(", ")
+                )
             })
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @r"
+        insta::assert_snapshot!(shown.join("\n"), @r#"
         The MCP server `forms` asks: Who are you?
         (no)
-        name: your name | John default | Some(true)
+        name: your name | John default | Some(true) | Some("John")
         The MCP server `forms` asks: Who are you?
         (no)
-        on | Yes , No default | Some(false)
+        on | Yes , No default | Some(false) | Some("No")
         The MCP server `forms` asks: Who are you?
         (no)
-        kind | a , b , (leave empty)  | Some(false)
-        ");
+        kind | a , b , (leave empty)  | Some(false) | Some("")
+        "#);
     }
 }

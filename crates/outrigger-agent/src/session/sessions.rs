@@ -120,6 +120,23 @@ impl Agent {
         changed.ok_or_else(|| AgentError::NoSession(id.to_string()))
     }
 
+    /// Has a session go on in this agent's folder. Its child sessions stay where they worked, as in OpenCode.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`], [`AgentError::Working`] or [`AgentError::Busy`] while a turn runs in it, and those of the
+    /// store.
+    pub async fn move_here(&self, id: &SessionId) -> Result<Session, AgentError> {
+        self.session(id)?;
+        let _owner = self.at_rest(id)?;
+        let place = &self.inner.place;
+        self.update_session(id, |session| {
+            session.directory = place.directory.to_string_lossy().into_owned();
+            session.path = place.relative();
+            session.workspace_id = None;
+        })
+        .await
+    }
+
     /// Deletes a session with its child sessions. The log keeps what happened.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use outrigger_protocol::question::{Answer, QuestionRequest};
 use serde_json::{Value, json};
 
 use crate::terminal::frame::{Frame, Size};
+use crate::terminal::name;
 
 /// A request with one or more questions, and the answers so far.
 #[derive(Debug)]
@@ -36,12 +37,28 @@ impl Inquiry {
             let text = format!("{}  {}", option.label, option.description);
             frame.add(&format!("{}", n + 1), text);
         }
-        let how = match question.multiple {
-            Some(true) => "answer by numbers, or in your own words; nothing: no answer",
-            _ => "answer by a number, or in your own words; nothing: no answer",
+        let by = match (question.options.is_empty(), question.multiple) {
+            (true, _) => "",
+            (_, Some(true)) => "by numbers",
+            _ => "by a number",
+        };
+        let own = question.custom != Some(false) || question.options.is_empty();
+        let or = if by.is_empty() { "" } else { ", or " };
+        let own = if own {
+            format!("{or}in your own words")
+        } else {
+            String::new()
+        };
+        let nothing = match question.default.as_deref() {
+            None => "no answer".to_owned(),
+            Some("") => "it stays empty; Ctrl-D: no answer".to_owned(),
+            Some(text) => format!("{}; Ctrl-D: no answer", name(text)),
         };
         let columns = Size::of_stderr().columns;
-        format!("{}? {how}: ", frame.whole(columns))
+        format!(
+            "{}? answer {by}{own}; nothing: {nothing}: ",
+            frame.whole(columns)
+        )
     }
 
     /// Where a refusal goes.
@@ -49,12 +66,13 @@ impl Inquiry {
         format!("/question/{}/reject", self.request.id)
     }
 
-    /// Takes a line; once all is answered, where the answers go and what they are. An empty line refuses.
+    /// Takes a line; once all is answered, where the answers go and what they are. An empty line is the question's default, and
+    /// refuses where it has none; the end of the input refuses.
     pub(crate) fn take(&mut self, typed: Option<&str>) -> Option<(String, Value)> {
         let question = self.request.questions.get(self.answers.len());
         let text = typed.unwrap_or_default().trim();
         if let Some(question) = question {
-            if text.is_empty() {
+            if typed.is_none() || (text.is_empty() && question.default.is_none()) {
                 return Some((self.rejection(), json!({})));
             }
             let label = |word: &str| {
@@ -65,6 +83,7 @@ impl Inquiry {
             let chosen: Option<Vec<String>> = words.map(label).collect();
             let one = question.multiple != Some(true);
             self.answers.push(match chosen {
+                _ if text.is_empty() => Vec::new(),
                 Some(labels) if !(one && labels.len() > 1) => labels,
                 _ => vec![text.to_owned()],
             });

@@ -2,6 +2,7 @@
 
 mod backend;
 mod results;
+mod sessions;
 
 use std::io::Read as _;
 use std::sync::Arc;

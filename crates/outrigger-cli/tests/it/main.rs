@@ -67,6 +67,7 @@ mod manifest;
 mod matrix;
 mod mcp;
 mod mcp_conformance;
+mod mcp_fixtures;
 mod mcp_places;
 mod mcp_sampling;
 mod mcp_serve;

@@ -40,16 +40,24 @@ impl Other {
         other
     }
 
-    #[track_caller]
-    fn asks(&mut self, method: &str, params: Value) -> Value {
+    fn sends(&mut self, method: &str, params: Value) {
         self.next += 1;
         let request =
             json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
         writeln!(self.to, "{request}").unwrap();
+    }
+
+    fn hears(&mut self) -> Value {
         let mut line = String::new();
         self.from.read_line(&mut line).unwrap();
-        let mut answer: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(answer["id"], self.next, "{line}");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    #[track_caller]
+    fn asks(&mut self, method: &str, params: Value) -> Value {
+        self.sends(method, params);
+        let mut answer = self.hears();
+        assert_eq!(answer["id"], self.next, "{answer}");
         match answer["error"].is_null() {
             true => answer["result"].take(),
             false => answer,
@@ -117,6 +125,20 @@ fn another_agent_prompts_reads_and_calls_tools_under_our_rules() {
     );
     let (listed, _) = other.calls("session_list", json!({}));
     assert!(listed.contains("For another"), "{listed}");
+    let uri = format!("outrigger://session/{session}");
+    let listed = other.asks("resources/list", json!({}));
+    assert_eq!(listed["resources"][0]["uri"], uri, "{listed}");
+    let said = other.asks("resources/read", json!({"uri": uri}));
+    let said = said["contents"][0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(said, "User:\ndo it\n\nOutrigger:\nDone by us.\n");
+    let begins =
+        json!({"ref": {"type": "ref/resource"}, "argument": {"name": "id", "value": "ses_"}});
+    let begins = other.asks("completion/complete", begins);
+    assert_eq!(begins["completion"]["values"], json!([session]), "{begins}");
+    for uri in ["outrigger://session/ses_none", "file:///etc/passwd"] {
+        let error = other.asks("resources/read", json!({"uri": uri}));
+        assert_eq!(error["error"]["code"], -32002, "{error}");
+    }
     let nobody = json!({"session_id": "ses_none", "prompt": "x"});
     assert!(other.calls("session_prompt", nobody).1);
 
@@ -146,6 +168,54 @@ fn another_agent_prompts_reads_and_calls_tools_under_our_rules() {
 
     let audit = world.cli(&["audit", "list", "--json"]).ok().stdout;
     assert!(audit.contains("mcp client tester"), "{audit}");
+}
+
+/// A client that wants to know is told of each call that ends, and of a session that it watches.
+#[test]
+fn another_agent_follows_what_is_done() {
+    let read = call("read", json!({"filePath": "hello.txt"}));
+    let world = World::new([turn([read]), done()]);
+    let mut other = Other::new(&world);
+    let (started, _) = other.calls("session_start", json!({}));
+    let started: Value = serde_json::from_str(&started).unwrap();
+    let uri = format!(
+        "outrigger://session/{}",
+        started["session_id"].as_str().unwrap()
+    );
+    other.asks("resources/subscribe", json!({"uri": uri}));
+    other.sends(
+        "tools/call",
+        json!({
+            "name": "session_prompt", "_meta": {"progressToken": "p"},
+            "arguments": {"session_id": started["session_id"], "prompt": "do it"},
+        }),
+    );
+    let (mut progress, mut changed, mut answered) = (0, false, false);
+    while !(changed && answered) {
+        let message = other.hears();
+        match message["method"].as_str() {
+            Some("notifications/progress") => {
+                let params = &message["params"];
+                assert_eq!(
+                    (&params["progressToken"], &params["progress"]),
+                    (&json!("p"), &json!(1))
+                );
+                assert_eq!(params["message"], "read: hello.txt");
+                assert!(!answered, "{message}");
+                progress += 1;
+            }
+            Some("notifications/resources/updated") => {
+                assert_eq!(message["params"]["uri"], uri);
+                changed = true;
+            }
+            _ => {
+                assert!(message["result"].is_object(), "{message}");
+                answered = true;
+            }
+        }
+    }
+    assert_eq!(progress, 1);
+    other.leaves();
 }
 
 #[test]

@@ -120,6 +120,10 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
         (format!("POST /session?directory={there}"), 403),
         (format!("POST /instance/dispose?directory={there}"), 403),
         ("POST /global/dispose".to_owned(), 403),
+        (
+            "POST /experimental/control-plane/move-session".to_owned(),
+            403,
+        ),
         (format!("POST /session/{id}/shell"), 403),
         ("POST /pty".to_owned(), 403),
         ("GET /pty".to_owned(), 200),

@@ -327,3 +327,67 @@ fn a_text_of_a_model_looks_like_no_entry_of_a_session() {
         assert!(ours, "{line:?} in {shown}");
     }
 }
+
+/// An MCP server's form, field by field: a line fills one in, an empty line leaves its default, and one that does not fit is asked
+/// for again.
+#[test]
+fn a_form_of_an_mcp_server_is_filled_in_at_the_terminal() {
+    const SERVER: &str = r#"
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\n')
+const properties = {
+  name: { type: 'string', description: 'who you are' },
+  age: { type: 'integer', default: 30 },
+  colour: { type: 'string', enum: ['r', 'b'], enumNames: ['red', 'blue'], default: 'b' },
+  note: { type: 'string' },
+}
+let call
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params, result, error } = JSON.parse(line)
+  if (method === 'initialize') send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 's' } } })
+  else if (method === 'tools/list') send({ id, result: { tools: [{ name: 'ask', inputSchema: { type: 'object' } }] } })
+  else if (method === 'tools/call') { call = id; send({ id: 'e1', method: 'elicitation/create', params: { message: 'Who is it?', requestedSchema: { type: 'object', properties, required: ['name'] } } }) }
+  else if (id === 'e1') send({ id: call, result: { content: [{ type: 'text', text: JSON.stringify(result ?? error) }] } })
+})
+"#;
+    for (lines, answer) in [
+        (
+            &["Ada", "old", "", "", "Ada", "", "1", ""][..],
+            r#"{"action":"accept","content":{"name":"Ada","age":30,"colour":"r"}}"#,
+        ),
+        (&["\u{4}"][..], r#"{"action":"cancel"}"#),
+    ] {
+        let turns = [turn([call("m_ask", json!({}))]), done()];
+        let world = World::with(Mock::new(turns).by_results());
+        let file = world.file("forms.cjs", SERVER);
+        let entry = json!({ "type": "local", "command": ["node", file], "timeout": 20_000 });
+        world.config(json!({ "mcp": { "m": entry } }));
+        let mut person = Person::sized(&world, &["run", "go"], SIZES[0]);
+        for (n, line) in lines.iter().enumerate() {
+            let asked = || person.screen().matches("; nothing: ").count() > n;
+            assert!(
+                wait_until(std::time::Duration::from_secs(30), asked),
+                "{}",
+                person.screen()
+            );
+            let end = if *line == "\u{4}" { "" } else { "\n" };
+            person.types(&format!("{line}{end}"));
+        }
+        person.ends(0);
+        let screen = person.screen();
+        assert!(
+            screen.contains("The MCP server `m` asks: Who is it?"),
+            "{screen}"
+        );
+        assert_eq!(world.mock.last().texts("tool").concat(), answer, "{screen}");
+        if lines.len() > 1 {
+            for says in [
+                "nothing: no answer: ",
+                "nothing: 30; Ctrl-D",
+                "nothing: blue; Ctrl-D",
+                "must be a whole number",
+            ] {
+                assert!(screen.contains(says), "{says}: {screen}");
+            }
+        }
+    }
+}

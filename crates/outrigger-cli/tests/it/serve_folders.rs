@@ -72,3 +72,84 @@ fn the_users_configuration_says_where_to_listen() {
     let server = world.serve(&["--no-auth"]);
     assert_eq!(server.get("/global/health").json(200)["healthy"], true);
 }
+
+/// `/move` of OpenCode's terminal interface. What is asked before a session begins in a folder is asked before one moves there:
+/// nothing starts that the user did not trust.
+#[test]
+fn a_session_moves_to_another_folder_of_its_project() {
+    let slow = json!({ "text": "at length", "stall": 1 });
+    let world = World::new([done(), done(), slow]);
+    let users = world.home().join(".config/opencode");
+    std::fs::create_dir_all(&users).unwrap();
+    std::fs::rename(world.path("opencode.json"), users.join("opencode.json")).unwrap();
+    let starts = json!({ "mcp": { "x": { "type": "local", "command": ["touch", "started"] } } });
+    for folder in [world.path("sub"), world.root().join("other")] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    world.file("sub/opencode.json", &starts.to_string());
+    for (folder, message) in [
+        (world.project(), "one"),
+        (world.root().join("other"), "two"),
+    ] {
+        let script = format!(
+            "cd {} && git init -q && git -c user.name=a -c user.email=a@b.example commit -q --allow-empty -m {message}",
+            folder.display()
+        );
+        let made = world.script("sh", &["-c", &script]).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+    }
+    let mut command = world.command(&["serve", "--no-auth"]);
+    command.env_remove("OUTRIGGER_TRUST_PROJECT");
+    let server = world.serve_with(command);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let path = format!("/session/{id}");
+    let moves = |to: &std::path::Path| {
+        let body = json!({ "sessionID": id, "destination": { "directory": to } });
+        server.post("/experimental/control-plane/move-session", &body)
+    };
+    let prompt = json!({ "parts": [{ "type": "text", "text": "hello" }] });
+    server.post(&format!("{path}/message"), &prompt).json(200);
+    let mut events = server.events("/global/event");
+    assert_eq!(moves(&world.path("sub")).status, 204);
+    events.until("session.updated");
+    let moved = server.get(&path).json(200);
+    assert_eq!(
+        (&moved["directory"], &moved["path"]),
+        (&json!(world.path("sub")), &json!("sub"))
+    );
+    let sub = format!("directory={}", world.path("sub").display());
+    server
+        .post(&format!("{path}/message?{sub}"), &prompt)
+        .json(200);
+    assert!(world.mock.last().body.to_string().contains("/project/sub"));
+    assert!(
+        !world.path("sub/started").exists(),
+        "nobody trusted the folder"
+    );
+    // To where it is: nothing to be done. Elsewhere, nowhere, another session: as OpenCode refuses it.
+    assert_eq!(moves(&world.path("sub")).status, 204);
+    for (to, says) in [
+        (world.root().join("other"), "another project"),
+        (world.path("none"), "There is no folder"),
+        ("sub".into(), "There is no folder"),
+    ] {
+        let error = moves(&to).json(400);
+        assert_eq!(error["name"], "MoveSessionError", "{error}");
+        assert!(
+            error["data"]["message"].as_str().unwrap().contains(says),
+            "{error}"
+        );
+    }
+    assert_eq!(
+        server.get(&path).json(200)["directory"],
+        json!(world.path("sub"))
+    );
+    server.post(&format!("{path}/prompt_async?{sub}"), &prompt);
+    events.until("session.status");
+    let junk = json!({ "sessionID": id, "destination": { "directory": 7 } });
+    let junk = server.post("/experimental/control-plane/move-session", &junk);
+    assert_eq!(junk.status, 400);
+    let busy = moves(&world.project());
+    assert_eq!(busy.status, 409, "{}", busy.json(409));
+}

@@ -254,3 +254,31 @@ fn a_throw_in_a_tool_of_a_plugin_is_its_error() {
     Nothing: undefined
     ");
 }
+
+/// B4: a turn that fails is told as `session.error`, with its cause; a handler that throws at it costs the others nothing (C15).
+#[test]
+fn a_failed_turn_is_a_session_error_for_every_event_hook() {
+    let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
+    let throws = "export const T = async () => ({ event: async ({ event }) => {
+         if (event.type === 'session.error') throw new Error('on purpose') } })";
+    let hears = "import fs from 'node:fs'
+         export const H = async ({ directory }) => ({ event: async ({ event }) => {
+           if (event.type === 'session.error') fs.appendFileSync(directory + '/heard', JSON.stringify(event.properties) + '\\n') } })";
+    world.plugin("a-throws", throws);
+    world.plugin("b-hears", hears);
+    world.run(&["hi"]).exited(1);
+    let heard = world.lines("heard");
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    let heard: Value = serde_json::from_str(&heard[0]).unwrap();
+    assert!(
+        heard["sessionID"].as_str().unwrap().starts_with("ses_"),
+        "{heard}"
+    );
+    let message = heard["error"]["data"]["message"].as_str().unwrap();
+    assert!(message.contains("no such thing"), "{heard}");
+    let errored = world.cli(&["audit", "list", "--hook", "session.on_event", "--json"]);
+    let errored = errored.ok().lines();
+    let of = |it: &&Value| it["pluginId"] == "a-throws" && it["errored"] == true;
+    assert_eq!(errored.iter().filter(of).count(), 1, "{errored:?}");
+    world.verify();
+}

@@ -22,6 +22,10 @@ pub struct Question {
     /// An answer of one's own may be typed; absent means yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom: Option<bool>,
+    /// What an empty answer stands for; where it is empty itself, for nothing. Absent: an empty answer is none. Not a key of
+    /// OpenCode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
     /// Keys that the model added.
     #[serde(flatten)]
     pub extra: Object,

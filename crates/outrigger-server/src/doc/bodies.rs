@@ -63,6 +63,8 @@ bodies! {
     experimental.console.get -> any;
     experimental.console.listOrgs -> any;
     experimental.console.switchOrg (any) -> any;
+    experimental.controlPlane.moveSession ({sessionID: string, destination: {directory: string}, moveChanges?: boolean}) ->
+        (nothing);
     v2.projectCopy.create ({strategy: string, directory: string, name?: string}) -> ProjectCopyCopy;
     v2.projectCopy.remove ({directory: string, force: boolean}) -> (nothing);
     experimental.projectCopy.generateName ({context?: string}) -> {name: string};

@@ -16,6 +16,7 @@ use crate::access::marks::FromPlugin;
 use crate::error::ApiError;
 use crate::events::stream;
 use crate::hosting::hub::{Hub, Instance};
+use crate::hosting::move_session::move_session;
 use crate::request::{MAX_BYTES, directory_of};
 use crate::routes::settings;
 
@@ -35,10 +36,15 @@ pub fn serve_router(hub: Hub) -> Router {
         .route("/event", get(stream::of_folder))
         .route("/instance/dispose", post(dispose))
         .route("/project/git/init", post(init_git))
+        .route(
+            "/experimental/control-plane/move-session",
+            post(move_session),
+        )
         .route_layer(axum::middleware::from_fn(
             crate::access::plugin_routes::listed,
         ))
         .fallback(dispatch)
+        .layer(axum::middleware::map_response(crate::reject::typed))
         .layer(DefaultBodyLimit::max(MAX_BYTES))
         .with_state(hub)
 }

@@ -7,7 +7,14 @@ use crate::openapi::DOCUMENT;
 use crate::support::World;
 
 /// A route that stands before this router, and a value that is written to the log whatever it is.
-const LEFT_OUT: [&str; 2] = ["global.upgrade target", "app.log extra"];
+const LEFT_OUT: [&str; 5] = [
+    "global.upgrade target",
+    "app.log extra",
+    // A route of `outrigger serve`: `serve_folders.rs` of the command.
+    "experimental.controlPlane.moveSession sessionID",
+    "experimental.controlPlane.moveSession destination",
+    "experimental.controlPlane.moveSession moveChanges",
+];
 
 fn resolved(schema: &Value) -> &Value {
     match schema["$ref"].as_str() {

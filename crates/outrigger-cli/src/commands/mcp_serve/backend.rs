@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use outrigger_agent::{Agent, AgentError, CommandSource, NewSession, TurnRequest, asked_by};
-use outrigger_mcp_server::{Backend, Caller};
+use outrigger_mcp_server::{Backend, Caller, Exchange};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, TextPart};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::results::{failure, of_tool, text};
+use super::sessions::{KIND, Steps, address, changes, id_of, template, transcript};
 
 /// Sessions that are listed, and messages that are read, where nobody says how many.
 const DEFAULT_LIMIT: u64 = 20;
@@ -44,7 +46,11 @@ impl AgentBackend {
     /// A session of this folder; others are none of the client's.
     fn session(&self, arguments: &Value) -> Result<Session, String> {
         let id = arguments["session_id"].as_str();
-        let id = SessionId::from(id.ok_or("`session_id` is missing")?);
+        self.session_of(id.ok_or("`session_id` is missing")?)
+    }
+
+    fn session_of(&self, id: &str) -> Result<Session, String> {
+        let id = SessionId::from(id);
         let session = self.agent.session(&id).map_err(|error| error.to_string())?;
         match session.directory == self.folder() {
             true => Ok(session),
@@ -67,7 +73,8 @@ impl AgentBackend {
         Ok(structured(&json!({"session_id": id})))
     }
 
-    async fn prompt_session(&self, caller: &Caller, arguments: &Value) -> Answer {
+    async fn prompt_session(&self, exchange: &Exchange, arguments: &Value) -> Answer {
+        let caller = exchange.caller();
         let session = self.session(arguments)?;
         let said = arguments["prompt"].as_str();
         let said = said.ok_or("`prompt` is missing")?;
@@ -89,8 +96,13 @@ impl AgentBackend {
         self.agent
             .check_model(&session.id, &prompt)
             .map_err(wrong)?;
+        let steps = Steps::new(exchange, &session.id).report(self.agent.listen());
         let turn = self.agent.run(TurnRequest::prompt(&session.id, prompt));
-        match turn.await.map_err(wrong)? {
+        let outcome = tokio::select! {
+            outcome = turn => outcome,
+            () = steps => return Err("the turn was lost".to_owned()),
+        };
+        match outcome.map_err(wrong)? {
             TurnOutcome::Done { message_id } => {
                 let messages = self.messages(&session.id)?;
                 let last = messages
@@ -103,7 +115,7 @@ impl AgentBackend {
         }
     }
 
-    fn read(&self, arguments: &Value) -> Answer {
+    fn read_session(&self, arguments: &Value) -> Answer {
         let session = self.session(arguments)?;
         let messages = self.messages(&session.id)?;
         let most = usize::try_from(limit(arguments)).unwrap_or(usize::MAX);
@@ -123,15 +135,20 @@ impl AgentBackend {
         Ok(structured(&json!({"messages": shown, "skipped": skipped})))
     }
 
-    fn list(&self, arguments: &Value) -> Answer {
+    /// Sessions of this folder, those used last first.
+    fn sessions(&self, limit: u64) -> Result<Vec<Session>, String> {
         let filter = SessionFilter {
             directory: Some(self.folder()),
             roots_only: true,
-            limit: usize::try_from(limit(arguments)).ok(),
+            limit: usize::try_from(limit).ok(),
             ..SessionFilter::default()
         };
         let sessions = self.agent.store().sessions(&filter);
-        let sessions = sessions.map_err(|error| error.to_string())?;
+        sessions.map_err(|error| error.to_string())
+    }
+
+    fn list(&self, arguments: &Value) -> Answer {
+        let sessions = self.sessions(limit(arguments))?;
         let sessions = sessions
             .iter()
             .map(|session| json!({"session_id": session.id.to_string(), "title": session.title}));
@@ -195,15 +212,16 @@ impl Backend for AgentBackend {
 
     fn call<'a>(
         &'a self,
-        caller: &'a Caller,
+        exchange: &'a Exchange,
         tool: &'a str,
         arguments: Value,
     ) -> BoxFuture<'a, Result<Value, String>> {
+        let caller = exchange.caller();
         Box::pin(async move {
             let answer = match tool {
                 "session_start" => self.start(caller, &arguments).await,
-                "session_prompt" => self.prompt_session(caller, &arguments).await,
-                "session_read" => self.read(&arguments),
+                "session_prompt" => self.prompt_session(exchange, &arguments).await,
+                "session_read" => self.read_session(&arguments),
                 "session_list" => self.list(&arguments),
                 other => {
                     let known = self.agent.remote_tools();
@@ -245,6 +263,49 @@ impl Backend for AgentBackend {
         });
         let prompt = prompt.ok_or_else(|| format!("there is no prompt {name}"));
         Box::pin(std::future::ready(prompt))
+    }
+
+    fn resources<'a>(&'a self) -> BoxFuture<'a, Vec<Value>> {
+        let sessions = self.sessions(DEFAULT_LIMIT).unwrap_or_default();
+        let resources = sessions.iter().map(
+            |session| json!({"uri": address(&session.id), "name": session.title, "mimeType": KIND}),
+        );
+        Box::pin(std::future::ready(resources.collect()))
+    }
+
+    fn templates(&self) -> Vec<Value> {
+        vec![template()]
+    }
+
+    fn read<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<Value, String>> {
+        let read = || {
+            let id = id_of(uri).ok_or_else(|| format!("there is no resource {uri}"))?;
+            let session = self.session_of(id)?;
+            let said = transcript(&self.messages(&session.id)?);
+            Ok(json!({"contents": [{"uri": uri, "mimeType": KIND, "text": said}]}))
+        };
+        Box::pin(std::future::ready(read()))
+    }
+
+    fn changes(&self) -> Option<BoxStream<'static, String>> {
+        Some(changes(self.agent.listen()))
+    }
+
+    /// Sessions of this folder, for the address of one.
+    fn complete<'a>(
+        &'a self,
+        reference: &'a Value,
+        argument: &'a str,
+        begins: &'a str,
+    ) -> BoxFuture<'a, Vec<String>> {
+        let is_session = reference["type"] == "ref/resource" && argument == "id";
+        let sessions = match is_session {
+            true => self.sessions(MAX_LIMIT).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let ids = sessions.iter().map(|session| session.id.to_string());
+        let ids = ids.filter(|id| id.starts_with(begins)).collect();
+        Box::pin(std::future::ready(ids))
     }
 }
 
@@ -295,7 +356,7 @@ fn limit(arguments: &Value) -> u64 {
 }
 
 /// What a message says.
-fn said_in(message: &MessageWithParts) -> String {
+pub(super) fn said_in(message: &MessageWithParts) -> String {
     let texts = message.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Text(text) if text.synthetic != Some(true) => Some(text.text.as_str()),
         _ => None,
