@@ -369,7 +369,7 @@ fn nothing_that_a_client_knows_is_lost_with_its_server() {
         for field in ["role", "type", "text", "callID", "sessionID"] {
             let known = body.get(field).filter(|it| it.as_str() != Some(""));
             assert!(
-                told.is_none() || told == stored.get(field),
+                known.is_none() || known == stored.get(field),
                 "{name}: {body} is {stored}"
             );
         }

@@ -196,7 +196,8 @@ fn a_tool_of_a_server_takes_no_name_of_another_ones() {
     let world = World::new([done()]);
     let file = world.file("server.mjs", server);
     let entry = |tools: &[&str]| {
-        let command = [&["node", &*file.to_string_lossy()], tools].concat();
+        let file = file.to_string_lossy();
+        let command = [&["node", &*file], tools].concat();
         json!({ "type": "local", "command": command, "timeout": 20_000 })
     };
     world.config(json!({ "mcp": { "a_b": entry(&["tool", "more"]), "a": entry(&["b_tool"]) } }));
