@@ -11,7 +11,7 @@ use crate::server::Caller;
 
 /// Messages to a client that wait to be sent. Further progress and log messages are dropped, requests wait.
 pub(crate) const WAITING: usize = 64;
-/// Resources that a client may be told about.
+/// Resources whose changes a client may be notified of.
 const MAX_SUBSCRIBED: usize = 256;
 
 /// How much a log message matters, from the least.

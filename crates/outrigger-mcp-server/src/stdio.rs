@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 use tokio::sync::{Semaphore, mpsc};
@@ -33,23 +34,14 @@ pub async fn serve(
             print(format!("{answer}\n").as_bytes());
         }
     });
-    let mut updates = server.updates();
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
+    running.spawn(forward(server.updates(), sender.clone()));
     let mut line = Vec::new();
     loop {
         line.clear();
         let mut limited = (&mut input).take(MAX_BYTES);
-        let read = {
-            let reading = limited.read_until(b'\n', &mut line);
-            tokio::pin!(reading);
-            loop {
-                tokio::select! {
-                    read = &mut reading => break read?,
-                    Some(update) = updates.next() => drop(sender.send(update).await),
-                }
-            }
-        };
+        let read = limited.read_until(b'\n', &mut line).await?;
         if read == 0 {
             break;
         }
@@ -89,6 +81,15 @@ pub async fn serve(
     drop(sender);
     let _ = writer.await;
     Ok(())
+}
+
+/// Sends notices of changes for as long as the client is there.
+async fn forward(mut updates: BoxStream<'static, Value>, sender: mpsc::Sender<Value>) {
+    while let Some(update) = updates.next().await {
+        if sender.send(update).await.is_err() {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]

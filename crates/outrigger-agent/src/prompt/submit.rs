@@ -38,10 +38,7 @@ impl Agent {
         conversation: &Conversation,
         prompt: Prompt,
     ) -> Result<Begin, AgentError> {
-        let Prompt {
-            input: prompt,
-            command,
-        } = prompt;
+        let (prompt, command) = (prompt.input, prompt.command);
         let agent = self.choose_agent(prompt.agent.as_deref())?;
         let model = self.choose_model(session, &agent, prompt.model.clone())?;
         let facts = self.facts(&model, conversation, command.is_some())?;

@@ -170,7 +170,7 @@ fn another_agent_prompts_reads_and_calls_tools_under_our_rules() {
     assert!(audit.contains("mcp client tester"), "{audit}");
 }
 
-/// A client that wants to know is told of each call that ends, and of a session that it watches.
+/// A client that wants to know is notified of each call that ends, and of a session that it watches.
 #[test]
 fn another_agent_follows_what_is_done() {
     let read = call("read", json!({"filePath": "hello.txt"}));

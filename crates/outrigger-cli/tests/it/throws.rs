@@ -255,7 +255,7 @@ fn a_throw_in_a_tool_of_a_plugin_is_its_error() {
     ");
 }
 
-/// B4: a turn that fails is told as `session.error`, with its cause; a handler that throws at it costs the others nothing (C15).
+/// B4: a turn that fails is published as `session.error`, with its cause; a handler that throws at it costs the others nothing (C15).
 #[test]
 fn a_failed_turn_is_a_session_error_for_every_event_hook() {
     let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
