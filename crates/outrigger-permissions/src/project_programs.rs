@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::folder_trust;
 
+const LIES_HERE: &str = "lies in the project, and the folder is not trusted (`outrigger trust`)";
 const NOT_TRUSTED: &str = "is not as it was when the folder was trusted (`outrigger trust`)";
 
 /// The programs of an agent's project.
@@ -54,10 +55,7 @@ impl ProjectPrograms {
     #[must_use]
     pub fn refusal(&self, key: &str, name: &str, program: &Path) -> Option<String> {
         if !self.is_trusted() && self.holds(program) {
-            return Some(format!(
-                "{} lies in the project, and the folder is not trusted (`outrigger trust`)",
-                program.display()
-            ));
+            return Some(format!("{} {LIES_HERE}", program.display()));
         }
         let of = |value: &Option<Value>| value.as_ref().and_then(|it| it.get(name)).cloned();
         let users = self.config.users.as_ref();
@@ -69,6 +67,12 @@ impl ProjectPrograms {
             _ => (&self.config.config.lsp, users.map(|it| of(&it.lsp))),
         };
         let is_projects = users.is_some_and(|users| of(now) != users);
+        if !self.is_trusted()
+            && let Some(entry) = of(now)
+            && let Some(file) = self.config.project_program(&entry)
+        {
+            return Some(format!("{} {LIES_HERE}", self.shown(&file)));
+        }
         match is_projects {
             true => self.change(&[format!("/{key}/{name}")]),
             false => None,
@@ -109,13 +113,20 @@ impl ProjectPrograms {
         Some(format!("{file}{more} {NOT_TRUSTED}"))
     }
 
-    /// Why a command hook must not be run: what it executes of the project is not as it was. `None` where it is. Reads the disk.
+    /// Why a command hook must not be run: what it executes of the project is not as it was, or lies in a folder that nobody trusts.
+    /// `None` where it may. Reads the disk.
     #[must_use]
     pub fn hook_change(&self, hook: &HookPrograms, scope: HookScope) -> Option<String> {
+        let is_projects = matches!(scope, HookScope::Project | HookScope::Local);
+        if !is_projects
+            && !self.is_trusted()
+            && let Some(file) = self.config.project_program_of_hook(hook)
+        {
+            return Some(format!("{} {LIES_HERE}", self.shown(&file)));
+        }
         self.config.changed_program(hook, &[])?;
         // Somebody may have let it count since.
         let file = self.config.changed_program(hook, &self.known())?;
-        let is_projects = matches!(scope, HookScope::Project | HookScope::Local);
         let why = match is_projects && self.is_trusted() {
             true => NOT_TRUSTED,
             false => "is not as it was when Outrigger started here (look at it, and start again)",

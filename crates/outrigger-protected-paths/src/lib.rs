@@ -56,6 +56,9 @@ pub fn settings_below(root: &Path) -> Option<Vec<PathBuf>> {
     Some(found.map(|(_, whole)| whole).collect())
 }
 
+/// The same of settings and hooks of repositories below.
+const MAX_SETTINGS: usize = 300;
+
 /// What the sandbox is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
@@ -156,7 +159,9 @@ fn keep_nested(
         }
         Process::Plugin => {
             let startup = nested.startup().take(MAX_NESTED);
-            found.extend(startup.filter(|it| !is_granted(it, root, granted)));
+            let settings = nested.settings().take(MAX_SETTINGS);
+            let all = startup.chain(settings);
+            found.extend(all.filter(|it| !is_granted(it, root, granted)));
         }
     }
     let (there, not) = nested.kept();
@@ -429,6 +434,22 @@ mod tests {
             .unwrap();
             assert_eq!(policy.held, want, "{:?}", policy.write);
         }
+    }
+
+    #[test]
+    fn what_repositories_below_run_is_kept_from_plugins() {
+        let root = tempfile::tempdir().unwrap();
+        let root = &root.path().canonicalize().unwrap();
+        for name in ["HEAD", "objects/x", "refs/x", "config", "hooks/x"] {
+            made(root, &[&format!("a/b/own/.git/{name}")]);
+        }
+        let mut policy = Policy::default();
+        keep(&mut policy, [root, root], &[], Process::Plugin).unwrap();
+        for name in ["config", "hooks"] {
+            let path = root.join("a/b/own/.git").join(name);
+            assert!(policy.read_only.contains(&path), "{name}");
+        }
+        assert!(!policy.read_only.contains(&root.join("a/b/own/.git")));
     }
 
     #[test]

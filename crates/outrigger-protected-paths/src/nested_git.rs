@@ -107,6 +107,15 @@ impl NestedGit {
         self.startup.there()
     }
 
+    /// Settings and hooks of the repositories below that the index does not name.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = PathBuf> {
+        let all = self.others.values().flatten();
+        let there = all.filter(|(path, stamp)| stamp.is_some() && path.starts_with(&self.worktree));
+        // A repository itself may be changed, what it runs may not.
+        let files = there.filter(|(path, _)| path.ends_with("hooks") || !path.is_dir());
+        files.map(|(path, _)| path.clone())
+    }
+
     /// What of the repositories that were there says what they run: to be kept as it is, and names that are not to come.
     pub(crate) fn kept(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         // A repository itself may be changed, what it runs may not.

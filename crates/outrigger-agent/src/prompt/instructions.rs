@@ -7,6 +7,9 @@ use outrigger_workspace::sync::lock;
 
 use crate::state::Inner;
 
+/// Endings of texts.
+const TEXTS: [&str; 4] = ["markdown", "md", "mdc", "txt"];
+
 impl Inner {
     /// What an instruction file says. A process that may make such a file could make a link in its place, and what our process may read
     /// is not theirs to see: what lies in the project has to be there really, and nothing that is kept from processes is
@@ -14,11 +17,17 @@ impl Inner {
     pub(crate) fn instruction(&self, path: &Path) -> Option<String> {
         let real = path.canonicalize().ok()?;
         let project = &self.place.worktree;
-        let led_out = path.starts_with(&self.place.worktree) && !real.starts_with(project);
+        let is_projects = path.starts_with(project);
+        let is_renamed = real.file_name() != path.file_name();
+        let is_text = real
+            .extension()
+            .is_some_and(|it| TEXTS.iter().any(|text| it == *text));
+        // A link that comes with the project may lead to the user's `.env`.
+        let led_out = is_projects && (!real.starts_with(project) || is_renamed && !is_text);
         if led_out || self.is_kept_from_processes(path, &real) {
             if lock(&self.skipped_instructions).insert(path.to_owned()) {
                 tracing::warn!(
-                    "[instructions] {} is left out: it leads out of the project, or to what is kept from processes",
+                    "[instructions] {} is left out: it leads out of the project, to what is no text, or to what is kept from processes",
                     path.display()
                 );
             }

@@ -41,6 +41,10 @@ impl VcsHost for Agent {
         })
     }
 
+    fn is_trusted(&self) -> bool {
+        self.inner.config.is_trusted
+    }
+
     fn may(&self, operation: &str, file: &Path) -> bool {
         self.may(operation, file)
     }

@@ -69,6 +69,7 @@ async fn over_http(
         hostname: LOOPBACK.to_owned(),
         hosts: Vec::new(),
         cors: Vec::new(),
+        has_pages: false,
     };
     let url = format!("http://{}/mcp", listening.address);
     out(&format!("outrigger MCP server listening on {url}\n"));

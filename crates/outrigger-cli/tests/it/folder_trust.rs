@@ -124,6 +124,7 @@ fn a_hostile_repository_starts_reads_sends_and_loosens_nothing() {
             world.file("evil.js", "import fs from 'node:fs'\nexport const P = async () => { fs.writeFileSync('ran.txt', ''); return {} }\n");
             std::os::unix::fs::symlink(world.home().join(".ssh/id_rsa"), world.path("link.md"))
                 .unwrap();
+            std::os::unix::fs::symlink(".env", world.path("AGENTS.md")).unwrap();
             world.file(place, &settings.to_string());
             let done = run(&world);
             assert!(
@@ -514,6 +515,45 @@ fn a_folder_that_a_client_names_is_not_trusted_with_the_servers() {
             !world.path(&format!("{folder}/ran.txt")).exists(),
             "{folder}"
         );
+    }
+}
+
+/// git is asked what changed in any folder that a client names: what its settings have as filters does not run there.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user's own git, which makes the repository"
+)]
+fn filters_of_a_repository_that_is_not_trusted_are_not_run() {
+    let world = users([], json!({}));
+    let sub = world.path("sub");
+    fs::create_dir_all(&sub).unwrap();
+    let git = |args: &[&str]| {
+        let name = ["-c", "user.name=a", "-c", "user.email=a@a.test"];
+        let mut command = Command::new("git");
+        command.current_dir(&sub).args(name).args(args);
+        let out = command.env("HOME", world.home()).output().unwrap();
+        assert!(out.status.success(), "{args:?}: {out:?}");
+    };
+    git(&["init", "-q"]);
+    world.file("sub/.gitattributes", "*.txt filter=x\n");
+    world.file("sub/a.txt", "a\n");
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "x"]);
+    let ran = format!("touch {}; cat", sub.join("ran").display());
+    git(&["config", "filter.x.clean", &ran]);
+    world.file("sub/a.txt", "b\n");
+    let server = world.serve(&["--no-auth"]);
+    let directory = sub.display().to_string();
+    for route in ["/vcs/status", "/vcs/diff?mode=git", "/vcs/diff/raw"] {
+        let mark = if route.contains('?') { '&' } else { '?' };
+        let answer = server.get(&format!("{route}{mark}directory={directory}"));
+        assert!(
+            answer.text().contains("a.txt"),
+            "{route}: {}",
+            answer.text()
+        );
+        assert!(!sub.join("ran").exists(), "{route}");
     }
 }
 

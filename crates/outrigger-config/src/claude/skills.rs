@@ -81,6 +81,16 @@ pub struct SkillSearch {
     pub paths: Vec<PathBuf>,
     /// Of the files found, those that are led out of the project are left out.
     pub links: Links,
+    /// Nobody trusts the project: its skills take the place of none that was found elsewhere.
+    pub is_untrusted: bool,
+}
+
+impl SkillSearch {
+    /// Whether a skill is one of an untrusted project, and the one that is known is none.
+    fn gives_way(&self, skill: &Skill, known: &Skill) -> bool {
+        let lies_in = |it: &Skill| self.links.is_projects(&it.location);
+        self.is_untrusted && lies_in(skill) && !lies_in(known)
+    }
 }
 
 /// Finds the skills. Of several with the same name the one found last counts, which is reported in the problems, as are
@@ -117,6 +127,14 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
         }
         match read(&file) {
             Ok(Some(skill)) => match skills.iter_mut().find(|known| known.name == skill.name) {
+                Some(known) if search.gives_way(&skill, known) => {
+                    let message = format!(
+                        "skill `{}` is also in {}; that one counts, since the folder is not trusted",
+                        skill.name,
+                        known.location.display()
+                    );
+                    problems.push(tell(message));
+                }
                 Some(known) => {
                     let message = format!(
                         "skill `{}` is also in {}; this one counts",
@@ -196,7 +214,7 @@ mod tests {
             .concat(),
             config_dirs: at("project/.opencode"),
             paths: at("extra"),
-            links: Links::default(),
+            ..SkillSearch::default()
         };
         let (skills, problems) = discover(&search);
         let root = dir.path().display().to_string();

@@ -1,9 +1,13 @@
-//! Links in a project that lead out of it. The author of the project chose where they lead, and must not learn, through
+//! Links in a project that lead out of it, or to what is no text. The author of the project chose where they lead, and must not learn, through
 //! a model or a plugin, what our process may read: agents, commands and skills are read only where they really lie.
 
 use std::path::{Path, PathBuf};
 
 use super::options::LoadOptions;
+use crate::paths;
+
+/// Endings of texts that a link of a project may lead to.
+const TEXTS: [&str; 4] = ["markdown", "md", "mdc", "txt"];
 
 /// What is in a project, and not among the user's own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,16 +27,24 @@ impl Links {
         }
     }
 
-    /// Whether a file of the project is somewhere else in truth.
+    /// Whether a file is the project's, and not one of the user's own settings.
+    pub(crate) fn is_projects(&self, file: &Path) -> bool {
+        !self.project.as_os_str().is_empty()
+            && file.starts_with(&self.project)
+            && !self.own.iter().any(|own| file.starts_with(own))
+    }
+
+    /// Whether a file of the project is somewhere else in truth, or a link to what is no text, such as the user's `.env`.
     pub(crate) fn lead_out(&self, file: &Path) -> bool {
-        if self.project.as_os_str().is_empty()
-            || !file.starts_with(&self.project)
-            || self.own.iter().any(|own| file.starts_with(own))
-        {
+        if !self.is_projects(file) {
             return false;
         }
         match (file.canonicalize(), self.project.canonicalize()) {
-            (Ok(real), Ok(project)) => !real.starts_with(project),
+            (Ok(real), Ok(project)) => {
+                let below = file.strip_prefix(&self.project).unwrap_or(file);
+                let is_link = project.join(below) != real;
+                !real.starts_with(&project) || is_link && !paths::has_extension(&real, &TEXTS)
+            }
             // What cannot be followed is not read either.
             _ => false,
         }
@@ -40,7 +52,7 @@ impl Links {
 }
 
 /// Why such a file is left out.
-pub(crate) const LEADS_OUT: &str = "a link that leads out of the project";
+pub(crate) const LEADS_OUT: &str = "a link that leads out of the project, or to what is no text";
 
 #[cfg(test)]
 mod tests {
@@ -64,12 +76,14 @@ mod tests {
             "out/a.md",
             "home/p/docs/a.md",
             "home/p/.opencode/agent/own.md",
+            "home/p/.env",
         ] {
             std::fs::write(at(file), "x").unwrap();
         }
         symlink(at("out/a.md"), at("home/p/.opencode/agent/out.md")).unwrap();
         symlink(at("home/p/docs/a.md"), at("home/p/.opencode/agent/in.md")).unwrap();
         symlink(at("out"), at("home/p/.opencode/command")).unwrap();
+        symlink(at("home/p/.env"), at("home/p/.opencode/agent/env.md")).unwrap();
         symlink(at("out/a.md"), at("home/.config/opencode/agent/a.md")).unwrap();
         let links = |project: &str| {
             Links::of(&LoadOptions::new(
@@ -84,6 +98,7 @@ mod tests {
             ("home/p", "home/p/.opencode/agent/in.md", false),
             ("home/p", "home/p/.opencode/agent/out.md", true),
             ("home/p", "home/p/.opencode/command/a.md", true),
+            ("home/p", "home/p/.opencode/agent/env.md", true),
             ("home/p", "home/.config/opencode/agent/a.md", false),
             ("home", "home/.config/opencode/agent/a.md", false),
             ("home", "home/p/.opencode/agent/out.md", true),

@@ -164,6 +164,7 @@ impl Loaded {
             config_dirs: self.config_dirs.clone(),
             paths: config.skill_paths.iter().map(expand).collect(),
             links: Links::of(options),
+            is_untrusted: !self.is_trusted,
         }
     }
 }

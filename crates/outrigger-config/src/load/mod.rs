@@ -17,7 +17,7 @@ use loaded::Loaded;
 use loader::{Extent, Loader};
 use options::LoadOptions;
 
-use crate::{ConfigError, ConfigProblem, ProjectConfig, unknown};
+use crate::{ConfigError, ConfigProblem, OpenCodeConfig, ProjectConfig, unknown};
 
 /// Reads the whole configuration. Nothing is written and no folder is made.
 ///
@@ -48,9 +48,32 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let has_project = |file: &PathBuf| layers::is_project_folder(options, file.parent());
     if loaded.files.iter().any(has_project) {
         let users = load_as(options, Extent::Nothing)?;
+        if !loaded.is_trusted {
+            keep_users(&mut loaded.value, &users.value);
+            loaded.config = OpenCodeConfig::from_value(loaded.value.clone(), &options.home)?;
+        }
         loaded.users = Some(Box::new(users.config));
     }
     Ok(loaded)
+}
+
+/// Has the user's own agents and commands be what the user wrote, whatever an untrusted project says under their names: of that only rules
+/// count, which narrow those of an agent.
+fn keep_users(value: &mut Value, users: &Value) {
+    for section in ["agent", "command", "mode"] {
+        let own = users.get(section).and_then(Value::as_object);
+        for (name, own) in own.into_iter().flatten() {
+            let entry = value.get_mut(section).and_then(|it| it.get_mut(name));
+            let Some(entry) = entry.filter(|it| *it != own) else {
+                continue;
+            };
+            let rules = entry.get_mut("permission").map(Value::take);
+            entry.clone_from(own);
+            if let (Value::Object(fields), Some(rules)) = (entry, rules) {
+                fields.insert("permission".to_owned(), rules);
+            }
+        }
+    }
 }
 
 fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError> {

@@ -80,6 +80,7 @@ fn search(options: &LoadOptions, asks: &[Asked]) -> SkillSearch {
         config_dirs: below(".opencode"),
         paths: named.collect(),
         links: Links::of(options),
+        is_untrusted: false,
     }
 }
 

@@ -119,7 +119,8 @@ pub(super) fn words(written: &str, all: &mut BTreeSet<String>) {
         text = text.replace(folder, ".");
     }
     let text = without_variables(&text);
-    let cut = shell_words(&text);
+    let quoted = ansi_c(&text);
+    let cut = shell_words(&quoted);
     let unquoted: String = text
         .chars()
         .filter(|c| !matches!(c, '"' | '\'' | '\\'))
@@ -148,6 +149,55 @@ pub(super) fn words(written: &str, all: &mut BTreeSet<String>) {
             all.insert(piece.to_owned());
         }
     }
+}
+
+/// With what stands in `$'…'` as a shell reads it.
+fn ansi_c(text: &str) -> String {
+    let mut pieces = text.split("$'");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        out.push('\'');
+        let mut chars = piece.chars().peekable();
+        while let Some(c) = chars.next() {
+            match (c, chars.peek().copied()) {
+                ('\'', _) => {
+                    out.push('\'');
+                    out.extend(chars.by_ref());
+                }
+                ('\\', Some('x' | 'u' | 'U')) => {
+                    let most = match chars.next() {
+                        Some('x') => 2,
+                        Some('u') => 4,
+                        _ => 8,
+                    };
+                    out.extend(number(&mut chars, 16, most));
+                }
+                ('\\', Some('0'..='7')) => out.extend(number(&mut chars, 8, 3)),
+                ('\\', Some(next)) => {
+                    chars.next();
+                    out.push(next);
+                }
+                (c, _) => out.push(c),
+            }
+        }
+    }
+    out
+}
+
+fn number(
+    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    radix: u32,
+    most: usize,
+) -> Option<char> {
+    let mut value = 0;
+    for _ in 0..most {
+        let Some(digit) = chars.peek().and_then(|it| it.to_digit(radix)) else {
+            break;
+        };
+        chars.next();
+        value = value * radix + digit;
+    }
+    char::from_u32(value)
 }
 
 /// The words as a shell cuts them: what is quoted or escaped does not end one.

@@ -16,8 +16,9 @@ use crate::project::command_words::{
 };
 use crate::project::file_digest::content_hash;
 use crate::project::named_files::{
-    CODE, INTERPRETERS, IS_RUN, PACKAGE_SCRIPTS, is_plugin, matching, runs, scripts_of,
+    CODE, INTERPRETERS, IS_RUN, PACKAGE_SCRIPTS, is_plugin, runs, scripts_of,
 };
+use crate::project::patterns::matching;
 use crate::{LoadOptions, paths};
 
 /// More words than this are not looked at.

@@ -19,6 +19,16 @@ pub struct HookPrograms {
     files: Executed,
 }
 
+impl HookPrograms {
+    pub(super) fn entry(&self) -> &Value {
+        &self.entry
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
 impl Loaded {
     /// What a hook executes of the project: as a person trusted it, else as it is now. Reads the disk.
     #[must_use]

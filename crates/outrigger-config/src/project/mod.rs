@@ -10,7 +10,9 @@ mod executed;
 mod file_digest;
 pub(crate) mod hook_programs;
 pub(crate) mod named_files;
+mod own_programs;
 mod packages;
+mod patterns;
 mod plugin_files;
 pub(crate) mod secrets;
 

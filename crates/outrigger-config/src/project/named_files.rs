@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::project::Asked;
-use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, matches, words};
+use crate::project::command_words::{MAX_WORDS, Texts, has_wildcard, is_one_of, words};
 use crate::project::file_digest::held;
+use crate::project::patterns::matching;
 use crate::project::{packages, plugin_files};
 use crate::{LoadOptions, paths};
 
@@ -24,8 +25,8 @@ pub const IS_RUN: &str = "is run";
 /// More files or lookups than this are not looked at: such settings cannot be trusted by content.
 const MAX_FILES: usize = 200;
 const MAX_LOOKUPS: usize = 40_000;
-/// Files that one pattern stands for.
-const MAX_MATCHES: usize = 100;
+/// Folders that paths may be meant from.
+const MAX_BASES: usize = 24;
 /// Interpreters and loaders find these without their endings.
 const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
 /// In a folder that is named instead of a file.
@@ -188,12 +189,19 @@ impl<'a> Search<'a> {
                 bases.push(base.clone());
             }
         }
-        // `cd tools && ./run`, `"cwd": "tools"`.
-        let named = all.iter().chain(&variables);
-        let folders = named.map(|word| paths::expand(word, &self.project, &self.options.home));
-        let folders = folders.filter(|it| it.starts_with(&self.project) && it.is_dir());
-        let folders: Vec<PathBuf> = folders.take(16).filter(|it| !bases.contains(it)).collect();
-        bases.extend(folders);
+        // `cd tools && ./run`, `"cwd": "tools"`, `cd tools; cd deep`.
+        let mut from = vec![self.project.clone()];
+        while !from.is_empty() && bases.len() < MAX_BASES {
+            let named = all.iter().chain(&variables);
+            let folders = named.flat_map(|word| {
+                let expand = |base: &PathBuf| paths::expand(word, base, &self.options.home);
+                from.iter().map(expand).collect::<Vec<_>>()
+            });
+            let folders = folders.filter(|it| it.starts_with(&self.project) && it.is_dir());
+            let folders: BTreeSet<PathBuf> = folders.filter(|it| !bases.contains(it)).collect();
+            from = folders.into_iter().take(MAX_BASES - bases.len()).collect();
+            bases.extend(from.iter().cloned());
+        }
         self.recipes(&mut all, &bases, by);
         if all.len() + variables.len() > MAX_WORDS {
             return self.give_up(by);
@@ -220,6 +228,7 @@ impl<'a> Search<'a> {
         for folder in packages::code_folders(self, &texts, &bases) {
             packages::folder(self, &folder, by);
         }
+        packages::run_folders(self, &texts, &bases, by);
         packages::of(self, &all, &bases, by);
     }
 
@@ -328,6 +337,7 @@ impl<'a> Search<'a> {
         }
         let real = path.canonicalize();
         let shown = |what: &str| format!("{what}, named in {by}");
+        let mut interpreter = None;
         let ask = match &real {
             // Where it leads is what the project says; what lies there is not the project's.
             Ok(real) if !real.starts_with(&self.real) => {
@@ -339,12 +349,15 @@ impl<'a> Search<'a> {
             Ok(real) => {
                 // A plugin in its folder is known by one name, whichever leads to it.
                 self.known.insert(real.clone());
-                held(real).map(|(hash, what)| Asked {
-                    file: real.display().to_string(),
-                    what: IS_RUN.to_owned(),
-                    hash,
-                    shown: shown(&what),
-                    value: Value::Null,
+                held(real).map(|it| {
+                    interpreter = it.interpreter;
+                    Asked {
+                        file: real.display().to_string(),
+                        what: IS_RUN.to_owned(),
+                        hash: it.hash,
+                        shown: shown(&it.shown),
+                        value: Value::Null,
+                    }
                 })
             }
             Err(_) => Some(Asked::new(
@@ -360,6 +373,15 @@ impl<'a> Search<'a> {
                 .any(|it| it.file == ask.file && it.is(ask))
         });
         self.found.extend(news);
+        let mut started = BTreeSet::new();
+        words(&interpreter.unwrap_or_default(), &mut started);
+        let bases = [self.project.clone(), self.options.directory.clone()];
+        for (word, base) in started
+            .iter()
+            .flat_map(|it| bases.iter().map(move |base| (it, base)))
+        {
+            self.word(word, base, by, false);
+        }
         true
     }
 
@@ -385,27 +407,6 @@ fn is_code(path: &Path) -> bool {
     meta.is_ok_and(|it| it.is_file() && (is_named || it.permissions().mode() & 0o111 != 0))
 }
 
-/// The files that a pattern stands for.
-pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
-    let mut found = vec![PathBuf::new()];
-    for part in pattern {
-        let name = part.to_string_lossy();
-        found = match has_wildcard(&name) {
-            false => found.iter().map(|it| it.join(part)).collect(),
-            true => {
-                let entries = found.iter().filter_map(|it| fs::read_dir(it).ok());
-                let entries = entries.flatten().flatten();
-                let entries = entries
-                    .filter(|it| matches(&name, &it.file_name().to_string_lossy()))
-                    .map(|it| it.path());
-                entries.take(MAX_MATCHES).collect()
-            }
-        };
-    }
-    found.retain(|it| it.is_file());
-    found
-}
-
 /// `scripts` of a `package.json`.
 pub(super) fn scripts_of(file: &Path) -> Option<Map<String, Value>> {
     let text = outrigger_files::read_to_string(file, outrigger_files::SETTINGS);
@@ -428,6 +429,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             let text = match *file {
                 "package.json" => r#"{"scripts": {"serve": "node lib/serve.js"}}"#,
+                "tools/starts" => "#!./tools/interp -x\n",
                 "data.db" => "SQLite format 3\0",
                 _ => "x",
             };
@@ -499,6 +501,20 @@ mod tests {
             (json!(["perl", "-Isub", "-MX", "-e", "1"]), vec!["sub/X.pm"]),
             (json!(["sh", "-c", "sub/s.*"]), vec!["sub/s.sh"]),
             (
+                json!(["bash", "-O", "globstar", "-c", "sh **/run"]),
+                vec!["sub/deep/run"],
+            ),
+            (
+                json!(["sh", "-c", "cd sub; cd deep; exec ./run"]),
+                vec!["sub/deep/run"],
+            ),
+            (json!(["bash", "-c", "$'./sub/\\x72un'"]), vec!["sub/run"]),
+            (json!(["run-parts", "sub"]), vec!["sub/10-a", "sub/20-b"]),
+            (
+                json!(["find", "sub", "-name", "*.x", "-exec", "sh", "{}", ";"]),
+                vec!["sub/a.x", "sub/deep/b.x"],
+            ),
+            (
                 json!(["git", "-c", "alias.x=!sub/s.sh", "x"]),
                 vec!["sub/s.sh"],
             ),
@@ -557,6 +573,8 @@ mod tests {
                 .map(|it| (*it).to_owned());
             assert_eq!(found, Vec::from_iter(first), "{command}");
         }
+        let started = named(&["tools/starts", "tools/interp"], json!(["./tools/starts"]));
+        assert_eq!(started, ["tools/starts", "tools/interp"]);
         let files = ["package.json", "lib/serve.js", "lib/other.js"];
         let found = named(&files, json!(["npm", "run", "serve"]));
         assert_eq!(found, ["package.json", "lib/serve.js"]);

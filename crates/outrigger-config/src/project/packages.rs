@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::paths;
 use crate::project::Asked;
 use crate::project::command_words::{Texts, is_one_of, words};
-use crate::project::named_files::{CODE, IS_RUN, Search};
+use crate::project::named_files::{CODE, INTERPRETERS, IS_RUN, Search};
 
 /// Programs that run a package, or a program of one, by its name.
 const RUNNERS: [&str; 8] = [
@@ -19,6 +19,13 @@ const RUNNERS: [&str; 8] = [
 const RUNTIMES: [&str; 11] = [
     "node", "bun", "deno", "tsx", "ts-node", "python", "perl", "ruby", "php", "lua", "pypy",
 ];
+/// Programs that are given a folder, and run what lies in it.
+const FOLDER_RUNNERS: [&str; 3] = ["bats", "prove", "run-parts"];
+/// Programs that look for files in a folder, and may run what they find.
+const FINDERS: [&str; 3] = ["fd", "fdfind", "find"];
+/// Files of such a folder that count, and how deep they lie.
+const MAX_BELOW: usize = 100;
+const MAX_DEPTH: usize = 4;
 /// What of a `package.json` says what is run where the package is named.
 const FIELDS: [&str; 7] = [
     "bin",
@@ -123,6 +130,53 @@ pub(super) fn code_folders(
     found.extend(all.map(|(part, base)| expand(part, base)));
     found.retain(|it| search.is_projects(it) && it.is_dir());
     found
+}
+
+/// Folders that are given to what runs all that lies in them: every file counts, whatever it is called.
+pub(super) fn run_folders(search: &mut Search<'_>, texts: &Texts, bases: &[PathBuf], by: &str) {
+    let is_runner = |line: &&Vec<String>| {
+        let has = |programs: &[&str]| line.iter().any(|it| is_one_of(it, programs));
+        // `-exec sh {}` runs what is found, `-exec cat {}` looks at it.
+        let runs_found = || {
+            let runs = |pair: &[String]| match pair {
+                [first, last] => {
+                    last == "{}" && (first.starts_with("-exec") || is_one_of(first, &INTERPRETERS))
+                }
+                _ => false,
+            };
+            line.windows(2).any(runs)
+        };
+        has(&FOLDER_RUNNERS) || has(&FINDERS) && runs_found()
+    };
+    let words = texts.lines.iter().filter(is_runner).flatten();
+    let words: BTreeSet<&String> = words.filter(|it| !it.starts_with('-')).collect();
+    for word in words {
+        for base in bases {
+            let folder = paths::expand(word, base, &search.options.home);
+            let is_whole = folder == search.project || folder == search.real;
+            if !is_whole && search.is_projects(&folder) && folder.is_dir() {
+                all_files(search, &folder, by);
+            }
+        }
+    }
+}
+
+fn all_files(search: &mut Search<'_>, folder: &Path, by: &str) {
+    let mut waiting = vec![(folder.to_owned(), 0)];
+    let mut count = 0;
+    while let Some((folder, depth)) = waiting.pop() {
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut entries: Vec<PathBuf> = entries.map(|it| it.path()).take(MAX_ENTRIES).collect();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() && !path.is_symlink() {
+                waiting.extend(Some((path, depth + 1)).filter(|_| depth < MAX_DEPTH));
+            } else if count < MAX_BELOW {
+                count += 1;
+                search.file(&path, by);
+            }
+        }
+    }
 }
 
 /// The name without its version, where the word may be one.

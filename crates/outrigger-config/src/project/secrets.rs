@@ -175,7 +175,7 @@ impl Users {
         };
         let changed = fields.keys().map(String::as_str);
         let changed: Vec<&str> = changed.filter(|it| !HARMLESS.contains(it)).collect();
-        if changed.is_empty() || IDENTITY.iter().any(|key| is_another(key)) {
+        if changed.is_empty() || IDENTITY.iter().any(is_another) {
             return None;
         }
         let mut own = Vec::new();

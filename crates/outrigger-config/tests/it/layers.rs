@@ -1,5 +1,6 @@
 //! Order of the layers, merging, provenance, errors.
 
+use outrigger_config::ProjectConfig;
 use serde_json::json;
 
 use crate::world::World;
@@ -337,5 +338,48 @@ fn a_forbidden_file_is_not_put_in() {
             "{path}: {result}"
         );
         assert_eq!(result.contains("plain"), !refused, "{path}: {result}");
+    }
+}
+
+/// What an untrusted project says under the names of the user's own agents and commands is not in their place.
+#[test]
+fn an_untrusted_project_replaces_no_agent_and_no_command() {
+    let own = r#"{"agent": {"careful": {"prompt": "mine"}}, "command": {"deploy": {"template": "mine"}}}"#;
+    let theirs = r#"{"agent": {"careful": {"prompt": "theirs", "permission": {"bash": "deny"}}, "new": {"prompt": "theirs"}},
+        "command": {"deploy": {"template": "theirs"}, "other": {"template": "theirs"}}}"#;
+    let skill = "---\nname: s\ndescription: x\n---\n";
+    let mut world = World::new(&[
+        ("home/.config/opencode/opencode.json", own),
+        (
+            "home/.config/opencode/skill/s/SKILL.md",
+            &format!("{skill}mine\n"),
+        ),
+        ("work/opencode.json", theirs),
+        (
+            "work/.opencode/skill/s/SKILL.md",
+            &format!("{skill}theirs\n"),
+        ),
+    ]);
+    for (project, want) in [
+        (ProjectConfig::Trusted(None), "mine"),
+        (ProjectConfig::All, "theirs"),
+    ] {
+        world.options.project = project;
+        let loaded = world.load().unwrap();
+        let config = &loaded.config;
+        let agent = config.agent.iter().find(|it| it.name == "careful").unwrap();
+        assert_eq!(agent.prompt.as_deref(), Some(want));
+        assert!(agent.permission.iter().any(|it| it.permission == "bash"));
+        let template = |name: &str| {
+            let found = config.command.iter().find(|it| it.name == name);
+            found.unwrap().template.clone()
+        };
+        assert_eq!(
+            (template("deploy"), template("other")),
+            (want.into(), "theirs".into())
+        );
+        assert!(config.agent.iter().any(|it| it.name == "new"));
+        let (skills, _) = outrigger_config::skills::discover(&loaded.skill_search(config));
+        assert_eq!(skills[0].content.trim(), want);
     }
 }

@@ -1,7 +1,8 @@
 //! Who may ask: the checks before anything else looks at a request that came over TCP.
 //!
 //! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1), and so is an
-//! `Origin` that is not on OpenCode's list, its own or the user's. Then the password, in OpenCode's two forms:
+//! `Origin` that is not on OpenCode's list, its own or the user's, or what a browser sends for a page of another site without one (an image, a
+//! link). Then the password, in OpenCode's two forms:
 //! `Authorization: Basic`, or `auth_token` in the query for clients that cannot send headers (`EventSource`, web sockets).
 
 use std::fmt;
@@ -21,6 +22,8 @@ use outrigger_protocol::message::NamedError;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::ApiError;
+
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// A name and a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub struct Guard {
     pub hosts: Vec<String>,
     /// Further origins of pages that may ask.
     pub cors: Vec<String>,
+    /// Pages of OpenCode's and of other servers of this machine may ask, as in OpenCode.
+    pub has_pages: bool,
 }
 
 impl Guard {
@@ -76,7 +81,7 @@ impl Guard {
         if self.cors.iter().any(|known| known == origin) {
             return true;
         }
-        if ["oc://renderer", "tauri://localhost"].contains(&origin) {
+        if self.has_pages && ["oc://renderer", "tauri://localhost"].contains(&origin) {
             return true;
         }
         let Ok(uri) = origin.parse::<Uri>() else {
@@ -91,7 +96,9 @@ impl Guard {
         let name = authority.host();
         let own = host.is_some_and(|host| host.eq_ignore_ascii_case(authority.as_str()));
         match scheme {
-            "http" | "https" if own || name == "tauri.localhost" => true,
+            "http" | "https" if own => true,
+            _ if !self.has_pages => false,
+            "http" | "https" if name == "tauri.localhost" => true,
             "http" => ["localhost", "127.0.0.1", "[::1]"].contains(&name),
             // OpenCode's own pages; without a password nobody's but the user's.
             "https" => {
@@ -232,10 +239,22 @@ fn host(guard: &Guard, request: &Request) -> Result<String, ApiError> {
     Ok(named.to_owned())
 }
 
+/// Whether a browser says that a page of another site has it ask: for an image, a frame or a link it names no origin. Other programs say
+/// nothing of the kind.
+fn is_of_another_site(request: &Request) -> bool {
+    let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();
+    sites.any(|site| !["same-origin", "none"].iter().any(|it| site == *it))
+}
+
 /// The page that asks, if one does.
 fn origin(guard: &Guard, request: &Request, host: &str) -> Result<Option<HeaderValue>, ApiError> {
     if !request.headers().contains_key(header::ORIGIN) {
-        return Ok(None);
+        return match is_of_another_site(request) {
+            true => Err(ApiError::forbidden(
+                "pages of other sites may not ask this server",
+            )),
+            false => Ok(None),
+        };
     }
     let origin = only(request.headers(), &header::ORIGIN);
     let known = origin
@@ -308,6 +327,7 @@ mod tests {
             hostname: hostname.into(),
             hosts: vec!["Box.lan".into()],
             cors: vec!["https://my.page".into()],
+            has_pages: true,
         }
     }
 
@@ -325,6 +345,43 @@ mod tests {
 
     fn basic(text: &str) -> String {
         format!("Basic {}", STANDARD.encode(text))
+    }
+
+    /// What a page has a browser ask without saying which page it is, and a server that has no pages.
+    #[tokio::test]
+    async fn other_sites_by_table() {
+        let login = basic("opencode:s3cret:x");
+        for (has_pages, headers, status) in [
+            (true, &[("sec-fetch-site", "cross-site")][..], 403),
+            (true, &[("sec-fetch-site", "same-site")], 403),
+            (true, &[("sec-fetch-site", "same-origin")], 200),
+            (true, &[("sec-fetch-site", "none")], 200),
+            (
+                true,
+                &[
+                    ("sec-fetch-site", "cross-site"),
+                    ("origin", "https://my.page"),
+                ],
+                200,
+            ),
+            (true, &[("origin", "http://localhost:3000")], 200),
+            (false, &[("origin", "http://localhost:3000")], 403),
+            (false, &[("origin", "tauri://localhost")], 403),
+            (false, &[("origin", "http://127.0.0.1:4096")], 200),
+            (false, &[], 200),
+        ] {
+            let guard = Guard {
+                has_pages,
+                ..guard("127.0.0.1")
+            };
+            let known = [
+                ("host", "127.0.0.1:4096"),
+                ("authorization", login.as_str()),
+            ];
+            let all = [&known[..], headers].concat();
+            let response = asked(guard, "GET", "/x", &all).await;
+            assert_eq!(response.status(), status, "{has_pages} {headers:?}");
+        }
     }
 
     #[test]

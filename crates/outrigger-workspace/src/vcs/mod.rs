@@ -1,13 +1,14 @@
 //! What git says of the project, for `GET /vcs` and its like.
 //!
 //! Every question is one `git` process with a deadline and a limit on its output. Programs that a repository names in
-//! its own configuration (external diffs, text conversions, file-system monitors) are not run; filters are, in a
-//! sandbox that holds the project and nothing else. What the rules deny to read or to edit is skipped, and no patch
+//! its own configuration (external diffs, text conversions, file-system monitors) are not run; filters are where a person trusts the
+//! folder, in a sandbox that holds the project and nothing else. What the rules deny to read or to edit is skipped, and no patch
 //! touches it.
 
 mod apply;
 mod changes;
 mod error;
+mod filters;
 mod parse;
 mod patch_names;
 
@@ -81,6 +82,9 @@ pub trait VcsHost: Send + Sync {
     /// What is kept from git; `None` where it runs in no sandbox. An error says why git must not be started.
     fn kept(&self) -> BoxFuture<'_, Result<Option<Kept>, String>>;
 
+    /// Whether a person trusts the folder: filters of its repository are run.
+    fn is_trusted(&self) -> bool;
+
     /// Whether the rules leave this operation (`read`, `edit`) on a file.
     fn may(&self, operation: &str, file: &Path) -> bool;
 
@@ -98,6 +102,8 @@ pub struct Vcs {
     host: Arc<dyn VcsHost>,
     /// What is kept from git: looked for once, with the first process.
     kept: OnceCell<Option<Kept>>,
+    /// Settings that have git run none of the repository's filters, where they are not to run.
+    filters_off: OnceCell<Vec<(String, String)>>,
 }
 
 impl Vcs {
@@ -107,6 +113,7 @@ impl Vcs {
         Self {
             host,
             kept: OnceCell::new(),
+            filters_off: OnceCell::new(),
         }
     }
 
@@ -119,6 +126,22 @@ impl Vcs {
         cwd: &Path,
         args: &[&str],
         input: Option<Vec<u8>>,
+    ) -> Result<Output, VcsError> {
+        let off = self.filters_off().await?;
+        let mut all = args.to_vec();
+        if !self.host.is_trusted() && matches!(args.first(), Some(&("status" | "diff"))) {
+            // git in a submodule has that one's settings, and none of these.
+            all.insert(1, "--ignore-submodules=dirty");
+        }
+        self.run_with(cwd, &all, input, off).await
+    }
+
+    async fn run_with(
+        &self,
+        cwd: &Path,
+        args: &[&str],
+        input: Option<Vec<u8>>,
+        settings: &[(String, String)],
     ) -> Result<Output, VcsError> {
         if let Some(why) = git_policy::unfit(&self.place().worktree) {
             return Err(VcsError::Sandbox(why));
@@ -149,6 +172,7 @@ impl Vcs {
             .var("HOME", home)
             .vars(git_policy::variables(home))
             .vars(git_policy::NO_PROGRAMS)
+            .vars(filters::variables(settings))
             .label("git");
         let covers = self.kept.get_or_try_init(|| self.host.kept());
         let covers = covers.await.map_err(VcsError::Sandbox)?;

@@ -61,6 +61,7 @@ pub(crate) async fn serve(
         hostname: network.hostname.clone(),
         hosts: args.allow_host.clone(),
         cors: network.cors.clone(),
+        has_pages: true,
     };
     let router = guard.around(outrigger_server::serve_router(hub.clone()));
     let url = format!("http://{}", listening.address);

@@ -1,0 +1,51 @@
+//! The files that patterns of a shell stand for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::project::command_words::{has_wildcard, matches};
+
+/// Folders that `**` stands for.
+const MAX_FOLDERS: usize = 500;
+/// Files that one pattern stands for.
+const MAX_MATCHES: usize = 100;
+
+/// The files that a pattern stands for.
+pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for part in pattern {
+        let name = part.to_string_lossy();
+        found = match has_wildcard(&name) {
+            _ if name == "**" => found
+                .iter()
+                .flat_map(|it| below(it))
+                .take(MAX_FOLDERS)
+                .collect(),
+            false => found.iter().map(|it| it.join(part)).collect(),
+            true => {
+                let entries = found.iter().filter_map(|it| fs::read_dir(it).ok());
+                let entries = entries.flatten().flatten();
+                let entries = entries
+                    .filter(|it| matches(&name, &it.file_name().to_string_lossy()))
+                    .map(|it| it.path());
+                entries.take(MAX_MATCHES).collect()
+            }
+        };
+    }
+    found.retain(|it| it.is_file());
+    found
+}
+
+/// A folder and all below it.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![folder.to_owned()];
+    let mut at = 0;
+    while let Some(folder) = found.get(at).filter(|_| found.len() < MAX_FOLDERS) {
+        at += 1;
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let folders = entries.filter(|it| it.file_type().is_ok_and(|it| it.is_dir()));
+        let folders: Vec<PathBuf> = folders.map(|it| it.path()).collect();
+        found.extend(folders);
+    }
+    found
+}
