@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use outrigger_protocol::keys::without_login;
 use serde_json::Value;
 
 use crate::opencode::jsonc;
@@ -151,8 +152,10 @@ fn put_back(
                 put_back(item, original, &pointer, lost);
             }
         }
-        leaf if leaf == REDACTED => match from {
-            Some(original) if original != REDACTED => *leaf = original.clone(),
+        leaf if leaf.as_str().is_some_and(|it| it.contains(REDACTED)) => match from {
+            Some(original) if original != leaf && stands_in(leaf, original, pointer) => {
+                *leaf = original.clone();
+            }
             _ => {
                 lost.push(pointer.to_owned());
                 return false;
@@ -176,8 +179,21 @@ fn redact(value: &mut Value, pointer: &str) {
         }
         Value::Null | Value::Bool(_) => {}
         leaf if is_secret(pointer) => *leaf = Value::from(REDACTED),
+        Value::String(text) => {
+            let is_key = |name: &str| is_secret(&child("", name));
+            if let Some(shown) = without_login(text, is_key, REDACTED) {
+                *text = shown;
+            }
+        }
         _ => {}
     }
+}
+
+/// Whether this is what is shown of `original`.
+fn stands_in(shown: &Value, original: &Value, pointer: &str) -> bool {
+    let mut redacted = original.clone();
+    redact(&mut redacted, pointer);
+    redacted == *shown || shown == REDACTED
 }
 
 /// Whether a value is likely a secret by its name: keys, tokens, passwords, all headers and the environment of MCP
@@ -194,10 +210,12 @@ pub(crate) fn is_secret(pointer: &str) -> bool {
         "authorization",
         "accesskey",
         "credential",
+        "privatekey",
     ];
     let limit = key.ends_with("tokens");
     (!limit && named.iter().any(|name| key.contains(name)))
         || pointer.contains("/headers/")
+        || pointer.contains("/credentials/")
         || (pointer.starts_with("/mcp/") && pointer.contains("/environment/"))
 }
 
@@ -304,6 +322,31 @@ mod tests {
                 "{pointer} {key}: {text}"
             );
         }
+    }
+
+    #[test]
+    fn logins_in_addresses_and_flags_are_shown_to_nobody() {
+        let original = json!({
+            "provider": {"p": {"options": {
+                "baseURL": "http://u:PASS@h.test/v1?x=1&key=KEY", "credentials": {"private_key": "PEM", "client_email": "me"},
+            }}},
+            "mcp": {"m": {"command": ["m", "--api-key=KEY", "--port=1"], "url": "https://h.test/mcp?api_key=KEY#x"}},
+        });
+        let mut shown = original.clone();
+        redact(&mut shown, "");
+        let text = shown.to_string();
+        for secret in ["PASS", "KEY", "PEM"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        assert!(
+            text.contains("@h.test/v1?x=1&key=") && text.contains("--port=1"),
+            "{text}"
+        );
+        let mut again = shown.clone();
+        redact(&mut again, "");
+        assert_eq!(again, shown);
+        assert!(restore(&mut shown, &original).is_empty());
+        assert_eq!(shown, original);
     }
 
     #[test]

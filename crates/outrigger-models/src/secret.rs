@@ -85,7 +85,17 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     name == "authorization"
         || name == "cookie"
         || [
-            "apikey", "api-key", "api_key", "token", "secret", "password",
+            "apikey",
+            "api-key",
+            "api_key",
+            "accesskey",
+            "access_key",
+            "privatekey",
+            "private_key",
+            "credential",
+            "token",
+            "secret",
+            "password",
         ]
         .iter()
         .any(|part| name.contains(part))

@@ -1,6 +1,7 @@
 //! Addresses that plugins name and our own process asks, and files that it writes for them (issue 5; docs/bypass.md). Each
 //! attack is one that worked.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -216,9 +217,19 @@ fn a_plugin_names_no_file_that_is_recorded_to() {
         assert_eq!(says, want, "{}", run.stderr);
     }
     // The user's own is.
-    let world = attacked([done()]);
+    let world = attacked([done(), done()]);
     let file = outside(&world).join("recorded");
     world.config(json!({ "provider": { "mock": { "options": { "record": file } } } }));
+    // A project's is not.
+    let run = world.run(&["hi"]).ok();
+    assert!(
+        !file.exists() && run.stderr.contains("options.record"),
+        "{}",
+        run.stderr
+    );
+    let folder = world.home().join(".config/opencode");
+    fs::create_dir_all(&folder).unwrap();
+    fs::rename(world.path("opencode.json"), folder.join("opencode.json")).unwrap();
     world.run(&["hi"]).ok();
     assert!(file.exists());
 }

@@ -6,7 +6,6 @@
 //! itself is not followed, but for code right in a folder that is named instead of a file.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -373,16 +372,19 @@ impl<'a> Search<'a> {
                 .any(|it| it.file == ask.file && it.is(ask))
         });
         self.found.extend(news);
-        let mut started = BTreeSet::new();
-        words(&interpreter.unwrap_or_default(), &mut started);
-        let bases = [self.project.clone(), self.options.directory.clone()];
-        for (word, base) in started
-            .iter()
-            .flat_map(|it| bases.iter().map(move |base| (it, base)))
-        {
-            self.word(word, base, by, false);
-        }
+        self.line(&interpreter.unwrap_or_default(), by);
         true
+    }
+
+    /// Adds what the first line of a script names.
+    fn line(&mut self, line: &str, by: &str) {
+        let mut started = BTreeSet::new();
+        words(line, &mut started);
+        for base in [self.project.clone(), self.options.directory.clone()] {
+            for word in &started {
+                self.word(word, &base, by, false);
+            }
+        }
     }
 
     /// What is too much to look at is trusted as that, and the question says so.

@@ -52,7 +52,7 @@ impl Users {
 
     /// Takes out of the merged document what the user gave to servers that the project made others of, and says what that was.
     pub(crate) fn withhold(&self, merged: &mut Value) -> Vec<ConfigProblem> {
-        let mut reported = Vec::new();
+        let mut reported = self.withhold_records(merged);
         for section in SECTIONS.iter().filter(|it| **it != "provider") {
             let users = self.0.get(*section).and_then(Value::as_object);
             for (name, users) in users.into_iter().flatten() {
@@ -83,6 +83,29 @@ impl Users {
                         ),
                     });
                 }
+            }
+        }
+        reported
+    }
+
+    /// Takes out of the merged document the files into which a project would have conversations recorded: this program writes them, and is
+    /// in no sandbox.
+    fn withhold_records(&self, merged: &mut Value) -> Vec<ConfigProblem> {
+        let mut reported = Vec::new();
+        let entries = merged.get_mut("provider").and_then(Value::as_object_mut);
+        for (name, entry) in entries.into_iter().flatten() {
+            let users = self.entry("provider", name);
+            let users = users.and_then(|it| it.pointer("/options/record"));
+            let Some(Value::Object(options)) = entry.get_mut("options") else {
+                continue;
+            };
+            if options.get("record").is_some_and(|it| Some(it) != users) {
+                options.shift_remove("record");
+                reported.push(ConfigProblem {
+                    file: format!("provider.{name}"),
+                    pointer: Some("options.record".to_owned()),
+                    message: "ignored: a project says nothing about files that conversations are recorded into; set it in your own opencode.json".to_owned(),
+                });
             }
         }
         reported
@@ -354,6 +377,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_project_has_nothing_recorded() {
+        let mut users = Users::default();
+        users.add(&json!({ "provider": { "a": { "options": { "record": "mine" } }, "b": {} } }));
+        let mut merged = users.0.clone();
+        assert!(users.withhold(&mut merged).is_empty());
+        let theirs = json!({ "a": { "options": { "record": "~/.zshenv" } }, "c": { "options": { "record": "x", "k": 1 } } });
+        merge(&mut merged, json!({ "provider": theirs }));
+        assert_eq!(users.withhold(&mut merged).len(), 2);
+        let left = json!({ "a": { "options": {} }, "b": {}, "c": { "options": { "k": 1 } } });
+        assert_eq!(merged["provider"], left);
     }
 
     #[test]

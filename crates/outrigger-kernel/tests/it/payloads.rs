@@ -438,3 +438,16 @@ fn what_is_left_is_read_field_by_field() {
         "m"
     );
 }
+
+#[test]
+fn handlers_read_no_header_of_a_model() {
+    let mut model = outrigger_protocol::model::ModelInfo::default();
+    model.headers.insert("X-H".into(), "hunter2".into());
+    let session_id = outrigger_protocol::id::SessionId("s".into());
+    let input = outrigger_kernel::hooks::points::llm::before_system::Input {
+        session_id: &session_id,
+        model: &model,
+    };
+    let text = serde_json::to_string(&input).unwrap();
+    assert!(text.contains("X-H") && !text.contains("hunter2"), "{text}");
+}

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use outrigger_protocol::Object;
+use outrigger_protocol::keys::without_login;
 use outrigger_protocol::model::{ModelInfo, ProviderInfo};
 use serde_json::Value;
 
@@ -188,10 +189,18 @@ pub(crate) fn redact_value(value: &mut Value) {
 
 pub(crate) fn redact_object(map: &mut Object) {
     for (name, value) in map.iter_mut() {
-        if value.is_string() && is_secret_name(name) {
-            *value = crate::secret::REMOVED.into();
-        } else {
-            redact_value(value);
+        match value {
+            Value::String(_) if is_secret_name(name) => *value = crate::secret::REMOVED.into(),
+            Value::String(text) => {
+                let shown = without_login(text, is_secret_name, crate::secret::REMOVED);
+                *text = shown.unwrap_or_else(|| std::mem::take(text));
+            }
+            // Headers may be secret whatever they are called, and so may what credentials are made of.
+            Value::Object(all) if name == "headers" || is_secret_name(name) => {
+                let texts = all.values_mut().filter(|it| it.is_string());
+                texts.for_each(|it| *it = crate::secret::REMOVED.into());
+            }
+            value => redact_value(value),
         }
     }
 }

@@ -47,11 +47,13 @@ pub(crate) fn from_plugin(
         };
         match serde_json::from_value::<ModelInfo>(super::build::merged(base, given).into()) {
             Ok(model) => {
-                let model = ModelInfo {
+                let mut model = ModelInfo {
                     id: id.clone(),
                     provider_id: defaults.provider.to_owned(),
                     ..model
                 };
+                // What it was shown of another one's.
+                model.headers.retain(|_, it| *it != crate::secret::REMOVED);
                 out.insert(id.clone(), model);
             }
             Err(error) => tracing::warn!(

@@ -35,6 +35,22 @@ fn what_hooks_get_has_the_form_of_opencode() {
 }
 
 #[test]
+fn no_secret_of_a_provider_is_shown() {
+    let mut config = mock("http://u:pass-1@127.0.0.1:1/v1?key=key-2");
+    let options = &mut config["mock"]["options"];
+    options["headers"] = json!({ "X-Goog": "key-3" });
+    options["credentials"] = json!({ "private_key": "key-4", "client_email": "key-5" });
+    config["mock"]["models"]["m1"]["headers"] = json!({ "X-H": "key-6" });
+    let resolved = resolve(&models(config, &[]), "mock/m1");
+    let shown = serde_json::to_string(&*resolved.provider_for_hooks(true)).unwrap();
+    assert!(
+        !shown.contains("pass-1") && !shown.contains("key-"),
+        "{shown}"
+    );
+    assert!(shown.contains("@127.0.0.1:1/v1?key="), "{shown}");
+}
+
+#[test]
 fn names_that_do_not_exist_come_with_near_ones() {
     let env = [("ANTHROPIC_API_KEY", KEY)];
     let mut config = mock("http://127.0.0.1:1/v1");

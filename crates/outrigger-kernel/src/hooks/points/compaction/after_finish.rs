@@ -33,6 +33,7 @@ pub struct Input<'a> {
     /// Agent.
     pub agent: &'a str,
     /// Model.
+    #[serde(serialize_with = "crate::hooks::points::llm::without_headers")]
     pub model: &'a ModelInfo,
     /// Provider.
     pub provider: Provider<'a>,

@@ -33,6 +33,7 @@ pub struct Input<'a> {
     #[serde(rename = "sessionID")]
     pub session_id: &'a SessionId,
     /// Model.
+    #[serde(serialize_with = "super::without_headers")]
     pub model: &'a ModelInfo,
 }
 

@@ -13,7 +13,26 @@ pub mod tool_definition;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::model::{ModelInfo, ProviderInfo};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+
+/// What stands in the place of a header.
+const REMOVED: &str = "[key removed]";
+
+/// A model as handlers read it: its headers may hold keys, whatever they are called.
+pub(crate) fn without_headers<S: Serializer>(
+    model: &&ModelInfo,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    if model.headers.is_empty() {
+        return model.serialize(serializer);
+    }
+    let mut shown = (*model).clone();
+    shown
+        .headers
+        .values_mut()
+        .for_each(|it| *it = REMOVED.into());
+    shown.serialize(serializer)
+}
 
 /// What handlers read of a request that is being made.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -24,6 +43,7 @@ pub struct RequestInput<'a> {
     /// Agent.
     pub agent: &'a str,
     /// Model.
+    #[serde(serialize_with = "without_headers")]
     pub model: &'a ModelInfo,
     /// Its provider, without secrets.
     pub provider: &'a ProviderInfo,
