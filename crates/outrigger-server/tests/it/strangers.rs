@@ -54,6 +54,7 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
         hostname: "127.0.0.1".into(),
         hosts: Vec::new(),
         cors: Vec::new(),
+        has_pages: false,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -113,6 +114,7 @@ fn served_at(door: impl FnOnce(TcpListener) -> Door, listener: TcpListener) -> S
         hostname: "127.0.0.1".into(),
         hosts: Vec::new(),
         cors: Vec::new(),
+        has_pages: false,
     };
     let address = listener.local_addr().unwrap().to_string();
     let door = door(listener);
