@@ -33,11 +33,8 @@ const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 /// Folders of Claude Code's settings, commands and skills.
 const OF_CLAUDE: [&str; 2] = [".claude", ".agents"];
 
-/// How many folders below a root [`settings_below`] looks at.
-pub const SETTINGS_DEPTH: usize = nested_git::SETTINGS_DEPTH - 1;
-
 /// Start-up files in folders below that are kept one by one.
-const MAX_NESTED: usize = 100;
+const MAX_NESTED: usize = 1000;
 
 /// Whether a file is read as settings by an agent of ours that works in a folder, by its path from there.
 #[must_use]
@@ -48,12 +45,12 @@ pub fn is_settings(from_folder: &Path) -> bool {
     first.is_some_and(|first| ours.any(|it| first == *it))
 }
 
-/// Such files in folders below a root, at most [`SETTINGS_DEPTH`] deep; `None` where there is too much to look at all of it. Blocking.
+/// Such files in folders below a root; the nearest, where there is too much to look at. Blocking.
 #[must_use]
-pub fn settings_below(root: &Path) -> Option<Vec<PathBuf>> {
-    let found = nested_startup::below(root)?.into_iter();
+pub fn settings_below(root: &Path) -> Vec<PathBuf> {
+    let found = nested_startup::below(root).into_iter();
     let found = found.filter(|(from_folder, _)| is_settings(from_folder));
-    Some(found.map(|(_, whole)| whole).collect())
+    found.map(|(_, whole)| whole).collect()
 }
 
 /// The same of settings and hooks of repositories below.
@@ -158,6 +155,13 @@ fn keep_nested(
             nested = nested.for_command();
         }
         Process::Plugin => {
+            if nested.startup().nth(MAX_NESTED).is_some() {
+                tracing::warn!(
+                    "[sandbox] {}: of more than {MAX_NESTED} files below the root that make something run later, plugins and servers can change \
+                     those behind these",
+                    root.display()
+                );
+            }
             let startup = nested.startup().take(MAX_NESTED);
             let settings = nested.settings().take(MAX_SETTINGS);
             let all = startup.chain(settings);

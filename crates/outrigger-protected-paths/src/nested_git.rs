@@ -11,26 +11,29 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use outrigger_files::sync::lock;
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
 use self::repository::{Repository, SETTINGS, Stamp, Stamps, active_hooks, repository_in};
-use self::walk::{DEPTH, walk};
+use self::walk::{Extent, MAX_NAMES, walk};
 use crate::content::{Before, Content};
 use crate::git_config::{self, Setting};
 use crate::nested_startup::NestedStartup;
 use crate::running::{First, Running};
 
 pub(crate) use repository::store;
-pub(crate) use walk::{SETTINGS_DEPTH, startup_below};
+pub(crate) use walk::startup_below;
 
 /// Repositories in each other.
 const MAX_NESTING: usize = 8;
 /// Times of a file system are a little behind those of the system.
 const BEHIND: Duration = Duration::from_secs(2);
 
+/// Projects that had too much to look at, and of which it was said.
+static TOO_MUCH: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// Of the commands that run: what the settings and hooks of repositories held that were there when the first of them began.
 static RUNNING: Running = Running::new("git");
 
@@ -53,6 +56,8 @@ pub(crate) struct NestedGit {
     locked: bool,
     startup: NestedStartup,
     is_command: bool,
+    /// All of the project was looked at.
+    is_whole: bool,
 }
 
 impl NestedGit {
@@ -61,10 +66,11 @@ impl NestedGit {
         let began = SystemTime::now() - BEHIND;
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let worktree = worktree.canonicalize().unwrap_or_else(|_| worktree.into());
-        let walked = walk(&worktree, DEPTH);
+        let walked = walk(&worktree, Extent::Worked);
         let mut nested = Self {
             startup: NestedStartup::before(&worktree, &walked.startup),
             is_command: false,
+            is_whole: walked.is_whole,
             link: fs::read_link(worktree.join(".git")).ok(),
             held: Arc::default(),
             worktree,
@@ -136,11 +142,15 @@ impl NestedGit {
         let mut all = self.linked();
         if has_ended {
             let known: BTreeSet<PathBuf> = all.iter().map(|it| it.folder.clone()).collect();
-            let walked = walk(&self.worktree, DEPTH);
+            let walked = walk(&self.worktree, Extent::Worked);
             let others = self.appeared(walked.repositories).into_iter();
             all.extend(others.filter(|it| !known.contains(&it.folder)));
             if self.is_command {
-                report.extend(self.startup.clear(&walked.startup));
+                let (said, is_whole) = self.startup.clear(&walked.startup);
+                report.extend(said);
+                if !is_whole || !walked.is_whole {
+                    report.extend(self.say_too_much());
+                }
             }
             report.extend(self.restore_link());
         }
@@ -159,6 +169,20 @@ impl NestedGit {
             );
         }
         report
+    }
+
+    /// That not all was looked at: of a project that had too much before, once.
+    fn say_too_much(&self) -> Option<String> {
+        let had_too_much = !self.is_whole || !self.startup.is_whole();
+        if had_too_much && !lock(&TOO_MUCH).insert(self.worktree.clone()) {
+            return None;
+        }
+        let said = format!(
+            "The project has more than {MAX_NAMES} files and folders, so not all of it was looked at: files below its root that make something run \
+             later (.envrc, .vscode/tasks.json) and repositories may have been made or changed by the command, and stay as they are."
+        );
+        tracing::warn!("[sandbox] {}: {said}", self.worktree.display());
+        Some(said)
     }
 
     /// Whether a repository is as it was, or was changed by the user: what was there of those that the index named, no process in a

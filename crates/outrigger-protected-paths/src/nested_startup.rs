@@ -2,11 +2,12 @@
 //! They are not covered while it runs, since it could not move or remove the folder that they lie in then. When it has ended, what is
 //! neither as it was nor the copy of one that was there is renamed, and what was there comes back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use outrigger_protocol::startup::{GIT, STARTUP, startup_file};
 use outrigger_sandbox::absent::{Place, SUFFIX};
@@ -15,10 +16,12 @@ use crate::content::{Before, Content, listed};
 use crate::nested_git::startup_below;
 use crate::running::{First, Running};
 
-/// Files in one folder that makes something run later, such as `.husky`.
+/// Files of packages in a folder that makes something run later (`.opencode/node_modules`).
 const MAX_FILES: usize = 200;
-/// Folders in it.
+/// Folders of packages in it.
 const MAX_FOLDERS: usize = 20;
+/// Files and folders in all folders that make something run later.
+const MAX_NAMES: usize = 100_000;
 
 /// Of the commands that run: what was there of each project when the first of them began, by path from the root.
 static RUNNING: Running = Running::new("startup");
@@ -28,23 +31,32 @@ static RUNNING: Running = Running::new("startup");
 pub(crate) struct NestedStartup {
     worktree: PathBuf,
     before: Arc<First>,
+    /// All of them were looked at.
+    is_whole: bool,
     /// What was there, and of the root: by the path from the folder that it counts in. Copies of these say nothing new.
     known: BTreeSet<(PathBuf, Content)>,
 }
 
 /// Whether a file or folder of this name is one of them, or has some in it. Repositories are looked at elsewhere.
 pub(crate) fn is_candidate(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    let mut firsts = STARTUP.iter().filter_map(|it| it.path.split('/').next());
-    let is_one = |first: &str| name.eq_ignore_ascii_case(first);
-    !is_one(GIT) && (firsts.any(is_one) || is_listed(Path::new(name.as_ref())))
+    // Asked of every name in a project.
+    static FIRSTS: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
+        let firsts = STARTUP.iter().filter_map(|it| it.path.split('/').next());
+        let firsts = firsts.filter(|it| *it != GIT);
+        firsts
+            .map(|it| it.to_ascii_lowercase().into_bytes())
+            .collect()
+    });
+    FIRSTS.contains(&name.as_bytes().to_ascii_lowercase()) || is_workspace(name)
 }
 
 /// Of an editor, which has tasks and settings in it, by any name.
 pub(crate) fn is_workspace(name: &OsStr) -> bool {
-    name.to_string_lossy()
-        .to_ascii_lowercase()
-        .ends_with(".code-workspace")
+    const ENDING: &[u8] = b".code-workspace";
+    let name = name.as_bytes();
+    let ending = name.len().checked_sub(ENDING.len());
+    let ending = ending.and_then(|at| name.get(at..));
+    ending.is_some_and(|it| it.eq_ignore_ascii_case(ENDING))
 }
 
 /// Whether a link is in the place of a folder that has some in it.
@@ -63,11 +75,18 @@ fn is_folder_of(path: &Path) -> bool {
 impl NestedStartup {
     /// As they are now; `names` are the candidates below the root, by paths from there. Blocking.
     pub(crate) fn before(worktree: &Path, names: &[PathBuf]) -> Self {
+        let (before, is_whole) = files(worktree, names);
         Self {
             worktree: worktree.to_owned(),
-            before: Arc::new(files(worktree, names).into()),
+            before: Arc::new(before.into()),
+            is_whole,
             known: BTreeSet::new(),
         }
+    }
+
+    /// Whether all of them were looked at.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// For a command: what another one that runs has made was not there. Blocking.
@@ -77,7 +96,7 @@ impl NestedStartup {
         let of_root = fs::read_dir(&self.worktree).into_iter().flatten().flatten();
         let of_root = of_root.map(|it| PathBuf::from(it.file_name()));
         let of_root: Vec<PathBuf> = of_root.filter(|it| is_candidate(it.as_os_str())).collect();
-        let all = files(&self.worktree, &of_root);
+        let (all, _) = files(&self.worktree, &of_root);
         let known = self.before.iter().chain(&all);
         let known = known.map(|(path, content)| (counted(path), content.clone()));
         self.known = known.collect();
@@ -89,10 +108,11 @@ impl NestedStartup {
         self.before.keys().map(|it| self.worktree.join(it))
     }
 
-    /// Undoes what a command that has ended did to them, and says what that was. Blocking.
-    pub(crate) fn clear(&self, names: &[PathBuf]) -> Option<String> {
+    /// Undoes what a command that has ended did to them, and says what that was, and whether all were looked at. Blocking.
+    pub(crate) fn clear(&self, names: &[PathBuf]) -> (Option<String>, bool) {
         let mut undone = Vec::new();
-        for (path, content) in files(&self.worktree, names) {
+        let (now, is_whole) = files(&self.worktree, names);
+        for (path, content) in now {
             let before = self.before.get(&path);
             // What was there in the root was read-only, and the user may have changed it meanwhile.
             let is_of_root = path.parent() == Some(Path::new(""));
@@ -117,22 +137,22 @@ impl NestedStartup {
             }
             undone.push(path.display().to_string());
         }
-        (!undone.is_empty()).then(|| {
+        let said = (!undone.is_empty()).then(|| {
             format!(
                 "Commands must not make or change files that make something run later: {} (renamed to NAME{SUFFIX}-*; what was there is back). The user \
                  can, by letting the command run outside of the sandbox when asked.",
                 listed(undone)
             )
-        })
+        });
+        (said, is_whole)
     }
 }
 
-/// What is on the list in folders not far below a root, by path from the folder that it counts in and as a whole; `None` where not all
-/// of it was looked at. Blocking.
-pub(crate) fn below(root: &Path) -> Option<Vec<(PathBuf, PathBuf)>> {
-    let names = startup_below(root)?;
-    let found = files(root, &names).into_keys();
-    Some(found.map(|it| (counted(&it), root.join(it))).collect())
+/// What is on the list in folders below a root, by path from the folder that it counts in and as a whole. Blocking.
+pub(crate) fn below(root: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let (found, _) = listed_in(root, &startup_below(root));
+    let found = found.into_iter();
+    found.map(|(it, _)| (counted(&it), root.join(it))).collect()
 }
 
 fn is_listed(path: &Path) -> bool {
@@ -151,22 +171,41 @@ fn counted(path: &Path) -> PathBuf {
     parts.as_path().to_owned()
 }
 
-/// What is on the list, in and below these.
-fn files(worktree: &Path, names: &[PathBuf]) -> BTreeMap<PathBuf, Content> {
-    let mut found = BTreeMap::new();
+/// What is on the list, in and below these, and whether all of it was looked at.
+fn files(worktree: &Path, names: &[PathBuf]) -> (BTreeMap<PathBuf, Content>, bool) {
+    let (found, is_whole) = listed_in(worktree, names);
+    let found = found.into_iter().map(|(path, meta)| {
+        let content = Content::of(&worktree.join(&path), &meta);
+        (path, content)
+    });
+    (found.collect(), is_whole)
+}
+
+/// The same without what they hold.
+fn listed_in(worktree: &Path, names: &[PathBuf]) -> (Vec<(PathBuf, fs::Metadata)>, bool) {
+    let mut found = Vec::new();
+    let mut seen = 0;
     for name in names {
         let mut waiting = vec![name.clone()];
         let (mut files, mut folders) = (0, 0);
         while let Some(path) = waiting.pop() {
+            seen += 1;
+            if seen > MAX_NAMES {
+                return (found, false);
+            }
             let whole = worktree.join(&path);
             let Ok(meta) = fs::symlink_metadata(&whole) else {
                 continue;
             };
+            let is_package = path.iter().any(|it| it == "node_modules");
             if meta.is_dir() {
-                folders += 1;
+                folders += usize::from(is_package);
                 let entries = fs::read_dir(&whole).into_iter().flatten().flatten();
-                if folders <= MAX_FOLDERS {
-                    waiting.extend(entries.take(MAX_FILES).map(|it| path.join(it.file_name())));
+                let entries = entries.map(|it| path.join(it.file_name()));
+                match is_package {
+                    true if folders <= MAX_FOLDERS => waiting.extend(entries.take(MAX_FILES)),
+                    true => {}
+                    false => waiting.extend(entries.take(MAX_NAMES)),
                 }
                 continue;
             }
@@ -175,14 +214,13 @@ fn files(worktree: &Path, names: &[PathBuf]) -> BTreeMap<PathBuf, Content> {
             if is_aside || !(is_listed(&counts) || meta.is_symlink() && is_folder_of(&counts)) {
                 continue;
             }
-            files += 1;
-            if files > MAX_FILES {
-                break;
+            files += usize::from(is_package);
+            if files <= MAX_FILES {
+                found.push((path, meta));
             }
-            found.insert(path, Content::of(&whole, &meta));
         }
     }
-    found
+    (found, true)
 }
 
 #[cfg(test)]
@@ -276,6 +314,39 @@ mod tests {
             listing(&root).join("\n")
         ));
         assert!(nested.clear(true).is_empty());
+    }
+
+    #[test]
+    fn nothing_hides_behind_many_other_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let deep = (0..12)
+            .map(|it| it.to_string())
+            .collect::<Vec<_>>()
+            .join("/");
+        let deep = format!("{deep}/.vscode/tasks.json");
+        let [wide, beside] = [
+            "packages/app/.vscode/tasks.json",
+            "packages/b/.vscode/tasks.json",
+        ];
+        write(&root, &[(wide, "mine"), (&deep, "mine")]);
+        for number in 0..4100 {
+            fs::create_dir_all(root.join(format!("a/{number}"))).unwrap();
+        }
+        let nested = NestedGit::before(&root).for_command();
+        for number in 0..250 {
+            write(&root, &[(&format!("packages/b/.vscode/{number}"), "")]);
+        }
+        write(&root, &[(wide, "evil"), (&deep, "evil"), (beside, "evil")]);
+        assert_eq!(nested.clear(true).len(), 1);
+        for name in [wide, &deep] {
+            assert_eq!(
+                fs::read_to_string(root.join(name)).unwrap(),
+                "mine",
+                "{name}"
+            );
+        }
+        assert!(!root.join(beside).exists());
     }
 
     #[test]

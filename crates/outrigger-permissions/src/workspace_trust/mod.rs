@@ -398,6 +398,18 @@ mod tests {
                 "sub/known",
                 "sub/known/.mcp.json (changed)",
             ),
+            (
+                "a/b/c/d/e/f/g/h/i/j/opencode.json",
+                r#"{ "username": "x" }"#,
+                "a/b/c/d/e/f/g/h/i/j",
+                "a/b/c/d/e/f/g/h/i/j/opencode.json (new)",
+            ),
+            (
+                "node_modules/x/.mcp.json",
+                SERVER,
+                "node_modules/x",
+                "node_modules/x/.mcp.json (new)",
+            ),
             // As in another folder: of another working tree.
             ("sub/opencode.json", settings, "sub", ""),
         ] {

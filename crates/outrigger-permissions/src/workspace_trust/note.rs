@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec};
-use outrigger_protected_paths::{SETTINGS_DEPTH, is_settings, settings_below};
+use outrigger_protected_paths::{is_settings, settings_below};
 use outrigger_protocol::text::hex;
 use outrigger_workspace::Place;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,8 @@ pub(super) struct State {
     /// `.mcp.json`, commands and skills that run something.
     #[serde(default)]
     pub(super) beside: BTreeMap<PathBuf, String>,
-    /// Digests of both in folders below `root`, which nobody reads who works here. `None` where there was too much to look at.
+    /// Digests of both in folders below `root`, which nobody reads who works here. One that is not among them is new, also where it was left
+    /// out for there being too much to look at. `None` where nobody looked.
     #[serde(default)]
     pub(super) below: Option<BTreeMap<PathBuf, String>>,
     /// Where the project begins.
@@ -162,7 +163,7 @@ impl State {
     pub(super) fn with_below(mut self) -> Self {
         let files = settings_below(&self.root);
         let digested = |file: PathBuf| digest_of(&file).map(|digest| (file, digest));
-        self.below = files.map(|files| files.into_iter().filter_map(digested).collect());
+        self.below = Some(files.into_iter().filter_map(digested).collect());
         self
     }
 
@@ -207,11 +208,10 @@ impl State {
         all.find(|files| files.contains_key(file))
     }
 
-    /// Whether it would have been found below.
+    /// Whether it would be known if it counted: it lies below.
     fn looked_at(&self, file: &Path) -> bool {
         let folder = speaks_for(file).strip_prefix(&self.root);
-        let is_near = |it: &Path| (1..=SETTINGS_DEPTH).contains(&it.components().count());
-        self.below.is_some() && folder.is_ok_and(is_near)
+        self.below.is_some() && folder.is_ok_and(|it| !it.as_os_str().is_empty())
     }
 
     /// Whether a file says what another one of that name said that was there: a working tree of the same repository has it.

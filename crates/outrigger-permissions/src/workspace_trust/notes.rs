@@ -183,16 +183,19 @@ impl Notes {
     ) -> Result<(State, Vec<String>), TrustError> {
         let whole = if self.reads_all { None } else { self.load() };
         let compare = || {
-            let _held = self.hold()?;
-            let now = State::of(whole.as_ref().unwrap_or(config), &self.place);
+            let mut now = State::of(whole.as_ref().unwrap_or(config), &self.place);
             if !self.reads_all && whole.is_none() {
                 return Ok((now, Found::default()));
             }
-            // Without notes there is nothing to compare, and nothing to walk for.
-            let now = match self.all()?.is_empty() {
-                true => now,
-                false => now.with_below(),
-            };
+            // Without notes there is nothing to compare, and nothing to walk for. Others wait no longer than they have to.
+            let has_notes = self.all().is_ok_and(|it| !it.is_empty());
+            if has_notes {
+                now = now.with_below();
+            }
+            let _held = self.hold()?;
+            if !has_notes && !self.all()?.is_empty() {
+                now = now.with_below();
+            }
             let mut found = self.compare(&now, count)?;
             found
                 .settings

@@ -1,22 +1,27 @@
-//! Looking for repositories and start-up files below a project: nearest folders first, and not for ever.
+//! Looking for repositories and start-up files below a project: by names alone, nearest folders first, and to the end.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Repository, repository_in};
 use crate::nested_startup::{is_candidate, is_workspace};
 
-/// How deep below the project's root is looked for repositories that the index does not name, and for start-up files.
-pub(super) const DEPTH: usize = 8;
-/// The same for settings of agents that work in folders below.
-pub(crate) const SETTINGS_DEPTH: usize = 3;
-/// Files and folders that are looked at for them.
-const MAX_ENTRIES: usize = 4000;
-/// What holds very many files and is not worked in: what lies right in them is looked at, and last.
+/// Files and folders that are looked at in a project. Only an absurd one has more, or one that is made to have them.
+pub(crate) const MAX_NAMES: usize = 1_000_000;
+/// What holds very many files and is not worked in.
 const LARGE: [&str; 3] = ["node_modules", "target", ".venv"];
 
-/// What lies not far below the root.
+/// How far is looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Of what is not worked in, what lies right in it: packages bring files of all these names.
+    Worked,
+    All,
+}
+
+/// What lies below the root.
 pub(super) struct Walked {
     pub(super) repositories: Vec<Repository>,
     /// Files and folders of names that make something run later, by path from the root.
@@ -25,54 +30,95 @@ pub(super) struct Walked {
     pub(super) is_whole: bool,
 }
 
-/// Files and folders not far below a root that make something run later, by path from it; `None` where not all were looked at.
-pub(crate) fn startup_below(root: &Path) -> Option<Vec<PathBuf>> {
-    let walked = walk(root, SETTINGS_DEPTH);
-    walked.is_whole.then_some(walked.startup)
+/// Files and folders below a root that make something run later, by path from it. Of more than [`MAX_NAMES`], the nearest.
+pub(crate) fn startup_below(root: &Path) -> Vec<PathBuf> {
+    walk(root, Extent::All).startup
 }
 
-/// What lies in folders not far below the root.
-pub(super) fn walk(worktree: &Path, max_depth: usize) -> Walked {
+/// What lies in folders below the root.
+pub(super) fn walk(worktree: &Path, extent: Extent) -> Walked {
+    walk_at_most(worktree, extent, MAX_NAMES)
+}
+
+fn walk_at_most(worktree: &Path, extent: Extent, mut left: usize) -> Walked {
     let mut found = Walked {
         repositories: Vec::new(),
         startup: Vec::new(),
         is_whole: true,
     };
-    let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
-    let mut large = VecDeque::new();
-    let mut seen = 0;
-    while let Some((folder, depth)) = waiting.pop_front().or_else(|| large.pop_front()) {
+    let mut waiting = VecDeque::from([PathBuf::new()]);
+    let mut last = VecDeque::new();
+    loop {
+        let is_last = waiting.is_empty();
+        let Some(folder) = waiting.pop_front().or_else(|| last.pop_front()) else {
+            return found;
+        };
+        let is_root = folder.as_os_str().is_empty();
+        let mut folders = Vec::new();
+        let mut is_marked = false;
         let entries = fs::read_dir(worktree.join(&folder)).into_iter();
         for entry in entries.flatten().flatten() {
-            seen += 1;
-            if seen > MAX_ENTRIES {
+            if left == 0 {
                 found.is_whole = false;
                 return found;
             }
+            left -= 1;
             let name = entry.file_name();
+            // The system says what it is along with the name.
             let kind = entry.file_type();
             // The root's own are looked at elsewhere, but for names that nobody can list and links in the place of folders.
             let is_link = kind.as_ref().is_ok_and(fs::FileType::is_symlink);
-            if is_candidate(&name) && (depth > 0 || is_link || is_workspace(&name)) {
+            if is_candidate(&name) && (!is_root || is_link || is_workspace(&name)) {
                 found.startup.push(folder.join(&name));
             }
-            let is_folder = kind.is_ok_and(|it| it.is_dir());
-            if !is_folder || name == ".git" {
-                continue;
+            is_marked |= name == ".git" || name == "HEAD";
+            if name != ".git" && kind.is_ok_and(|it| it.is_dir()) {
+                folders.push(name);
             }
-            let is_large = LARGE.iter().any(|it| name == *it);
-            let folder = folder.join(name);
-            let repository = repository_in(worktree, folder.clone());
-            let is_bare = repository.as_ref().is_some_and(Repository::is_bare);
-            found.repositories.extend(repository);
-            // Anybody can make the marks of a repository: what lies in one is looked at as well, but last.
-            if is_large {
-                large.push_back((folder, max_depth));
-            } else if depth + 1 < max_depth {
-                let list = if is_bare { &mut large } else { &mut waiting };
-                list.push_back((folder, depth + 1));
+        }
+        let is_entered = extent == Extent::All || !is_large(folder.file_name());
+        let repository = match is_marked && !is_root {
+            true => repository_in(worktree, folder.clone()),
+            false => None,
+        };
+        // Anybody can make the marks of a repository: what lies in one is looked at as well, but last.
+        let is_bare = repository.as_ref().is_some_and(Repository::is_bare);
+        found.repositories.extend(repository);
+        for name in folders {
+            let below = folder.join(&name);
+            if !is_entered {
+                found.repositories.extend(repository_in(worktree, below));
+            } else if is_last || is_bare || is_large(Some(&name)) {
+                last.push_back(below);
+            } else {
+                waiting.push_back(below);
             }
         }
     }
-    found
+}
+
+fn is_large(name: Option<&OsStr>) -> bool {
+    name.is_some_and(|name| LARGE.iter().any(|it| name == *it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_is_said_and_the_nearest_found() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("a/b/c");
+        fs::create_dir_all(&deep).unwrap();
+        for folder in [&root.path().join("a"), &deep] {
+            fs::write(folder.join(".envrc"), "").unwrap();
+        }
+        for (most, whole, found) in [(5, true, 2), (4, false, 1), (2, false, 0)] {
+            let walked = walk_at_most(root.path(), Extent::Worked, most);
+            assert_eq!(walked.is_whole, whole, "{most}");
+            // The order within a folder is the file system's.
+            assert!(walked.startup.len() <= found + 1, "{most}");
+            assert!(walked.startup.len() >= found, "{most}");
+        }
+    }
 }
