@@ -92,7 +92,7 @@ fn a_server_of_the_user_runs_nothing_of_a_folder_that_nobody_trusts() {
 
 #[test]
 fn nor_does_one_that_names_the_project_by_its_whole_path() {
-    for case in 0..6 {
+    for case in 0..8 {
         let world = keyed(
             [done()],
             &[("x.sh", STEAL), ("bin/node", STEAL), ("sub/x.py", "")],
@@ -106,7 +106,9 @@ fn nor_does_one_that_names_the_project_by_its_whole_path() {
             1 => server["command"] = json!(["sh", script]),
             2 => server["command"] = json!(["sh", "-c", format!("exec {script}")]),
             3 => server["command"] = json!(["sh", "-c", "exec $HOME/../project/x.sh"]),
-            4 => server["environment"]["PYTHONPATH"] = json!(format!("{project}/sub")),
+            4 => server["command"] = json!(["sh", "-c", format!("cd {project}; ./x.sh")]),
+            5 => server["command"] = json!(["git", "-C", ".", "-c", "alias.x=!./x.sh", "x"]),
+            6 => server["environment"]["PYTHONPATH"] = json!(format!("{project}/sub")),
             _ => server["environment"]["BASH_ENV"] = json!(script),
         }
         world.config(entry);

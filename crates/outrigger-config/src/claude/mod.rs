@@ -7,6 +7,7 @@ pub mod skills;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::permission::Rule;
 use serde_json::{Map, Value, json};
 
 use crate::load::layers;
@@ -167,11 +168,11 @@ fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> 
 pub(crate) fn commands(
     options: &LoadOptions,
     lets: &dyn Fn(&Path, &str) -> bool,
-    quiet: bool,
+    (quiet, rules): (bool, &[Rule]),
     problems: &mut Vec<ConfigProblem>,
 ) -> Vec<CommandEntry> {
     let mut all: Vec<CommandEntry> = Vec::new();
-    let links = Links::of(options);
+    let links = Links::of(options).under(rules);
     let dirs = std::iter::once(options.home.clone()).chain(layers::project_dirs(options));
     for dir in dirs {
         for file in command_files(&dir) {
@@ -369,15 +370,20 @@ mod tests {
             ],
         );
         let mut problems = Vec::new();
-        let shown: Vec<String> = commands(&options(dir.path()), &|_, _| true, false, &mut problems)
-            .into_iter()
-            .map(|c| {
-                format!(
-                    "{} | {:?} | {:?} | {}",
-                    c.name, c.description, c.model, c.template
-                )
-            })
-            .collect();
+        let shown: Vec<String> = commands(
+            &options(dir.path()),
+            &|_, _| true,
+            (false, &[]),
+            &mut problems,
+        )
+        .into_iter()
+        .map(|c| {
+            format!(
+                "{} | {:?} | {:?} | {}",
+                c.name, c.description, c.model, c.template
+            )
+        })
+        .collect();
         insta::assert_snapshot!(shown.join("\n"), @r#"
         b | Some("d") | None | Do $ARGUMENTS
         a | Some("file") | Some("x/y") | project's a

@@ -3,8 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::permission::{Action, Rule};
+
 use super::options::LoadOptions;
 use crate::paths;
+use crate::project::command_words::matches;
 
 /// Endings of texts that a link of a project may lead to.
 const TEXTS: [&str; 4] = ["markdown", "md", "mdc", "txt"];
@@ -15,6 +18,8 @@ pub struct Links {
     project: PathBuf,
     /// Folders of the user's own settings, which may lie in a project that is the home folder: they lead where they like.
     own: Vec<PathBuf>,
+    /// What may be read.
+    rules: Vec<Rule>,
 }
 
 impl Links {
@@ -24,7 +29,23 @@ impl Links {
         Self {
             project: options.project_folder().to_owned(),
             own: own.chain([options.xdg_config.clone()]).collect(),
+            rules: Vec::new(),
         }
+    }
+
+    /// The same where these rules say what may be read: a link leads to nothing that takes asking.
+    pub(crate) fn under(self, rules: &[Rule]) -> Self {
+        let is_about = |it: &&Rule| matches("read", &it.permission);
+        let rules = rules.iter().filter(is_about).cloned().collect();
+        Self { rules, ..self }
+    }
+
+    /// Whether a file, by its path from the root, is read without asking: the last rule that is about it counts.
+    fn may_read(&self, below: &Path) -> bool {
+        let name = below.to_string_lossy();
+        let mut rules = self.rules.iter().rev();
+        let last = rules.find(|it| matches(&it.pattern, &name));
+        last.is_none_or(|it| it.action == Action::Allow)
     }
 
     /// Whether a file is the project's, and not one of the user's own settings.
@@ -43,7 +64,9 @@ impl Links {
             (Ok(real), Ok(project)) => {
                 let below = file.strip_prefix(&self.project).unwrap_or(file);
                 let is_link = project.join(below) != real;
-                !real.starts_with(&project) || is_link && !paths::has_extension(&real, &TEXTS)
+                let is_text = || paths::has_extension(&real, &TEXTS);
+                let may_read = || self.may_read(real.strip_prefix(&project).unwrap_or(&real));
+                !real.starts_with(&project) || is_link && !(is_text() && may_read())
             }
             // What cannot be followed is not read either.
             _ => false,
@@ -52,7 +75,8 @@ impl Links {
 }
 
 /// Why such a file is left out.
-pub(crate) const LEADS_OUT: &str = "a link that leads out of the project, or to what is no text";
+pub(crate) const LEADS_OUT: &str =
+    "a link that leads out of the project, or to what is no text or takes asking";
 
 #[cfg(test)]
 mod tests {
@@ -93,6 +117,15 @@ mod tests {
                 Default::default(),
             ))
         };
+        let rule = |pattern: &str, action| Rule {
+            permission: "read".into(),
+            pattern: pattern.into(),
+            action,
+        };
+        let rules = [rule("*", Action::Allow), rule("docs/*", Action::Deny)];
+        let denied = links("home/p").under(&rules);
+        assert!(denied.lead_out(&at("home/p/.opencode/agent/in.md")));
+        assert!(!denied.lead_out(&at("home/p/docs/a.md")));
         for (project, file, out) in [
             ("home/p", "home/p/.opencode/agent/own.md", false),
             ("home/p", "home/p/.opencode/agent/in.md", false),

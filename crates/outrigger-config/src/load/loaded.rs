@@ -104,7 +104,7 @@ impl Loaded {
             true => claude::commands(
                 &self.options,
                 &|file, template| self.lets_command(file, template),
-                self.left_out,
+                (self.left_out, &self.config.permission),
                 &mut problems,
             ),
             false => Vec::new(),
@@ -163,7 +163,7 @@ impl Loaded {
             external,
             config_dirs: self.config_dirs.clone(),
             paths: config.skill_paths.iter().map(expand).collect(),
-            links: Links::of(options),
+            links: Links::of(options).under(&self.config.permission),
             is_untrusted: !self.is_trusted,
         }
     }

@@ -256,7 +256,7 @@ pub(super) fn has_wildcard(word: &str) -> bool {
 }
 
 /// Whether a name fits a pattern of a shell; a list of characters in it stands for any one.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let mut pattern_rest = pattern.chars();
     match pattern_rest.next() {
         None => name.is_empty(),

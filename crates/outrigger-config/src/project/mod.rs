@@ -5,7 +5,7 @@
 //! ignored, too.
 
 pub(crate) mod asks;
-mod command_words;
+pub(crate) mod command_words;
 mod executed;
 mod file_digest;
 pub(crate) mod hook_programs;

@@ -19,11 +19,12 @@ use super::{ServerLauncher, TRUST, refusal};
 const STARTED_IN: [&str; 3] = ["PWD", "OLDPWD", "INIT_CWD"];
 /// Parts of the names of variables whose folders code is loaded from.
 const SEARCHED: [&str; 4] = ["PATH", "LIB", "PYTHON", "OPTIONS"];
-/// Programs that run a folder which they are given, or take code from it.
-const RUNS_FOLDERS: [&str; 32] = [
-    "bun", "bunx", "cargo", "corepack", "deno", "dotnet", "env", "go", "gradle", "java", "just",
-    "lua", "make", "mvn", "node", "npm", "npx", "perl", "php", "pip", "pipx", "pnpm", "pnpx",
-    "poetry", "pypy", "python", "ruby", "task", "tsx", "uv", "uvx", "yarn",
+/// Programs that run a folder which they are given, or take code or settings from it.
+const RUNS_FOLDERS: [&str; 39] = [
+    "bash", "bun", "bunx", "cargo", "corepack", "dash", "deno", "dotnet", "env", "fish", "git",
+    "go", "gradle", "ksh", "sh", "zsh", "java", "just", "lua", "make", "mvn", "node", "npm", "npx",
+    "perl", "php", "pip", "pipx", "pnpm", "pnpx", "poetry", "pypy", "python", "ruby", "task",
+    "tsx", "uv", "uvx", "yarn",
 ];
 /// Words of theirs before what they run.
 const SUBCOMMANDS: [&str; 9] = [
