@@ -5,6 +5,7 @@
 //! - [`World`]: the folders of one test, and programs that run in them ([`Running`], [`Done`])
 //! - [`misbehaving`]: the plugin that commits every fault
 //! - [`process`]: whether processes live, and waiting for what happens in another one
+//! - [`free_port`]: a port that no other test has
 //! - [`skip`]: tests that cannot run on a machine
 //!
 //! What needs an agent or the binary stays with its crate: `Harness` in the tests of `outrigger-server`, `Program` in those of
@@ -18,12 +19,14 @@
 
 pub mod misbehaving;
 pub mod model;
+mod port;
 pub mod process;
 mod program;
 mod runtime;
 pub mod skip;
 mod world;
 
+pub use port::free_port;
 pub use program::{Done, Running};
 pub use runtime::{bun, bun_or_skip};
 pub use world::{World, merge};

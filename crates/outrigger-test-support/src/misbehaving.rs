@@ -42,6 +42,23 @@ pub fn works(fault: &str) -> bool {
         || fault.starts_with("allocates")
 }
 
+/// Whether a fault holds up what it meets, until a deadline ends that.
+#[must_use]
+pub fn is_hang(fault: &str) -> bool {
+    let faults = [
+        "never",
+        "spin",
+        "second",
+        "spin_in_timer",
+        "spin_later",
+        "signals",
+        "reads_nothing",
+        "half_a_frame",
+        "recursive",
+    ];
+    faults.contains(&fault)
+}
+
 /// A runtime, made in `folder`, that says a wrong version of the protocol the next time that it is started for `bad` once there
 /// is a file `mark`, and is `bun` otherwise.
 pub fn liar(folder: &Path, mark: &Path, bun: &Path) -> PathBuf {

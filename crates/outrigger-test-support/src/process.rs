@@ -3,6 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+/// How long a test waits for what has to happen. No machine needs that, however busy; a test that waits for it fails.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(180);
+
 /// Numbers of namespaces begin here; those of processes end far below.
 const NAMESPACES: u32 = 0xf000_0000;
 
@@ -28,12 +31,10 @@ pub fn alive(pid: u32) -> bool {
         .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Waits until none of these lives; false when one still does after 20 s. A kill returns before the kernel has ended
+/// Waits until none of these lives; false when one still does after [`WAIT_TIMEOUT`]. A kill returns before the kernel has ended
 /// the process.
 pub fn gone(pids: &[u32]) -> bool {
-    wait_until(Duration::from_secs(20), || {
-        !pids.iter().any(|pid| alive(*pid))
-    })
+    wait_until(WAIT_TIMEOUT, || !pids.iter().any(|pid| alive(*pid)))
 }
 
 /// The processes in a namespace; of what is no number of one, that process.
@@ -68,10 +69,10 @@ pub fn runs_with(text: &str) -> bool {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use outrigger_test_support::process::wait_until;
+/// use outrigger_test_support::process::{WAIT_TIMEOUT, wait_until};
 ///
 /// let began = Instant::now();
-/// assert!(wait_until(Duration::from_secs(10), || began.elapsed().as_millis() > 20));
+/// assert!(wait_until(WAIT_TIMEOUT, || began.elapsed().as_millis() > 20));
 /// assert!(!wait_until(Duration::from_millis(20), || false));
 /// ```
 pub fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {

@@ -8,10 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::alive;
-
-/// Nothing here takes so long; a run that does is stuck.
-const STUCK: Duration = Duration::from_secs(60);
+use crate::process::{WAIT_TIMEOUT, alive};
 
 /// What a run left.
 #[derive(Debug)]
@@ -126,7 +123,7 @@ impl Running {
     /// Waits for the end.
     #[track_caller]
     pub fn end(mut self) -> Done {
-        let limit = Instant::now() + STUCK;
+        let limit = Instant::now() + WAIT_TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;

@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use tempfile::TempDir;
 
 use crate::model::Mock;
-use crate::process::wait_until;
+use crate::process::{WAIT_TIMEOUT, wait_until};
 use crate::program::{Running, read};
 use crate::runtime::bun;
 
@@ -154,7 +153,7 @@ impl World {
     /// What another process writes into this file of the project, as soon as it is JSON: a file is there before it is filled.
     pub fn json(&self, name: &str) -> Value {
         let mut found = None;
-        let whole = wait_until(Duration::from_secs(60), || {
+        let whole = wait_until(WAIT_TIMEOUT, || {
             let text = std::fs::read(self.path(name)).unwrap_or_default();
             found = serde_json::from_slice(&text).ok();
             found.is_some()
@@ -194,6 +193,17 @@ impl World {
         self.is_untrusted.set(true);
     }
 
+    /// Whether settings name deadlines.
+    fn sets_deadlines(&self) -> bool {
+        [
+            self.home().join(".config/outrigger/outrigger.toml"),
+            self.path("outrigger.toml"),
+            self.path(".outrigger/outrigger.toml"),
+        ]
+        .iter()
+        .any(|file| read(file).contains("[deadlines]"))
+    }
+
     /// A command with these arguments in this world: in the project, with the variables of its user and nothing of the
     /// environment that runs the tests.
     ///
@@ -228,6 +238,12 @@ impl World {
         }
         if let Some(bun) = bun() {
             command.env("OUTRIGGER_BUN", bun);
+        }
+        // What is late on a busy machine has missed no deadline: a test of deadlines says in its settings what they are.
+        if !self.sets_deadlines() {
+            for class in ["FAST", "NORMAL", "LOAD"] {
+                command.env(format!("OUTRIGGER_DEADLINES_{class}_MS"), "60000");
+            }
         }
         // The mock and its like listen on this machine, which plugins do not reach by themselves.
         command.env("OUTRIGGER_NETWORK_ALLOW", "127.0.0.1,[::1],localhost");

@@ -293,7 +293,7 @@ async fn a_bridge_without_a_sign_of_life_is_given_up() {
     let remote = remote.with_pings(Duration::from_millis(100));
     let runtime = runtime(through(Arc::new(remote)));
     let call = run(&runtime, here.path(), "bash", json!({"command": "ls"}));
-    let (code, said) = tokio::time::timeout(Duration::from_secs(20), call)
+    let (code, said) = tokio::time::timeout(Duration::from_secs(120), call)
         .await
         .unwrap();
     assert_eq!(code, "tool.failed");

@@ -156,7 +156,7 @@ impl World {
     }
 
     pub(crate) async fn wait_until_running(&self, count: usize) {
-        for _ in 0..1000 {
+        for _ in 0..20_000 {
             if self.executor.running.load(Ordering::SeqCst) == count {
                 return;
             }

@@ -1,13 +1,9 @@
 //! An abort while a turn waits for a hook: it ends at once, and nothing waits for what was asked. While it waits for a summary:
 //! `compaction.rs` of outrigger-server.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use crate::support::*;
-
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Holds the hook that `hold.txt` names for as long as a hook may take.
 const HOLDING: &str = r"

@@ -2,14 +2,11 @@
 
 use std::io::Write as _;
 use std::process::Stdio;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::*;
-
-const LIMIT: Duration = Duration::from_secs(30);
 
 #[test]
 fn ctrl_c_cancels_the_turn_and_the_conversation_goes_on() {
@@ -25,14 +22,14 @@ fn ctrl_c_cancels_the_turn_and_the_conversation_goes_on() {
     let mut input = client.stdin();
     writeln!(input, "go").unwrap();
     let sees = |client: &Running, words: &str| {
-        let seen = wait_until(LIMIT, || client.stdout().contains(words));
+        let seen = wait_until(WAIT_TIMEOUT, || client.stdout().contains(words));
         assert!(seen, "{words}: {}{}", client.stdout(), client.stderr());
     };
     events.until("message.part.delta");
     client.signal(Signal::INT);
     // The same client goes on in the same session.
     let busy = || server.get("/session/status").json(200) != json!({});
-    assert!(wait_until(LIMIT, || !busy()), "{}", client.stderr());
+    assert!(wait_until(WAIT_TIMEOUT, || !busy()), "{}", client.stderr());
     writeln!(input, "and now?").unwrap();
     sees(&client, "second answer");
     let sessions = server.get("/session").json(200);
@@ -62,15 +59,17 @@ fn a_signal_at_the_prompt_leaves_before_and_behind_a_turn() {
         command.stdin(Stdio::piped());
         let mut client = world.start(command);
         let mut input = client.stdin();
-        assert!(wait_until(LIMIT, || client.stderr().contains("/help")));
+        assert!(wait_until(WAIT_TIMEOUT, || client
+            .stderr()
+            .contains("/help")));
         for n in 1..=turns {
             writeln!(input, "go").unwrap();
             let answered = || client.stdout().matches("an answer").count() == n;
-            assert!(wait_until(LIMIT, answered), "{}", client.stderr());
+            assert!(wait_until(WAIT_TIMEOUT, answered), "{}", client.stderr());
         }
         client.signal(signal);
         // The input is open all the time. Ctrl-C may still have been meant for the turn, and says so: then once more.
-        let over = wait_until(LIMIT, || {
+        let over = wait_until(WAIT_TIMEOUT, || {
             let over = client.is_over();
             if !over && client.stderr().contains("Ctrl-C again leaves") {
                 client.signal(signal);
@@ -96,7 +95,7 @@ fn sigterm_in_a_turn_ends_the_turn_and_the_client() {
     events.until("message.part.delta");
     client.signal(Signal::TERM);
     assert!(
-        wait_until(LIMIT, || client.is_over()),
+        wait_until(WAIT_TIMEOUT, || client.is_over()),
         "{}",
         client.stderr()
     );

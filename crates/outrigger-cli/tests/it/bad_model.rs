@@ -156,7 +156,7 @@ fn a_model_that_stops_in_the_middle_of_its_answer() {
 #[test]
 fn a_model_that_falls_silent_is_cut_off() {
     let world = World::new([json!({ "text": "Wait for it", "stall": 2 })]);
-    world.settings("[models]\nidle_ms = 200\nmax_retries = 0\n");
+    world.settings("[models]\nidle_ms = 3000\nmax_retries = 0\n");
     let done = world.run(&["hi"]).exited(1);
     insta::assert_snapshot!(format!("{}---\n{}", done.stdout, done.stderr), @r"
     Wait for
@@ -164,7 +164,7 @@ fn a_model_that_falls_silent_is_cut_off() {
 
     > build · m1
 
-    Error: the answer of provider `mock` stood still for 0.2 s
+    Error: the answer of provider `mock` stood still for 3 s
     ");
     let mute = World::new([json!({ "text": "x", "stall": 0 })]);
     mute.settings("[models]\nfirst_byte_ms = 200\nmax_retries = 0\n");

@@ -217,7 +217,7 @@ fn plugins_that_throw_or_export_nothing_useful() {
 #[test]
 fn a_plugin_that_never_finishes_loading() {
     let world = World::new([done()]);
-    granting(&world, "[deadlines]\nload_ms = 1000\n");
+    granting(&world, "[deadlines]\nload_ms = 3000\n");
     world.plugin("good", GOOD);
     world.plugin(
         "waits",
@@ -229,8 +229,8 @@ fn a_plugin_that_never_finishes_loading() {
     );
     let (said, listed) = runs_without(&world, &[]);
     insta::assert_snapshot!(said, @r"
-    ! plugin spins failed: plugin spins did not finish its server within 1000 ms (while starting)
-    ! plugin waits failed: plugin waits did not finish its server within 1000 ms (while starting)
+    ! plugin spins failed: plugin spins did not finish its server within 3000 ms (while starting)
+    ! plugin waits failed: plugin waits did not finish its server within 3000 ms (while starting)
 
     > build · m1
     ");
@@ -240,11 +240,11 @@ fn a_plugin_that_never_finishes_loading() {
                  hooks  chat.message
     failed       spins
                  from   file://PROJECT/.opencode/plugin/spins.js in PROJECT/.opencode
-                 cause  plugin spins did not finish its server within 1000 ms (while starting) [plugin.hung]
+                 cause  plugin spins did not finish its server within 3000 ms (while starting) [plugin.hung]
                  hint   raise the load deadline if the plugin is only slow
     failed       waits
                  from   file://PROJECT/.opencode/plugin/waits.js in PROJECT/.opencode
-                 cause  plugin waits did not finish its server within 1000 ms (while starting) [plugin.hung]
+                 cause  plugin waits did not finish its server within 3000 ms (while starting) [plugin.hung]
                  hint   raise the load deadline if the plugin is only slow
     ");
     assert!(

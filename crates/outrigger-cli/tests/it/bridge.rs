@@ -27,11 +27,7 @@ pub(crate) fn bridge_of(world: &World, mut command: std::process::Command) -> (R
     command.env("OUTRIGGER_BRIDGE_TOKEN", TOKEN);
     let running = world.start(command);
     let listens = || running.stdout().contains("listening on ws://");
-    assert!(
-        wait_until(Duration::from_secs(60), listens),
-        "{}",
-        running.stderr()
-    );
+    assert!(wait_until(WAIT_TIMEOUT, listens), "{}", running.stderr());
     let said = running.stdout();
     let url = said.trim().rsplit(' ').next().unwrap().to_owned();
     (running, url)
@@ -129,7 +125,7 @@ fn runs(command: &str) -> bool {
 }
 
 fn wait_for(command: &str, there: bool) {
-    let reached = wait_until(Duration::from_secs(30), || runs(command) == there);
+    let reached = wait_until(WAIT_TIMEOUT, || runs(command) == there);
     assert!(reached, "{command} runs: {}", !there);
 }
 
@@ -326,7 +322,7 @@ fn a_bridge_that_nobody_could_use_or_that_is_no_secret_does_not_start() {
     }
     // Without one of the user's a token is made, which only the user can read.
     let running = world.start(world.command(&["bridge", "--no-origin"]));
-    assert!(wait_until(Duration::from_secs(60), || running
+    assert!(wait_until(WAIT_TIMEOUT, || running
         .stderr()
         .contains("the token is in")));
     let said = running.stderr();

@@ -1,13 +1,9 @@
 //! Ctrl-C once cancels the turn and keeps everything, twice leaves; SIGTERM cancels too and leaves no process behind.
 
-use std::time::Duration;
-
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::*;
-
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_cancelled_tool_is_gone_and_the_session_goes_on() {

@@ -106,9 +106,11 @@ fn an_async_command_is_heard_later() {
     let hooks = json!({
         "PreToolUse": group(json!({"command": command, "async": true, "if": "Bash(touch *)"})),
     });
-    // The second call waits until it has ended; what it said is read no later than with the third.
+    // The second call waits until it is about to end; what it said is read with one of the next.
     let wait = bash("until [ -e said ]; do sleep 0.05; done; sleep 0.3");
-    let world = hooked([bash("touch go"), wait, bash("true"), done()], hooks);
+    let more = (1..10).map(|n| bash(&format!("sleep 0.{n}")));
+    let calls = [bash("touch go"), wait].into_iter().chain(more);
+    let world = hooked(calls.chain([done()]), hooks);
     world.run(&["do it"]).ok();
     let result = world.mock.last().texts("tool").join("\n");
     assert!(
@@ -121,15 +123,19 @@ fn an_async_command_is_heard_later() {
 /// The program ends although one does not, and leaves nothing behind.
 #[test]
 fn an_async_command_ends_with_the_program() {
-    let hooks = json!({
+    let mut hooks = json!({
         "Stop": group(json!({"command": "readlink /proc/self/ns/pid | tr -dc 0-9 > pid.new; mv pid.new pid; exec sleep 1000", "async": true})),
     });
+    // The program does not end before it has begun.
+    let begun = json!({"type": "command", "command": "until [ -e pid ]; do sleep 0.05; done", "timeout": 60});
+    hooks["Stop"][0]["hooks"]
+        .as_array_mut()
+        .unwrap()
+        .push(begun);
     let world = hooked([done()], hooks);
     world.run(&["do it"]).ok();
     let pid = world.read("pid");
     // It has been killed; its new parent may take a moment to reap it.
     let pid: u32 = pid.trim().parse().unwrap();
-    assert!(wait_until(std::time::Duration::from_secs(20), || !alive(
-        pid
-    )));
+    assert!(wait_until(WAIT_TIMEOUT, || !alive(pid)));
 }

@@ -493,10 +493,9 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
         let id = session["id"].as_str().unwrap();
         let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
         server.post(&format!("/session/{id}/prompt_async"), &prompt);
-        let minute = std::time::Duration::from_secs(60);
         let open = || server.get("/permission").json(200);
         if let Some(reply) = reply {
-            assert!(wait_until(minute, || !open()
+            assert!(wait_until(WAIT_TIMEOUT, || !open()
                 .as_array()
                 .unwrap()
                 .is_empty()));
@@ -516,7 +515,7 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
                 .iter()
                 .any(|it| !it.texts("tool").is_empty())
         };
-        assert!(wait_until(minute, has_result));
+        assert!(wait_until(WAIT_TIMEOUT, has_result));
         assert!(open().as_array().unwrap().is_empty());
         assert_eq!(world.home().join("outside.txt").exists(), made, "{reply:?}");
     }
@@ -633,9 +632,8 @@ fn what_a_killed_outrigger_left_is_moved_aside() {
         with(&["while :; do echo ../other > .git/commondir; echo x > .envrc; sleep 0.02; done"]);
     repository(&world);
     let running = world.start(world.command(&["run", "do it"]));
-    let minute = std::time::Duration::from_secs(60);
     let made = || world.path(".git/commondir").exists() && world.path(".envrc").exists();
-    assert!(wait_until(minute, made));
+    assert!(wait_until(WAIT_TIMEOUT, made));
     running.signal(rustix::process::Signal::KILL);
     running.end();
     let left = fs::symlink_metadata(world.path(".envrc")).is_ok();

@@ -23,8 +23,7 @@ export const P = async ({ serverUrl }) => {
       return 'ok'
     } },
     shrink: { description: 'x', args: {}, execute: async (_, { sessionID }) => {
-      ask(sessionID, { ...model, auto: true })
-      await new Promise((done) => setTimeout(done, 300))
+      await ask(sessionID, { ...model, auto: true })
       return 'asked'
     } },
     waits: { description: 'x', args: {}, execute: async (_, { sessionID }) => {
@@ -103,7 +102,7 @@ fn cancelled_in_a_compaction_the_history_stays() {
             .iter()
             .any(|request| request.is_summary)
     };
-    assert!(wait_until(std::time::Duration::from_secs(30), asked));
+    assert!(wait_until(WAIT_TIMEOUT, asked));
     running.signal(rustix::process::Signal::INT);
     running.end().exited(130);
     world.run(&["-c", "second-question"]).ok();

@@ -265,8 +265,7 @@ fn nothing_outlives_a_host_killed_in_the_middle_of_a_tool() {
     );
     let running = world.start(world.command(&["run", "wait"]));
     assert!(
-        wait_until(Duration::from_secs(30), || world.lines("pids.txt").len()
-            == 3),
+        wait_until(WAIT_TIMEOUT, || world.lines("pids.txt").len() == 3),
         "{}",
         running.stderr()
     );
@@ -284,14 +283,14 @@ fn nothing_outlives_a_host_killed_in_the_middle_of_a_tool() {
             .collect::<Vec<_>>()
     };
     assert!(
-        wait_until(Duration::from_secs(30), || left(&pids[..2]).is_empty()),
+        wait_until(WAIT_TIMEOUT, || left(&pids[..2]).is_empty()),
         "{pids:?}, left {:?}",
         left(&pids)
     );
     world.run(&["-c"]).ok();
     assert!(world.mock.last().texts("tool")[0].contains(UNKNOWN));
     assert!(
-        wait_until(Duration::from_secs(30), || left(&pids).is_empty()),
+        wait_until(WAIT_TIMEOUT, || left(&pids).is_empty()),
         "{pids:?}, left {:?}",
         left(&pids)
     );

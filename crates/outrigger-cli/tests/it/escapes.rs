@@ -676,22 +676,25 @@ export const A = async ({{ directory }}) => {{
     }
     granting(&world, &settings);
     let running = world.start(world.command(&["run", "do it"]));
-    let limit = std::time::Duration::from_secs(60);
-    assert!(wait_until(limit, || world.path("started").exists()));
+    assert!(wait_until(WAIT_TIMEOUT, || world.path("started").exists()));
     world.file(".env.new", SECRET);
     fs::rename(world.path(".env.new"), world.path(".env")).unwrap();
     let starts = |name: &str| world.lines(&format!("{name}-starts.txt")).len();
     let names = ["a-slow", "b-quick", "c-slow"];
-    assert!(wait_until(limit, || names
+    assert!(wait_until(WAIT_TIMEOUT, || names
         .iter()
         .all(|name| starts(name) >= 2)));
-    // A second is what is promised.
-    std::thread::sleep(std::time::Duration::from_secs(5));
     let ticks = || names.map(|name| world.lines(&format!("{name}-ticks.txt")).len());
-    let before = ticks();
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    assert_eq!(ticks(), before, "they read on");
-    assert!(before.iter().all(|count| *count > 0));
+    // A second is what is promised; on a busy machine it is a matter of their turn.
+    assert!(
+        wait_until(WAIT_TIMEOUT, || {
+            let before = ticks();
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            ticks() == before
+        }),
+        "they read on"
+    );
+    assert!(ticks().iter().all(|count| *count > 0));
     world.file("over", "");
     running.end().ok();
 }
@@ -719,11 +722,10 @@ export const A = async ({{ directory }}) => {{
         ),
     );
     let running = world.start(world.command(&["run", "do it"]));
-    let limit = std::time::Duration::from_secs(60);
-    assert!(wait_until(limit, || world.path("started").exists()));
+    assert!(wait_until(WAIT_TIMEOUT, || world.path("started").exists()));
     world.file(".env.new", &format!("{SECRET} anew"));
     fs::rename(world.path(".env.new"), world.path(".env")).unwrap();
-    assert!(wait_until(limit, || world.lines("starts.txt").len() == 2));
+    assert!(wait_until(WAIT_TIMEOUT, || world.lines("starts.txt").len() == 2));
     // It is in use as soon as it has loaded.
     std::thread::sleep(std::time::Duration::from_secs(2));
     world.file("over", "");
@@ -849,8 +851,7 @@ fn a_command_does_not_outlive_a_denied_file_that_is_saved_anew() {
         return skip("there are no mount namespaces");
     }
     let running = world.start(world.command(&["run", "do it"]));
-    let limit = std::time::Duration::from_secs(60);
-    assert!(wait_until(limit, || world.path("started").exists()));
+    assert!(wait_until(WAIT_TIMEOUT, || world.path("started").exists()));
     world.file(".env.new", &format!("{SECRET} anew"));
     fs::rename(world.path(".env.new"), world.path(".env")).unwrap();
     // Nobody says that it is over.

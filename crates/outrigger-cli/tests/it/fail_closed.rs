@@ -13,7 +13,7 @@ fn bash(command: &str) -> Value {
 }
 
 fn critical(hook: &str) -> String {
-    format!("[deadlines]\nnormal_ms = 700\n[plugins.guard]\nfail_closed = [\"{hook}\"]\n")
+    format!("[deadlines]\nnormal_ms = 2000\n[plugins.guard]\nfail_closed = [\"{hook}\"]\n")
 }
 
 /// A turn that calls a tool; what the model read of it, and what was said of plugins.
@@ -43,7 +43,7 @@ fn a_guard_that_fails_is_late_crashes_or_is_not_there_refuses() {
         ),
         (
             "export const G = async () => ({ 'tool.execute.before': () => new Promise(() => {}) })",
-            "no answer within 700 ms",
+            "no answer within 2000 ms",
         ),
         (
             "export const G = async () => ({ 'tool.execute.before': () => process.exit(3) })",
@@ -89,7 +89,7 @@ fn an_open_breaker_refuses() {
     let results = world.mock.last().texts("tool");
     assert_eq!(results.len(), 4, "{results:?}");
     for result in &results[..3] {
-        assert!(result.contains("no answer within 700 ms"), "{results:?}");
+        assert!(result.contains("no answer within 2000 ms"), "{results:?}");
     }
     assert!(results[3].contains("its breaker is open"), "{results:?}");
     assert!(!world.path("ran.txt").exists());

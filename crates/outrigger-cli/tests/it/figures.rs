@@ -325,7 +325,7 @@ fn who_holds_a_shared_process_is_seen_while_it_does() {
         row.unwrap_or_default().to_owned()
     };
     let mut screen = String::new();
-    let seen = wait_until(std::time::Duration::from_secs(20), || {
+    let seen = wait_until(WAIT_TIMEOUT, || {
         screen = world.cli(&top).ok().stdout;
         row(&screen, "spins").contains("in chat.message now")
             && row(&screen, "spins").contains(" s ")

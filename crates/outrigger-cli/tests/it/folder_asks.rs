@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::question::Person;
 use crate::support::*;
 
-const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 const ASKS: &str = "? trust this folder";
 
 /// The model is the user's own; the project says nothing yet.

@@ -212,17 +212,16 @@ fn a_language_server_changes_no_startup_file_and_undoes_none() {
                   mkdir -p target; echo x > target/x; sleep 60";
     let config =
         json!({ "lsp": { "l": { "command": ["sh", "-c", script], "extensions": [".txt"] } } });
-    let makes = "sleep 1; test -f target/x";
+    let makes = "until [ -f target/x ] && [ -e go ]; do sleep 0.05; done";
     let world = keyed(
         [write("b.txt", "x"), bash(makes), done()],
         &[(".envrc", "mine\n")],
     );
     world.config(config);
     let running = world.start(world.command(&["run", "go"]));
-    assert!(wait_until(std::time::Duration::from_secs(20), || world
-        .path("target/x")
-        .exists()));
+    assert!(wait_until(WAIT_TIMEOUT, || world.path("target/x").exists()));
     world.file(".vscode/tasks.json", "{}");
+    world.file("go", "");
     running.end();
     assert_eq!(world.read(".envrc"), "mine\n");
     assert_eq!(world.read(".vscode/tasks.json"), "{}");

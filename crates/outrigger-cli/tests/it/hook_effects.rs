@@ -1,15 +1,11 @@
 //! What hooks beside the turn bring about: which model makes the title, and the environment of terminals and of commands
 //! of the user (requirement B3).
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use crate::omo_server::session;
 use crate::support::*;
 use crate::user_grants::{granting, rewrites};
-
-const SOON: Duration = Duration::from_secs(20);
 
 /// Chooses `m2` of the provider that it is handed, and notes what that was.
 const SMALL: &str = r#"
@@ -82,7 +78,9 @@ fn terminals_and_commands_of_the_user_have_the_variables_that_a_plugin_adds() {
         "command": "/bin/sh", "args": ["-c", say("pty.txt")], "env": { "WISHED": "by the client", "OWN": "client" },
     });
     server.post("/pty", &terminal).json(200);
-    assert!(wait_until(SOON, || !world.read("pty.txt").is_empty()));
+    assert!(wait_until(WAIT_TIMEOUT, || !world
+        .read("pty.txt")
+        .is_empty()));
     // The plugin's word comes last, and what loads code into programs is nobody's to set.
     assert_eq!(world.read("pty.txt"), "yes, by the plugin, client, none\n");
 

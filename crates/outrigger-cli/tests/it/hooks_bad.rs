@@ -100,7 +100,7 @@ export const C = async () => ({
 fn a_hook_that_never_answers_costs_one_call() {
     let world =
         beside("export const C = async () => ({ 'chat.message': () => new Promise(() => {}) })");
-    granting(&world, "[deadlines]\nnormal_ms = 700\n");
+    granting(&world, "[plugins.culprit]\ntimeout_ms = 700\n");
     insta::assert_snapshot!(costs_nothing(&world), @"WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 700 ms");
 }
 
@@ -109,7 +109,7 @@ fn a_hook_that_never_answers_costs_one_call() {
 fn a_hook_that_spins() {
     let world =
         beside("export const C = async () => ({ 'chat.message': async () => { for (;;) {} } })");
-    granting(&world, "[deadlines]\nnormal_ms = 700\n");
+    granting(&world, "[plugins.culprit]\ntimeout_ms = 700\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 700 ms
     ");

@@ -8,8 +8,6 @@ use rustix::process::Signal;
 use crate::support::*;
 use crate::user_grants::granting;
 
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
-
 const STUCK: &str = "
 import fs from 'node:fs'
 export const Stuck = async ({ directory }) => {

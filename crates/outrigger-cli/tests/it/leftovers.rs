@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::*;
-
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Keeps itself busy, and has a child of its own; and one that has left its group and session and lost its parent.
 fn plugin(daemon: &str) -> String {

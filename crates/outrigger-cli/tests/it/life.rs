@@ -1,7 +1,5 @@
 //! The life of plugins while a server runs (C7): suspend, resume, reload; nothing that is in flight is lost.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -65,7 +63,7 @@ fn heard(world: &World) -> String {
 
 fn wait_for(world: &World, file: &str) {
     assert!(
-        wait_until(Duration::from_secs(20), || world.path(file).exists()),
+        wait_until(WAIT_TIMEOUT, || world.path(file).exists()),
         "no {file}"
     );
 }
@@ -110,7 +108,7 @@ fn a_reload_takes_over_and_what_is_in_flight_ends_where_it_began() {
         "{tools:?}"
     );
     world.file("go", "");
-    assert!(wait_until(Duration::from_secs(20), || {
+    assert!(wait_until(WAIT_TIMEOUT, || {
         let path = format!("/session/{}/message", one.session);
         server.get(&path).json(200).to_string().contains("from v1")
     }));
@@ -213,7 +211,7 @@ fn a_process_that_does_not_answer_a_health_check_is_started_again() {
     world.plugin("p", &version(1));
     granting(
         &world,
-        "[limits]\nplugin_health_seconds = 1\n[deadlines]\nnormal_ms = 1000\n",
+        "[limits]\nplugin_health_seconds = 1\n[deadlines]\nnormal_ms = 3000\n",
     );
     let server = serving(&world);
     let talk = talk(&server);
@@ -229,7 +227,7 @@ fn a_process_that_does_not_answer_a_health_check_is_started_again() {
         let process = rustix::process::Pid::from_raw(pid).unwrap();
         rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
     }
-    assert!(wait_until(Duration::from_secs(20), || {
+    assert!(wait_until(WAIT_TIMEOUT, || {
         let now = plugin();
         now["generation"] == 2 && now["state"] == "active"
     }));

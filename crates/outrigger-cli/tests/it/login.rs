@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -228,7 +227,7 @@ fn a_long_answer_comes_whole_and_a_cancelled_turn_ends_the_plugins_request() {
     world.config(json!({ "provider": { "acme": { "options": { "headerTimeout": 60_000 } } } }));
     let running = world.start(world.command(&["run", "hi"]));
     let asked = || world.lines("auth.log").iter().any(|l| l.ends_with(" hang"));
-    assert!(wait_until(Duration::from_secs(20), asked));
+    assert!(wait_until(WAIT_TIMEOUT, asked));
     running.signal(rustix::process::Signal::INT);
     running.end().exited(130);
     let log = world.lines("auth.log");

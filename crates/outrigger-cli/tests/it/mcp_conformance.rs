@@ -6,7 +6,6 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Mutex;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -17,7 +16,6 @@ const SUITE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../.work/conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 );
-const WAIT: Duration = Duration::from_secs(60);
 /// The scenarios that run at once.
 const AT_ONCE: usize = 3;
 /// It measures with its own clock when a stream is opened again, which a busy machine delays.
@@ -242,7 +240,7 @@ impl Client {
         let command = self.world.command(&["mcp", "auth", "m"]);
         let running = self.world.start(command);
         let mut address = None;
-        wait_until(WAIT, || {
+        wait_until(WAIT_TIMEOUT, || {
             let stdout = running.stdout();
             let mut lines = stdout.lines().map(str::trim);
             address = lines
@@ -265,7 +263,7 @@ impl Client {
         let prompt = json!({"parts": [{"type": "text", "text": "go"}]});
         server.post(&format!("/session/{id}/prompt_async"), &prompt);
         let mut asked = Value::Null;
-        wait_until(WAIT, || {
+        wait_until(WAIT_TIMEOUT, || {
             asked = server.get("/question").json(200);
             asked[0].is_object()
         });
@@ -273,7 +271,7 @@ impl Client {
         let answers = vec![Vec::<String>::new(); fields];
         let path = format!("/question/{}/reply", asked[0]["id"].as_str().unwrap());
         server.post(&path, &json!({"answers": answers})).json(200);
-        wait_until(WAIT, || {
+        wait_until(WAIT_TIMEOUT, || {
             let results = self.world.mock.last().texts("tool");
             results
                 .iter()
@@ -356,7 +354,7 @@ fn server_scenarios_pass_for_what_is_served() {
     let port = free_port();
     let args = ["mcp", "serve", "--port", &port, "--no-auth"];
     let running = world.start(world.command(&args));
-    let listens = wait_until(WAIT, || {
+    let listens = wait_until(WAIT_TIMEOUT, || {
         running.stdout().contains("listening") || running.is_over()
     });
     assert!(listens && !running.is_over(), "{}", running.stderr());

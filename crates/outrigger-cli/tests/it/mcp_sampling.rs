@@ -48,9 +48,8 @@ fn a_server_gets_an_answer_of_the_model_from_a_person_alone() {
     let id = session["id"].as_str().unwrap();
     let prompt = json!({"parts": [{"type": "text", "text": "go"}]});
     server.post(&format!("/session/{id}/prompt_async"), &prompt);
-    let minute = std::time::Duration::from_secs(60);
     let mut open = Value::Null;
-    let is_asked = wait_until(minute, || {
+    let is_asked = wait_until(WAIT_TIMEOUT, || {
         open = server.get("/permission").json(200);
         open[0].is_object()
     });
@@ -61,7 +60,7 @@ fn a_server_gets_an_answer_of_the_model_from_a_person_alone() {
     let reply = format!("/permission/{}/reply", open[0]["id"].as_str().unwrap());
     server.post(&reply, &json!({"reply": "once"})).json(200);
     // A request without tools is one for a title to the scripted model.
-    let is_answered = wait_until(minute, || answered(&world).contains("A title"));
+    let is_answered = wait_until(WAIT_TIMEOUT, || answered(&world).contains("A title"));
     assert!(is_answered, "{}", answered(&world));
     assert!(world.mock.all_requests().len() > asked_before);
 }

@@ -225,7 +225,7 @@ fn over_http_a_password_is_needed_and_pages_stay_out() {
     let mut command = world.command(&["mcp", "serve", "--port", &port]);
     command.env("OPENCODE_SERVER_PASSWORD", "word");
     let running = world.start(command);
-    wait_until(std::time::Duration::from_secs(60), || {
+    wait_until(WAIT_TIMEOUT, || {
         running.stdout().contains("listening") || running.is_over()
     });
     let mut server = Server {

@@ -7,6 +7,7 @@ use crate::support::*;
 /// A server whose tools answer with what their names say. `late` is there from the second list on, which it tells of when
 /// `grow` is called.
 const SHAPES: &str = r#"
+import { writeFileSync } from 'node:fs'
 import readline from 'node:readline'
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\n')
 const outputSchema = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } }
@@ -19,7 +20,11 @@ readline.createInterface({ input: process.stdin }).on('line', async (line) => {
   const { id, method, params } = JSON.parse(line)
   if (id === undefined) return
   if (method === 'initialize') return send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo: { name: 'shapes' } } })
-  if (method === 'tools/list') return send({ id, result: { tools } })
+  if (method === 'tools/list') {
+    send({ id, result: { tools } })
+    if (tools.some((tool) => tool.name === 'late')) writeFileSync('listed', '')
+    return
+  }
   if (params.name === 'grow') { tools.push(tool('late')); send({ method: 'notifications/tools/list_changed' }) }
   if (params.name === 'late') await new Promise((go) => setTimeout(go, 5000))
   send({ id, result: answers[params.name] ?? { content: text } })
@@ -66,7 +71,10 @@ fn structured_answers_satisfy_the_schema_of_their_tool() {
 /// Limits of the user's hold for a tool that a server brings later.
 #[test]
 fn limits_hold_for_a_tool_that_comes_later() {
-    let wait = call("bash", json!({"command": "sleep 1", "description": "x"}));
+    let wait = call(
+        "bash",
+        json!({"command": "until [ -e listed ]; do sleep 0.05; done; sleep 1", "description": "x"}),
+    );
     let world = with_shapes([
         turn([call("m_grow", json!({}))]),
         turn([wait]),

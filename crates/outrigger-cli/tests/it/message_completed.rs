@@ -1,7 +1,6 @@
 //! `message.completed`: exactly once for each message of a model (A4), however its turn ends.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use outrigger_protocol::message::MessageInfo;
 use outrigger_store::{SessionFilter, Store};
@@ -75,9 +74,7 @@ fn an_aborted_turn_and_a_subagent_complete_once() {
     ]);
     world.plugin("scribe", SCRIBE);
     let running = world.start(world.command(&["run", "delegate"]));
-    assert!(wait_until(Duration::from_secs(30), || world
-        .path("begun")
-        .exists()));
+    assert!(wait_until(WAIT_TIMEOUT, || world.path("begun").exists()));
     running.signal(Signal::INT);
     running.end().exited(130);
     let want = once_each(&world);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::npm::{installed, reaching_npm, registry, without_npm, world as world_with};
 use crate::npm_auth::{Services, got};
-use crate::omo_server::{SOON, say, session, until_asked};
+use crate::omo_server::{say, session, until_asked};
 use crate::support::*;
 
 const SLIM: &str = "oh-my-opencode-slim@2.2.24";
@@ -183,7 +183,7 @@ fn pty_keeps_a_terminal_between_turns_and_tells_when_its_program_ends() {
     has(&ask("write it"), &["Sent 5 bytes"]);
     // What was typed, and what `cat` says.
     let echoed = || ask("read it").matches("| ahoy").count() == 2;
-    assert!(wait_until(SOON, echoed), "{:?}", results(&world));
+    assert!(wait_until(WAIT_TIMEOUT, echoed), "{:?}", results(&world));
     has(&ask("list it"), &[pty, "Echo", "Status: running"]);
     ask("end it");
     until_asked(&world, "<pty_exited>");
@@ -333,7 +333,11 @@ fn wakatime_tells_its_program_what_was_read_written_and_edited() {
         let calls = world.read("calls.txt");
         calls.contains("new.txt") && calls.matches("hello.txt").count() >= 2
     };
-    assert!(wait_until(SOON, called), "{}", world.read("calls.txt"));
+    assert!(
+        wait_until(WAIT_TIMEOUT, called),
+        "{}",
+        world.read("calls.txt")
+    );
     let calls = world.read("calls.txt");
     has(
         &calls,

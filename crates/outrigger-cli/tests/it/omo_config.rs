@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::omo::omo;
-use crate::omo_server::{SOON, background, command, is_asked, say, serve, session, until_asked};
+use crate::omo_server::{background, command, is_asked, say, serve, session, until_asked};
 use crate::support::*;
 
 /// Its configuration, marked as being of its newest form: what it makes of `fallback_models` otherwise, it does not read.
@@ -61,7 +61,7 @@ fn another_model_goes_on_where_the_first_is_refused() {
     let server = serve(&world);
     let id = session(&server);
     say(&server, &id, "hello there");
-    assert!(wait_until(SOON, || world.mock.requests().len() > 1));
+    assert!(wait_until(WAIT_TIMEOUT, || world.mock.requests().len() > 1));
     let models: Vec<Value> = world
         .mock
         .requests()
@@ -97,14 +97,14 @@ fn no_more_background_tasks_run_at_once_than_a_model_may_have() {
     let path = format!("/session/{parent}/prompt_async");
     assert_eq!(server.post(&path, &body).status, 204);
     let asked = |animal: &str| is_asked(&world, &format!("Look for {animal}"));
-    assert!(wait_until(SOON, || asked("zebras") || asked("lions")));
+    assert!(wait_until(WAIT_TIMEOUT, || asked("zebras") || asked("lions")));
     std::thread::sleep(Duration::from_secs(2));
     assert!(asked("zebras") != asked("lions"), "one waits for the other");
     let children = server.get(&format!("/session/{parent}/children")).json(200);
     let child = children[0]["id"].as_str().unwrap();
     let path = format!("/session/{child}/abort");
     server.post(&path, &json!({})).json(200);
-    assert!(wait_until(SOON, || asked("zebras") && asked("lions")));
+    assert!(wait_until(WAIT_TIMEOUT, || asked("zebras") && asked("lions")));
 }
 
 #[test]
@@ -133,14 +133,14 @@ fn no_more_background_tasks_run_at_once_than_a_provider_may_have() {
     let path = format!("/session/{parent}/prompt_async");
     assert_eq!(server.post(&path, &body).status, 204);
     let asked = |animal: &str| is_asked(&world, &format!("Look for {animal}"));
-    assert!(wait_until(SOON, || asked("zebras") || asked("lions")));
+    assert!(wait_until(WAIT_TIMEOUT, || asked("zebras") || asked("lions")));
     std::thread::sleep(Duration::from_secs(2));
     assert!(asked("zebras") != asked("lions"), "one waits for the other");
     let children = server.get(&format!("/session/{parent}/children")).json(200);
     let child = children[0]["id"].as_str().unwrap();
     let path = format!("/session/{child}/abort");
     server.post(&path, &json!({})).json(200);
-    assert!(wait_until(SOON, || asked("zebras") && asked("lions")));
+    assert!(wait_until(WAIT_TIMEOUT, || asked("zebras") && asked("lions")));
     let models = world.mock.requests();
     let of = |animal: &str| {
         let text = format!("Look for {animal}");

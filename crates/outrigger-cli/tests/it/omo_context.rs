@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::omo::{offline, omo, run};
 use crate::omo_config::configure;
-use crate::omo_server::{SOON, background, command, say, serve, session, until_asked};
+use crate::omo_server::{background, command, say, serve, session, until_asked};
 use crate::support::*;
 
 /// A server of the Model Context Protocol with one tool.
@@ -153,7 +153,9 @@ fn it_tells_of_a_session_that_waits_and_of_an_agent_that_hangs() {
     let id = session(&server);
 
     say(&server, &id, "hello there");
-    let notified = wait_until(SOON, || world.read("notified.txt").contains("Hello."));
+    let notified = wait_until(WAIT_TIMEOUT, || {
+        world.read("notified.txt").contains("Hello.")
+    });
     assert!(notified, "{}", world.read("notified.txt"));
 
     say(&server, &id, "look for zebras in the background");
@@ -196,7 +198,7 @@ fn a_full_context_is_summarised_and_the_session_goes_on() {
         let messages = server.get(&format!("/session/{id}/message")).json(200);
         messages.to_string().contains("Here it is.")
     };
-    assert!(wait_until(SOON, answered));
+    assert!(wait_until(WAIT_TIMEOUT, answered));
     let last = world.mock.last();
     let said = last.body["messages"].to_string();
     assert!(

@@ -8,9 +8,6 @@ use serde_json::{Value, json};
 use crate::omo::{offline, omo};
 use crate::support::*;
 
-/// Its own timers are of seconds, and the machine may be busy.
-pub(crate) const SOON: Duration = Duration::from_secs(40);
-
 pub(crate) fn serve(world: &World) -> Server {
     world.serve_with(offline(
         world,
@@ -34,7 +31,7 @@ pub(crate) fn say(server: &Server, session: &str, text: &str) -> Value {
 #[track_caller]
 pub(crate) fn until_asked(world: &World, text: &str) {
     assert!(
-        wait_until(SOON, || is_asked(world, text)),
+        wait_until(WAIT_TIMEOUT, || is_asked(world, text)),
         "{text}: {:#?}",
         world
             .mock

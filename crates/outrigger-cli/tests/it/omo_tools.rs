@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::omo::{omo, run};
 use crate::omo_config::configure;
 use crate::omo_lists::has_tmux;
-use crate::omo_server::{SOON, background, is_asked, say, serve, session};
+use crate::omo_server::{background, is_asked, say, serve, session};
 use crate::support::*;
 use crate::user_grants::granting;
 
@@ -94,7 +94,11 @@ fn interactive_bash_drives_a_real_tmux_that_the_shell_sees_and_that_ends_with_us
     assert_eq!(odd, "Error: unknown command: no-such-command");
     // The session that nobody ended went with the program.
     let gone = || processes_of(&world.home()).is_empty();
-    assert!(wait_until(SOON, gone), "{:?}", processes_of(&world.home()));
+    assert!(
+        wait_until(WAIT_TIMEOUT, gone),
+        "{:?}",
+        processes_of(&world.home())
+    );
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn a_deleted_session_takes_its_tmux_sessions_with_it() {
     let deleted = server.send("DELETE", &format!("/session/{first}"), &[], None);
     assert_eq!(deleted.status, 200);
     let gone = || !list("list again").contains("omo-gone");
-    assert!(wait_until(SOON, gone));
+    assert!(wait_until(WAIT_TIMEOUT, gone));
 }
 
 /// The output of the last call of a tool in a session.
@@ -171,7 +175,10 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
     let wait = call("bash", json!({ "command": wait, "description": "waits" }));
     world.mock.when("Look for zebras", turn([wait]));
     let zebras = launch("launch the first", "Look for zebras");
-    assert!(wait_until(SOON, || is_asked(&world, "Look for zebras")));
+    assert!(wait_until(WAIT_TIMEOUT, || is_asked(
+        &world,
+        "Look for zebras"
+    )));
     let polled = output("poll the first", &zebras, false);
     assert!(polled.contains("**running**"), "{polled}");
     world.file("go", "");
@@ -193,7 +200,10 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
         json!({ "text": "I am looking", "stall": 2 }),
     );
     let lions = launch("launch the second", "Look for lions");
-    assert!(wait_until(SOON, || is_asked(&world, "Look for lions")));
+    assert!(wait_until(WAIT_TIMEOUT, || is_asked(
+        &world,
+        "Look for lions"
+    )));
     let cancelled = ask(
         "cancel the second",
         "background_cancel",
@@ -211,7 +221,10 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
             .get(&child)
             .is_some()
     };
-    assert!(wait_until(SOON, || !busy()), "its child session is aborted");
+    assert!(
+        wait_until(WAIT_TIMEOUT, || !busy()),
+        "its child session is aborted"
+    );
     let polled = output("poll the second", &lions, false);
     assert!(polled.contains("**cancelled**"), "{polled}");
 

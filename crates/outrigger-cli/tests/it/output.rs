@@ -104,11 +104,7 @@ fn a_slow_reader_misses_nothing() {
     let mut command = world.command(&["run", "--title", "x", "go"]);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    assert!(wait_until(Duration::from_secs(60), || world
-        .mock
-        .requests()
-        .len()
-        == 4));
+    assert!(wait_until(WAIT_TIMEOUT, || world.mock.requests().len() == 4));
     std::thread::sleep(Duration::from_millis(300));
     let mut stdout = String::new();
     child

@@ -196,9 +196,8 @@ fn a_plugins_client_approves_nothing_without_a_grant() {
         let id = session["id"].as_str().unwrap();
         let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
         server.post(&format!("/session/{id}/prompt_async"), &prompt);
-        let minute = std::time::Duration::from_secs(60);
         assert!(
-            wait_until(minute, || world.path("replied.txt").exists()),
+            wait_until(WAIT_TIMEOUT, || world.path("replied.txt").exists()),
             "{replies} {grant:?}: {}",
             world.read("replies.txt")
         );
@@ -208,7 +207,7 @@ fn a_plugins_client_approves_nothing_without_a_grant() {
         // What no plugin could answer still waits for the user.
         assert_eq!(open.len(), usize::from(statuses[0] == "403"), "{asked}");
         if ran {
-            assert!(wait_until(minute, || world.path("ran.txt").exists()));
+            assert!(wait_until(WAIT_TIMEOUT, || world.path("ran.txt").exists()));
         }
         for question in open {
             let id = question["id"].as_str().unwrap();

@@ -246,7 +246,7 @@ fn a_namesake_in_another_folder_lends_no_grants() {
     server.post(&path, &prompt).json(200);
     let asked = format!("/permission?directory={}", encoded(&world.path("sub")));
     let mut open = Value::Null;
-    wait_until(std::time::Duration::from_secs(20), || {
+    wait_until(WAIT_TIMEOUT, || {
         open = server.get(&asked).json(200);
         open[0].is_object() || world.path("sub/ran.txt").exists()
     });
@@ -285,9 +285,7 @@ fn global_events_are_those_of_its_own_project() {
         scope.spawn(|| server.post(&there, &prompt).json(200));
         server.post(&here, &prompt).json(200);
     });
-    let written = wait_until(std::time::Duration::from_secs(20), || {
-        world.path("all.txt").exists()
-    });
+    let written = wait_until(WAIT_TIMEOUT, || world.path("all.txt").exists());
     assert!(written);
     server.post(&there, &prompt).json(200);
     let all = world.lines("all.txt");

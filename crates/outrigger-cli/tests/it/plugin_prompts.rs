@@ -1,14 +1,11 @@
 //! What a plugin has the user's model do by prompts of its own runs within the plugin's grants and the user's rules alike.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 use crate::user_grants::granting;
-
-const MINUTE: Duration = Duration::from_secs(60);
 
 fn bash(command: &str) -> Value {
     turn([call(
@@ -71,7 +68,7 @@ fn asked(world: &World, case: &str) -> (Server, Value) {
     server.post(&format!("/session/{id}/prompt_async"), &prompt);
     let open = || server.get("/permission").json(200)[0].clone();
     assert!(
-        wait_until(MINUTE, || open()["id"].is_string()),
+        wait_until(WAIT_TIMEOUT, || open()["id"].is_string()),
         "{case}: nobody was asked: {}",
         server.get(&format!("/session/{id}/message")).text()
     );
@@ -348,7 +345,9 @@ export const P = async ({ serverUrl, directory, client }) => ({
         }
         let server = world.serve(&["--no-auth"]);
         server.post("/session", &json!({})).json(200);
-        assert!(wait_until(MINUTE, || !world.read("got.txt").is_empty()));
+        assert!(wait_until(WAIT_TIMEOUT, || !world
+            .read("got.txt")
+            .is_empty()));
         assert_eq!(world.read("got.txt"), want);
     }
 }

@@ -1,14 +1,10 @@
 //! What a plugin leaves in a session (a message that wants no reply, a changed part) is a cause of every turn that reads it, and the
 //! user's own messages stay what the user said.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::*;
 use crate::user_grants::granting;
-
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// What the plugins here use. `users` finds the newest message of the user's and its text.
 const HELPERS: &str = "
@@ -68,7 +64,7 @@ fn prompt(server: &Server, id: &str, text: &str) {
 fn question(server: &Server, id: &str, case: &str) -> Value {
     let open = || server.get("/permission").json(200)[0].clone();
     assert!(
-        wait_until(MINUTE, || open()["id"].is_string()),
+        wait_until(WAIT_TIMEOUT, || open()["id"].is_string()),
         "{case}: nobody was asked: {}",
         server.get(&format!("/session/{id}/message")).text()
     );
@@ -125,7 +121,7 @@ fn what_was_left_in_a_session_at_rest_is_a_cause_of_the_users_next_turn() {
                 .json(200);
             assert!(!world.path("ran.txt").exists(), "{case}, {text}");
             let busy = || server.get("/session/status").json(200)[&id].is_object();
-            assert!(wait_until(MINUTE, || !busy()), "{case}, {text}");
+            assert!(wait_until(WAIT_TIMEOUT, || !busy()), "{case}, {text}");
         }
     }
 }

@@ -12,8 +12,6 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// A run with a person at its standard input and standard error.
 pub(crate) struct Person {
     child: Child,

@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -11,7 +10,7 @@ use crate::support::*;
 /// A server with a password, as anyone starts it.
 fn secured(world: &World) -> (Server, String) {
     let mut server = world.serve(&[]);
-    let noticed = wait_until(Duration::from_secs(60), || {
+    let noticed = wait_until(WAIT_TIMEOUT, || {
         server
             .running
             .stderr()
@@ -179,24 +178,23 @@ fn a_conversation_line_by_line() {
     let mut client = world.start(command);
     let mut input = client.stdin();
     let mut say = |line: &str| writeln!(input, "{line}").unwrap();
-    let limit = Duration::from_secs(20);
     say("/agent");
     say("write it");
     assert!(
-        wait_until(limit, || client.stderr().contains("allow bash")),
+        wait_until(WAIT_TIMEOUT, || client.stderr().contains("allow bash")),
         "{}",
         client.stderr()
     );
     say("y");
     assert!(
-        wait_until(limit, || client.stdout().contains("All done.")),
+        wait_until(WAIT_TIMEOUT, || client.stdout().contains("All done.")),
         "{}",
         client.stderr()
     );
     assert_eq!(world.read("made.txt"), "hi\n");
     say("and now?");
     assert!(
-        wait_until(limit, || client.stdout().contains("second answer")),
+        wait_until(WAIT_TIMEOUT, || client.stdout().contains("second answer")),
         "{}",
         client.stderr()
     );

@@ -1,7 +1,6 @@
 //! Plugins' tools with the names of others: those that stay, and what is shown of those that are replaced.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -43,7 +42,7 @@ fn no_plugin_answers_what_the_model_asks_the_user() {
         server.post(&format!("/session/{id}/prompt_async"), &prompt);
         let open = || server.get("/question").json(200)[0]["id"].clone();
         assert!(
-            wait_until(Duration::from_secs(30), || open().is_string()),
+            wait_until(WAIT_TIMEOUT, || open().is_string()),
             "{source}: nobody was asked"
         );
         let question = open();
@@ -51,11 +50,7 @@ fn no_plugin_answers_what_the_model_asks_the_user() {
         server
             .post(&path, &json!({ "answers": [["no"]] }))
             .json(200);
-        assert!(wait_until(Duration::from_secs(30), || world
-            .mock
-            .requests()
-            .len()
-            == 2));
+        assert!(wait_until(WAIT_TIMEOUT, || world.mock.requests().len() == 2));
         let results = world.mock.last().texts("tool");
         assert!(results[0].contains(read), "{source}: {}", results[0]);
     }

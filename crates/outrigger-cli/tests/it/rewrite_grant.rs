@@ -190,12 +190,11 @@ fn the_user_sees_who_changed_what_and_decides() {
     let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
     server.post(&format!("/session/{id}/prompt_async"), &prompt);
     let open = || server.get("/permission").json(200);
-    let minute = std::time::Duration::from_secs(60);
     let mut last = json!(null);
     for reply in ["once", "always"] {
         let asked = || open()[0].clone();
         assert!(
-            wait_until(minute, || asked()["id"].is_string()
+            wait_until(WAIT_TIMEOUT, || asked()["id"].is_string()
                 && asked()["id"] != last),
             "{reply}"
         );
@@ -213,7 +212,7 @@ fn the_user_sees_who_changed_what_and_decides() {
             )
             .json(200);
     }
-    assert!(wait_until(minute, || world.lines("ran.txt").len() == 4));
+    assert!(wait_until(WAIT_TIMEOUT, || world.lines("ran.txt").len() == 4));
     assert_eq!(open(), json!([]));
 }
 
@@ -246,10 +245,7 @@ fn always_of_a_plugins_question_is_about_what_it_asked() {
         ("bash", json!(["echo ran > ran.txt"]), json!(null)),
     ] {
         let is_next = || open()["id"].is_string() && open()["id"] != last;
-        assert!(
-            wait_until(std::time::Duration::from_secs(60), is_next),
-            "{permission}"
-        );
+        assert!(wait_until(WAIT_TIMEOUT, is_next), "{permission}");
         let asked = open();
         last = asked["id"].clone();
         assert_eq!(asked["permission"], permission);
@@ -261,9 +257,7 @@ fn always_of_a_plugins_question_is_about_what_it_asked() {
         let path = format!("/permission/{}/reply", last.as_str().unwrap());
         server.post(&path, &json!({ "reply": "always" })).json(200);
     }
-    assert!(wait_until(std::time::Duration::from_secs(60), || world
-        .path("ran.txt")
-        .exists()));
+    assert!(wait_until(WAIT_TIMEOUT, || world.path("ran.txt").exists()));
 }
 
 /// A plugin that may approve does not approve what another one, or itself, did without a grant.
@@ -291,8 +285,9 @@ export const R = async ({ serverUrl, directory }) => ({
     let id = session["id"].as_str().unwrap();
     let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
     server.post(&format!("/session/{id}/prompt_async"), &prompt);
-    let minute = std::time::Duration::from_secs(60);
-    assert!(wait_until(minute, || !world.read("replies.txt").is_empty()));
+    assert!(wait_until(WAIT_TIMEOUT, || !world
+        .read("replies.txt")
+        .is_empty()));
     assert_eq!(world.read("replies.txt"), "403 403 200");
     assert!(!world.path("ran.txt").exists());
 }

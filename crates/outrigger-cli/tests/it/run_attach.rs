@@ -4,13 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::json;
 
 use crate::support::*;
-
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that is killed in the middle of a turn: the client says so, and the next one resumes the turn.
 #[test]
@@ -86,7 +83,7 @@ fn what_happened_while_the_stream_was_gone_is_shown() {
     let server = world.serve(&["--no-auth"]);
     let proxy = Proxy::start(&server.address);
     let client = world.start(world.command(&["run", "--attach", &proxy.url(), "go"]));
-    let asked = |count: usize| wait_until(LIMIT, || world.mock.requests().len() >= count);
+    let asked = |count: usize| wait_until(WAIT_TIMEOUT, || world.mock.requests().len() >= count);
     assert!(asked(1), "{}", client.stderr());
     proxy.cut_events();
     world.file("one", "");
@@ -98,7 +95,7 @@ fn what_happened_while_the_stream_was_gone_is_shown() {
     );
     // The turn still runs when the stream is back.
     proxy.let_events_through();
-    let shown = wait_until(LIMIT, || client.stderr().contains("one is there"));
+    let shown = wait_until(WAIT_TIMEOUT, || client.stderr().contains("one is there"));
     assert!(shown, "{}", client.stderr());
     world.file("two", "");
     let ran = client.end().ok();
@@ -118,7 +115,7 @@ fn an_answer_is_shown_though_the_stream_does_not_come_back() {
     let server = world.serve(&["--no-auth"]);
     let proxy = Proxy::start(&server.address);
     let client = world.start(world.command(&["run", "--attach", &proxy.url(), "go"]));
-    let begun = wait_until(LIMIT, || !world.mock.requests().is_empty());
+    let begun = wait_until(WAIT_TIMEOUT, || !world.mock.requests().is_empty());
     assert!(begun, "{}", client.stderr());
     proxy.cut_events();
     world.file("one", "");

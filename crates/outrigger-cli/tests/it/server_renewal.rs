@@ -11,8 +11,6 @@ use crate::plugin_admission::put;
 use crate::support::*;
 use crate::user_grants::granting;
 
-const SOON: Duration = Duration::from_secs(20);
-
 #[test]
 fn a_server_sees_what_should_run_now() {
     let world = World::new([done(), done(), done()]);
@@ -149,7 +147,7 @@ fn a_turn_is_not_disturbed_by_what_should_run_next() {
             .status,
         204
     );
-    assert!(wait_until(SOON, || world.path("begun").exists()));
+    assert!(wait_until(WAIT_TIMEOUT, || world.path("begun").exists()));
     put(
         &world.home().join(".config/outrigger/plugins/late"),
         "late",
@@ -208,7 +206,7 @@ fn a_plugin_that_is_disabled_is_suspended_at_once() {
     let mut seen = Vec::new();
     for (n, switch, state) in [(1, "disable", "suspended"), (2, "enable", "active")] {
         let begun = format!("begun{n}");
-        assert!(wait_until(SOON, || world.path(&begun).exists()));
+        assert!(wait_until(WAIT_TIMEOUT, || world.path(&begun).exists()));
         seen.push(world.mock.last().header("x-watch").is_some());
         world.cli(&["plugin", switch, "watch"]).ok();
         let event = events.until("outrigger.plugin.state");

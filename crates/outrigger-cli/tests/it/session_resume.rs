@@ -1,13 +1,10 @@
 //! A session that was interrupted, or is at work elsewhere.
 
 use std::fs::File;
-use std::time::Duration;
 
 use serde_json::json;
 
 use crate::support::*;
-
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A session whose turn was killed after its tool had run.
 fn interrupted(turns: impl IntoIterator<Item = serde_json::Value>) -> World {

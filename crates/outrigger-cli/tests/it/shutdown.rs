@@ -8,8 +8,6 @@ use serde_json::json;
 use crate::support::*;
 use crate::user_grants::granting;
 
-const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
-
 fn pid(world: &World) -> u32 {
     world.read("pid.txt").trim().parse().unwrap()
 }

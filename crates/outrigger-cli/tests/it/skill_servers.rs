@@ -1,12 +1,8 @@
 //! MCP servers that skills bring (requirement B13).
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::*;
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// A server that counts its calls, and writes down its process.
 const COUNTER: &str = "
@@ -245,7 +241,7 @@ fn each_session_has_its_own_until_it_is_deleted() {
     server
         .send("DELETE", &format!("/session/{}", sessions[0]), &[], None)
         .json(200);
-    assert!(wait_until(LIMIT, || !alive(processes[0])));
+    assert!(wait_until(WAIT_TIMEOUT, || !alive(processes[0])));
     assert!(alive(processes[1]));
     server.stop();
     assert!(gone(&processes));
@@ -262,11 +258,11 @@ fn one_that_nobody_uses_ends_and_comes_back_with_the_next_call() {
     let id = session(&server);
     say(&server, &id);
     let first = pids(&world)[0];
-    assert!(wait_until(LIMIT, || !alive(first)));
+    assert!(wait_until(WAIT_TIMEOUT, || !alive(first)));
     say(&server, &id);
     assert_eq!(world.mock.last().texts("tool")[1..], ["1", "2", "1"]);
     let second = pids(&world)[1];
-    assert!(wait_until(LIMIT, || !alive(second)));
+    assert!(wait_until(WAIT_TIMEOUT, || !alive(second)));
     server.stop();
 }
 
@@ -284,7 +280,7 @@ fn a_subagents_servers_end_with_it() {
     let server = world.serve(&["--no-auth"]);
     say(&server, &session(&server));
     assert_eq!(pids(&world).len(), 1);
-    assert!(wait_until(LIMIT, || !alive(pids(&world)[0])));
+    assert!(wait_until(WAIT_TIMEOUT, || !alive(pids(&world)[0])));
     let last = world.mock.last();
     // The session that asked for the work has not loaded the skill.
     assert!(!last.tools().iter().any(|tool| tool == "counter_next"));

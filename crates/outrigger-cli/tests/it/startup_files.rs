@@ -1,7 +1,6 @@
 //! Files that make something run later, changed by tools: a person is asked, whatever else allows it (issue 18).
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -186,10 +185,9 @@ fn a_person_allows_what_runs_later() {
     let id = session["id"].as_str().unwrap();
     let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
     server.post(&format!("/session/{id}/prompt_async"), &prompt);
-    let minute = Duration::from_secs(60);
     let open = || server.get("/permission").json(200);
     for (file, reply) in [(".git/hooks/pre-commit", "always"), (".envrc", "once")] {
-        assert!(wait_until(minute, || !open()
+        assert!(wait_until(WAIT_TIMEOUT, || !open()
             .as_array()
             .unwrap()
             .is_empty()));
@@ -207,7 +205,7 @@ fn a_person_allows_what_runs_later() {
         let path = format!("/permission/{question}/reply");
         server.post(&path, &json!({ "reply": reply })).json(200);
     }
-    assert!(wait_until(minute, || is_planted(&world, ".envrc")));
+    assert!(wait_until(WAIT_TIMEOUT, || is_planted(&world, ".envrc")));
     assert!(is_planted(&world, ".git/hooks/pre-commit"));
 }
 

@@ -1,7 +1,6 @@
 //! The store when the disk is full, when several processes use it, when it is damaged.
 
 use std::os::unix::fs::FileExt as _;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -86,10 +85,7 @@ fn one_session_in_two_processes() {
     let world = World::new([json!({ "text": "Wait for it", "stall": 2 }), done()]);
     let running = world.start(world.command(&["run", "--title", "x", "hi"]));
     assert!(
-        wait_until(Duration::from_secs(30), || !world
-            .mock
-            .requests()
-            .is_empty()),
+        wait_until(WAIT_TIMEOUT, || !world.mock.requests().is_empty()),
         "{}",
         running.stderr()
     );

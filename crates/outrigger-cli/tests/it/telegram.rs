@@ -72,7 +72,7 @@ impl Telegram {
                 .cloned()
         };
         assert!(
-            wait_until(Duration::from_secs(60), || found().is_some()),
+            wait_until(WAIT_TIMEOUT, || found().is_some()),
             "{wanted} was never said: {:?}",
             self.chats.lock().unwrap().sent
         );
@@ -304,9 +304,7 @@ fn messages_that_wait_are_bounded_and_what_runs_is_ended() {
     settings(&world, &telegram);
     let server = serve(&world);
     telegram.says(7, "go");
-    assert!(wait_until(Duration::from_secs(30), || world
-        .path("begun")
-        .exists()));
+    assert!(wait_until(WAIT_TIMEOUT, || world.path("begun").exists()));
     for n in 0..30 {
         telegram.says(7, &format!("more {n}"));
     }

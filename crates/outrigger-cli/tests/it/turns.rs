@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use outrigger_test_support::misbehaving::{HOOKS, SOURCE, liar, short, works};
+use outrigger_test_support::misbehaving::{HOOKS, SOURCE, is_hang, liar, short};
 use outrigger_test_support::process::runs_with;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -24,8 +24,6 @@ export const Good = async () => ({
   'chat.message': async (_, o) => { o.parts[0].text += ' (good)' },
   'tool.execute.after': async (_, o) => { o.output += ' (good, too)' },
 })";
-/// Within which a process has to be gone.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The deadlines of these worlds, and a restart (A7), five times, for each of the calls of a turn.
 const TURN: Duration = Duration::from_secs(60);
 
@@ -45,7 +43,7 @@ fn world(fault: &str, place: &str) -> World {
     world.config(json!({ "plugin": [[url, { "fault": fault, "where": place }]] }));
     world.plugin("good", GOOD);
     // The user's own: a project does not limit tools, and gives nobody more time.
-    let limit = if works(fault) { 10_000 } else { 1500 };
+    let limit = if is_hang(fault) { 1500 } else { 60_000 };
     granting(&world, &(tool_limit(limit) + settings(fault)));
     world
 }
@@ -56,11 +54,14 @@ fn tool_limit(milliseconds: u64) -> String {
 
 fn settings(fault: &str) -> &'static str {
     if fault.starts_with("allocates") {
-        "[deadlines]\nnormal_ms = 10000\n[limits]\nplugin_memory_mb = 700\n"
-    } else if works(fault) {
-        "[deadlines]\nnormal_ms = 10000\n"
+        "[limits]\nplugin_memory_mb = 700\n"
+    } else if fault == "second" {
+        // Its first call is to be answered.
+        "[deadlines]\nnormal_ms = 3000\nload_ms = 3000\n[plugins.good]\ntimeout_ms = 60000\n"
+    } else if is_hang(fault) {
+        "[deadlines]\nnormal_ms = 700\nload_ms = 3000\n[plugins.good]\ntimeout_ms = 60000\n"
     } else {
-        "[deadlines]\nnormal_ms = 700\nload_ms = 2500\n"
+        ""
     }
 }
 

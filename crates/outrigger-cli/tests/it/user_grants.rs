@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -176,7 +175,7 @@ fn a_login_waits_for_the_browser_on_the_port_that_was_granted() {
     );
     let running = world.start(world.command(&login));
     assert!(
-        wait_until(Duration::from_secs(30), || running
+        wait_until(WAIT_TIMEOUT, || running
             .stderr()
             .contains("https://acme.test/login")),
         "{}",
@@ -239,7 +238,7 @@ fn codex_auth_waits_for_the_browser_on_its_own_port() {
         Some(rest[..end].to_owned())
     };
     assert!(
-        wait_until(Duration::from_secs(30), || state().is_some()),
+        wait_until(WAIT_TIMEOUT, || state().is_some()),
         "{}",
         running.stderr()
     );

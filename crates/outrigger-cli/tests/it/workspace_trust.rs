@@ -138,8 +138,7 @@ fn what_comes_into_settings_while_they_are_formatted_does_not_count() {
         world.config(json!({ "formatter": formatter, "permission": named }));
         let running = world.start(world.command(&["run", "do it"]));
         let has_begun = || world.path("begun").exists();
-        let limit = std::time::Duration::from_secs(20);
-        assert!(wait_until(limit, has_begun), "{}", running.stderr());
+        assert!(wait_until(WAIT_TIMEOUT, has_begun), "{}", running.stderr());
         world.file(path, theirs);
         world.file("go", "");
         running.end().ok();
@@ -167,13 +166,12 @@ fn a_server_whose_settings_wait_says_so() {
     let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
     server.post(&path, &body).json(200);
     world.config(json!({ "username": "by hand" }));
-    let limit = std::time::Duration::from_secs(60);
     let stderr = || server.running.stderr();
     let says_so = || {
         let stderr = stderr();
         stderr.contains("opencode.json (changed)") && stderr.contains("outrigger config allow")
     };
-    assert!(wait_until(limit, says_so), "{}", stderr());
+    assert!(wait_until(WAIT_TIMEOUT, says_so), "{}", stderr());
     world.cli(&["config", "allow"]).ok();
     let mut events = server.events("/global/event");
     world.cli(&["plugin", "disable", "core-command"]).ok();

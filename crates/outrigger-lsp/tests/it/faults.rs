@@ -29,20 +29,23 @@ async fn one_that_cannot_be_had_is_asked_once() {
         ("garbage", "lsp.gone", "its header has no end"),
         ("huge", "lsp.gone", "a message of more than 32 MiB"),
     ] {
-        let project = impatient();
+        // One that ends is known by that, however late.
+        let project = if mode == "mute" {
+            impatient()
+        } else {
+            Project::new()
+        };
         let lsp = project.lsp(mode);
         let file = project.file("a.txt", "error");
         lsp.touch(&file).await;
         // A start that takes as long as a caller waits for may be known a moment later.
-        while lsp.status().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        // Were each of them to wait for a start, they would take five times as long as one.
+        until("it is listed", || !lsp.status().is_empty()).await;
+        // Were each of them to wait for a start, they would take twenty times as long as one.
         let began = Instant::now();
-        for _ in 0..5 {
+        for _ in 0..20 {
             lsp.touch(&file).await;
         }
-        assert!(began.elapsed() < Duration::from_millis(3 * 1500), "{mode}");
+        assert!(began.elapsed() < Duration::from_millis(10 * 1500), "{mode}");
         let error = lsp.status()[0].error.clone().unwrap();
         assert_eq!(error.code(), code, "{mode}: {error}");
         assert!(error.to_string().contains(says), "{mode}: {error}");
@@ -52,17 +55,19 @@ async fn one_that_cannot_be_had_is_asked_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_says_nothing_is_waited_for_twice() {
-    let project = impatient();
+    let mut project = impatient();
+    project.limits.start = PLENTY;
     let lsp = project.lsp("silent");
     let file = project.file("a.txt", "error");
     lsp.touch(&file).await;
     lsp.touch(&file).await;
+    // Were each of them to wait for an answer, they would take twenty seconds.
     let began = Instant::now();
-    for _ in 0..5 {
+    for _ in 0..40 {
         lsp.touch(&file).await;
     }
     assert!(
-        began.elapsed() < Duration::from_millis(1900),
+        began.elapsed() < Duration::from_secs(10),
         "{:?}",
         began.elapsed()
     );
@@ -72,13 +77,16 @@ async fn one_that_says_nothing_is_waited_for_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_ends_is_started_again_a_few_times() {
-    let project = impatient();
+    let project = Project::new();
     let lsp = project.lsp("dies");
     let file = project.file("a.txt", "error");
     for _ in 0..8 {
         lsp.touch(&file).await;
         // Its end is seen a moment after its last word.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        until("its end is seen", || {
+            lsp.status().iter().any(|s| s.status != "connected")
+        })
+        .await;
     }
     assert_eq!(project.count("start"), 4, "{:?}", project.log());
     let error = lsp.status()[0].error.clone().unwrap();
@@ -91,9 +99,10 @@ async fn one_that_ends_is_started_again_a_few_times() {
         project.file("good.txt", "a warning"),
     );
     lsp.touch(&bad).await;
-    while lsp.status().iter().all(|s| s.status == "connected") {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("its end is seen", || {
+        lsp.status().iter().any(|s| s.status != "connected")
+    })
+    .await;
     lsp.touch(&good).await;
     assert_eq!(project.diagnostics(&lsp), "good.txt: found: a warning");
 }
@@ -110,7 +119,10 @@ async fn one_that_floods_neither_fills_memory_nor_holds_anybody() {
         lsp.touch(&a).await;
         lsp.touch(&b).await;
     }
-    assert_eq!(project.diagnostics(&lsp), "a.txt: found: error");
+    until("what it said before is there", || {
+        project.diagnostics(&lsp) == "a.txt: found: error"
+    })
+    .await;
     lsp.shutdown(Duration::from_millis(300)).await;
 }
 
@@ -122,7 +134,7 @@ async fn one_that_does_not_end_is_ended_and_nothing_is_left() {
         lsp.touch(&project.file("a.txt", "error")).await;
         let began = Instant::now();
         lsp.shutdown(Duration::from_millis(300)).await;
-        assert!(began.elapsed() < Duration::from_secs(5), "{mode}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{mode}");
         let left = std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
             let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             String::from_utf8_lossy(&line)

@@ -1,10 +1,22 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outrigger_lsp::{Limits, Lsp, Options, Programs};
 use outrigger_sandbox::Spawner;
 use serde_json::{Value, json};
+
+/// Nothing takes so long, however busy the machine.
+pub(crate) const PLENTY: Duration = Duration::from_secs(60);
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let end = Instant::now() + PLENTY;
+    while !so() {
+        assert!(Instant::now() < end, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
 
 /// A project with one scripted server for `*.txt`.
 pub(crate) struct Project {
@@ -17,11 +29,11 @@ impl Project {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
         let limits = Limits {
-            start: Duration::from_secs(20),
-            ready: Duration::from_secs(20),
-            document: Duration::from_secs(20),
+            start: PLENTY,
+            ready: PLENTY,
+            document: PLENTY,
             impatient: Duration::from_millis(50),
-            answer: Duration::from_secs(10),
+            answer: PLENTY,
         };
         Self { root, limits }
     }

@@ -120,9 +120,7 @@ async fn a_file_that_was_read_is_known_before_it_is_changed() {
     lsp.warm(&file);
     let mut changes = lsp.changes();
     changes.wait_for(|count| *count == 1).await.unwrap();
-    while project.count("textDocument/didOpen") == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("it is opened", || project.count("textDocument/didOpen") > 0).await;
     lsp.touch(&file).await;
     assert_eq!(
         (

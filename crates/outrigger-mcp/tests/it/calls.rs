@@ -52,7 +52,7 @@ async fn the_environment_is_the_short_list_and_what_is_configured() {
 #[tokio::test]
 async fn a_call_without_answer_ends_at_its_deadline_and_the_server_is_notified() {
     let mut entry = node(&[]);
-    entry["timeout"] = json!(3000);
+    entry["timeout"] = json!(8000);
     let room = Room::one(entry).await;
     let hang = room.tool("hang");
     let nothing = json!({});
@@ -81,7 +81,7 @@ async fn reports_of_progress_put_the_deadline_off() {
     // The start has the time that it needs; the calls are shorter than the whole answer takes.
     let dir = tempfile::tempdir().unwrap();
     let mut options = crate::support::options(dir.path());
-    options.call_timeout = Some(Duration::from_millis(600));
+    options.call_timeout = Some(Duration::from_secs(3));
     entry.as_object_mut().unwrap().remove("timeout");
     let servers =
         outrigger_mcp::McpServers::start(&crate::support::entries(json!({"m": entry})), options);

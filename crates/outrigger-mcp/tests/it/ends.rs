@@ -32,13 +32,7 @@ async fn shutdown_ends_those_that_listen_and_those_that_do_not() {
     assert!(pids.iter().all(|pid| alive(*pid)));
     room.servers.shutdown(Duration::from_millis(300)).await;
     // A killed process is gone when the system has had time for it.
-    for _ in 0..100 {
-        if !pids.iter().any(|pid| alive(*pid)) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(pids.iter().filter(|pid| alive(**pid)).count(), 0);
+    until("they are gone", || !pids.iter().any(|pid| alive(*pid))).await;
     insta::assert_snapshot!(say.call(&json!({})).await.unwrap_err(), @"MCP server polite was stopped");
 }
 

@@ -20,7 +20,7 @@ impl Locked {
         let mut oauth = oauth;
         if oauth.is_object() {
             // Each test has a port of its own for the browser.
-            oauth["callbackPort"] = json!(free_port());
+            oauth["callbackPort"] = json!(outrigger_test_support::free_port());
         }
         let entry = json!({"type": "remote", "url": format!("{base}/mcp"), "oauth": oauth, "timeout": 20_000});
         Self {
@@ -57,11 +57,6 @@ impl Locked {
 async fn get(url: &str) -> String {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     client.get(url).send().await.unwrap().text().await.unwrap()
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 async fn call(servers: &McpServers) -> Result<Value, McpError> {

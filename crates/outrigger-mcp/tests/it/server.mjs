@@ -37,7 +37,7 @@ function call(id, name, args, meta) {
     const timer = setInterval(() => {
       send({ method: 'notifications/progress', params: { progressToken: meta.progressToken, progress: 5 - left } })
       if (--left === 0) { clearInterval(timer); send({ id, result: text('at last') }) }
-    }, 150)
+    }, 800)
     return
   }
   if (name === 'chatter') {

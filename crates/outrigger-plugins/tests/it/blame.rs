@@ -65,7 +65,11 @@ async fn a_call_that_waits_does_not_pay_for_another_plugins_timer() {
         ("process.exit(5)", "timed (process.exit): ", "timed"),
         ("process.abort()", "timed (process.abort): ", "timed"),
     ] {
-        let project = Project::new();
+        let mut project = Project::new();
+        // Missed where the thread spins; else only the end of the process is to end the call.
+        if fault.starts_with("for") {
+            project.hook_deadline("waits", HANGS);
+        }
         let specs = vec![
             project.plugin("timed", &timed(fault)),
             project.plugin("waits", WAITS),
@@ -98,7 +102,7 @@ async fn a_call_that_waits_does_not_pay_for_another_plugins_timer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spin_behind_an_await_is_split_and_then_plain() {
     let mut project = Project::new();
-    project.settings.deadlines.normal = Duration::from_millis(700);
+    project.hook_deadline("spins", Duration::from_millis(700));
     let spins = r#"export default async () => ({ "experimental.chat.system.transform": async (input) => {
         await new Promise((done) => setTimeout(done, 50)); for (;;) {} } })"#;
     let specs = vec![
@@ -128,7 +132,7 @@ async fn a_spin_behind_an_await_is_split_and_then_plain() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_waits_does_not_pay_either() {
     let mut project = Project::new();
-    project.settings.deadlines.tool = Duration::from_secs(1);
+    project.settings.deadlines.tool = HANGS;
     let waits = r#"export default async () => ({ tool: { wait: { description: "waits", args: {},
         execute: () => new Promise((done) => setTimeout(() => done("done"), 700)) } } })"#;
     let specs = vec![
@@ -164,7 +168,7 @@ async fn a_plugin_that_is_being_started_does_not_pay_for_one_that_was_ready() {
         ("process.exit(5)", Some("timed failed plugin.crashed")),
     ] {
         let mut project = Project::new();
-        project.settings.deadlines.load = Duration::from_millis(1500);
+        project.settings.deadlines.load = if failed.is_none() { HANGS } else { PLENTY };
         // Only while the other one is started beside it.
         let timed = format!(
             r#"globalThis.here = (globalThis.here ?? 0) + 1

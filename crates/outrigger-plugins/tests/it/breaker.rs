@@ -20,7 +20,7 @@ const SLOW: &str = r#"
 
 fn project() -> Project {
     let mut project = Project::new();
-    project.settings.deadlines.normal = Duration::from_millis(600);
+    project.hook_deadline("slow", Duration::from_millis(600));
     project.settings.breaker = Rules {
         pause: PAUSE,
         ..Rules::default()
@@ -161,6 +161,7 @@ async fn an_open_breaker_of_a_security_critical_hook_refuses() {
         "guard",
         PluginRules {
             fail_closed: vec!["tool.execute.before".into()],
+            hook_deadline: Some(Duration::from_millis(600)),
             ..PluginRules::default()
         },
     );

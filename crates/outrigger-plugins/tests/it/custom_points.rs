@@ -399,7 +399,8 @@ async fn refusals_are_listed_so_many_times_a_minute_and_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscriber_that_hangs_costs_itself_and_not_the_caller() {
-    let project = Project::new();
+    let mut project = Project::new();
+    project.hook_deadline("stuck", HANGS);
     let plugins = project
         .load(vec![
             declaring(&project, "acme", BEFORE, ACME),

@@ -1,7 +1,5 @@
 //! Events on their way to plugins: in order, none lost without a word.
 
-use std::time::Duration;
-
 use outrigger_plugins::Plugins;
 use outrigger_protocol::event::BusEvent;
 use serde_json::json;
@@ -10,6 +8,7 @@ use crate::support::*;
 
 /// Writes down what it hears, and says it in its hook.
 const EAR: &str = r#"
+    import { writeFileSync } from "node:fs"
     const heard = []
     export default async () => ({
         event: async ({ event }) => {
@@ -19,7 +18,7 @@ const EAR: &str = r#"
         },
         "experimental.chat.system.transform": async (input, output) => {
             if (input.fault === "exit") process.exit(3)
-            if (input.fault === "spin") for (;;) {}
+            if (input.fault === "spin") { writeFileSync("spins", ""); for (;;) {} }
             output.system.push(...heard.splice(0)) } })"#;
 
 fn idle(n: usize) -> BusEvent {
@@ -69,13 +68,13 @@ async fn what_comes_while_a_process_is_started_again_waits_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_process_had_not_heard_when_it_was_ended_is_counted_and_reported() {
     let mut project = Project::new();
-    project.settings.deadlines.normal = Duration::from_millis(700);
+    project.hook_deadline("ear", HANGS);
     let plugins = project.load(vec![project.plugin("ear", EAR)]).await;
     let spins = {
         let plugins = plugins.clone();
         tokio::spawn(async move { fault(&plugins, "spin").await })
     };
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    wait_for("it spins", || project.path("project/spins").exists()).await;
     // In the socket of a process that will not read them.
     plugins.events(&[idle(1), idle(2)]);
     plugins.events(&[idle(3)]);

@@ -24,14 +24,20 @@ const SPIN: &str = "for (;;) {}";
 const NEVER: &str = "await new Promise(() => {})";
 const EXIT: &str = "process.exit(3)";
 
+/// Of one that is to end so. Its other calls are held to it, too.
+fn hook_deadline(outcome: &str) -> Duration {
+    if outcome == "timeout" { HANGS } else { PLENTY }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hang_or_crash_costs_one_call_and_the_chain_goes_on_behind_it() {
     for (fault, outcome, says) in [
-        (SPIN, "timeout", "no answer within 1500 ms"),
-        (NEVER, "timeout", "no answer within 1500 ms"),
+        (SPIN, "timeout", "no answer within 3000 ms"),
+        (NEVER, "timeout", "no answer within 3000 ms"),
         (EXIT, "lost", "exit code 3"),
     ] {
-        let project = Project::new();
+        let mut project = Project::new();
+        project.hook_deadline("faulty", hook_deadline(outcome));
         let specs = vec![
             project.plugin("before", &appender("before")),
             project.plugin("faulty", &faulty(fault)),
@@ -77,11 +83,13 @@ async fn a_hang_or_crash_costs_one_call_and_the_chain_goes_on_behind_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_chains_see_one_restart_and_the_right_one_is_blamed() {
-    let project = Project::new();
+    let mut project = Project::new();
+    project.hook_deadline("hang", HANGS);
     let hang = r#"export default async () => ({
-        "tool.execute.before": async (input) => { if (input.tool === "hang") for (;;) {} } })"#;
+        "tool.execute.before": async (input) => { if (input.tool === "hang") { writeFileSync("spins", ""); for (;;) {} } } })"#;
+    let hang = format!("import {{ writeFileSync }} from 'node:fs'\n{hang}");
     let specs = vec![
-        project.plugin("hang", hang),
+        project.plugin("hang", &hang),
         project.plugin("other", &appender("other")),
     ];
     let plugins = project.load(specs).await;
@@ -98,7 +106,7 @@ async fn concurrent_chains_see_one_restart_and_the_right_one_is_blamed() {
         })
     };
     // The process spins before these are sent, so their handlers are not entered.
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    wait_for("it spins", || project.path("project/spins").exists()).await;
     let bystanders: Vec<_> = (0..8)
         .map(|_| {
             let plugins = plugins.clone();
@@ -126,7 +134,8 @@ async fn concurrent_chains_see_one_restart_and_the_right_one_is_blamed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chains_that_hang_together_cause_one_restart() {
-    let project = Project::new();
+    let mut project = Project::new();
+    project.hook_deadline("faulty", HANGS);
     let specs = vec![
         project.plugin("faulty", &faulty(NEVER)),
         project.plugin("after", &appender("after")),
@@ -171,7 +180,8 @@ async fn chains_that_hang_together_cause_one_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_hook_that_spins_is_blamed_for_the_call_it_holds_up() {
-    let project = Project::new();
+    let mut project = Project::new();
+    project.settings.deadlines.normal = HANGS;
     let ear = "export default async () => ({ event: () => { for (;;) {} } })";
     let plugins = project
         .load(vec![
@@ -221,9 +231,10 @@ async fn a_process_that_keeps_failing_is_off_with_the_cause_and_others_run() {
         assert_eq!(summary(&result), format!("good{round} | {faulty}good ok"));
         if round == 3 {
             // The restart that is refused is tried behind the chain.
-            while status(&plugins, "faulty").stage != Stage::Off {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            wait_for("it is off", || {
+                status(&plugins, "faulty").stage == Stage::Off
+            })
+            .await;
         }
     }
     let off = status(&plugins, "faulty");
@@ -246,6 +257,7 @@ async fn a_security_critical_plugin_that_hangs_refuses() {
         "guard",
         PluginRules {
             fail_closed: vec!["tool.execute.before".into()],
+            hook_deadline: Some(HANGS),
             ..PluginRules::default()
         },
     );
@@ -266,6 +278,7 @@ async fn a_security_critical_plugin_that_hangs_refuses() {
 async fn with_self_healing_off_a_timeout_leaves_the_process_alone() {
     let mut project = Project::new();
     project.settings.self_heal = false;
+    project.hook_deadline("faulty", HANGS);
     let plugins = project
         .load(vec![project.plugin("faulty", &faulty(NEVER))])
         .await;
@@ -283,7 +296,8 @@ async fn with_self_healing_off_a_timeout_leaves_the_process_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_hook_that_keeps_spinning_ends_up_off() {
-    let project = Project::new();
+    let mut project = Project::new();
+    project.settings.deadlines.normal = HANGS;
     let ear = r#"export default async () => ({ event: () => { for (;;) {} },
         "experimental.chat.system.transform": (_, output) => void output.system.push("ear") })"#;
     let plugins = project
@@ -316,9 +330,9 @@ async fn an_event_hook_that_keeps_spinning_ends_up_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_on_after_it_was_cancelled_costs_its_process() {
     let project = Project::new();
-    let plugins = project
-        .load(vec![project.plugin("faulty", &faulty(NEVER))])
-        .await;
+    let begins = faulty(&format!("writeFileSync('begun', ''); {NEVER}"));
+    let begins = format!("import {{ writeFileSync }} from 'node:fs'\n{begins}");
+    let plugins = project.load(vec![project.plugin("faulty", &begins)]).await;
     let (sender, flag) = tokio::sync::watch::channel(false);
     let item =
         outrigger_protocol::turn::HookPayload::new(json!({"fault": true}), json!({"system": []}));
@@ -334,7 +348,7 @@ async fn what_goes_on_after_it_was_cancelled_costs_its_process() {
                 .await
         })
     };
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    wait_for("it has begun", || project.path("project/begun").exists()).await;
     sender.send_replace(true);
     assert_eq!(summary(&chain.await.unwrap()), " | faulty skipped");
     assert_eq!(status(&plugins, "faulty").generation, 1);

@@ -253,9 +253,11 @@ async fn events_come_in_order_and_before_any_later_call() {
 async fn a_cancelled_chain_ends_at_once_and_the_process_stays() {
     let mut project = Project::new();
     project.settings.deadlines.normal = Duration::from_secs(60);
-    let slow = r#"export default async () => {
+    let slow = r#"import { writeFileSync } from "node:fs"
+        export default async () => {
         let first = true
-        return { "experimental.chat.system.transform": async () => { if (first) { first = false; await new Promise(() => {}) } } } }"#;
+        return { "experimental.chat.system.transform": async () => {
+            if (first) { first = false; writeFileSync("begun", ""); await new Promise(() => {}) } } } }"#;
     let plugins = project
         .load(vec![
             project.plugin("slow", slow),
@@ -274,7 +276,7 @@ async fn a_cancelled_chain_ends_at_once_and_the_process_stays() {
             .run(HookPoint::LlmBeforeSystem, vec![item], context)
             .await
     });
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    wait_for("it hangs", || project.path("project/begun").exists()).await;
     sender.send(true).unwrap();
     assert_eq!(
         summary(&chain.await.unwrap()),
@@ -291,12 +293,13 @@ async fn dispose_is_awaited_and_ends_the_process() {
         export default async () => ({ dispose: async () => { await new Promise((r) => setTimeout(r, 50)); writeFileSync("disposed", "") } })"#;
     let plugins = project.load(vec![project.plugin("last", source)]).await;
     let pid = status(&plugins, "last").pid.unwrap();
-    plugins.dispose(Duration::from_secs(10)).await;
+    plugins.dispose(PLENTY).await;
     assert!(project.path("project/disposed").exists());
     // It is reaped a moment after it has ended.
-    while outrigger_sandbox::start_time(pid).is_some() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_for("it is reaped", || {
+        outrigger_sandbox::start_time(pid).is_none()
+    })
+    .await;
     let result = system(&plugins).await;
     assert!(result.records.is_empty());
 }

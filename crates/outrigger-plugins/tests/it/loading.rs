@@ -79,7 +79,7 @@ async fn one_that_never_finishes_loading_is_named_and_the_rest_runs() {
         ),
     ] {
         let mut project = Project::new();
-        project.settings.deadlines.load = Duration::from_millis(1500);
+        project.settings.deadlines.load = HANGS;
         let specs = vec![
             project.plugin("first", &appender("first")),
             project.plugin("bad", source),
@@ -243,7 +243,7 @@ async fn a_home_is_one_plugins_however_others_are_called() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_brings_more_than_fits_into_an_answer_is_named_and_the_rest_runs() {
     let mut project = Project::new();
-    project.settings.deadlines.load = Duration::from_secs(20);
+    project.settings.deadlines.load = PLENTY;
     let source = r#"export default async () => ({ tool: Object.fromEntries(Array.from({ length: 80 }, (_, n) =>
         ["t" + n, { description: "x".repeat(1_000_000), args: {}, execute: async () => "done" }])) })"#;
     let specs = vec![

@@ -107,7 +107,7 @@ async fn ten_thousand_requests_of_a_plugin_at_once_get_each_one_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_call_after_a_timeout_works_within_two_seconds() {
     let mut project = Project::new();
-    project.settings.deadlines.normal = Duration::from_millis(400);
+    project.hook_deadline("hangs", Duration::from_millis(400));
     // It is to be called every time.
     project.settings.breaker.timeouts = 1000;
     let hangs = r#"export default async () => ({ "experimental.chat.system.transform": (input, output) => {

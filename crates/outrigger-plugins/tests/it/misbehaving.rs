@@ -30,7 +30,7 @@ fn hangs() {
           log    plugin process shared (generation 1) is started again: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load: good ok | good ok  [a call in 3.5s]
           blame  bad (failed plugin.hung, log)
-          log    plugin bad: failed: plugin bad did not finish its server within 2000 ms
+          log    plugin bad: failed: plugin bad did not finish its server within 3000 ms
     spin
       system params before: bad timeout good ok | bad timeout good ok  [a call in 13.5s]
           blame  bad (apart, log, record, restart)
@@ -45,20 +45,20 @@ fn hangs() {
           log    plugin process shared (generation 1) is started again: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load: good ok | good ok  [a call in 3.5s]
           blame  bad (failed plugin.hung, log)
-          log    plugin bad: failed: plugin bad did not finish its server within 2000 ms
+          log    plugin bad: failed: plugin bad did not finish its server within 3000 ms
     second
       system params before: bad ok good ok | bad timeout good ok  [a call in 13.5s]
           blame  bad (apart, log, record, restart)
           log    plugin bad: it gets a process of its own
-          log    plugin bad: timeout at PLACE: no answer within 700 ms
-          log    plugin process shared (generation 1) is started again: bad (PLACE) did not answer within 700 ms
+          log    plugin bad: timeout at PLACE: no answer within 3000 ms
+          log    plugin process shared (generation 1) is started again: bad (PLACE) did not answer within 3000 ms
       tool: done | plugin.tool_timeout  [a call in 20s]
           blame  bad (apart, its tool, log, restart)
           log    plugin bad: it gets a process of its own
           log    plugin process shared (generation 1) is started again: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load: bad lost good ok | bad skipped good ok  [a call in 13.5s]
           blame  bad (apart, failed plugin.hung, log, restart)
-          log    plugin bad: failed: plugin bad did not finish its server within 2000 ms
+          log    plugin bad: failed: plugin bad did not finish its server within 3000 ms
           log    plugin bad: it gets a process of its own
           log    plugin bad: lost at experimental.chat.system.transform: the plugin process shared is gone (exit code 4)
           log    plugin process shared (generation 1) is started again: bad (experimental.chat.system.transform): the plugin process shared is gone (exit code 4)
@@ -77,7 +77,7 @@ fn hangs() {
           log    plugin process shared (generation 2) is started again: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load: good ok | good ok  [a call in 3.5s]
           blame  bad (failed plugin.hung, log)
-          log    plugin bad: failed: plugin bad did not finish its server within 2000 ms
+          log    plugin bad: failed: plugin bad did not finish its server within 3000 ms
     ");
 }
 
@@ -90,12 +90,12 @@ fn timers_of_others() {
           blame  nobody (all apart, restart)
           log    plugin good: it gets a process of its own: which plugin caused it is unknown
           log    plugin good: lost at chat.headers: its process was held up by code that no call entered (a timer, say)
-          log    plugin process shared (generation 1) is started again: code that no call entered (a timer, say) did not answer within 700 ms
+          log    plugin process shared (generation 1) is started again: code that no call entered (a timer, say) did not answer within 3000 ms
       tool: done | done; open: good lost  [a call in 13.5s]
           blame  nobody (all apart, restart)
           log    plugin good: it gets a process of its own: which plugin caused it is unknown
           log    plugin good: lost at chat.headers: its process was held up by code that no call entered (a timer, say)
-          log    plugin process shared (generation 1) is started again: code that no call entered (a timer, say) did not answer within 700 ms
+          log    plugin process shared (generation 1) is started again: code that no call entered (a timer, say) did not answer within 3000 ms
     ");
 }
 
@@ -133,7 +133,7 @@ fn do_not_end() {
           log    plugin process shared (generation 1) is started again: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load: good ok | good ok  [a call in 3.5s]
           blame  bad (failed plugin.hung, log)
-          log    plugin bad: failed: plugin bad did not finish its server within 2000 ms
+          log    plugin bad: failed: plugin bad did not finish its server within 3000 ms
     ");
 }
 
@@ -417,7 +417,7 @@ fn does_not_read() {
           log    plugin process shared (generation 1) is started again: bad (tool:act) did not answer within 700 ms
       load: good ok | good ok  [a call in 3.5s]
           blame  bad (failed plugin.hung, log)
-          log    plugin bad: failed: plugin bad did not finish its server within 2000 ms
+          log    plugin bad: failed: plugin bad did not finish its server within 3000 ms
     ");
 }
 

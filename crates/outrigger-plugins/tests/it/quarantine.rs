@@ -55,7 +55,10 @@ async fn the_culprit_gets_a_process_of_its_own_and_the_others_come_back() {
         ("process.exit(3)", "lost"),
         ("process.kill(process.pid, 'SIGKILL')", "lost"),
     ] {
-        let project = Project::new();
+        let mut project = Project::new();
+        if outcome == "timeout" {
+            project.hook_deadline("faulty", HANGS);
+        }
         let specs = vec![
             project.plugin("before", &appender("before")),
             project.plugin("faulty", &faulty(fault)),
@@ -150,7 +153,8 @@ async fn a_plugin_that_is_to_share_shares_whatever_it_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spin_with_several_calls_open_blames_nobody_alone() {
-    let project = Project::new();
+    let mut project = Project::new();
+    project.settings.deadlines.normal = HANGS;
     // `waits` has a call open and has done nothing wrong; `spins` blocks the thread from a timer while it has one open too.
     let waits = r#"export default async () => ({ "chat.params": () => new Promise((done) => setTimeout(done, 1000)) })"#;
     let spins = r#"export default async () => ({ "chat.headers": async () => {

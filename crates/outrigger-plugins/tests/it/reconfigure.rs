@@ -1,8 +1,6 @@
 //! A process that is started again calls its plugins' `config` hooks, with what they were given first. What they change is
 //! compared and not applied (issue 4, item 3).
 
-use std::time::Duration;
-
 use outrigger_plugins::Stage;
 use serde_json::json;
 
@@ -28,8 +26,10 @@ fn needy(config: &str) -> String {
 /// The first call behind a restart, and the plugin then; `until` is the stage that it comes to.
 async fn restarted(config: &str, until: Stage) -> (String, Vec<String>) {
     let mut project = Project::new();
-    project.settings.deadlines.normal = Duration::from_millis(500);
-    project.settings.deadlines.load = Duration::from_secs(2);
+    project.hook_deadline("needy", HANGS);
+    if until != Stage::Active {
+        project.settings.deadlines.load = HANGS;
+    }
     let specs = vec![
         project.plugin(
             "first",

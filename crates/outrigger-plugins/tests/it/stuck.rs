@@ -38,6 +38,7 @@ fn apart(project: &Project) -> Vec<String> {
 async fn an_event_hook_that_blocks_is_found_without_a_call() {
     let mut project = Project::new();
     project.settings.deadlines.normal = Duration::from_millis(500);
+    project.hook_deadline("ear", PLENTY);
     let sleeper = r#"export default async () => ({ event: async ({ event }) => {
         if (event.id === "e1") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) } })"#;
     let specs = vec![
@@ -82,7 +83,7 @@ fn unlucky_bun(project: &mut Project) -> Option<std::path::PathBuf> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_fails_once_is_tried_again() {
     let mut project = Project::new();
-    project.settings.deadlines.load = Duration::from_secs(2);
+    project.settings.deadlines.load = 2 * HANGS;
     let Some(mute) = unlucky_bun(&mut project) else {
         return skip("Bun");
     };
@@ -125,7 +126,8 @@ async fn a_cancelled_call_does_not_cost_the_same_hook_of_another_session() {
     let mut project = Project::new();
     project.settings.deadlines.normal = Duration::from_secs(60);
     let plugin = r#"export default async () => ({ "experimental.chat.system.transform": ({ session }) =>
-        new Promise((done) => setTimeout(done, session === "A" ? 3000 : 8000)) })"#;
+        new Promise((done) => { writeFileSync(session, ""); setTimeout(done, session === "A" ? 3000 : 8000) }) })"#;
+    let plugin = &format!("import {{ writeFileSync }} from 'node:fs'\n{plugin}");
     let plugins = project.load(vec![project.plugin("slow", plugin)]).await;
     let (cancel, flag) = tokio::sync::watch::channel(false);
     let context = PipelineContext {
@@ -140,7 +142,12 @@ async fn a_cancelled_call_does_not_cost_the_same_hook_of_another_session() {
         let plugins = plugins.clone();
         async move { slow(&plugins, "B", PipelineContext::default()).await }
     });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    wait_for("both wait", || {
+        ["A", "B"]
+            .iter()
+            .all(|it| project.path("project").join(it).exists())
+    })
+    .await;
     cancel.send_replace(true);
     assert_eq!(a.await.unwrap(), "skipped");
     assert_eq!(b.await.unwrap(), "ok");

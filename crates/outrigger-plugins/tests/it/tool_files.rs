@@ -96,7 +96,7 @@ async fn they_come_before_the_tools_of_plugins_and_a_bad_one_costs_nothing_else(
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_hangs_while_it_is_imported_is_named_and_the_rest_runs() {
     let mut project = Project::new();
-    project.settings.deadlines.load = std::time::Duration::from_millis(1500);
+    project.settings.deadlines.load = HANGS;
     let specs = vec![
         tool_file(&project, "own/tool", "spin.js", "for (;;) {}"),
         tool_file(

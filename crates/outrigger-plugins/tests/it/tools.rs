@@ -1,5 +1,4 @@
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use outrigger_plugins::PluginToolEntry;
 use outrigger_protocol::Object;
@@ -8,7 +7,8 @@ use tokio::sync::watch;
 
 use crate::support::*;
 
-const TOOLS: &str = r#"export default async () => {
+const TOOLS: &str = r#"import { writeFileSync } from "node:fs"
+export default async () => {
   let calls = 0
   return { tool: {
     echo: { description: "says it again", args: { text: { type: "string" } },
@@ -19,8 +19,9 @@ const TOOLS: &str = r#"export default async () => {
         return { title: context.sessionID, output: args.text, metadata: { calls } }
       } },
     throws: { description: "", args: {}, async execute() { throw new Error("tool says no") } },
-    waits: { description: "", args: {}, execute: (_, { abort }) => new Promise((_, reject) =>
-      abort.addEventListener("abort", () => reject(new Error("aborted")))) },
+    waits: { description: "", args: {}, execute: (_, { abort }) => new Promise((_, reject) => {
+      abort.addEventListener("abort", () => reject(new Error("aborted")))
+      writeFileSync("waits", "") }) },
     exits: { description: "", args: {}, async execute() { process.exit(5) } },
   } } }"#;
 
@@ -111,7 +112,7 @@ async fn tools_run_ask_report_fail_and_survive_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_tool_is_not_waited_for_and_one_past_its_deadline_costs_the_process() {
     let mut project = Project::new();
-    project.settings.deadlines.tool = Duration::from_millis(1200);
+    project.settings.deadlines.tool = HANGS;
     let plugins = project.load(vec![project.plugin("kit", TOOLS)]).await;
     let tools = plugins.tools();
     let waits = tools.iter().find(|tool| tool.spec.name == "waits").unwrap();
@@ -119,7 +120,7 @@ async fn a_cancelled_tool_is_not_waited_for_and_one_past_its_deadline_costs_the_
     let runner = waits.runner.clone();
     let running =
         tokio::spawn(async move { runner.run(json!({}), context(), Some(cancel), |_| {}).await });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    wait_for("it waits", || project.path("project/waits").exists()).await;
     sender.send(true).unwrap();
     assert_eq!(
         running.await.unwrap().unwrap_err().code(),

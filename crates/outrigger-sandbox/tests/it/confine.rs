@@ -210,11 +210,7 @@ async fn tcp() {
         open.local_addr().unwrap().port(),
         shut.local_addr().unwrap().port(),
     );
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let free = outrigger_test_support::free_port();
     let policy = |bind_tcp, connect_tcp| Policy {
         bind_tcp,
         connect_tcp,

@@ -49,7 +49,7 @@ async fn all_gone(pids: &[u32]) {
 #[tokio::test]
 async fn the_deadline_kills_the_whole_tree() {
     let script = format!("{FAMILY} wait; sleep 1000");
-    let output = run(&spawner(), sh(&script), Duration::from_secs(5), 1000)
+    let output = run(&spawner(), sh(&script), Duration::from_secs(10), 1000)
         .await
         .unwrap();
     assert!(output.timed_out);

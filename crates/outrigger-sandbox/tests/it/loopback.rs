@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use outrigger_sandbox::{Calls, Loopback, Policy, Spec, Stdio};
 use tokio::io::AsyncReadExt as _;
 
-use super::{output, spawner};
+use super::{eventually, output, spawner};
 
 fn policy(loopback: &Loopback) -> Policy {
     Policy {
@@ -131,7 +131,7 @@ async fn services_of_the_session_are_reached() {
 
 /// Listens at `$S` and answers, in the background.
 const SERVES_UNIX: &str = "perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Local => $ENV{S}, Listen => 5) or die \"$!\"; \
-    while ($c = $s->accept) { print $c \"own\\n\"; close $c }' & for i in $(seq 100); do test -S $S && break; sleep 0.05; done; sleep 0.1; ";
+    while ($c = $s->accept) { print $c \"own\\n\"; close $c }' & for i in $(seq 1000); do test -S $S && break; sleep 0.05; done; sleep 0.3; ";
 /// Connects to `$S`, or `$T`.
 const ASKS_UNIX: &str = "perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die \"$!\\n\"; print <$s>' ";
 
@@ -184,12 +184,7 @@ async fn unix_sockets_of_the_session_are_reached_and_no_others() {
         .spawn(spec.policy(policy_of_server))
         .await
         .unwrap();
-    for _ in 0..100 {
-        if at("own/s").exists() {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    eventually("it listens", || at("own/s").exists()).await;
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let asks = format!("{ASKS_UNIX}$S");
     for (loopback, reached) in [(&session, true), (&other, false)] {

@@ -1,10 +1,8 @@
 //! Processes with a terminal.
 
-use std::time::Duration;
-
 use outrigger_sandbox::{Size, Spec, Terminal};
 
-use super::{PLENTY, sh, spawner};
+use super::{PLENTY, sh, spawner, vanishes};
 
 /// Reads until `end` has come, or the terminal is closed.
 async fn read_until(terminal: &Terminal, end: &str) -> String {
@@ -75,13 +73,7 @@ async fn jobs_of_a_shell_end_with_it() {
     let job: u32 = seen.split_whitespace().last().unwrap().parse().unwrap();
     assert!(outrigger_sandbox::start_time(job).is_some());
     drop((child, terminal));
-    for _ in 0..200 {
-        if outrigger_sandbox::start_time(job).is_none() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{job} still runs");
+    vanishes(job).await;
 }
 
 #[tokio::test]

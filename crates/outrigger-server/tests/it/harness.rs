@@ -17,7 +17,7 @@ use outrigger_test_support::merge;
 use outrigger_test_support::model::Mock;
 
 /// Nothing here takes so long.
-const STUCK: Duration = Duration::from_secs(60);
+const STUCK: Duration = Duration::from_secs(120);
 
 pub(crate) struct Harness {
     root: TempDir,

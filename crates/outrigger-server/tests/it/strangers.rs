@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 const STRANGER_TIMEOUT: Duration = Duration::from_millis(300);
-const PLENTY: Duration = Duration::from_secs(60);
+const PLENTY: Duration = Duration::from_secs(120);
 
 async fn said(address: &str, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -169,7 +169,8 @@ async fn a_client_does_not_wait_behind_slow_strangers() {
         while !answered(&address, &request).await {}
         let took = began.elapsed();
         println!("a client was answered after {took:?}");
-        assert!(took < Duration::from_secs(5), "{took:?}");
+        // Those before it could hold it up for minutes.
+        assert!(took < Duration::from_secs(20), "{took:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     for stranger in strangers {
@@ -237,7 +238,7 @@ async fn a_stranger_sends_no_more_than_a_head() {
         let _ = stream.write_all(said.as_bytes()).await;
         let mut seen = Vec::new();
         let ended =
-            tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut seen)).await;
+            tokio::time::timeout(Duration::from_secs(120), stream.read_to_end(&mut seen)).await;
         assert!(ended.is_ok(), "still there");
     }
 }

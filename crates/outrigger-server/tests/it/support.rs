@@ -164,7 +164,7 @@ impl World {
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), next)
+        tokio::time::timeout(Duration::from_secs(120), next)
             .await
             .unwrap_or_else(|_| panic!("no {kind}"))
     }

@@ -4,7 +4,7 @@ mod program;
 mod server;
 
 pub(crate) use outrigger_test_support::model::{Mock, Request, call, done, text, turn};
-pub(crate) use outrigger_test_support::process::{alive, gone, members, wait_until};
+pub(crate) use outrigger_test_support::process::{WAIT_TIMEOUT, alive, gone, members, wait_until};
 pub(crate) use outrigger_test_support::skip::{skip, skip_npm};
 pub(crate) use outrigger_test_support::{Done, Running, World, bun, bun_or_skip};
 pub(crate) use program::{Program, without_session};

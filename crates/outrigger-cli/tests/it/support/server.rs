@@ -3,17 +3,14 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
-use outrigger_test_support::process::wait_until;
+use outrigger_test_support::process::{WAIT_TIMEOUT, wait_until};
 use outrigger_test_support::{Done, Running, World};
 
 use super::Program as _;
-
-/// Longer than anything here takes.
-const LIMIT: Duration = Duration::from_secs(180);
 
 /// A server that listens.
 pub(crate) struct Server {
@@ -72,7 +69,7 @@ impl Serve for World {
     fn serve_with(&self, command: Command) -> Server {
         let running = self.start(command);
         let mut address = None;
-        let listens = wait_until(LIMIT, || {
+        let listens = wait_until(WAIT_TIMEOUT, || {
             let stdout = running.stdout();
             let line = stdout
                 .lines()
@@ -102,10 +99,9 @@ pub(crate) fn basic(login: &str) -> String {
     )
 }
 
-/// A port that nobody has at the moment.
+/// A port of this test's own, as an argument.
 pub(crate) fn free_port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port().to_string()
+    outrigger_test_support::free_port().to_string()
 }
 
 impl Server {
@@ -167,7 +163,7 @@ impl Server {
         body: Option<&str>,
     ) -> BufReader<TcpStream> {
         let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
         let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         let named = |name: &str| {
             headers
@@ -293,7 +289,7 @@ impl Events {
     /// The next event of this kind.
     #[track_caller]
     pub(crate) fn until(&mut self, wanted: &str) -> Value {
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + WAIT_TIMEOUT;
         let mut seen = Vec::new();
         while Instant::now() < end {
             let Some(event) = self.next() else { break };

@@ -201,7 +201,7 @@ fn breaks_the_channel() {
           log    plugin process shared (generation 1) is started again: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load: good ok | good ok  [a call in 3.5s]
           blame  bad (failed plugin.hung, log)
-          log    plugin bad: failed: plugin bad did not finish its server within 2000 ms
+          log    plugin bad: failed: plugin bad did not finish its server within 3000 ms
     ");
 }
 

@@ -9,7 +9,7 @@ use outrigger_config::settings::Isolation;
 use outrigger_plugins::{Notice, PluginRules, Plugins, Stage};
 use outrigger_protocol::Object;
 use outrigger_protocol::hook::HookRecord;
-use outrigger_test_support::misbehaving::{HOOKS, SOURCE, liar, short, works};
+use outrigger_test_support::misbehaving::{HOOKS, SOURCE, is_hang, liar, short, works};
 use outrigger_test_support::process::runs_with;
 use serde_json::{Value, json};
 
@@ -22,6 +22,8 @@ const DEADLINE: Duration = Duration::from_millis(700);
 const LONGER: Duration = Duration::from_secs(2);
 /// Of work that is no hang.
 const WORK: Duration = Duration::from_secs(10);
+/// Where a call has to be answered before another one misses the same deadline.
+const FIRST: Duration = Duration::from_secs(3);
 /// In which the next call after a timeout works (A7), and in which plugins have to dispose of what they hold.
 const RESTART: Duration = Duration::from_secs(2);
 /// How many times a limit a test allows.
@@ -58,16 +60,39 @@ const GOOD: &str = r#"export default async () => ({
     "tool.execute.before": (_, output) => { output.args.good = true },
     "chat.headers": (input) => new Promise((done) => setTimeout(done, input.wait ?? 0)) })"#;
 
-fn project(fault: &str, place: &str) -> (Project, Vec<PluginSpec>) {
-    let mut project = Project::new();
-    let (hook, longer) = if works(fault) {
+/// What the calls of a hook and of a tool are held to.
+fn held_to(fault: &str) -> (Duration, Duration) {
+    if works(fault) {
         (WORK, WORK)
     } else {
         (DEADLINE, LONGER)
+    }
+}
+
+/// A deadline is there for what hangs. Nothing else is to miss one, however busy the machine.
+fn deadlines(project: &mut Project, fault: &str, place: &str) {
+    let deadlines = &mut project.settings.deadlines;
+    deadlines.tool = if is_hang(fault) { LONGER } else { PLENTY };
+    if !is_hang(fault) {
+        return;
+    }
+    deadlines.normal = if matches!(fault, "second" | "spin_later") {
+        FIRST
+    } else {
+        DEADLINE
     };
-    project.settings.deadlines.normal = hook;
-    project.settings.deadlines.load = longer;
-    project.settings.deadlines.tool = longer;
+    if place == "load" {
+        deadlines.load = FIRST;
+    }
+    // Its own call is the one that is held up.
+    if fault != "spin_later" {
+        project.hook_deadline("good", PLENTY);
+    }
+}
+
+fn project(fault: &str, place: &str) -> (Project, Vec<PluginSpec>) {
+    let mut project = Project::new();
+    deadlines(&mut project, fault, place);
     if fault.starts_with("allocates") {
         project.settings.limits.memory = 700 << 20;
     }
@@ -172,13 +197,13 @@ async fn fills_the_channel(plugins: &Plugins) {
 }
 
 /// Two calls where the fault is; behind a load, of a hook of both.
-async fn calls(project: &Project, plugins: &Plugins, place: &str, row: &mut Row) {
-    let deadlines = &project.settings.deadlines;
+async fn calls(plugins: &Plugins, fault: &str, place: &str, row: &mut Row) {
+    let (of_hook, of_tool) = held_to(fault);
     let mut restarted = false;
     for _ in 0..2 {
         let began = Instant::now();
         let (outcome, deadline) = if place == "tool" {
-            (tool(plugins, row).await, deadlines.tool)
+            (tool(plugins, row).await, of_tool)
         } else {
             let hook = if place == "load" { HOOKS[0] } else { place };
             let (input, output) = payload(hook);
@@ -189,7 +214,7 @@ async fn calls(project: &Project, plugins: &Plugins, place: &str, row: &mut Row)
                 .map(|r| format!("{} {}", r.plugin, r.outcome))
                 .collect();
             let block = result.block.map_or("", |_| " blocked");
-            (format!("{}{block}", runs.join(" ")), deadlines.normal)
+            (format!("{}{block}", runs.join(" ")), of_hook)
         };
         // What a tool answers is a text like any other.
         let answered = place == "tool" && !outcome.starts_with("plugin.");
@@ -206,18 +231,13 @@ async fn calls(project: &Project, plugins: &Plugins, place: &str, row: &mut Row)
 }
 
 /// A call of the good plugin is open when a timer of the bad one does not yield the thread.
-async fn open_meanwhile(project: &Project, plugins: &Plugins, row: &mut Row) {
+async fn open_meanwhile(plugins: &Plugins, row: &mut Row) {
     let began = Instant::now();
     let input = json!({ "wait": 600 });
     let result = run(plugins, "chat.headers", input, json!({"headers": {}})).await;
     let record = &result.records[0];
     let _ = write!(row.calls, "; open: {} {}", record.plugin, record.outcome);
-    row.took(
-        "open",
-        began.elapsed(),
-        project.settings.deadlines.normal,
-        true,
-    );
+    row.took("open", began.elapsed(), DEADLINE, true);
 }
 
 /// Whom notices, states and the log blame.
@@ -264,6 +284,25 @@ fn plain(project: &Project, place: &str, text: &str) -> String {
     if HOOKS.contains(&place) {
         line = line.replace(place, "PLACE");
     }
+    // Who sees the end of its own process first, its call or the watch, is chance.
+    let call = if place == "tool" {
+        "tool act of bad"
+    } else {
+        "bad (PLACE)"
+    };
+    let ended = [
+        (
+            "is started again: it ended by itself",
+            format!("is started again: {call}: the plugin process bad is gone"),
+        ),
+        (
+            "lost at PLACE: it ended by itself",
+            "lost at PLACE: the plugin process bad is gone".to_owned(),
+        ),
+    ];
+    for (seen, same) in ended {
+        line = line.replace(seen, &same);
+    }
     let digits = |c: char| c.is_ascii_digit();
     if let Some((count, rest)) = line.split_once(" lines left out") {
         let start = count.trim_end_matches(digits);
@@ -293,23 +332,23 @@ async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
     let mut row = Row::default();
     let began = Instant::now();
     let plugins = project.load(specs).await;
-    let load = project.settings.deadlines.load * 2 + RESTART;
+    let load = held_to(fault).1 * 2 + RESTART;
     assert!(
         began.elapsed() < load * TIMES,
         "loading: {:?}",
         began.elapsed()
     );
     if fault == "reads_nothing" && place != "load" {
-        let first = calls(&project, &plugins, place, &mut row);
+        let first = calls(&plugins, fault, place, &mut row);
         tokio::join!(first, fills_the_channel(&plugins));
         // A call that waits when another one's deadline ends the process is lost, and which of them that is, is chance.
         row.calls = row.calls.replace("bad lost", "bad timeout");
         row.calls = row.calls.replace("tool_lost", "tool_timeout");
     } else if fault == "spin_later" {
-        calls(&project, &plugins, place, &mut row).await;
-        open_meanwhile(&project, &plugins, &mut row).await;
+        calls(&plugins, fault, place, &mut row).await;
+        open_meanwhile(&plugins, &mut row).await;
     } else {
-        calls(&project, &plugins, place, &mut row).await;
+        calls(&plugins, fault, place, &mut row).await;
     }
     // Whatever happened: the other one answers, in time.
     let after = Instant::now();
@@ -339,7 +378,11 @@ async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
     }
     blamed(&project, &plugins, &mut row);
     let dispose = Instant::now();
-    plugins.dispose(RESTART).await;
+    // What does not hang is to have disposed of what it holds, however late.
+    let is_bounded = is_hang(fault) || fault.starts_with("dispose_");
+    plugins
+        .dispose(if is_bounded { RESTART } else { PLENTY })
+        .await;
     assert!(
         dispose.elapsed() < RESTART * TIMES,
         "{fault} at {place}: {:?} to dispose",
