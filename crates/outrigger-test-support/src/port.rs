@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::Mutex;
 
-/// Below those that the system gives to whoever asks for any.
+/// Below those that the system gives out for port 0.
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 12_000;
 

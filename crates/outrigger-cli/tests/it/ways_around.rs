@@ -1,5 +1,5 @@
 //! Ways around the rules that a plugin might try through the real program, each refused and written down (issue 5). Those
-//! of the pure guard are in the kernel's `guarded.rs`, edits of the record in the store's `audit/tamper.rs`.
+//! of the pure guard are in the kernel's `guarded.rs`, edits of the record in the store's `audit/tamper_tests.rs`.
 
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ mod retention;
 mod retention_tests;
 mod seal;
 #[cfg(test)]
-mod tamper;
+mod tamper_tests;
 mod verify;
 
 pub use query::{AuditQuery, StoredAudit};

@@ -188,7 +188,7 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::super::AuditQuery;
-    use super::super::tamper::runtime;
+    use super::super::tamper_tests::runtime;
     use super::*;
     use crate::store::Store;
     use outrigger_protocol::log::ClientRecord;

@@ -3,7 +3,7 @@
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 
-use super::tamper::{open, record, runtime, verify};
+use super::tamper_tests::{open, record, runtime, verify};
 use super::{AuditFault, AuditQuery, Retention};
 use crate::store::Store;
 

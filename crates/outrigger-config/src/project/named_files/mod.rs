@@ -5,6 +5,10 @@
 //! that shells and interpreters accept, with what package runners look for under a name (`packages.rs`). What such a file loads by
 //! itself is not followed, but for code right in a folder that is named instead of a file.
 
+mod programs;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +22,9 @@ use crate::project::patterns::matching;
 use crate::project::{packages, plugin_files};
 use crate::{LoadOptions, paths};
 
+pub(super) use programs::{CODE, INTERPRETERS, PACKAGE_SCRIPTS};
+use programs::{DATA, ENDINGS, ENTRIES, NAMING, RECIPES};
+
 /// What such a file is called among the [`Asked`].
 pub const IS_RUN: &str = "is run";
 
@@ -26,61 +33,6 @@ const MAX_FILES: usize = 200;
 const MAX_LOOKUPS: usize = 40_000;
 /// Folders that paths may be meant from.
 const MAX_BASES: usize = 24;
-/// Interpreters and loaders find these without their endings.
-const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
-/// In a folder that is named instead of a file.
-const ENTRIES: [&str; 6] = [
-    "index.js",
-    "index.mjs",
-    "index.ts",
-    "__main__.py",
-    "main.py",
-    "package.json",
-];
-/// Programs that run a file whatever its name, or what lies in a folder.
-pub(super) const INTERPRETERS: [&str; 22] = [
-    ".", "source", "sh", "bash", "dash", "zsh", "ksh", "fish", "node", "bun", "deno", "tsx",
-    "ts-node", "python", "python3", "perl", "ruby", "php", "lua", "pwsh", "exec", "env",
-];
-/// Files that are written and read while one works, and that no other program runs.
-const DATA: [&str; 14] = [
-    "csv", "db", "jsonl", "lock", "log", "md", "mdc", "ndjson", "out", "pid", "sqlite", "tmp",
-    "tsv", "txt",
-];
-/// Endings of code.
-pub(super) const CODE: [&str; 16] = [
-    "bash", "cjs", "cts", "js", "jsx", "lua", "mjs", "mts", "php", "pl", "pm", "py", "rb", "sh",
-    "ts", "tsx",
-];
-/// Programs that take what they run, or where they find it, from a file in their folder.
-const RECIPES: [(&str, &[&str]); 14] = [
-    ("make", &["GNUmakefile", "makefile", "Makefile"]),
-    ("just", &["justfile", "Justfile", ".justfile"]),
-    ("task", &["Taskfile.yml", "Taskfile.yaml"]),
-    ("deno", &["deno.json", "deno.jsonc"]),
-    ("bun", &["bunfig.toml", ".npmrc", "tsconfig.json"]),
-    ("bunx", &["bunfig.toml", ".npmrc"]),
-    ("npm", &[".npmrc"]),
-    ("npx", &[".npmrc"]),
-    ("pnpm", &[".npmrc", ".pnpmfile.cjs", ".pnpmfile.mjs"]),
-    ("yarn", &[".yarnrc", ".yarnrc.yml", ".npmrc"]),
-    ("tsx", &["tsconfig.json"]),
-    ("ts-node", &["tsconfig.json"]),
-    ("uv", &["uv.toml", "pyproject.toml"]),
-    ("uvx", &["uv.toml"]),
-];
-/// Of these, files that name what is run.
-const NAMING: [&str; 7] = [
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    "bunfig.toml",
-    "deno.json",
-    "deno.jsonc",
-    "uv.toml",
-];
-/// Programs that run `scripts` of a `package.json`.
-pub(super) const PACKAGE_SCRIPTS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
 /// The files that are named by what takes trust. One that changes, comes or goes is asked about again.
 pub(crate) fn of(asks: &[Asked], options: &LoadOptions, without_plugins: bool) -> Vec<Asked> {
@@ -416,222 +368,5 @@ pub(super) fn scripts_of(file: &Path) -> Option<Map<String, Value>> {
     match whole.and_then(|mut it| it.get_mut("scripts").map(Value::take)) {
         Some(Value::Object(scripts)) => Some(scripts),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn named(files: &[&str], value: Value) -> Vec<String> {
-        let dir = tempfile::tempdir().unwrap();
-        let project = dir.path().canonicalize().unwrap();
-        for file in files {
-            let path = project.join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            let text = match *file {
-                "package.json" => r#"{"scripts": {"serve": "node lib/serve.js"}}"#,
-                "tools/starts" => "#!./tools/interp -x\n",
-                "data.db" => "SQLite format 3\0",
-                _ => "x",
-            };
-            std::fs::write(path, text).unwrap();
-        }
-        let found = files_run_by(&value, &project, Path::new("/home/x")).unwrap();
-        let names = found.iter().map(|it| {
-            let (file, hash) = it.rsplit_once(' ').unwrap();
-            assert!(!hash.is_empty());
-            Path::new(file)
-                .strip_prefix(&project)
-                .unwrap()
-                .display()
-                .to_string()
-        });
-        names.collect()
-    }
-
-    #[test]
-    fn what_a_command_runs_is_found_however_it_is_written() {
-        for (command, file) in [
-            (json!(["node", "dist/index.js"]), "dist/index.js"),
-            (json!(["node", "./dist"]), "dist/index.js"),
-            (json!(["node", "dist/index"]), "dist/index.js"),
-            (json!(["python", "-m", "tools.server"]), "tools/server.py"),
-            (json!(["python3", "-mtools.server"]), "tools/server.py"),
-            (json!(["python", "-m", "tools"]), "tools/__main__.py"),
-            (
-                json!("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/a.sh --x"),
-                ".claude/hooks/a.sh",
-            ),
-            (
-                json!("${CLAUDE_PROJECT_DIR}/.claude/hooks/a.sh"),
-                ".claude/hooks/a.sh",
-            ),
-            (json!("$OTHER/.claude/hooks/a.sh"), ".claude/hooks/a.sh"),
-            (json!("sh ${X:-./run.sh}"), "run.sh"),
-            (json!("sh -c 'true;./run.sh'"), "run.sh"),
-            (json!("cd tools && ./go"), "tools/go"),
-            (json!("'my run.sh'"), "my run.sh"),
-            (json!("./my\\ run.sh"), "my run.sh"),
-            (json!("X=1 ./r'u'n.sh"), "run.sh"),
-            (json!("sh<run.sh"), "run.sh"),
-            (json!("node --require=./run.js x"), "run.js"),
-            (json!({ "command": "make", "args": ["x"] }), "Makefile"),
-            (json!(["/usr/bin/make"]), "Makefile"),
-            (json!({ "command": "go", "cwd": "tools" }), "tools/go"),
-            (
-                json!({ "env": { "NODE_OPTIONS": "--import ./run.js" } }),
-                "run.js",
-            ),
-            (json!({ "template": "See run.js: !`sh run.sh`" }), "run.sh"),
-            (json!(["file:///run.sh"]), "run.sh"),
-        ] {
-            let other = ["README.md", "src/lib.rs"];
-            assert_eq!(
-                named(&[file, other[0], other[1]], command.clone()),
-                [file],
-                "{command}"
-            );
-        }
-        for (command, files) in [
-            (json!(["node", "."]), vec!["index.js", "util.js"]),
-            (json!(["node", "lib"]), vec!["lib/serve.js"]),
-            (
-                json!(["python3", "-m", "http.server"]),
-                vec!["json/__init__.py", "socketserver.py"],
-            ),
-            (json!(["perl", "-Isub", "-MX", "-e", "1"]), vec!["sub/X.pm"]),
-            (json!(["sh", "-c", "sub/s.*"]), vec!["sub/s.sh"]),
-            (
-                json!(["bash", "-O", "globstar", "-c", "sh **/run"]),
-                vec!["sub/deep/run"],
-            ),
-            (
-                json!(["sh", "-c", "cd sub; cd deep; exec ./run"]),
-                vec!["sub/deep/run"],
-            ),
-            (json!(["bash", "-c", "$'./sub/\\x72un'"]), vec!["sub/run"]),
-            (json!(["run-parts", "sub"]), vec!["sub/10-a", "sub/20-b"]),
-            (
-                json!(["find", "sub", "-name", "*.x", "-exec", "sh", "{}", ";"]),
-                vec!["sub/a.x", "sub/deep/b.x"],
-            ),
-            (
-                json!(["git", "-c", "alias.x=!sub/s.sh", "x"]),
-                vec!["sub/s.sh"],
-            ),
-            (
-                json!({ "command": ["python3", "-m", "x"], "environment": { "PYTHONPATH": "sub" } }),
-                vec!["sub/sitecustomize.py"],
-            ),
-            (
-                json!({ "command": ["bash", "--posix", "-i"], "environment": { "ENV": "sub/rc.txt" } }),
-                vec!["sub/rc.txt"],
-            ),
-            (
-                json!({ "command": ["x"], "environment": { "START": "sub/s.sh" } }),
-                vec!["sub/s.sh"],
-            ),
-            (
-                json!(["npx", "--no-install", "mybin@1"]),
-                vec!["node_modules/.bin/mybin"],
-            ),
-            (
-                json!(["NPM", "exec", "mybin"]),
-                vec!["node_modules/.bin/mybin"],
-            ),
-            (json!(["npx", "@a/b"]), vec!["node_modules/@a/b/cli.js"]),
-            (
-                json!(["/opt/Bun", "run", "sub/y.ts"]),
-                vec!["bunfig.toml", "sub/y.ts"],
-            ),
-            (
-                json!(["python3.12", "-m", "tools"]),
-                vec!["tools/__main__.py"],
-            ),
-        ] {
-            let mut found = named(&files, command.clone());
-            found.sort();
-            let mut files = files;
-            files.sort();
-            assert_eq!(found, files, "{command}");
-        }
-        // What a runtime's script is given is not run, nor is what another variable names.
-        for (command, files) in [
-            (
-                json!(["python3", "check.py", "src"]),
-                vec!["check.py", "src/a.py"],
-            ),
-            (json!(["npx", "-y", "x", "."]), vec!["index.js"]),
-            (
-                json!({ "command": ["node", "check.py"], "environment": { "MEMORY": "m.json", "ROOT": "src" } }),
-                vec!["check.py", "m.json", "src/a.py"],
-            ),
-        ] {
-            let found = named(&files, command.clone());
-            let first = files
-                .first()
-                .filter(|it| **it == "check.py")
-                .map(|it| (*it).to_owned());
-            assert_eq!(found, Vec::from_iter(first), "{command}");
-        }
-        let started = named(&["tools/starts", "tools/interp"], json!(["./tools/starts"]));
-        assert_eq!(started, ["tools/starts", "tools/interp"]);
-        let files = ["package.json", "lib/serve.js", "lib/other.js"];
-        let found = named(&files, json!(["npm", "run", "serve"]));
-        assert_eq!(found, ["package.json", "lib/serve.js"]);
-        assert!(named(&["data.db"], json!(["npx", "sqlite", "data.db"])).is_empty());
-        assert!(named(&["run.sh"], json!(["npx", "https://x/run.sh", "-y"])).is_empty());
-    }
-
-    /// npx takes a name for a program of the package that it stands in, before it asks the registry.
-    #[test]
-    fn a_program_of_the_projects_own_package_is_part_of_what_npx_runs() {
-        let dir = tempfile::tempdir().unwrap();
-        let project = dir.path().canonicalize().unwrap();
-        let digests = || {
-            let command = json!(["npx", "-y", "some-server"]);
-            files_run_by(&command, &project, Path::new("/home/x")).unwrap()
-        };
-        let manifest = |text: &str| std::fs::write(project.join("package.json"), text).unwrap();
-        manifest(r#"{"name": "app"}"#);
-        let before = digests();
-        manifest(r#"{"name": "app", "dependencies": {"x": "1"}}"#);
-        assert_eq!(digests(), before, "what people edit all day");
-        std::fs::write(project.join("s.js"), "1").unwrap();
-        manifest(r#"{"name": "app", "bin": {"some-server": "s.js"}}"#);
-        let named = digests();
-        assert_ne!(named, before);
-        std::fs::write(project.join("s.js"), "2").unwrap();
-        assert_ne!(digests(), named);
-    }
-
-    #[test]
-    fn pipes_links_and_many_files_are_handled() {
-        let dir = tempfile::tempdir().unwrap();
-        let project = dir.path().canonicalize().unwrap();
-        let all = |value: Value| files_run_by(&value, &project, Path::new("/home/x"));
-        let digests = |value: Value| all(value).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(project.join("socket")).unwrap();
-        assert_eq!(digests(json!(["sh", "socket"])).len(), 1);
-        std::os::unix::fs::symlink("/bin/sh", project.join("link")).unwrap();
-        let before = digests(json!(["./link"]));
-        std::fs::remove_file(project.join("link")).unwrap();
-        std::os::unix::fs::symlink("/bin/ls", project.join("link")).unwrap();
-        let after = digests(json!(["./link"]));
-        assert!(
-            before.len() == 1 && after.len() == 1 && before != after,
-            "{before:?}"
-        );
-        let huge = std::fs::File::create(project.join("huge.sh")).unwrap();
-        huge.set_len(3 << 30).unwrap();
-        let before = digests(json!(["./huge.sh"]));
-        huge.set_len(4 << 30).unwrap();
-        assert_ne!(before, digests(json!(["./huge.sh"])));
-        let names: Vec<String> = (0..300).map(|n| format!("f{n}")).collect();
-        for name in &names {
-            std::fs::write(project.join(name), "x").unwrap();
-        }
-        assert_eq!(all(json!(names)), None);
     }
 }

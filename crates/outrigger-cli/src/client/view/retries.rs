@@ -1,0 +1,33 @@
+//! Requests that are sent again.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use outrigger_protocol::Millis;
+
+use crate::terminal::Paint;
+
+/// Why a request was sent again the last time.
+#[derive(Default)]
+pub(super) struct Retries(Option<String>);
+
+impl Retries {
+    /// What is said of a request that is sent again: why, once, and when.
+    pub(super) fn line(
+        &mut self,
+        paint: Paint,
+        attempt: u32,
+        message: &str,
+        next: Millis,
+    ) -> String {
+        let is_same = self.0.as_deref() == Some(message);
+        self.0 = Some(message.to_owned());
+        let why = if is_same { "the same" } else { message };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let wait = match next.saturating_sub(now).div_ceil(1000) {
+            0 => String::new(),
+            seconds => format!("; again in {seconds} s"),
+        };
+        paint.dim(&format!("~ try {attempt}: {why}{wait}\n"))
+    }
+}

@@ -1,0 +1,57 @@
+//! Programs that run files of a project, and the names and endings of files that they run.
+
+/// Interpreters and loaders find these without their endings.
+pub(super) const ENDINGS: [&str; 7] = ["js", "mjs", "cjs", "ts", "py", "sh", "rb"];
+/// In a folder that is named instead of a file.
+pub(super) const ENTRIES: [&str; 6] = [
+    "index.js",
+    "index.mjs",
+    "index.ts",
+    "__main__.py",
+    "main.py",
+    "package.json",
+];
+/// Programs that run a file whatever its name, or what lies in a folder.
+pub(in crate::project) const INTERPRETERS: [&str; 22] = [
+    ".", "source", "sh", "bash", "dash", "zsh", "ksh", "fish", "node", "bun", "deno", "tsx",
+    "ts-node", "python", "python3", "perl", "ruby", "php", "lua", "pwsh", "exec", "env",
+];
+/// Files that are written and read while one works, and that no other program runs.
+pub(super) const DATA: [&str; 14] = [
+    "csv", "db", "jsonl", "lock", "log", "md", "mdc", "ndjson", "out", "pid", "sqlite", "tmp",
+    "tsv", "txt",
+];
+/// Endings of code.
+pub(in crate::project) const CODE: [&str; 16] = [
+    "bash", "cjs", "cts", "js", "jsx", "lua", "mjs", "mts", "php", "pl", "pm", "py", "rb", "sh",
+    "ts", "tsx",
+];
+/// Programs that take what they run, or where they find it, from a file in their folder.
+pub(super) const RECIPES: [(&str, &[&str]); 14] = [
+    ("make", &["GNUmakefile", "makefile", "Makefile"]),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("task", &["Taskfile.yml", "Taskfile.yaml"]),
+    ("deno", &["deno.json", "deno.jsonc"]),
+    ("bun", &["bunfig.toml", ".npmrc", "tsconfig.json"]),
+    ("bunx", &["bunfig.toml", ".npmrc"]),
+    ("npm", &[".npmrc"]),
+    ("npx", &[".npmrc"]),
+    ("pnpm", &[".npmrc", ".pnpmfile.cjs", ".pnpmfile.mjs"]),
+    ("yarn", &[".yarnrc", ".yarnrc.yml", ".npmrc"]),
+    ("tsx", &["tsconfig.json"]),
+    ("ts-node", &["tsconfig.json"]),
+    ("uv", &["uv.toml", "pyproject.toml"]),
+    ("uvx", &["uv.toml"]),
+];
+/// Of these, files that name what is run.
+pub(super) const NAMING: [&str; 7] = [
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    "bunfig.toml",
+    "deno.json",
+    "deno.jsonc",
+    "uv.toml",
+];
+/// Programs that run `scripts` of a `package.json`.
+pub(in crate::project) const PACKAGE_SCRIPTS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];

@@ -1,0 +1,151 @@
+use serde_json::json;
+
+use super::*;
+
+fn sieved(keep: bool, mut document: Value) -> (Value, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().canonicalize().unwrap();
+    std::fs::write(project.join("secret"), "x").unwrap();
+    std::os::unix::fs::symlink(project.join("secret"), project.join("link.md")).unwrap();
+    let file = project.join("opencode.json");
+    let mut sieve = Sieve {
+        file: &file,
+        project: &project,
+        keep,
+        asks: Vec::new(),
+    };
+    sieve.document(&mut document);
+    let asks = sieve.asks.into_iter().map(|it| it.what).collect();
+    (document, asks)
+}
+
+#[test]
+fn what_starts_reads_sends_or_loosens_is_left_out() {
+    for (document, rest, asks) in [
+        (
+            json!({"lsp": false, "formatter": false}),
+            json!({"lsp": false, "formatter": false}),
+            vec![],
+        ),
+        (
+            json!({"model": "a/b", "theme": "x"}),
+            json!({"model": "a/b", "theme": "x"}),
+            vec![],
+        ),
+        (
+            json!({"mcp": {"n": {"command": ["sh"]}}}),
+            json!({"mcp": {}}),
+            vec!["/mcp/n"],
+        ),
+        (
+            json!({"provider": {"p": {}}, "shell": "/x"}),
+            json!({"provider": {}}),
+            vec!["/provider/p", "/shell"],
+        ),
+        (
+            json!({"plugin": ["a", ["b", {}]]}),
+            json!({"plugin": []}),
+            vec!["/plugin", "/plugin"],
+        ),
+        (
+            json!({"lsp": true, "formatter": {"x": {}}}),
+            json!({"formatter": {}}),
+            vec!["/lsp", "/formatter/x"],
+        ),
+        (
+            json!({"experimental": {}, "new": 1}),
+            json!({}),
+            vec!["/experimental", "/new"],
+        ),
+        (json!({"share": "auto"}), json!({}), vec!["/share"]),
+        (
+            json!({"share": "manual"}),
+            json!({"share": "manual"}),
+            vec![],
+        ),
+        (
+            json!({"permission": "allow"}),
+            json!({}),
+            vec!["/permission"],
+        ),
+        (
+            json!({"permission": "ask"}),
+            json!({"permission": "ask"}),
+            vec![],
+        ),
+        (
+            json!({"permission": {"bash": {"*": "deny", "ls": "allow"}, "edit": "allow", "read": "ask"}}),
+            json!({"permission": {"bash": {"*": "deny"}, "read": "ask"}}),
+            vec!["/permission", "/permission/bash/ls", "/permission/edit"],
+        ),
+        (
+            json!({"tools": {"bash": false, "x": true}}),
+            json!({"tools": {"bash": false}}),
+            vec!["/tools/x"],
+        ),
+        (
+            json!({"agent": {"a": {"prompt": "p", "permission": {"bash": "allow"}, "tools": {"x": true}, "options": {"o": 1}}}}),
+            json!({"agent": {"a": {"prompt": "p", "permission": {}, "tools": {}}}}),
+            vec![
+                "/agent/a/permission",
+                "/agent/a/permission/bash",
+                "/agent/a/tools/x",
+                "/agent/a/options",
+            ],
+        ),
+        (
+            json!({"mode": {"m": {"prompt": "{env:KEY}"}}}),
+            json!({"mode": {"m": {}}}),
+            vec!["/mode/m/prompt"],
+        ),
+        (
+            json!({"command": {"a": {"template": "say"}, "b": {"template": "!`id`"}, "c": {"template": "x", "shell": 1}}}),
+            json!({"command": {"a": {"template": "say"}}}),
+            vec!["/command/b", "/command/c"],
+        ),
+        (
+            json!({"default_agent": "wide", "command": {"c": {"template": "x", "agent": "wide"}}}),
+            json!({"command": {"c": {"template": "x"}}}),
+            vec!["/default_agent", "/command/c/agent"],
+        ),
+        (
+            json!({"agent": {"build": {"mode": "subagent", "disable": true, "prompt": "p"}, "own": {"mode": "subagent"}}, "mode": {"plan": {"hidden": true}}}),
+            json!({"agent": {"build": {"prompt": "p"}, "own": {"mode": "subagent"}}, "mode": {"plan": {}}}),
+            vec![
+                "/agent/build/mode",
+                "/agent/build/disable",
+                "/mode/plan/hidden",
+            ],
+        ),
+        (
+            json!({"instructions": ["a.md", "docs/*.md", "../a.md", "/etc/x.md", "~/a.md", "https://x/a.md", ".env", "link.md"]}),
+            json!({"instructions": ["a.md", "docs/*.md"]}),
+            vec!["/instructions"; 6],
+        ),
+        (
+            json!({"username": "{file:a.md}"}),
+            json!({"username": "{file:a.md}"}),
+            vec![],
+        ),
+        (
+            json!({"username": "{file:~/.ssh/id_rsa}"}),
+            json!({}),
+            vec!["/username"],
+        ),
+        (
+            json!({"username": "x {file:a.md} {file:.env}"}),
+            json!({}),
+            vec!["/username"],
+        ),
+        (json!({"theme": ["{env:A}"]}), json!({}), vec!["/theme"]),
+        (json!({"tui": {"{env:A}": 1}}), json!({}), vec!["/tui"]),
+    ] {
+        assert_eq!(
+            sieved(false, document.clone()),
+            (rest, asks.iter().map(ToString::to_string).collect()),
+            "{document}"
+        );
+        let (kept, same) = sieved(true, document.clone());
+        assert_eq!((kept, same.len()), (document, asks.len()));
+    }
+}

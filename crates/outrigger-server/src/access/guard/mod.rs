@@ -1,0 +1,314 @@
+//! Who may ask: the checks before anything else looks at a request that came over TCP.
+//!
+//! A name in `Host` that is not this server's is refused (a page can make any name point to 127.0.0.1), and so is an
+//! `Origin` that is not on OpenCode's list, its own or the user's, or what a browser sends for a page of another site without one (an image, a
+//! link). Then the password, in OpenCode's two forms:
+//! `Authorization: Basic`, or `auth_token` in the query for clients that cannot send headers (`EventSource`, web sockets).
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Query, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::uri::Authority;
+use outrigger_bridge::Visitor;
+use outrigger_protocol::message::NamedError;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::ApiError;
+
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// A name and a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// `opencode` in OpenCode.
+    pub username: String,
+    /// Never empty.
+    pub password: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Login({}, ...)", self.username)
+    }
+}
+
+/// Says who may ask.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// `None`: no password is needed.
+    pub login: Option<Login>,
+    /// The name or address that is listened on.
+    pub hostname: String,
+    /// Further names that clients may use for this server.
+    pub hosts: Vec<String>,
+    /// Further origins of pages that may ask.
+    pub cors: Vec<String>,
+    /// Pages of OpenCode's and of other servers of this machine may ask, as in OpenCode.
+    pub has_pages: bool,
+}
+
+impl Guard {
+    /// The router that these checks guard.
+    pub fn around(self, router: Router) -> Router {
+        router.layer(from_fn_with_state(Arc::new(self), check))
+    }
+
+    fn knows_host(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(&host);
+        if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            let bound: Option<IpAddr> = self.hostname.parse().ok();
+            // An address cannot be made to point elsewhere, so any is fine where all are listened on.
+            return address.to_canonical().is_loopback()
+                || bound.is_some_and(|bound| bound.is_unspecified() || bound == address);
+        }
+        host == "localhost"
+            || host.ends_with(".localhost")
+            || std::iter::once(&self.hostname)
+                .chain(&self.hosts)
+                .any(|known| known.eq_ignore_ascii_case(host))
+    }
+
+    fn knows_origin(&self, origin: &str, host: Option<&str>) -> bool {
+        if self.cors.iter().any(|known| known == origin) {
+            return true;
+        }
+        if self.has_pages && ["oc://renderer", "tauri://localhost"].contains(&origin) {
+            return true;
+        }
+        let Ok(uri) = origin.parse::<Uri>() else {
+            return false;
+        };
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return false;
+        };
+        if authority.as_str().contains('@') || uri.path() != "/" || uri.query().is_some() {
+            return false;
+        }
+        let name = authority.host();
+        let own = host.is_some_and(|host| host.eq_ignore_ascii_case(authority.as_str()));
+        match scheme {
+            "http" | "https" if own => true,
+            _ if !self.has_pages => false,
+            "http" | "https" if name == "tauri.localhost" => true,
+            "http" => ["localhost", "127.0.0.1", "[::1]"].contains(&name),
+            // OpenCode's own pages; without a password nobody's but the user's.
+            "https" => {
+                self.login.is_some() && (name == "opencode.ai" || name.ends_with(".opencode.ai"))
+            }
+            _ => false,
+        }
+    }
+
+    fn knows_user(&self, request: &Request) -> bool {
+        let Some(login) = &self.login else {
+            return true;
+        };
+        let Some(token) = token(request) else {
+            return false;
+        };
+        let Ok(given) = STANDARD.decode(token) else {
+            return false;
+        };
+        // Digests have one length, and all of their bytes are compared: how long that takes tells nothing.
+        let known = Sha256::digest(format!("{}:{}", login.username, login.password));
+        let given = Sha256::digest(&given);
+        let different = known
+            .iter()
+            .zip(given.iter())
+            .fold(0_u8, |sum, (a, b)| sum | (a ^ b));
+        std::hint::black_box(different) == 0
+    }
+}
+
+/// What the client says who it is, in base64. As in OpenCode the query goes before the header.
+fn token(request: &Request) -> Option<String> {
+    let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
+    let named = query.and_then(|Query(pairs)| {
+        let found = pairs.into_iter().find(|(key, _)| key == "auth_token");
+        found
+            .map(|(_, value)| value)
+            .filter(|value| !value.is_empty())
+    });
+    if let Some(token) = named {
+        // A plus sign that was not encoded has become a blank.
+        return Some(token.replace(' ', "+"));
+    }
+    let value = only(request.headers(), &header::AUTHORIZATION)?
+        .to_str()
+        .ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("basic")
+        .then(|| token.trim().to_owned())
+}
+
+/// The value of a header that is there once.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Marks a request without a password whose ticket has to be checked by its route. It starts no agent: what a folder's
+/// plugins are is not for strangers to choose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByTicket;
+
+async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+    let host = match host(&guard, &request) {
+        Ok(host) => host,
+        Err(error) => return error.into_response(),
+    };
+    let origin = match origin(&guard, &request, &host) {
+        Ok(origin) => origin,
+        Err(error) => return error.into_response(),
+    };
+    let preflight = request.method() == Method::OPTIONS
+        && request
+            .headers()
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    // None where no port is listened on.
+    let visitor = request.extensions().get::<ConnectInfo<Visitor>>().cloned();
+    let let_in = || {
+        if let Some(ConnectInfo(visitor)) = &visitor {
+            visitor.let_in();
+        }
+    };
+    let mut response = if origin.is_some() && preflight {
+        permitted(&request)
+    } else if guard.knows_user(&request) {
+        let_in();
+        next.run(request).await
+    } else if brings_ticket(request.uri()) {
+        // A page's web socket can send no header; the ticket was given to someone who could.
+        request.extensions_mut().insert(ByTicket);
+        let response = next.run(request).await;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let_in();
+        }
+        response
+    } else {
+        refused()
+    };
+    let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    }
+    response
+}
+
+/// Whether a request brings a proof of its own, a ticket, which its handler checks. A browser cannot send a password
+/// with a WebSocket, so the guard lets these through.
+#[must_use]
+pub fn brings_ticket(uri: &Uri) -> bool {
+    let parts: Vec<&str> = uri.path().split('/').collect();
+    let query = Query::<Vec<(String, String)>>::try_from_uri(uri);
+    matches!(parts.as_slice(), ["", "pty", id, "connect"] if !id.is_empty())
+        && query.is_ok_and(|Query(pairs)| pairs.iter().any(|(k, v)| k == "ticket" && !v.is_empty()))
+}
+
+/// The name that the client uses for this server.
+fn host(guard: &Guard, request: &Request) -> Result<String, ApiError> {
+    let named = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
+    let named = named.ok_or_else(|| ApiError::forbidden("a request needs one Host header"))?;
+    // A request line with a whole URL in it names the server a second time.
+    let names = [
+        Some(named),
+        request.uri().authority().map(Authority::as_str),
+    ];
+    for name in names.into_iter().flatten() {
+        let known = name
+            .parse::<Authority>()
+            .is_ok_and(|at| !name.contains('@') && guard.knows_host(at.host()));
+        if !known {
+            return Err(ApiError::forbidden(format!(
+                "`{name}` is not a name of this server; start it with --allow-host if it should be"
+            )));
+        }
+    }
+    Ok(named.to_owned())
+}
+
+/// Whether a browser says that a page of another site has it ask: for an image, a frame or a link it names no origin. Other programs say
+/// nothing of the kind.
+fn is_of_another_site(request: &Request) -> bool {
+    let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();
+    sites.any(|site| !["same-origin", "none"].iter().any(|it| site == *it))
+}
+
+/// The page that asks, if one does.
+fn origin(guard: &Guard, request: &Request, host: &str) -> Result<Option<HeaderValue>, ApiError> {
+    if !request.headers().contains_key(header::ORIGIN) {
+        return match is_of_another_site(request) {
+            true => Err(ApiError::forbidden(
+                "pages of other sites may not ask this server",
+            )),
+            false => Ok(None),
+        };
+    }
+    let origin = only(request.headers(), &header::ORIGIN);
+    let known = origin
+        .and_then(|origin| origin.to_str().ok())
+        .is_some_and(|origin| guard.knows_origin(origin, Some(host)));
+    if !known {
+        return Err(ApiError::forbidden(format!(
+            "pages of {} may not ask this server; start it with --cors if they should",
+            origin.map_or_else(
+                || "that origin".into(),
+                |o| String::from_utf8_lossy(o.as_bytes())
+            )
+        )));
+    }
+    Ok(origin.cloned())
+}
+
+/// The answer to a page that asks what it may send. No password comes with that question.
+fn permitted(request: &Request) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, HEAD, PUT, PATCH, POST, DELETE"),
+    );
+    if let Some(wanted) = request
+        .headers()
+        .get(header::ACCESS_CONTROL_REQUEST_HEADERS)
+    {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    headers.insert(
+        header::ACCESS_CONTROL_MAX_AGE,
+        HeaderValue::from_static("86400"),
+    );
+    headers.append(
+        header::VARY,
+        HeaderValue::from_static("Access-Control-Request-Headers"),
+    );
+    response
+}
+
+pub(crate) fn refused() -> Response {
+    let error = NamedError::new(
+        "Unauthorized",
+        "this server asks for a password (OPENCODE_SERVER_PASSWORD)",
+    );
+    let mut response = ApiError::named(StatusCode::UNAUTHORIZED, error).into_response();
+    response.headers_mut().insert(
+        header::WWW_AUTHENTICATE,
+        HeaderValue::from_static("Basic realm=\"Secure Area\""),
+    );
+    response
+}

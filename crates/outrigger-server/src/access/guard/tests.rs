@@ -1,0 +1,305 @@
+use axum::body::Body;
+use axum::routing::any;
+use tower::ServiceExt as _;
+
+use super::*;
+
+fn guard(hostname: &str) -> Guard {
+    Guard {
+        login: Some(Login {
+            username: "opencode".into(),
+            password: "s3cret:x".into(),
+        }),
+        hostname: hostname.into(),
+        hosts: vec!["Box.lan".into()],
+        cors: vec!["https://my.page".into()],
+        has_pages: true,
+    }
+}
+
+async fn asked(guard: Guard, method: &str, uri: &str, headers: &[(&str, &str)]) -> Response {
+    let router = guard.around(Router::new().route("/x", any(|| async { "in" })));
+    let mut request = Request::builder().method(method).uri(uri);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    router
+        .oneshot(request.body(Body::empty()).unwrap())
+        .await
+        .unwrap()
+}
+
+fn basic(text: &str) -> String {
+    format!("Basic {}", STANDARD.encode(text))
+}
+
+/// What a page has a browser ask without saying which page it is, and a server that has no pages.
+#[tokio::test]
+async fn other_sites_by_table() {
+    let login = basic("opencode:s3cret:x");
+    for (has_pages, headers, status) in [
+        (true, &[("sec-fetch-site", "cross-site")][..], 403),
+        (true, &[("sec-fetch-site", "same-site")], 403),
+        (true, &[("sec-fetch-site", "same-origin")], 200),
+        (true, &[("sec-fetch-site", "none")], 200),
+        (
+            true,
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("origin", "https://my.page"),
+            ],
+            200,
+        ),
+        (true, &[("origin", "http://localhost:3000")], 200),
+        (false, &[("origin", "http://localhost:3000")], 403),
+        (false, &[("origin", "tauri://localhost")], 403),
+        (false, &[("origin", "http://127.0.0.1:4096")], 200),
+        (false, &[], 200),
+    ] {
+        let guard = Guard {
+            has_pages,
+            ..guard("127.0.0.1")
+        };
+        let known = [
+            ("host", "127.0.0.1:4096"),
+            ("authorization", login.as_str()),
+        ];
+        let all = [&known[..], headers].concat();
+        let response = asked(guard, "GET", "/x", &all).await;
+        assert_eq!(response.status(), status, "{has_pages} {headers:?}");
+    }
+}
+
+#[test]
+fn only_a_terminal_is_reached_by_ticket() {
+    for (uri, want) in [
+        ("/pty/pty_1/connect?ticket=x", true),
+        ("/pty/pty_1/connect?a=b&ticket=x", true),
+        ("/pty/pty_1/connect?ticket=", false),
+        ("/pty/pty_1/connect", false),
+        ("/pty//connect?ticket=x", false),
+        ("/pty/pty_1/connect/x?ticket=x", false),
+        ("/pty/a/b/connect?ticket=x", false),
+        ("/pty?ticket=x", false),
+        ("/session?x=/pty/a/connect&ticket=x", false),
+    ] {
+        assert_eq!(brings_ticket(&uri.parse().unwrap()), want, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn passwords_by_table() {
+    let good = basic("opencode:s3cret:x");
+    let encoded = STANDARD.encode("opencode:s3cret:x");
+    let token = format!("/x?auth_token={}", encoded.replace('=', "%3D"));
+    let wrong_token = format!("/x?auth_token={}", STANDARD.encode("opencode:no"));
+    type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], u16);
+    let cases: &[Case<'_>] = &[
+        ("/x", &[], 401),
+        ("/x", &[("authorization", &good)], 200),
+        ("/x", &[("AUTHORIZATION", &good)], 200),
+        (
+            "/x",
+            &[("authorization", &good.replace("Basic", "bAsIc"))],
+            200,
+        ),
+        (
+            "/x",
+            &[("authorization", &good.replace("Basic", "Bearer"))],
+            401,
+        ),
+        ("/x", &[("authorization", &encoded)], 401),
+        ("/x", &[("authorization", &basic("opencode:s3cret"))], 401),
+        ("/x", &[("authorization", &basic("Opencode:s3cret:x"))], 401),
+        ("/x", &[("authorization", &basic(":s3cret:x"))], 401),
+        ("/x", &[("authorization", &basic("opencode:"))], 401),
+        ("/x", &[("authorization", &basic(""))], 401),
+        ("/x", &[("authorization", "Basic")], 401),
+        ("/x", &[("authorization", "Basic !!!")], 401),
+        // With two of them, servers may read different ones.
+        (
+            "/x",
+            &[("authorization", &good), ("authorization", &good)],
+            401,
+        ),
+        (
+            "/x",
+            &[("authorization", &basic("a:b")), ("authorization", &good)],
+            401,
+        ),
+        ("/x", &[("proxy-authorization", &good)], 401),
+        ("/x", &[("cookie", &format!("authorization={good}"))], 401),
+        (&token, &[], 200),
+        (&token.replace("auth_token", "AUTH_TOKEN"), &[], 401),
+        (&wrong_token, &[], 401),
+        // The query goes before the header, as in OpenCode.
+        (&wrong_token, &[("authorization", &good)], 401),
+        ("/x?auth_token=", &[("authorization", &good)], 200),
+        ("/nothing", &[], 401),
+        ("//x", &[], 401),
+        (
+            "/x",
+            &[("upgrade", "websocket"), ("connection", "upgrade")],
+            401,
+        ),
+        (
+            "/x",
+            &[
+                ("x-opencode-directory", "/"),
+                ("x-forwarded-for", "127.0.0.1"),
+            ],
+            401,
+        ),
+    ];
+    for (uri, headers, status) in cases {
+        let all: Vec<_> = [("host", "127.0.0.1:4096")]
+            .into_iter()
+            .chain(headers.iter().copied())
+            .collect();
+        let response = asked(guard("127.0.0.1"), "GET", uri, &all).await;
+        assert_eq!(response.status(), *status, "{uri} {headers:?}");
+        let challenge = response.headers().get("www-authenticate");
+        assert_eq!(challenge.is_some(), *status == 401, "{uri} {headers:?}");
+    }
+    for method in ["HEAD", "OPTIONS", "TRACE", "POST", "BREW"] {
+        let response = asked(guard("127.0.0.1"), method, "/x", &[("host", "localhost")]).await;
+        assert_eq!(response.status(), 401, "{method}");
+    }
+    let open = Guard {
+        login: None,
+        ..guard("127.0.0.1")
+    };
+    assert_eq!(
+        asked(open, "GET", "/x", &[("host", "localhost")])
+            .await
+            .status(),
+        200
+    );
+}
+
+#[tokio::test]
+async fn names_of_the_server_by_table() {
+    let cases = [
+        ("127.0.0.1", "127.0.0.1:4096", true),
+        ("127.0.0.1", "localhost", true),
+        ("127.0.0.1", "LOCALHOST.:4096", true),
+        ("127.0.0.1", "app.localhost:1", true),
+        ("127.0.0.1", "127.8.8.8", true),
+        ("127.0.0.1", "[::1]:4096", true),
+        ("127.0.0.1", "[::ffff:127.0.0.1]", true),
+        ("127.0.0.1", "box.LAN:4096", true),
+        ("127.0.0.1", "evil.example", false),
+        ("127.0.0.1", "127.0.0.1.evil.example", false),
+        ("127.0.0.1", "localhost.evil.example", false),
+        ("127.0.0.1", "evillocalhost", false),
+        ("127.0.0.1", "localhost@evil.example", false),
+        ("127.0.0.1", "evil.example@localhost", false),
+        ("127.0.0.1", "192.168.0.5", false),
+        ("127.0.0.1", "[fe80::1]", false),
+        ("127.0.0.1", "0.0.0.0", false),
+        ("127.0.0.1", "2130706433", false),
+        ("127.0.0.1", "", false),
+        ("0.0.0.0", "192.168.0.5:4096", true),
+        ("0.0.0.0", "evil.example", false),
+        ("192.168.0.5", "192.168.0.5", true),
+        ("192.168.0.5", "192.168.0.6", false),
+        ("my.host", "my.host:80", true),
+    ];
+    let login = basic("opencode:s3cret:x");
+    for (bound, host, known) in cases {
+        let headers = [("host", host), ("authorization", login.as_str())];
+        let status = asked(guard(bound), "GET", "/x", &headers).await.status();
+        assert_eq!(status, if known { 200 } else { 403 }, "{host:?} on {bound}");
+    }
+    let login = ("authorization", login.as_str());
+    let two = [("host", "localhost"), ("host", "evil.example"), login];
+    assert_eq!(
+        asked(guard("127.0.0.1"), "GET", "/x", &two).await.status(),
+        403
+    );
+    assert_eq!(
+        asked(guard("127.0.0.1"), "GET", "/x", &[login])
+            .await
+            .status(),
+        403
+    );
+    let whole = "http://evil.example/x";
+    let headers = [("host", "localhost"), login];
+    assert_eq!(
+        asked(guard("127.0.0.1"), "GET", whole, &headers)
+            .await
+            .status(),
+        403
+    );
+}
+
+#[tokio::test]
+async fn pages_by_table() {
+    let cases = [
+        ("http://localhost:3000", true),
+        ("http://127.0.0.1:1", true),
+        ("http://[::1]:1", true),
+        ("tauri://localhost", true),
+        ("http://tauri.localhost", true),
+        ("https://tauri.localhost", true),
+        ("oc://renderer", true),
+        ("https://app.opencode.ai", true),
+        ("https://opencode.ai", true),
+        ("https://my.page", true),
+        // Its own, by the name that the client uses.
+        ("http://box.lan:4096", true),
+        ("null", false),
+        ("", false),
+        ("file://", false),
+        ("https://my.page.evil.example", false),
+        ("http://my.page", false),
+        ("http://localhost.evil.example", false),
+        ("http://localhost@evil.example", false),
+        ("http://evil.example", false),
+        ("http://opencode.ai", false),
+        ("https://evilopencode.ai", false),
+        ("http://box.lan", false),
+        ("http://localhost:3000 http://evil.example", false),
+    ];
+    let login = basic("opencode:s3cret:x");
+    for (origin, known) in cases {
+        let headers = [
+            ("host", "box.lan:4096"),
+            ("origin", origin),
+            ("authorization", login.as_str()),
+        ];
+        let response = asked(guard("127.0.0.1"), "GET", "/x", &headers).await;
+        assert_eq!(
+            response.status(),
+            if known { 200 } else { 403 },
+            "{origin:?}"
+        );
+        let allowed = response.headers().get("access-control-allow-origin");
+        assert_eq!(
+            allowed.map(HeaderValue::as_bytes),
+            known.then_some(origin.as_bytes())
+        );
+    }
+    let open = Guard {
+        login: None,
+        ..guard("127.0.0.1")
+    };
+    let page = [("host", "localhost"), ("origin", "https://app.opencode.ai")];
+    assert_eq!(asked(open, "GET", "/x", &page).await.status(), 403);
+    // What a page may send is said without a password, and only to pages that may ask.
+    for (origin, status) in [("http://localhost:3000", 204), ("http://evil.example", 403)] {
+        let headers = [
+            ("host", "localhost"),
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "content-type"),
+        ];
+        let response = asked(guard("127.0.0.1"), "OPTIONS", "/x", &headers).await;
+        assert_eq!(response.status(), status, "{origin}");
+        let allowed = response
+            .headers()
+            .get("access-control-allow-headers")
+            .is_some();
+        assert_eq!(allowed, status == 204);
+    }
+}
