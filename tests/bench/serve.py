@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a running server costs: the reference and ours, one after the other in the same rounds.
+"""What a running server costs: OpenCode and ours, one after the other in the same rounds.
 
 Each round starts each program with `serve` on a free port, in a fresh project and a copy of a home in which it ran
 once, and takes
@@ -31,7 +31,7 @@ from figures import heading, row  # noqa: E402
 from measure import Sampler  # noqa: E402
 from world import AUTHORIZATION, Model, Server, environment, make_project  # noqa: E402
 
-# figure: (label, unit, how many times less than the reference ours has to take)
+# figure: (label, unit, how many times less than OpenCode ours has to take)
 FIGURES = {
     "ready": ("ready to serve", "seconds", 60),
     "idle": ("memory idle (RSS)", "bytes", 15),
@@ -54,7 +54,7 @@ def ready(server, started):
     last = None
     while time.monotonic() < started + LIMIT:
         try:
-            # A request that comes while the reference is starting may never be answered: ask anew soon.
+            # A request that comes while OpenCode is starting may never be answered: ask anew soon.
             ask(f"{server.url}/global/health", limit=0.1)
             return time.monotonic() - started
         except (urllib.error.URLError, OSError) as error:
@@ -138,7 +138,7 @@ def once(binary, prepared, work, keep=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", required=True, help="our binary")
-    parser.add_argument("--reference", required=True, help="the reference binary")
+    parser.add_argument("--reference", required=True, help="OpenCode binary")
     parser.add_argument("--sdk", required=True, help="folder of the package @opencode-ai/sdk")
     parser.add_argument("--runs", type=int, default=3, help="rounds (default 3)")
     parser.add_argument("--check", action="store_true", help="exit code 1 when a required ratio is missed")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What one turn with one tool call costs, cold: the reference and ours, one after the other in the same rounds.
+"""What one turn with one tool call costs, cold: OpenCode and ours, one after the other in the same rounds.
 
 Each run has a fresh project and a fresh home; the model is the scripted one of tests/parity. The home is a copy of one
-in which each program ran once, not counted: the reference installs packages over the network on its first start, which
+in which each program ran once, not counted: OpenCode installs packages over the network on its first start, which
 would be measured otherwise (--home empty measures that). Each round runs both programs, with and without a plugin, once
 for wall and CPU time and once for memory, and starts with the other program than the round before. Every run is
 checked: exit code, answer, tool result, mark of the plugin.
@@ -24,7 +24,7 @@ from run import clean_environment, configuration, git_init, home_environment  # 
 
 PLUGIN = {False: "no plugin", True: "one JS plugin"}
 MARK = "[bench plugin]"
-# (with a plugin, figure): how many times less than the reference ours has to take.
+# (with a plugin, figure): how many times less than OpenCode ours has to take.
 REQUIRED = {(False, "wall"): 40, (False, "cpu"): 60, (False, "rss"): 20, (True, "wall"): 16, (True, "rss"): 5}
 FIGURES = {"wall": ("wall time", "seconds"), "cpu": ("CPU time", "seconds"), "rss": ("peak memory (RSS)", "bytes"), "pss": ("peak memory (PSS)", "bytes")}
 
@@ -118,7 +118,7 @@ def report(options, table):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", required=True, help="our binary")
-    parser.add_argument("--reference", required=True, help="the reference binary")
+    parser.add_argument("--reference", required=True, help="OpenCode binary")
     parser.add_argument("--runs", type=int, default=5, help="rounds (default 5)")
     parser.add_argument("--home", choices=("prepared", "empty"), default="prepared", help="prepared (default): a copy of a home in which the program ran once; empty: its very first start")
     parser.add_argument("--bun", help="Bun for our plugin processes (OUTRIGGER_BUN)")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds what our server answered the client against what the reference answered.
+"""Holds what our server answered the client against what OpenCode answered.
 
-Same status class for every call; every key that the reference's answer has, with a value of the same type, in ours too;
+Same status class for every call; every key that OpenCode's answer has, with a value of the same type, in ours too;
 the same for the events. What ours has beyond that is not a fault. differences.json lists what is different on purpose.
 """
 import argparse
@@ -39,7 +39,7 @@ def faults(reference, ours):
 
 
 def missing(theirs, ours):
-    """The reference's lines that ours has not; of what is inside a missing one, only the outermost."""
+    """OpenCode's lines that ours has not; of what is inside a missing one, only the outermost."""
     known = set(ours)
     lines = [line for line in theirs if line not in known]
     roots = [line.rsplit(" ", 1)[0] for line in lines]
@@ -48,7 +48,7 @@ def missing(theirs, ours):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("reference", help="result of the reference (gold.json)")
+    parser.add_argument("reference", help="result of OpenCode (gold.json)")
     parser.add_argument("ours", help="result of ours")
     parser.add_argument("-v", "--verbose", action="store_true", help="prints the intended differences too")
     options = parser.parse_args()

@@ -33,7 +33,7 @@ def once(options, sdk, out):
 
 
 def common(one, other):
-    """What both runs have: the reference does not do everything each time."""
+    """What both runs have: OpenCode does not do everything each time."""
     calls = {name: {**call, "shape": both(call["shape"], other["calls"][name]["shape"])} for name, call in one["calls"].items()}
     events = {kind: both(shape, other["events"][kind]) for kind, shape in one["events"].items() if kind in other["events"]}
     return {**one, "calls": calls, "events": events}

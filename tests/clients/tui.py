@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives the reference's terminal interface, attached to `BIN serve`, in tmux: what a person does, and what they then see.
+"""Drives OpenCode's terminal interface, attached to `BIN serve`, in tmux: what a person does, and what they then see.
 
 Each step types, waits until its words are on the screen, and keeps the screen as text. The words are looked for behind
 the last thing that was typed, so that an older answer does not count.
@@ -233,7 +233,7 @@ def drive(screen, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="the agent binary, called as BIN serve --port 0")
-    parser.add_argument("--reference", required=True, help="the reference binary, called as REFERENCE attach URL")
+    parser.add_argument("--reference", required=True, help="OpenCode binary, called as REFERENCE attach URL")
     parser.add_argument("--bun", help="Bun for our plugin processes (OUTRIGGER_BUN)")
     parser.add_argument("--save", metavar="FOLDER", help="writes the screens there")
     parser.add_argument("--only", help="names of steps, comma separated")

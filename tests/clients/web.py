@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The reference's web client in a browser, with our server added to it: a prompt, a tool, a permission, a question, an abort.
+"""OpenCode's web client in a browser, with our server added to it: a prompt, a tool, a permission, a question, an abort.
 
-The pages come from the reference that is installed here (`opencode serve`), the API from `BIN serve --cors PAGES`. The browser
+The pages come from OpenCode that is installed here (`opencode serve`), the API from `BIN serve --cors PAGES`. The browser
 (a Chromium without a window) and what drives it come from npm, into .work/web.
 """
 import argparse
@@ -33,7 +33,7 @@ def browser():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="our program, called as BIN serve")
-    parser.add_argument("--reference", required=True, help="the reference, which serves the pages")
+    parser.add_argument("--reference", required=True, help="OpenCode, which serves the pages")
     parser.add_argument("--bun", help="Bun for our plugin processes (OUTRIGGER_BUN)")
     parser.add_argument("--save", help="folder for the screens, as web-NN-NAME.txt")
     options = parser.parse_args()

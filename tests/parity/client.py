@@ -7,7 +7,7 @@ A step is an object with one of these keys:
   wait    kind of event: until so many have been seen (`n`, else one); a string of `tool status` waits for a tool part
   said    until the session holds so many messages of the user
   pause   seconds, where nothing tells that both programs are past a point
-  unlisted true: the conversation is not read back at the end (the reference fails at it where a prompt had a `format`)
+  unlisted true: the conversation is not read back at the end (OpenCode fails at it where a prompt had a `format`)
   join    true: until every prompt is answered, and every session idle
 `{SID}` is the first session, `{LAST}` the session's last message of the user; names that were saved are filled in too.
 What a step came to is written down as a run: its code is 0 for an answer below 400, its output is a line of JSON that says
@@ -107,7 +107,7 @@ def part_line(part, error):
     if part["type"] == "text":
         return part["text"][:80]
     if part["type"] == "tool" and error == "MessageAbortedError":
-        # Whether the command was still heard of is a race, in the reference too.
+        # Whether the command was still heard of is a race, in OpenCode too.
         return f"{part['tool']} ended"
     if part["type"] == "tool":
         return f"{part['tool']} {part['state']['status']}"

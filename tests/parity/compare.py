@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares two recordings made by run.py: the reference's (GOLD) and ours.
+"""Compares two recordings made by run.py: OpenCode's (GOLD) and ours.
 
 Five figures per scenario, each 0 to 100 %:
   hooks   order of the hook calls (the title request, which runs beside the turn, is set apart)
@@ -50,7 +50,7 @@ def differences(what, gold, ours):
 # --- shapes ----------------------------------------------------------------------------------------------------------
 
 def shapes(gold, ours):
-    """(share of the reference's keys that ours has, missing keys by hook); the n-th call of a hook is held against ours."""
+    """(share of OpenCode's keys that ours has, missing keys by hook); the n-th call of a hook is held against ours."""
     wanted = had = 0
     missing, seen, by_hook = {}, {}, {}
     for row in ours:
@@ -176,7 +176,7 @@ def average(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("gold", help="recording of the reference")
+    parser.add_argument("gold", help="recording of OpenCode")
     parser.add_argument("ours", help="recording of ours")
     parser.add_argument("--only", help="names of scenarios, comma separated")
     parser.add_argument("-v", "--verbose", action="store_true", help="says where each scenario differs")

@@ -21,7 +21,7 @@ def spell(words):
 
 
 def ordered(want, have):
-    """Sentences about two sequences: what only the reference has (-), what only ours has (+), what stands elsewhere (moved)."""
+    """Sentences about two sequences: what only OpenCode has (-), what only ours has (+), what stands elsewhere (moved)."""
     gone, come = apart(want, have)
     moved = gone & come
     signs = (("-", gone - moved), ("+", come - moved), ("moved", moved))
@@ -56,7 +56,7 @@ def of(recording, plugin, hook):
 # --- shapes ----------------------------------------------------------------------------------------------------------
 
 def missing_keys(gold, ours):
-    """Keys that calls of a hook have in the reference and not in ours; the n-th call for a tool is held against ours for it."""
+    """Keys that calls of a hook have in OpenCode and not in ours; the n-th call for a tool is held against ours for it."""
     mates, seen, found = {}, Counter(), set()
     for row in ours:
         mates.setdefault((row["hook"], row.get("tool")), []).append(row)
@@ -75,7 +75,7 @@ def missing_keys(gold, ours):
 
 
 def missing_properties(gold, ours):
-    """Keys that every event of a kind has in the reference and no event of that kind in ours."""
+    """Keys that every event of a kind has in OpenCode and no event of that kind in ours."""
     def kinds(recording):
         by_kind = {}
         for row in of(recording, "A", "event"):

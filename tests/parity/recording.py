@@ -60,7 +60,7 @@ def content_text(content):
 
 
 def neutral(text):
-    """The programs' own words around a compaction count as the same; gold.py takes the reference's out in the same way."""
+    """The programs' own words around a compaction count as the same; gold.py takes OpenCode's out in the same way."""
     if text.startswith("Go on with what is still to be done"):
         return "<continue>"
     if text.startswith("<conversation>"):

@@ -231,7 +231,7 @@ def main():
     parser.add_argument("--recorder", help="another recorder plugin than recorder.ts")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="added to the environment; {PROJ} {REC} {OUT} {TOOLS} are filled in")
     parser.add_argument("--print-logs", action="store_true", help="passes --print-logs, so that result.json holds the log")
-    parser.add_argument("--gold", action="store_true", help="takes machine paths and the reference's own texts out of the recordings")
+    parser.add_argument("--gold", action="store_true", help="takes machine paths and OpenCode's own texts out of the recordings")
     options = parser.parse_args()
     options.bin = shutil.which(options.bin) and str(Path(shutil.which(options.bin)).absolute())
     if not options.bin:

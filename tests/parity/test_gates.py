@@ -25,7 +25,7 @@ REFERENCE = [
 
 class Gates(unittest.TestCase):
     def found(self, ours, **changes):
-        """Differences of a recording from the reference's; `changes` of its result."""
+        """Differences of a recording from OpenCode's; `changes` of its result."""
         with tempfile.TemporaryDirectory() as folder:
             for name, rows in (("gold", REFERENCE), ("ours", ours)):
                 place = Path(folder) / name

@@ -38,16 +38,16 @@ cargo xtask NAME [options]
          [--show NAMES | --side-by-side NAMES] [--hooks] [--model] [--events] [--whole]
                              runs the scenarios of tests/parity with the release binary and holds them against the
                              committed recordings; what differs has to stand in tests/parity/differences.json;
-                             --reference: against a fresh run of the reference program, --live: of the opencode on PATH; --show runs these scenarios alone and prints where hooks, model
+                             --reference: against a fresh run of OpenCode, --live: of the opencode on PATH; --show runs these scenarios alone and prints where hooks, model
                              requests and events differ, --side-by-side prints them whole, in two columns
   clients [--reference] [--record] [--bin PATH] [-v]
                              calls every method of OpenCode's published client against our server and holds the answers
-                             against the committed recording; --reference: against a fresh run of the reference;
+                             against the committed recording; --reference: against a fresh run of OpenCode;
                              --record: makes the recording anew
   bench turn [--runs N] [--home prepared|empty] [--bin PATH] [--check] [--json FILE]
-                             one turn with one tool call, ours and the reference: time, CPU, memory
+                             one turn with one tool call, ours and OpenCode: time, CPU, memory
   bench serve [--runs N] [--bin PATH] [--check] [--json FILE]
-                             a running server, ours and the reference: time until ready, memory, first and second turn
+                             a running server, ours and OpenCode: time until ready, memory, first and second turn
   bench scale [--runs N] [--messages 10,1000,…] [--sessions 10,10000] [--crowd N] [--clients N] [--files N] [--only PARTS]
               [--alone] [--bin PATH] [--check] [--json FILE]
                              what a long history and many sessions cost: adding a message, a turn, the first turn after a

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(file(&slow.recv().await.unwrap()), lost.to_string());
         assert_eq!(*thrown.lock().unwrap(), most);
         drop(bus);
-        let heard = tokio::time::timeout(Duration::from_secs(10), listening)
+        let heard = tokio::time::timeout(Duration::from_secs(60), listening)
             .await
             .unwrap()
             .unwrap();

@@ -11,7 +11,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
-use outrigger_protocol::invoke::{BrainFrame, BridgeFrame, Invoke};
+use outrigger_protocol::invoke::{BridgeFrame, ControllerFrame, Invoke};
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_tools::CancelFlag;
 use serde_json::Value;
@@ -111,7 +111,7 @@ impl Connection {
     /// Takes a frame up; what it is answered with at once.
     async fn take(&mut self, text: &str) -> ControlFlow<(), Option<BridgeFrame>> {
         match frame::read(text) {
-            Ok(BrainFrame::Invoke(invoke)) => {
+            Ok(ControllerFrame::Invoke(invoke)) => {
                 // Room for the answer is reserved first: a controller that accepts none begins no calls.
                 let Ok(room) = self.answers.clone().reserve_owned().await else {
                     return ControlFlow::Break(());
@@ -120,7 +120,7 @@ impl Connection {
                 begin(shared, invoke, self.number, running, room, &mut self.calls);
                 ControlFlow::Continue(None)
             }
-            Ok(BrainFrame::Cancel(cancel)) => {
+            Ok(ControllerFrame::Cancel(cancel)) => {
                 if let Some(switch) = lock(&self.running).get(&cancel.id) {
                     let _ = switch.send(true);
                 }

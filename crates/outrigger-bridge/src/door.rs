@@ -36,7 +36,7 @@ const HURRIED: Duration = Duration::from_millis(2500);
 pub struct Door {
     listener: TcpListener,
     strangers: Arc<Mutex<Strangers>>,
-    patience: Duration,
+    handshake_timeout: Duration,
 }
 
 /// Who is there and was not let in.
@@ -141,7 +141,11 @@ impl Door {
 
     /// A door for this many strangers at once, who may each take this long.
     #[must_use]
-    pub fn with_bounds(listener: TcpListener, strangers: usize, patience: Duration) -> Self {
+    pub fn with_bounds(
+        listener: TcpListener,
+        strangers: usize,
+        handshake_timeout: Duration,
+    ) -> Self {
         Self {
             listener,
             strangers: Arc::new(Mutex::new(Strangers {
@@ -151,7 +155,7 @@ impl Door {
                 all: BTreeMap::new(),
                 known: VecDeque::new(),
             })),
-            patience,
+            handshake_timeout,
         }
     }
 }
@@ -168,9 +172,9 @@ impl Listener for Door {
             let mut strangers = lock(&self.strangers);
             (strangers.come(address.ip()), strangers.is_crowded())
         };
-        let patience = match crowded {
-            true => self.patience.min(HURRIED),
-            false => self.patience,
+        let handshake_timeout = match crowded {
+            true => self.handshake_timeout.min(HURRIED),
+            false => self.handshake_timeout,
         };
         let connection = Connection {
             stream,
@@ -180,7 +184,7 @@ impl Listener for Door {
                 address: address.ip(),
                 is_let_in: Mutex::new(false),
             })),
-            until: Some(Box::pin(tokio::time::sleep(patience))),
+            until: Some(Box::pin(tokio::time::sleep(handshake_timeout))),
             left: LONGEST_HEAD,
         };
         (connection, address)

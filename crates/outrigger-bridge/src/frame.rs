@@ -1,13 +1,13 @@
 //! Reading frames of a controller (C9, 2): every field is known, and of its type.
 
-use outrigger_protocol::invoke::{BrainFrame, Cancel, Invoke};
+use outrigger_protocol::invoke::{Cancel, ControllerFrame, Invoke};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::Refusal;
 
 /// A frame, or what to answer: with the id, where it could be read.
-pub(crate) fn read(text: &str) -> Result<BrainFrame, (Option<String>, Refusal)> {
+pub(crate) fn read(text: &str) -> Result<ControllerFrame, (Option<String>, Refusal)> {
     let refuse = |id: Option<String>, why: String| (id, Refusal::new("bridge.frame", why));
     let Once(value) = serde_json::from_str(text)
         .map_err(|error| refuse(None, format!("the frame cannot be read: {error}")))?;
@@ -24,17 +24,17 @@ pub(crate) fn read(text: &str) -> Result<BrainFrame, (Option<String>, Refusal)> 
     let body = Value::Object(fields);
     let wrong = |error: serde_json::Error| refuse(id.clone(), format!("{kind}: {error}"));
     let frame = match kind.as_str() {
-        "invoke" => BrainFrame::Invoke(serde_json::from_value::<Invoke>(body).map_err(wrong)?),
-        "cancel" => BrainFrame::Cancel(serde_json::from_value::<Cancel>(body).map_err(wrong)?),
+        "invoke" => ControllerFrame::Invoke(serde_json::from_value::<Invoke>(body).map_err(wrong)?),
+        "cancel" => ControllerFrame::Cancel(serde_json::from_value::<Cancel>(body).map_err(wrong)?),
         other => return Err(refuse(id, format!("there is no frame {other:?}"))),
     };
     let named = match &frame {
-        BrainFrame::Invoke(invoke) => &invoke.id,
-        BrainFrame::Cancel(cancel) => &cancel.id,
+        ControllerFrame::Invoke(invoke) => &invoke.id,
+        ControllerFrame::Cancel(cancel) => &cancel.id,
     };
     let session = match &frame {
-        BrainFrame::Invoke(invoke) => invoke.session_id.as_deref(),
-        BrainFrame::Cancel(_) => None,
+        ControllerFrame::Invoke(invoke) => invoke.session_id.as_deref(),
+        ControllerFrame::Cancel(_) => None,
     };
     if !is_id(named) || session.is_some_and(|session| !is_id(session)) {
         let why = "an id, of a call and of a session, has 1 to 128 characters";

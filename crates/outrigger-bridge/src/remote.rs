@@ -12,7 +12,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::Uri;
 use outrigger_protocol::descriptor::Contract;
-use outrigger_protocol::invoke::{BrainFrame, BridgeFrame, Cancel, Invoke, SUBPROTOCOL};
+use outrigger_protocol::invoke::{BridgeFrame, Cancel, ControllerFrame, Invoke, SUBPROTOCOL};
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_tools::routes::{Invocation, Provider};
 use outrigger_tools::{ToolContext, ToolError};
@@ -214,7 +214,7 @@ impl Remote {
     ) -> Result<ToolOutput, ToolError> {
         let link = self.link().await?;
         let id = self.count.fetch_add(1, Ordering::Relaxed).to_string();
-        let frame = written(&BrainFrame::Invoke(Invoke {
+        let frame = written(&ControllerFrame::Invoke(Invoke {
             id: id.clone(),
             tool: contract.name().to_owned(),
             params,
@@ -258,7 +258,7 @@ impl Remote {
     }
 }
 
-fn written(frame: &BrainFrame) -> String {
+fn written(frame: &ControllerFrame) -> String {
     serde_json::to_string(frame).unwrap_or_default()
 }
 
@@ -289,7 +289,7 @@ async fn write(
         let message = tokio::select! {
             biased;
             Some(id) = cancelled.recv() => {
-                Message::text(written(&BrainFrame::Cancel(Cancel { id })))
+                Message::text(written(&ControllerFrame::Cancel(Cancel { id })))
             }
             frame = outgoing.recv() => match frame {
                 Some(frame) => Message::text(frame),

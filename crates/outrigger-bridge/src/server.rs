@@ -39,7 +39,7 @@ pub struct Options {
     /// Maximum number of connections at once that nobody was let in on.
     pub strangers: usize,
     /// How long one of them may take.
-    pub patience: Duration,
+    pub handshake_timeout: Duration,
 }
 
 impl Options {
@@ -55,7 +55,7 @@ impl Options {
             deadline: Duration::from_secs(600),
             idle: Duration::from_secs(120),
             strangers: Door::STRANGERS,
-            patience: Door::HANDSHAKE_TIMEOUT,
+            handshake_timeout: Door::HANDSHAKE_TIMEOUT,
         }
     }
 }
@@ -108,10 +108,10 @@ impl Bridge {
             .with_state(Arc::clone(&self.0));
         let Options {
             strangers,
-            patience,
+            handshake_timeout,
             ..
         } = self.0.options;
-        let door = Door::with_bounds(listener, strangers, patience);
+        let door = Door::with_bounds(listener, strangers, handshake_timeout);
         let visited = router.into_make_service_with_connect_info::<Visitor>();
         axum::serve(door, visited).await
     }

@@ -17,7 +17,7 @@ const BUILT_IN = /^(?:node|bun):|^bun$/;
 
 // Sources that are changed as they are read, each with what makes its text.
 const rewrites = new Map();
-// What Bun was told to ask about.
+// What Bun was asked to report.
 const asked = new Set();
 let hooked = false;
 

@@ -37,7 +37,7 @@ export function fromFile({ file, token }, key) {
   }
 }
 
-// Tells what a handler changed, by file when it is much: then it answers a promise. Fails when it is more than may be told.
+// Tells what a handler changed, by file when it is much: then it answers a promise. Fails when it is more than may be sent.
 // `last`: the call's answer follows at once.
 export function tell(report, { items, order }, last) {
   if (!items && !order) return notify("hook.result", report, last);

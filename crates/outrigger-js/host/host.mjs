@@ -50,7 +50,7 @@ function pluginInput(init, serverUrl, client) {
     serverUrl,
     $: Bun ? Bun.$ : shell,
   };
-  // Not enumerable: whoever lists the keys finds those of the reference.
+  // Not enumerable: listing the keys finds those of OpenCode.
   return Object.defineProperty(input, "outrigger", { get: outrigger });
 }
 

@@ -1,4 +1,4 @@
-// From modules to hooks objects, by the rules of the reference (plugin-host-facts 3.3), tolerant where it breaks.
+// From modules to hooks objects, by the rules of OpenCode (plugin-host-facts 3.3), tolerant where it breaks.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -119,11 +119,11 @@ async function describeTools(tools, entry, modules, problems) {
       if (problem) problems.push({ stage: "tool", message: `tool \`${name}\`: ${problem}` });
       const description = typeof tool.description === "string" ? tool.description : "";
       const declares = isRecord(tool.outrigger) ? { declares: plain(tool.outrigger) } : {};
-      const told = { name, description, schema: plain(schema), ...declares };
+      const described = { name, description, schema: plain(schema), ...declares };
       // Every request to a model would carry it, and all plugins of a process answer in one frame.
-      const size = JSON.stringify(told).length;
+      const size = JSON.stringify(described).length;
       if (size > MAX_TOOL) throw new Error(`its description and schema have ${size} characters, more than ${MAX_TOOL}`);
-      out.push(told);
+      out.push(described);
     } catch (error) {
       problems.push({ stage: "tool", message: `tool \`${name}\` was skipped: ${errorText(error)}` });
     }
@@ -189,7 +189,7 @@ async function start(entry, { found }, input, init, problems) {
   return instances;
 }
 
-// Imports all modules at once, then calls their functions one after another in load order, as the reference does.
+// Imports all modules at once, then calls their functions one after another in load order, as OpenCode does.
 export async function load(init, inputOf, call) {
   const imports = init.plugins.map(async (entry) => {
     const began = performance.now();

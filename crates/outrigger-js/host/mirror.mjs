@@ -9,9 +9,9 @@ const { isArray } = Array;
 const { stringify } = JSON;
 const Code = Function;
 
-// What was not used for the longest time is dropped first; the host is told when it counts in it.
-const MOST_SESSIONS = 16;
-const MOST_BYTES = 128 * 1024 * 1024;
+// What was not used for the longest time is dropped first; the host is notified when it counts in it.
+const MAX_SESSIONS = 16;
+const MAX_BYTES = 128 * 1024 * 1024;
 const NEED_WHOLE = -32002;
 
 // session -> {revision, messages, bytes}, the one used last at the end.
@@ -43,7 +43,7 @@ export function keep({ session, base, revision, bytes }, pieces) {
   let total = 0;
   for (const one of sessions.values()) total += one.bytes;
   for (const [name, one] of sessions) {
-    if (name === session || (total <= MOST_BYTES && sessions.size <= MOST_SESSIONS)) break;
+    if (name === session || (total <= MAX_BYTES && sessions.size <= MAX_SESSIONS)) break;
     total -= one.bytes;
     sessions.delete(name);
   }
@@ -92,13 +92,13 @@ function same(before, after) {
 // What copies and compares values of one shape: those with the same keys and nested shapes share it. Several times faster
 // than the functions above, since the engine knows where each key is.
 const shapes = new Map();
-const MOST_SHAPES = 1000;
-const MOST_ITEMS = 64;
+const MAX_SHAPES = 1000;
+const MAX_ITEMS = 64;
 const general = { number: -1, is: () => true, copy, same };
 
 // Those of the messages that were looked at last: most messages have one of a few.
 const recent = [];
-const MOST_RECENT = 4;
+const MAX_RECENT = 4;
 
 function likely(message) {
   for (const shape of recent) if (shape.is(message)) return shape;
@@ -107,7 +107,7 @@ function likely(message) {
 
 // The shapes of messages that are seen for the first time. Some are worked out, for the others to have them, too.
 function shapesOf(messages) {
-  let left = 4 * MOST_RECENT;
+  let left = 4 * MAX_RECENT;
   return messages.map((message) => {
     const known = likely(message);
     if (known || left === 0) return known;
@@ -121,7 +121,7 @@ function learn(message) {
   const shape = shapeOf(message);
   if (shape && shape !== general && !recent.includes(shape)) {
     recent.unshift(shape);
-    recent.length = Math.min(recent.length, MOST_RECENT);
+    recent.length = Math.min(recent.length, MAX_RECENT);
   }
   return shape;
 }
@@ -131,7 +131,7 @@ function shapeOf(value) {
   const list = isArray(value);
   const names = list ? undefined : keys(value);
   const count = list ? value.length : names.length;
-  if (count > MOST_ITEMS) return general;
+  if (count > MAX_ITEMS) return general;
   let name = list ? `[${count}` : `{${names.join("\u0001")}`;
   const nested = new Array(count);
   for (let i = 0; i < count; i++) {
@@ -141,7 +141,7 @@ function shapeOf(value) {
   const known = shapes.get(name);
   if (known) return known;
   // A quoted __proto__ in a literal is no key but the prototype.
-  if (shapes.size >= MOST_SHAPES || names?.includes("__proto__")) return general;
+  if (shapes.size >= MAX_SHAPES || names?.includes("__proto__")) return general;
   const fresh = { number: shapes.size, ...(list ? listShape(nested) : objectShape(names, nested)) };
   shapes.set(name, fresh);
   return fresh;
@@ -240,7 +240,7 @@ export class Conversation {
     this.renew();
   }
 
-  // Adds what changed to `out`; answers the new order of the messages when that is not told by places.
+  // Adds what changed to `out`; answers the new order of the messages when that is not said by places.
   diff({ output }, out) {
     const { messages: was, shapes: wasShapes, rest } = this.before;
     const { messages, ...others } = output;
@@ -297,7 +297,7 @@ export class Conversation {
     given.forEach((message, i) => {
       if (typeof message === "object" && message !== null && !places.has(message)) places.set(message, i);
     });
-    // Where nothing moved, replaced messages are told by their places, as without a mirror.
+    // Where nothing moved, replaced messages are named by their places, as without a mirror.
     if (inPlace && now.every((message, i) => (places.get(message) ?? i) === i)) return undefined;
     const ids = new Map();
     before.messages.forEach((message, i) => {
@@ -311,7 +311,7 @@ export class Conversation {
       taken.add(at);
       return at;
     });
-    // A copy of a message is told by what is different in it.
+    // A copy of a message is sent as what is different in it.
     return origins.map((at, i) => {
       if (at !== undefined) return at;
       const found = ids.get(idOf(now[i]));

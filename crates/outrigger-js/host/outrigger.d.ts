@@ -46,7 +46,7 @@ export interface Outrigger {
    * of its HookBlock), with another {@link RefusalCode} when the call may not be made.
    */
   call<N extends string>(point: N, input: PointIn<N>, output: PointOut<N>): Promise<PointOut<N>>;
-  /** Tells an event that this plugin declares under `[[events]]`. It is stored and told to every client and plugin. */
+  /** Publishes an event that this plugin declares under `[[events]]`. It is stored and sent to every client and plugin. */
   emit<N extends string>(event: N, properties: EventOf<N>): Promise<void>;
 }
 

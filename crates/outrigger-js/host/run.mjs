@@ -74,7 +74,7 @@ class Items {
   }
 }
 
-// One handler over all items. `output` is changed in place, as in the reference; when the handler fails, what it did is
+// One handler over all items. `output` is changed in place, as in OpenCode; when the handler fails, what it did is
 // undone, so that the next one sees the state from before.
 async function runHandler(hook, handler, subject, call, origin) {
   const changes = [];
@@ -113,7 +113,7 @@ async function runHandler(hook, handler, subject, call, origin) {
   }
 }
 
-// What a handler returned is an answer of that kind (C2). The reference takes no notice of what hooks return.
+// What a handler returned is an answer of that kind (C2). OpenCode takes no notice of what hooks return.
 function isAnswer(said, action) {
   return typeof said === "object" && said !== null && said.action === action;
 }
@@ -152,8 +152,8 @@ function refusal(error) {
 
 function details(error) {
   try {
-    const told = error.details === undefined ? undefined : plain(error.details);
-    return JSON.stringify(told)?.length > DETAILS ? undefined : told;
+    const details = error.details === undefined ? undefined : plain(error.details);
+    return JSON.stringify(details)?.length > DETAILS ? undefined : details;
   } catch {
     return undefined;
   }
@@ -210,8 +210,8 @@ async function runAll({ hook, handlers, open = [], chain }, subject, call, cance
     const result = await runHandler(hook, handler, subject, call, origin);
     const report = { call, handler: index, ms: clock() - began, error: result.error, block: result.block };
     try {
-      const told = tell(report, result, index + 1 === handlers.length);
-      if (told) await told;
+      const sent = tell(report, result, index + 1 === handlers.length);
+      if (sent) await sent;
     } catch (error) {
       // Larger than a frame: the host never sees it, so the next handler must not either.
       subject.undo();
@@ -225,14 +225,14 @@ async function runAll({ hook, handlers, open = [], chain }, subject, call, cance
   return {};
 }
 
-// Nobody waits for what failed: the host writes it down and tells whoever listens for failures.
+// Nobody waits for what failed: the host writes it down and notifies those that listen for failures.
 function lost({ plugin, hook, session, began }, message) {
   notify("plugin.failed", { plugin, hook, message, session, ms: clock() - began });
 }
 
-// Calls that nobody waits for and that went well, by plugin, hook and session: told together, and when so many have come.
+// Calls that nobody waits for and that went well, by plugin, hook and session: reported together, and when so many have come.
 const ran = new Map();
-const MOST_RAN = 256;
+const MAX_RAN = 256;
 const RAN_PAUSE = 1000;
 let ranCount = 0;
 let ranTimer;
@@ -244,7 +244,7 @@ function went({ plugin, hook, session, began, bytes = 0 }) {
   ran.set(key, calls);
   calls.ms.push(ms);
   calls.bytes = Math.max(calls.bytes, bytes);
-  if (++ranCount >= MOST_RAN) return tellRan();
+  if (++ranCount >= MAX_RAN) return tellRan();
   ranTimer ??= later(tellRan, RAN_PAUSE);
   ranTimer.unref?.();
 }

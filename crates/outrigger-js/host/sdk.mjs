@@ -8,7 +8,7 @@ const realFetch = globalThis.fetch;
 const BODILESS = new Set([101, 204, 205, 304]);
 const MISSING = "@opencode-ai/sdk is not installed, so `client` cannot be used: run `outrigger plugin setup`";
 
-// How far the host may be ahead of whoever reads a stream, in bytes.
+// How far the host may be ahead of the reader of a stream, in bytes.
 const WINDOW = 256 * 1024;
 const streams = new Map();
 const encoder = new TextEncoder();

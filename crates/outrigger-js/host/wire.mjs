@@ -122,7 +122,7 @@ export function notifyNow(method, params) {
   sendNow({ jsonrpc: "2.0", method, params });
 }
 
-// `numbered` is told the request's number.
+// `numbered` gets the request's number.
 export function request(method, params, signal, numbered) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);

@@ -23,8 +23,8 @@ function locate(name, place) {
   return existsSync(twin) ? twin : file;
 }
 
-// Every copy of zod v4 within reach. The host's goes first: it is the version that the reference converts with, and it
-// reads the schemas of later ones, while a later one fails on schemas that a plugin has adapted to the reference's
+// Every copy of zod v4 within reach. The host's goes first: it is the version that OpenCode converts with, and it
+// reads the schemas of later ones, while a later one fails on schemas that a plugin has adapted to OpenCode's
 // (zod 4.6.7 on those of oh-my-opencode 4.19.4).
 async function* copies(entry, modules) {
   const places = [fileURLToPath(entry)];
@@ -67,7 +67,7 @@ function registryOf(z, root) {
 
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
-// As the reference: zod when every argument is zod, else a map of JSON Schemas with every key required.
+// As OpenCode: zod when every argument is zod, else a map of JSON Schemas with every key required.
 export async function argumentSchema(args, entry, modules) {
   const entries = Object.entries(args);
   if (!entries.every(([, value]) => isZod(value))) {
@@ -135,7 +135,7 @@ function drop(object) {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => Number.isFinite(value) || typeof value === "string"));
 }
 
-// The issues of the arguments, one text each; the reference only validates, it applies no defaults or transforms.
+// The issues of the arguments, one text each; OpenCode only validates, it applies no defaults or transforms.
 export async function issues(definition, args) {
   const schemas = Object.entries(definition);
   if (schemas.length === 0 || !schemas.every(([, value]) => isZod(value))) return [];

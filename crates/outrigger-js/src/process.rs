@@ -32,7 +32,7 @@ use crate::runtime::JsRuntime;
 use crate::script;
 
 /// How long the last frames of a process that has ended, and the exit of one whose channel has ended, are waited for.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// How a plugin process is to be started.
 pub struct StartOptions {

@@ -165,12 +165,12 @@ impl Client {
     /// Waits for the diagnostics of a version of a file that was sent at `since`: pushed, or pulled where the server
     /// supports it. True when there were any.
     pub(crate) async fn wait(&self, path: &Path, version: i64, since: Instant) -> bool {
-        let patience = if self.silences.load(Ordering::Relaxed) >= SILENCES {
-            self.limits.impatient
+        let timeout = if self.silences.load(Ordering::Relaxed) >= SILENCES {
+            self.limits.after_silences
         } else {
             self.limits.document
         };
-        let end = since + patience;
+        let end = since + timeout;
         let spoke = timeout_at(end, self.settled(path, version, since))
             .await
             .is_ok();

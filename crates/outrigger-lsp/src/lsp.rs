@@ -33,7 +33,7 @@ pub struct Limits {
     /// How long a caller waits for the diagnostics of a file (OpenCode's 5 s).
     pub document: Duration,
     /// The same, of a server that has kept silent before.
-    pub impatient: Duration,
+    pub after_silences: Duration,
     /// A request (OpenCode's 3 s).
     pub answer: Duration,
 }
@@ -44,7 +44,7 @@ impl Default for Limits {
             start: Duration::from_secs(45),
             ready: Duration::from_secs(10),
             document: Duration::from_secs(5),
-            impatient: Duration::from_millis(300),
+            after_silences: Duration::from_millis(300),
             answer: Duration::from_secs(3),
         }
     }

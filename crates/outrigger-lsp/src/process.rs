@@ -62,7 +62,7 @@ pub(crate) struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Whoever owns it ends it at once: until its supervisor has noticed, it would still write.
+        // Its owner ends it at once: until its supervisor has noticed, it would still write.
         self.killer.kill_tree();
     }
 }

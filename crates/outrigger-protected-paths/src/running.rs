@@ -1,7 +1,7 @@
 //! What commands that run found in a project: what one of them makes is nothing that was there for the next, in this process of Outrigger
 //! or in another one.
 //!
-//! Processes share it by a file in their state folder. Whoever has a command running holds a shared lock on it, so the first to begin is the
+//! Processes share it by a file in their state folder. A host that has a command running holds a shared lock on it, so the first to begin is the
 //! one that gets it alone; it writes down what it found. The kernel releases the lock of a process that was killed.
 
 use std::fs::{File, OpenOptions, TryLockError};

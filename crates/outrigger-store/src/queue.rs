@@ -184,7 +184,7 @@ struct State {
 
 impl State {
     /// For how long what is there can wait: for ever, where nothing is said.
-    fn patience(&self) -> Option<Duration> {
+    fn lazy_left(&self) -> Option<Duration> {
         if self.awaited || self.jobs.len() >= MAX_WRITES {
             return Some(Duration::ZERO);
         }
@@ -251,7 +251,7 @@ impl Queue {
     pub(crate) fn wait(&self) -> bool {
         let mut state = self.lock();
         loop {
-            let left = state.patience();
+            let left = state.lazy_left();
             if state.closed || left.is_some_and(|left| left.is_zero()) {
                 return !state.jobs.is_empty();
             }
@@ -322,6 +322,9 @@ mod tests {
         let queue = Arc::new(Queue::default());
         let other = Arc::clone(&queue);
         let began = Instant::now();
+        for _ in 0..3 {
+            assert!(queue.send(lazy(), false));
+        }
         let taken = std::thread::spawn(move || {
             assert!(other.wait());
             let (first, waited) = (other.take(), began.elapsed());
@@ -334,9 +337,6 @@ mod tests {
                 !other.wait(),
             )
         });
-        for _ in 0..3 {
-            assert!(queue.send(lazy(), false));
-        }
         std::thread::sleep(LAZY_DELAY * 2);
         let (answer, _asked) = oneshot::channel();
         let flush = Job::Flush {

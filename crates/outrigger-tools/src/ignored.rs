@@ -263,7 +263,7 @@ mod tests {
                 let files = found(&walk(dir.path()), dir.path());
                 assert!(files.contains(&"sub/file".to_owned()), "{name} {kind}");
                 drop(of_folder(dir.path()));
-                assert!(began.elapsed() < Duration::from_secs(5), "{name} {kind}");
+                assert!(began.elapsed() < Duration::from_secs(30), "{name} {kind}");
             }
         }
     }

@@ -19,7 +19,7 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
     std::os::unix::fs::symlink("/etc", world.root().join("link")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", world.root().join("file")).unwrap();
     std::fs::write(world.root().join("a.txt"), "a").unwrap();
-    let mut brain = world.brain().await;
+    let mut controller = world.controller().await;
     std::fs::create_dir(world.root().join(".git")).unwrap();
     std::fs::write(world.root().join(".git/config"), "").unwrap();
     std::os::unix::fs::symlink(".git", world.root().join("alias")).unwrap();
@@ -131,8 +131,8 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
         ),
         ("exec", json!({"command": ["echo", "x"]}), "bridge.params"),
     ] {
-        brain.invoke("1", tool, params.clone()).await;
-        let answer = brain.next().await;
+        controller.invoke("1", tool, params.clone()).await;
+        let answer = controller.next().await;
         let got = answer["code"].as_str().unwrap_or("ok");
         assert_eq!(
             (got, &answer["id"]),
@@ -150,8 +150,8 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
         ),
         (json!({"type": "cancel"}), Value::Null),
     ] {
-        brain.send(frame.clone()).await;
-        let answer = brain.next().await;
+        controller.send(frame.clone()).await;
+        let answer = controller.next().await;
         assert_eq!(
             (&answer["code"], &answer["id"]),
             (&json!("bridge.frame"), &id),
@@ -185,11 +185,11 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
 #[tokio::test]
 async fn the_101st_call_is_refused_and_the_place_of_one_that_ends_is_free() {
     let world = World::new(|_| {}).await;
-    let (mut one, mut two) = (world.brain().await, world.brain().await);
+    let (mut one, mut two) = (world.controller().await, world.controller().await);
     for n in 0..100 {
         // The limit is that of the bridge, not of a connection.
-        let brain = if n % 2 == 0 { &mut one } else { &mut two };
-        brain
+        let controller = if n % 2 == 0 { &mut one } else { &mut two };
+        controller
             .invoke(&n.to_string(), "exec", json!({"command": "hang"}))
             .await;
     }
@@ -235,15 +235,17 @@ async fn the_101st_call_is_refused_and_the_place_of_one_that_ends_is_free() {
 #[tokio::test]
 async fn what_hangs_fails_or_panics_costs_its_own_call() {
     let world = World::new(|options| options.deadline = Duration::from_millis(50)).await;
-    let mut brain = world.brain().await;
+    let mut controller = world.controller().await;
     for (id, command, code) in [
         ("1", "hang", json!("bridge.timeout")),
         ("2", "fail", json!("tool.failed")),
         ("3", "panic", json!("bridge.failed")),
         ("4", "x", Value::Null),
     ] {
-        brain.invoke(id, "exec", json!({"command": command})).await;
-        let answer = brain.next().await;
+        controller
+            .invoke(id, "exec", json!({"command": command}))
+            .await;
+        let answer = controller.next().await;
         assert_eq!(
             (&answer["id"], &answer["code"]),
             (&json!(id), &code),
@@ -253,8 +255,10 @@ async fn what_hangs_fails_or_panics_costs_its_own_call() {
     world.wait_until_running(0).await;
     // A command that hits the call's deadline has no exit code; its output until then is returned. The command's own
     // limit is another thing.
-    brain.invoke("6", "exec", json!({"command": "slow"})).await;
-    let answer = brain.next().await;
+    controller
+        .invoke("6", "exec", json!({"command": "slow"}))
+        .await;
+    let answer = controller.next().await;
     assert_eq!(
         (&answer["code"], &answer["output"]),
         (&json!("bridge.timeout"), &json!("so far")),
@@ -268,19 +272,19 @@ async fn what_hangs_fails_or_panics_costs_its_own_call() {
     assert_eq!(points, ["bridge.before_invoke", "bridge.on_error"]);
     let timeout = "audit exec 6 bridge.timeout passed";
     assert!(lines.iter().any(|line| line == timeout), "{lines:#?}");
-    brain
+    controller
         .invoke("7", "exec", json!({"command": "slow", "timeout": 10}))
         .await;
-    assert_eq!(brain.next().await["type"], "result");
+    assert_eq!(controller.next().await["type"], "result");
     // No command runs longer than the deadline, whatever the controller requests.
-    brain
+    controller
         .invoke(
             "5",
             "exec",
             json!({"command": "x", "timeout": 99_999_999_u64}),
         )
         .await;
-    let answer = brain.next().await;
+    let answer = controller.next().await;
     let asked = answer["output"]["output"].as_str().unwrap();
     assert!(asked.contains("\"timeout\":50"), "{asked}");
 }
@@ -292,21 +296,21 @@ async fn a_huge_frame_and_half_a_frame_end_the_connection() {
         options.idle = Duration::from_millis(300);
     })
     .await;
-    let mut brain = world.brain().await;
+    let mut controller = world.controller().await;
     let huge = "x".repeat(100 * 1024);
-    brain
+    controller
         .invoke("1", "write", json!({"filePath": "a", "content": huge}))
         .await;
-    let end = brain.next().await;
+    let end = controller.next().await;
     assert!(end["code"] == 1009 || end["type"] == "end", "{end}");
     // The head of a frame that never comes.
-    let mut brain = world.brain().await;
-    tokio::io::AsyncWriteExt::write_all(brain.0.get_mut(), &[0x81, 0xfe])
+    let mut controller = world.controller().await;
+    tokio::io::AsyncWriteExt::write_all(controller.0.get_mut(), &[0x81, 0xfe])
         .await
         .unwrap();
-    let end = brain.next().await;
+    let end = controller.next().await;
     assert!(end["code"] == 1008 || end["type"] == "end", "{end}");
-    let mut other = world.brain().await;
+    let mut other = world.controller().await;
     other.invoke("1", "read", json!({"filePath": "a"})).await;
     assert_eq!(other.next().await["type"], "result");
 }
@@ -318,10 +322,10 @@ async fn who_is_not_let_in_does_not_stay() {
     const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(300);
     let world = World::new(|options| {
         options.strangers = 4;
-        options.patience = HANDSHAKE_TIMEOUT;
+        options.handshake_timeout = HANDSHAKE_TIMEOUT;
     })
     .await;
-    let mut before = world.brain().await;
+    let mut before = world.controller().await;
     let half = format!("GET / HTTP/1.1\r\nhost: {}\r\n", world.address);
     let wrong = format!("{half}authorization: Bearer wrong\r\n\r\n");
     let mut strangers = tokio::task::JoinSet::new();
@@ -341,14 +345,16 @@ async fn who_is_not_let_in_does_not_stay() {
             assert!(ended.is_ok(), "still there: {said:?}");
         });
     }
-    let mut behind = world.brain().await;
+    let mut behind = world.controller().await;
     while let Some(ended) = strangers.join_next().await {
         ended.unwrap();
     }
     tokio::time::sleep(2 * HANDSHAKE_TIMEOUT).await;
-    for brain in [&mut before, &mut behind] {
-        brain.invoke("1", "read", json!({"filePath": "a"})).await;
-        assert_eq!(brain.next().await["type"], "result");
+    for controller in [&mut before, &mut behind] {
+        controller
+            .invoke("1", "read", json!({"filePath": "a"}))
+            .await;
+        assert_eq!(controller.next().await["type"], "result");
     }
 }
 
@@ -429,16 +435,16 @@ async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {
 async fn who_takes_no_answers_begins_no_more_calls() {
     const CALLS: usize = 1500;
     let world = World::new(|_| {}).await;
-    let mut brain = world.brain().await;
+    let mut controller = world.controller().await;
     let sending = tokio::spawn(async move {
         // The answer says the command.
         let command = "x".repeat(64 * 1024);
         for n in 0..CALLS {
-            brain
+            controller
                 .invoke(&n.to_string(), "exec", json!({ "command": command }))
                 .await;
         }
-        brain
+        controller
     });
     let begun = || {
         let lines = world.executor.lines();

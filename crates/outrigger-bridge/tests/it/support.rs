@@ -138,7 +138,7 @@ impl World {
         self.server.abort();
     }
 
-    pub(crate) async fn brain(&self) -> Brain {
+    pub(crate) async fn controller(&self) -> Controller {
         let stream = TcpStream::connect(&self.address).await.unwrap();
         let mut request = self.url().into_client_request().unwrap();
         let headers = request.headers_mut();
@@ -150,9 +150,9 @@ impl World {
         let (socket, _) = tokio_tungstenite::client_async(request, stream)
             .await
             .unwrap();
-        let mut brain = Brain(socket);
-        assert_eq!(brain.next().await["type"], "hello");
-        brain
+        let mut controller = Controller(socket);
+        assert_eq!(controller.next().await["type"], "hello");
+        controller
     }
 
     pub(crate) async fn wait_until_running(&self, count: usize) {
@@ -169,9 +169,9 @@ impl World {
     }
 }
 
-pub(crate) struct Brain(pub(crate) WebSocketStream<TcpStream>);
+pub(crate) struct Controller(pub(crate) WebSocketStream<TcpStream>);
 
-impl Brain {
+impl Controller {
     pub(crate) async fn send(&mut self, frame: Value) {
         self.0.send(Message::text(frame.to_string())).await.unwrap();
     }

@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::connection::Connection;
 use super::events::{Events, StreamItem};
-use super::model_question::Inquiry;
+use super::model_question::ModelQuestion;
 use super::permission_question::{Asker, Questions, Sessions};
 use super::view::View;
 use crate::exit;
@@ -62,7 +62,7 @@ pub(crate) struct Follower<'a> {
     pub(crate) line: &'a Line,
     pub(crate) signals: &'a Signals,
     /// The model's questions; the first is on the screen while no permission question is open.
-    inquiries: VecDeque<Inquiry>,
+    model_questions: VecDeque<ModelQuestion>,
     events: Events,
     asker: Asker,
     answers: Answers,
@@ -95,7 +95,7 @@ impl<'a> Follower<'a> {
             asker: Asker::new(connection.clone()),
             connection,
             questions: Questions::new(),
-            inquiries: VecDeque::new(),
+            model_questions: VecDeque::new(),
             line,
             signals,
             answers,
@@ -158,7 +158,7 @@ impl<'a> Follower<'a> {
         self.line.wait_for(None);
         self.line.clear();
         self.questions.clear(self.line);
-        self.inquiries.clear();
+        self.model_questions.clear();
         self.questions.hold(false);
         terminal::hold(false);
         // A server that refuses a turn says no more of it.
@@ -295,7 +295,7 @@ impl<'a> Follower<'a> {
 
     /// Something waits for a line of the person's.
     pub(crate) fn asks(&self) -> bool {
-        self.questions.is_shown() || !self.inquiries.is_empty()
+        self.questions.is_shown() || !self.model_questions.is_empty()
     }
 
     async fn asked(&mut self, request: &PermissionRequest) {
@@ -308,12 +308,12 @@ impl<'a> Follower<'a> {
     }
 
     async fn inquired(&mut self, request: &QuestionRequest) {
-        let inquiry = Inquiry::new(request.clone());
+        let question = ModelQuestion::new(request.clone());
         if self.answers != Answers::Person {
-            return self.reply(&inquiry.rejection(), &json!({})).await;
+            return self.reply(&question.rejection(), &json!({})).await;
         }
-        self.inquiries.push_back(inquiry);
-        if self.inquiries.len() == 1 {
+        self.model_questions.push_back(question);
+        if self.model_questions.len() == 1 {
             self.inquire();
         }
     }
@@ -321,7 +321,7 @@ impl<'a> Follower<'a> {
     /// Asks the model's next question, unless a permission question is open. Until it is answered no permission is
     /// asked: a line that is typed for one question is no answer to another.
     fn inquire(&mut self) {
-        let Some(inquiry) = self.inquiries.front() else {
+        let Some(question) = self.model_questions.front() else {
             return self.questions.hold(false);
         };
         if self.questions.is_shown() {
@@ -330,22 +330,22 @@ impl<'a> Follower<'a> {
         self.questions.hold(true);
         self.line.wait_for(None);
         terminal::hold(true);
-        self.line.say(&inquiry.text());
+        self.line.say(&question.text());
         self.questions.want();
     }
 
     /// Shows again, below what was printed since, what waits for a line.
     fn again(&self) {
-        match self.inquiries.front() {
-            Some(inquiry) if !self.questions.is_shown() => self.line.say(&inquiry.text()),
+        match self.model_questions.front() {
+            Some(question) if !self.questions.is_shown() => self.line.say(&question.text()),
             _ => self.questions.again(self.line),
         }
     }
 
     /// A question of the model has its answer, from whomever.
     async fn settled(&mut self, id: &QuestionId) {
-        let is_first = self.inquiries.front().is_some_and(|it| it.is(id));
-        self.inquiries.retain(|inquiry| !inquiry.is(id));
+        let is_first = self.model_questions.front().is_some_and(|it| it.is(id));
+        self.model_questions.retain(|question| !question.is(id));
         if is_first && !self.questions.is_shown() {
             self.line.say("\n~ this needs no answer any more\n");
             self.go_on().await;
@@ -361,19 +361,19 @@ impl<'a> Follower<'a> {
 
     /// Takes an answer to the question that is shown.
     pub(crate) async fn typed(&mut self, typed: Option<&str>) {
-        if self.questions.is_shown() || self.inquiries.is_empty() {
+        if self.questions.is_shown() || self.model_questions.is_empty() {
             self.questions.answer(&self.asker, self.line, typed).await;
             return self.inquire();
         }
-        let Some(inquiry) = self.inquiries.front_mut() else {
+        let Some(question) = self.model_questions.front_mut() else {
             return;
         };
-        if let Some((path, body)) = inquiry.take(typed) {
-            self.inquiries.pop_front();
+        if let Some((path, body)) = question.take(typed) {
+            self.model_questions.pop_front();
             self.reply(&path, &body).await;
             self.go_on().await;
         } else {
-            self.line.say(&inquiry.text());
+            self.line.say(&question.text());
             self.questions.want();
         }
     }

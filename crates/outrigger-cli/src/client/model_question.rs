@@ -9,12 +9,12 @@ use crate::terminal::name;
 
 /// A request with one or more questions, and the answers so far.
 #[derive(Debug)]
-pub(crate) struct Inquiry {
+pub(crate) struct ModelQuestion {
     request: QuestionRequest,
     answers: Vec<Answer>,
 }
 
-impl Inquiry {
+impl ModelQuestion {
     pub(crate) fn new(request: QuestionRequest) -> Self {
         Self {
             request,
@@ -99,12 +99,12 @@ impl Inquiry {
 mod tests {
     use super::*;
 
-    fn inquiry(multiple: bool) -> Inquiry {
+    fn question(multiple: bool) -> ModelQuestion {
         let question = json!({ "question": "Which?", "header": "h", "multiple": multiple,
             "options": [{ "label": "red", "description": "r" }, { "label": "blue", "description": "b" }] });
         let request =
             json!({ "id": "que_1", "sessionID": "ses_1", "questions": [question, question] });
-        Inquiry::new(serde_json::from_value(request).unwrap())
+        ModelQuestion::new(serde_json::from_value(request).unwrap())
     }
 
     #[test]
@@ -118,14 +118,14 @@ mod tests {
             (true, "1, 2", json!(["red", "blue"])),
             (true, "0", json!(["0"])),
         ] {
-            let mut inquiry = inquiry(multiple);
-            assert_eq!(inquiry.take(Some(first)), None, "{first}");
-            let (path, body) = inquiry.take(Some("1")).unwrap();
+            let mut question = question(multiple);
+            assert_eq!(question.take(Some(first)), None, "{first}");
+            let (path, body) = question.take(Some("1")).unwrap();
             assert_eq!(path, "/question/que_1/reply");
             assert_eq!(body, json!({ "answers": [answer, ["red"]] }), "{first}");
         }
         for nothing in [None, Some("\n")] {
-            let (path, _) = inquiry(false).take(nothing).unwrap();
+            let (path, _) = question(false).take(nothing).unwrap();
             assert_eq!(path, "/question/que_1/reject");
         }
     }

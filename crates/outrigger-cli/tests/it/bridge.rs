@@ -33,9 +33,9 @@ pub(crate) fn bridge_of(world: &World, mut command: std::process::Command) -> (R
     (running, url)
 }
 
-pub(crate) struct Brain(WebSocketStream<TcpStream>);
+pub(crate) struct Controller(WebSocketStream<TcpStream>);
 
-impl Brain {
+impl Controller {
     pub(crate) async fn new(url: &str) -> Self {
         let stream = TcpStream::connect(url.trim_start_matches("ws://"))
             .await
@@ -50,12 +50,12 @@ impl Brain {
         let (socket, _) = tokio_tungstenite::client_async(request, stream)
             .await
             .unwrap();
-        let mut brain = Self(socket);
+        let mut controller = Self(socket);
         assert_eq!(
-            brain.next().await["contracts"],
+            controller.next().await["contracts"],
             json!(["read", "write", "edit", "exec"])
         );
-        brain
+        controller
     }
     pub(crate) async fn send(&mut self, frame: Value) {
         self.0.send(Message::text(frame.to_string())).await.unwrap();
@@ -72,7 +72,7 @@ impl Brain {
     }
     /// `ok` with what was said, or the code.
     pub(crate) async fn ask(&mut self, tool: &str, params: Value) -> (String, String) {
-        self.send(json!({"type": "invoke", "id": "1", "tool": tool, "params": params, "sessionId": "ses_brain"})).await;
+        self.send(json!({"type": "invoke", "id": "1", "tool": tool, "params": params, "sessionId": "ses_controller"})).await;
         let answer = self.next().await;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         match answer["type"].as_str() {
@@ -102,10 +102,10 @@ async fn plugins_are_notified_of_calls_in_their_order() {
          }",
     );
     let (running, url) = bridge(&world, &[]);
-    let mut brain = Brain::new(&url).await;
+    let mut controller = Controller::new(&url).await;
     let mut want = Vec::new();
     for (path, end) in [("a.txt", "after_invoke"), ("missing", "on_error")].repeat(10) {
-        brain.ask("read", json!({ "filePath": path })).await;
+        controller.ask("read", json!({ "filePath": path })).await;
         for name in ["before_invoke", end] {
             want.extend([name.to_owned(), format!("ended {name}")]);
         }
@@ -163,7 +163,7 @@ async fn what_is_refused_and_what_ends_with_it() {
             "2",
         ],
     );
-    let mut brain = Brain::new(&url).await;
+    let mut controller = Controller::new(&url).await;
     let outside = world.root().join("touched");
     for (tool, params, code, says) in [
         (
@@ -231,43 +231,45 @@ async fn what_is_refused_and_what_ends_with_it() {
         ),
         ("read", json!({"filePath": "missing"}), "tool.failed", ""),
     ] {
-        let (got, said) = brain.ask(tool, params.clone()).await;
+        let (got, said) = controller.ask(tool, params.clone()).await;
         assert_eq!(got, code, "{tool} {params}: {said}");
         assert!(said.contains(says), "{tool} {params}: {said}");
     }
     // A listed command is sandboxed all the same: what is outside cannot be written, what is denied cannot be read.
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() > 0 {
         let touch = json!({"command": format!("touch {}", outside.display())});
-        let (_, said) = brain.ask("exec", touch).await;
+        let (_, said) = controller.ask("exec", touch).await;
         assert!(!outside.exists(), "{said}");
-        let (_, said) = brain.ask("exec", json!({"command": "cat key.pem"})).await;
+        let (_, said) = controller
+            .ask("exec", json!({"command": "cat key.pem"}))
+            .await;
         assert!(!said.contains("private"), "{said}");
     }
 
     // One too many; cancelled; late; gone.
     for (id, seconds) in [("a", "98761"), ("b", "98762")] {
-        brain.send(json!({"type": "invoke", "id": id, "tool": "exec", "params": {"command": format!("sleep {seconds}")}})).await;
+        controller.send(json!({"type": "invoke", "id": id, "tool": "exec", "params": {"command": format!("sleep {seconds}")}})).await;
     }
     wait_for("sleep 98761", true);
     wait_for("sleep 98762", true);
     assert_eq!(
-        brain.ask("exec", json!({"command": "echo x"})).await.0,
+        controller.ask("exec", json!({"command": "echo x"})).await.0,
         "bridge.busy"
     );
-    brain.send(json!({"type": "cancel", "id": "a"})).await;
-    let answer = brain.next().await;
+    controller.send(json!({"type": "cancel", "id": "a"})).await;
+    let answer = controller.next().await;
     assert_eq!(
         (&answer["id"], &answer["code"]),
         (&json!("a"), &json!("bridge.cancelled"))
     );
     wait_for("sleep 98761", false);
-    brain.send(json!({"type": "invoke", "id": "c", "tool": "exec", "params": {"command": "sleep 98763"}, "deadlineMs": 300})).await;
-    let answer = brain.next().await;
+    controller.send(json!({"type": "invoke", "id": "c", "tool": "exec", "params": {"command": "sleep 98763"}, "deadlineMs": 300})).await;
+    let answer = controller.next().await;
     assert_eq!(answer["code"], "bridge.timeout", "{answer}");
     let said = answer["output"].as_str().unwrap_or_default();
     assert!(said.contains("exceeding timeout 300 ms"), "{answer}");
     wait_for("sleep 98763", false);
-    drop(brain);
+    drop(controller);
     wait_for("sleep 98762", false);
 
     running.signal(rustix::process::Signal::TERM);
@@ -294,7 +296,7 @@ async fn what_is_refused_and_what_ends_with_it() {
         assert!(there, "{decision}: {of:#?}");
     }
     // The intent stands before what came of it.
-    assert!(!audit(&["--kind", "tool_intent", "--session", "ses_brain"]).is_empty());
+    assert!(!audit(&["--kind", "tool_intent", "--session", "ses_controller"]).is_empty());
     world.cli(&["audit", "verify"]).ok();
 }
 
@@ -355,13 +357,15 @@ async fn git_starts_nothing_that_a_repository_names() {
         &format!("{config}[core]\n\tfsmonitor = \"sh ./hook.sh\"\n\tpager = \"sh ./hook.sh\"\n"),
     );
     let (running, url) = bridge(&world, &["--command", "git status"]);
-    let mut brain = Brain::new(&url).await;
-    let (code, said) = brain.ask("exec", json!({"command": "git status"})).await;
+    let mut controller = Controller::new(&url).await;
+    let (code, said) = controller
+        .ask("exec", json!({"command": "git status"}))
+        .await;
     assert_eq!(code, "ok", "{said}");
     assert!(said.contains("hook.sh"), "git ran: {said}");
     assert!(!world.path("ran").exists());
     let config = json!({"filePath": ".git/config", "content": ""});
-    assert_eq!(brain.ask("write", config).await.0, "bridge.path");
+    assert_eq!(controller.ask("write", config).await.0, "bridge.path");
     running.signal(rustix::process::Signal::TERM);
     running.end();
 }

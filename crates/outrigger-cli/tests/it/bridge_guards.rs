@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::bridge::{Brain, bridge};
+use crate::bridge::{Controller, bridge};
 use crate::support::*;
 
 /// Everything below a folder, with what is in it.
@@ -53,7 +53,7 @@ async fn nothing_that_a_listed_program_does_writes_into_git() {
     let programs = ["git", "cp", "mv", "tar", "ln", "mkdir", "rm"].map(|it| format!("{it} **"));
     let options = programs.iter().flat_map(|it| ["--command", it.as_str()]);
     let (running, url) = bridge(&world, &options.collect::<Vec<_>>());
-    let mut brain = Brain::new(&url).await;
+    let mut controller = Controller::new(&url).await;
     let trees = || [".git", "sub/.git"].map(|git| tree(&world.path(git)));
     let before = trees();
     for command in [
@@ -77,7 +77,7 @@ async fn nothing_that_a_listed_program_does_writes_into_git() {
         "mkdir .git/modules",
         "rm -rf .git sub/.git",
     ] {
-        let (code, said) = brain.ask("exec", json!({ "command": command })).await;
+        let (code, said) = controller.ask("exec", json!({ "command": command })).await;
         assert!(
             code == "ok" || code.starts_with("tool."),
             "{command} {code}: {said}"
@@ -85,7 +85,7 @@ async fn nothing_that_a_listed_program_does_writes_into_git() {
         assert!(trees() == before, "{command}: {said}");
     }
     // What is not git's is written.
-    let (code, said) = brain
+    let (code, said) = controller
         .ask("exec", json!({"command": "cp evil new.txt"}))
         .await;
     assert_eq!(code, "ok", "{said}");
@@ -122,20 +122,20 @@ async fn a_listed_program_reads_what_it_is_given() {
         (vec!["--shell"], true),
     ] {
         let (running, url) = bridge(&world, &options);
-        let mut brain = Brain::new(&url).await;
+        let mut controller = Controller::new(&url).await;
         for command in [
             format!("git diff --no-index /dev/null {}", key.display()),
             format!("grep -r description --include=Cargo.toml {folder}"),
             "grep description link".to_owned(),
         ] {
-            let (_, said) = brain.ask("exec", json!({ "command": command })).await;
+            let (_, said) = controller.ask("exec", json!({ "command": command })).await;
             assert_eq!(
                 said.contains("description = "),
                 is_read,
                 "{options:?} {command}: {said}"
             );
         }
-        let (code, said) = brain
+        let (code, said) = controller
             .ask("exec", json!({"command": "grep OWN own.txt"}))
             .await;
         assert!(code == "ok" && said.contains("OWN"), "{said}");
@@ -161,7 +161,7 @@ async fn a_flood_does_not_fill_the_audit() {
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     }
-    let mut brain = Brain::new(&url).await;
+    let mut controller = Controller::new(&url).await;
     let long = "x".repeat(1024 * 1024);
     for number in 0..MANY {
         // A name of a megabyte now and then: all of them would only take long.
@@ -177,8 +177,8 @@ async fn a_flood_does_not_fill_the_audit() {
             ),
             (json!({"type": name, "id": name}), "bridge.frame"),
         ] {
-            brain.send(frame).await;
-            let answer = brain.next().await;
+            controller.send(frame).await;
+            let answer = controller.next().await;
             assert_eq!(answer["code"], code, "{number}");
         }
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::bridge::{Brain, bridge_of};
+use crate::bridge::{Controller, bridge_of};
 use crate::support::*;
 use crate::user_grants::granting;
 
@@ -269,12 +269,12 @@ fn nor_does_a_file_that_goes_with_a_prompt() {
 
 /// A remote controller that may run every command.
 #[tokio::test(flavor = "multi_thread")]
-async fn nor_does_a_brain_elsewhere() {
+async fn nor_does_a_remote_controller() {
     let world = forbidding([]);
     std::os::unix::fs::symlink(".env", world.path("led")).unwrap();
     let options = ["bridge", "--no-origin", "--shell"];
     let (running, url) = bridge_of(&world, command(&world, &options));
-    let mut brain = Brain::new(&url).await;
+    let mut controller = Controller::new(&url).await;
     for (tool, params) in [
         ("read", json!({ "filePath": ".env" })),
         ("read", json!({ "filePath": "led" })),
@@ -289,14 +289,16 @@ async fn nor_does_a_brain_elsewhere() {
         ("exec", json!({ "command": "innocent" })),
         ("exec", json!({ "command": "cp led copy" })),
     ] {
-        let (code, said) = brain.ask(tool, params.clone()).await;
+        let (code, said) = controller.ask(tool, params.clone()).await;
         assert!(
             !said.contains(SECRET) && !said.contains(RAN),
             "{tool} {params}: {said}"
         );
         assert_ne!((tool == "exec", code.as_str()), (false, "ok"), "{params}");
     }
-    let (code, said) = brain.ask("read", json!({ "filePath": "plain.txt" })).await;
+    let (code, said) = controller
+        .ask("read", json!({ "filePath": "plain.txt" }))
+        .await;
     assert!(code == "ok" && said.contains("plain"), "{code} {said}");
     assert_eq!(world.read(".env"), SECRET);
     assert_eq!(world.read("deep/.env"), SECRET);

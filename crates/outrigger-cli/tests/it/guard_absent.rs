@@ -133,7 +133,7 @@ fn another_guard_of_its_name_stands_for_it() {
     assert!(result.contains("guard says no"), "{result}");
 }
 
-/// Whoever names a guard that nobody brings, or a hook that it does not have, reads so at the start, and nothing passes.
+/// A user who names a guard that nobody contributes, or a hook that it does not have, reads so at the start, and nothing passes.
 #[test]
 fn a_guard_that_is_missing_misnamed_or_left_out_refuses_and_is_named() {
     let named = |id: &str, hook: &str| format!("[plugins.\"{id}\"]\nfail_closed = [\"{hook}\"]\n");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use outrigger_kernel::hooks::{ALIASES, HookPoint};
 use serde_json::{Value, json};
 
-use crate::bridge::{Brain, bridge};
+use crate::bridge::{Controller, bridge};
 use crate::support::*;
 
 /// Points that need a browser. None has a row yet; `cdp.*` comes with the browser.
@@ -65,9 +65,9 @@ async fn every_point_fires_from_its_place() {
     world.run(&["--auto", "--command", "greet", "you"]).ok();
     world.run(&["-c", "--fork", "--auto", "again"]);
     let (running, url) = bridge(&world, &[]);
-    let mut brain = Brain::new(&url).await;
+    let mut controller = Controller::new(&url).await;
     for path in ["points.log", "missing"] {
-        brain.ask("read", json!({ "filePath": path })).await;
+        controller.ask("read", json!({ "filePath": path })).await;
     }
     running.signal(rustix::process::Signal::TERM);
     running.end();

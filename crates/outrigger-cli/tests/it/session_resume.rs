@@ -72,7 +72,7 @@ fn what_could_not_be_sent_is_named() {
         .lines()
         .filter(|line| line.contains("not sent"))
         .collect();
-    insta::assert_snapshot!(lines.join("\n"), @r#"! the turn that was interrupted did not come to its end; not sent: --command greet, "my friend", --file hello.txt"#);
+    insta::assert_snapshot!(lines.join("\n"), @r#"! the turn that was interrupted did not complete; not sent: --command greet, "my friend", --file hello.txt"#);
     assert_eq!(world.mock.requests().len(), 2);
 }
 

@@ -90,7 +90,7 @@ fn a_skill_brings_servers_in_every_form() {
             let file = world.home().join(".claude/skills/count/.mcp.json");
             std::fs::write(file, json!({ "counter": entry }).to_string()).unwrap();
         }),
-        ("the reference's entry", |world, entry| {
+        ("OpenCode's entry", |world, entry| {
             let local = json!({ "type": "local", "command": ["node", entry["args"][0]], "environment": entry["env"] });
             skill(
                 &world.home().join(".claude"),

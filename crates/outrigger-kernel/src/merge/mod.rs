@@ -100,7 +100,7 @@ impl Merger {
         out
     }
 
-    /// Lets go the starts that have waited too long.
+    /// Releases the starts that have waited too long.
     #[must_use]
     pub fn expire(&mut self, now: Millis) -> Vec<ConversationMessage> {
         let late: Vec<String> = self

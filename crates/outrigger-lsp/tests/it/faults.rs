@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::*;
 
-fn impatient() -> Project {
+fn short_limits() -> Project {
     let mut project = Project::new();
     project.limits.document = Duration::from_millis(400);
     project.limits.ready = Duration::from_millis(1500);
@@ -31,7 +31,7 @@ async fn one_that_cannot_be_had_is_asked_once() {
     ] {
         // One that ends is known by that, however late.
         let project = if mode == "mute" {
-            impatient()
+            short_limits()
         } else {
             Project::new()
         };
@@ -55,7 +55,7 @@ async fn one_that_cannot_be_had_is_asked_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_says_nothing_is_waited_for_twice() {
-    let mut project = impatient();
+    let mut project = short_limits();
     project.limits.start = PLENTY;
     let lsp = project.lsp("silent");
     let file = project.file("a.txt", "error");
@@ -109,7 +109,7 @@ async fn one_that_ends_is_started_again_a_few_times() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_floods_neither_fills_memory_nor_holds_anybody() {
-    let project = impatient();
+    let project = short_limits();
     let lsp = project.lsp("flood");
     let (a, b) = (
         project.file("a.txt", "error"),

@@ -32,7 +32,7 @@ impl Project {
             start: PLENTY,
             ready: PLENTY,
             document: PLENTY,
-            impatient: Duration::from_millis(50),
+            after_silences: Duration::from_millis(50),
             answer: PLENTY,
         };
         Self { root, limits }

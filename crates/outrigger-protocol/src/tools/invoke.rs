@@ -41,7 +41,7 @@ pub struct Cancel {
 /// What a controller sends.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum BrainFrame {
+pub enum ControllerFrame {
     /// Execute this.
     Invoke(Invoke),
     /// The answer is not wanted any more.

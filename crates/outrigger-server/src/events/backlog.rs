@@ -20,17 +20,17 @@ const PIECE: usize = 64 * 1024;
 pub(crate) struct Limits {
     /// Bytes that may wait for one that reads.
     pub(crate) reading: usize,
-    /// Bytes that may wait for one that has taken nothing for `patience`.
+    /// Bytes that may wait for one that has taken nothing for `stall_timeout`.
     pub(crate) stalled: usize,
     /// See `stalled`.
-    pub(crate) patience: Duration,
+    pub(crate) stall_timeout: Duration,
 }
 
 /// The figures of docs/compatibility.md and docs/plugins.md.
 pub(crate) const LIMITS: Limits = Limits {
     reading: 64 << 20,
     stalled: 4 << 20,
-    patience: Duration::from_secs(30),
+    stall_timeout: Duration::from_secs(30),
 };
 
 /// Texts on their way from one task to another.
@@ -67,7 +67,7 @@ impl Backlog {
     /// Whether another text may wait. One text of any size may.
     pub(crate) fn has_room(&self) -> bool {
         let state = self.lock();
-        let stalled = state.taken.elapsed() >= self.limits.patience;
+        let stalled = state.taken.elapsed() >= self.limits.stall_timeout;
         let most = match stalled {
             true => self.limits.stalled,
             false => self.limits.reading,
@@ -148,7 +148,7 @@ mod tests {
     const FEW: Limits = Limits {
         reading: 1_000,
         stalled: 100,
-        patience: Duration::from_secs(3_600),
+        stall_timeout: Duration::from_secs(3_600),
     };
 
     fn text() -> Bytes {
@@ -176,7 +176,7 @@ mod tests {
     #[tokio::test]
     async fn less_may_wait_for_one_that_reads_nothing() {
         let backlog = Backlog::new(Limits {
-            patience: Duration::from_millis(20),
+            stall_timeout: Duration::from_millis(20),
             ..FEW
         });
         backlog.push(text());

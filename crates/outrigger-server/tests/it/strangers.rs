@@ -96,10 +96,10 @@ async fn a_stranger_does_not_stay_and_a_client_does() {
 }
 
 /// The server of these tests, with these bounds, and its address.
-async fn served(strangers: usize, patience: Duration) -> String {
+async fn served(strangers: usize, handshake_timeout: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     served_at(
-        |listener| Door::with_bounds(listener, strangers, patience),
+        |listener| Door::with_bounds(listener, strangers, handshake_timeout),
         listener,
     )
 }

@@ -51,7 +51,7 @@ impl Writer {
         let journal: String = conn
             .pragma_query_value(None, "journal_mode", |row| row.get(0))
             .map_err(sql)?;
-        let patience: u32 = conn
+        let busy_timeout: u32 = conn
             .pragma_query_value(None, "busy_timeout", |row| row.get(0))
             .map_err(sql)?;
         let core = Core {
@@ -59,7 +59,7 @@ impl Writer {
             path: path.to_path_buf(),
             // Every other kind of journal is synced at each commit.
             here: (journal == "wal").then_some(0),
-            patience: Duration::from_millis(patience.into()),
+            busy_timeout: Duration::from_millis(busy_timeout.into()),
             lost: None,
             folder_synced: false,
             sealer: Sealer::new(path),
@@ -136,7 +136,7 @@ struct Core {
     /// Commits on the threads of callers since the log was moved into the file; none where there may be none.
     here: Option<usize>,
     /// How long a commit of the writer's waits for other processes.
-    patience: Duration,
+    busy_timeout: Duration,
     /// Records without an answer that could not be written since the last flush, and why.
     lost: Option<(usize, StoreError)>,
     folder_synced: bool,
@@ -189,7 +189,7 @@ impl Core {
         let committed = {
             let _ = self.conn.busy_timeout(Duration::ZERO);
             let committed = commit(&mut self.conn, &mut batch.writes);
-            let _ = self.conn.busy_timeout(self.patience);
+            let _ = self.conn.busy_timeout(self.busy_timeout);
             committed
         };
         if let Err(error) = &committed

@@ -343,14 +343,14 @@ mod tests {
             &Spawner::new().unwrap(),
             vec![("PATH".into(), path)],
         );
-        formatters.deadline = Duration::from_secs(1);
+        formatters.deadline = Duration::from_secs(3);
         let mut results = Vec::new();
         for _ in 0..3 {
             results.push(formatters.format(&file).await);
         }
         let late = Formatted {
             ran: true,
-            ended: vec![("hangs".to_owned(), 1)],
+            ended: vec![("hangs".to_owned(), 3)],
         };
         let without = Formatted {
             ran: true,

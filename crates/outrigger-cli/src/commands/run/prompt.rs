@@ -126,7 +126,7 @@ impl Prompt<'_> {
                 if !silent {
                     let mark = Paint::for_stderr().bad("!");
                     err(&format!(
-                        "{mark} the turn that was interrupted did not come to its end; not sent: {}\n",
+                        "{mark} the turn that was interrupted did not complete; not sent: {}\n",
                         self.unsent()
                     ));
                 }

@@ -1,4 +1,4 @@
-// Imitations of the services that published plugins speak to, behind a proxy on loopback: whoever has it as
+// Imitations of the services that published plugins speak to, behind a proxy on loopback: a program that has it as
 // `HTTPS_PROXY` and trusts `ca.pem` finds them under their real names, and nothing else.
 // Arguments: this folder, and a file that every request is written to, one a line. The proxy's port is printed.
 

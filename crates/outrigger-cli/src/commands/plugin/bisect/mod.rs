@@ -174,12 +174,12 @@ impl Bench<'_> {
             .var(LEFT_OUT, serde_json::json!(left_out).to_string())
             .allow_new_privs()
             .label("bisect");
-        let patience = Duration::from_secs(self.args.timeout);
+        let timeout = Duration::from_secs(self.args.timeout);
         err(&format!(
             "run {number:<3} with {:<40} ",
             names(self.candidates, set)
         ));
-        let output = outrigger_sandbox::run(&self.spawner, spec, patience, KEPT).await;
+        let output = outrigger_sandbox::run(&self.spawner, spec, timeout, KEPT).await;
         let output = output.map_err(|error| {
             err("not run\n");
             AgentError::from(error)
