@@ -157,7 +157,7 @@ const FILTERS: [(&str, &str); 5] = [
     (r"ROOT/tmp/outrigger-demo-[0-9a-f]{5}", "TEMP"),
     (r"(Node|Bun) \d+\.\d+\.\d+ \(.*\)", "RUNTIME"),
     (r"\$ (node|bun) ", "$ RUNTIME "),
-    (r" +\+?\d+(\.\d)? ms", " N ms"),
+    (r"(?m)(^| +)\+?\d+(\.\d)? ms", " N ms"),
     (r"(?m) +$", ""),
 ];
 

@@ -195,10 +195,9 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
     assert!(late.contains("current status is \"completed\""), "{late}");
 
     // One that would never end.
-    world.mock.when(
-        "Look for lions",
-        json!({ "text": "I am looking", "stall": 2 }),
-    );
+    let wait = "while [ ! -e never ]; do sleep 0.05; done";
+    let wait = call("bash", json!({ "command": wait, "description": "waits" }));
+    world.mock.when("Look for lions", turn([wait]));
     let lions = launch("launch the second", "Look for lions");
     assert!(wait_until(WAIT_TIMEOUT, || is_asked(
         &world,

@@ -432,7 +432,7 @@ fn odd(world: &World, manifest: &str) {
 fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
     let world = World::new([done()]);
     odd(&world, "[provides]\nproviders = [\"odd\"]\n");
-    let options = json!({ "chunkTimeout": 4000, "headerTimeout": 4000 });
+    let options = json!({ "chunkTimeout": 4000, "headerTimeout": 30_000 });
     world.config(json!({ "plugin": ["./tools/odd"], "model": "odd/m", "provider": { "odd": { "options": options } } }));
     let mut command = world.command(&["serve", "--port", &free_port()]);
     command.env("OPENCODE_SERVER_PASSWORD", "mine");
