@@ -15,7 +15,7 @@ With 10,000 sessions: `GET /session`, `session list`, the start until healthy, a
 at once (`scale_crowd.py`), 500 clients that follow turns on `/event`, and 100,000 files in the project (`scale_files.py`), beside
 `rg` and `git`.
 
-The reference does the same with fewer (`REFERENCE`): it is filled over its API, and each part ends after a while.
+OpenCode does the same with fewer (`REFERENCE`): it is filled over its API, and each part ends after a while.
 
 The model (`scale_model.py`) answers a word, and what else the prompt says.
 """
@@ -33,9 +33,9 @@ from scale_world import MODEL, Client, World, fail, memory, prompt  # noqa: F401
 
 # An addition costs the same at every length, a turn at most twice: what `--check` holds them to, with room for noise.
 MOST = {"add": 2.0, "turn": 2.0}
-# What the reference is asked for, so that it does not take for ever: messages, sessions, sessions at once, clients.
+# What OpenCode is asked for, so that it does not take for ever: messages, sessions, sessions at once, clients.
 REFERENCE = {"messages": [10, 1000], "crowd": 100, "clients": 50}
-# Seconds after which a part of the reference ends.
+# Seconds after which a part of OpenCode ends.
 PATIENCE = 120
 
 
@@ -197,7 +197,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", required=True, help="our binary")
     parser.add_argument("--fill", required=True, help="the example `fill` of outrigger-store")
-    parser.add_argument("--reference", help="the reference binary")
+    parser.add_argument("--reference", help="OpenCode binary")
     parser.add_argument("--runs", type=int, default=10, help="turns at each length (default 10)")
     parser.add_argument("--messages", default="10,1000,3000,10000", help="lengths of the history")
     parser.add_argument("--sessions", default="10,10000", help="how many sessions")

@@ -82,7 +82,7 @@ def last_words(body):
     """What the user said last, and whether a tool has answered since."""
     tail = body[max(body.rfind(b'{"role":"user"'), 0):].decode()
     content = json.JSONDecoder().raw_decode(tail)[0].get("content", "")
-    # The reference adds words of its own as parts of their own.
+    # OpenCode adds words of its own as parts of their own.
     said = content if isinstance(content, str) else next((part["text"] for part in content if "text" in part), "")
     return said, '{"role":"tool"' in tail
 

@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     check(&mut python)
 }
 
-/// What a long history, many sessions, turns at once, clients and files cost, beside the reference.
+/// What a long history, many sessions, turns at once, clients and files cost, beside OpenCode.
 fn scale(arguments: &mut Arguments<'_>) -> Result {
     let mut binary: Option<PathBuf> = None;
     let mut alone = false;
