@@ -23,13 +23,14 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 26] = [
+const RULES: [Rule; 27] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
     ("test-support", |repo| Ok(rules::test_support(repo))),
     ("file-length", |repo| Ok(sizes::files(repo))),
     ("function-length", |repo| Ok(sizes::functions(repo))),
+    ("crate-length", |repo| Ok(sizes::crates(repo))),
     ("cycles", |repo| Ok(modules::cycles(repo))),
     ("siblings", |repo| Ok(modules::siblings(repo))),
     ("processes", |repo| Ok(rules::processes(repo))),

@@ -127,15 +127,21 @@ fn old_constants(repo: &Repo) -> Vec<String> {
 
 /// Sources, tests and benches of the crates.
 fn code(repo: &Repo) -> impl Iterator<Item = (&str, &str)> {
-    let is_code = |path: &str| path.starts_with("crates/") && path.ends_with(".rs");
+    let is_code = |path: &str| {
+        path.starts_with("crates/") && (path.ends_with(".rs") || path.contains("/host/"))
+    };
     repo.iter().filter(move |(path, _)| is_code(path))
 }
 
 fn is_old_constant(line: &str) -> bool {
     let name = line
         .split_once("const ")
-        .and_then(|(_, rest)| rest.split_once(':'));
-    name.is_some_and(|(name, _)| name.split('_').any(|it| ["MOST", "PATIENCE"].contains(&it)))
+        .and_then(|(_, rest)| rest.split_once([':', '=']));
+    name.is_some_and(|(name, _)| {
+        name.trim()
+            .split('_')
+            .any(|it| ["MOST", "PATIENCE"].contains(&it))
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How large a source file and a function may be.
+//! How large a source file, a function and a crate may be.
 //!
 //! What is larger for a reason stands in a list of exceptions. What is larger without one is counted by crate, and the number may
 //! only fall: lower it in the change that earns it.
@@ -11,6 +11,8 @@ const MAX_SOURCE_LINES: usize = 500;
 const MAX_FILE_LINES: usize = 650;
 /// Lines of a function, from its name to its last brace.
 const MAX_FUNCTION_LINES: usize = 60;
+/// Lines of code of a crate, without its comments, blank lines and tests; past it, it is more than one.
+const MAX_CRATE_LINES: usize = 15_000;
 /// Exceptions of both kinds.
 const MAX_EXCEPTIONS: usize = 10;
 
@@ -74,6 +76,28 @@ pub(super) fn functions(repo: &Repo) -> Vec<String> {
         ));
     }
     found
+}
+
+/// Crates that are too large.
+pub(super) fn crates(repo: &Repo) -> Vec<String> {
+    let large = repo.crates().into_iter().filter_map(|name| {
+        let lines: usize = sources(repo, name)
+            .map(|(_, text)| lines_of_code(text))
+            .sum();
+        (lines > MAX_CRATE_LINES).then(|| {
+            format!(
+                "{name} has {lines} lines of code, more than {MAX_CRATE_LINES}: move a part that has a name into a crate"
+            )
+        })
+    });
+    large.collect()
+}
+
+fn lines_of_code(text: &str) -> usize {
+    let lines = code::before_tests(text).lines().map(str::trim);
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+        .count()
 }
 
 fn above(name: &str, what: &str, old: &[(&str, usize)], long: &[String]) -> Option<String> {
@@ -164,5 +188,21 @@ mod tests {
             let long = |it: &code::Function| it.name == *name && it.lines > MAX_FUNCTION_LINES;
             assert!(all.iter().any(long) && !reason.is_empty(), "{path}: {name}");
         }
+    }
+
+    #[test]
+    fn a_large_crate_is_found_and_comments_do_not_count() {
+        let half = format!("// why\n\n{}", "x;\n".repeat(MAX_CRATE_LINES / 2));
+        let one = ("crates/a/src/one.rs", half.as_str());
+        let repo = Repo::of(&[MANIFEST, one, ("crates/a/src/two.rs", &half)]);
+        assert!(crates(&repo).is_empty());
+        let more = format!("{half}x;\n");
+        let repo = Repo::of(&[MANIFEST, one, ("crates/a/src/two.rs", &more)]);
+        assert_eq!(
+            crates(&repo),
+            [
+                "a has 15001 lines of code, more than 15000: move a part that has a name into a crate"
+            ]
+        );
     }
 }
