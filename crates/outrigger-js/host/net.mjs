@@ -1,4 +1,4 @@
-// The way out of a box whose network is ruled: every connection is a tunnel through the host's proxy, which knows by the
+// The way out of a sandbox whose network is ruled: every connection is a tunnel through the host's proxy, which knows by the
 // token in `HTTP_PROXY` who asks. Past it nothing connects, whatever a plugin does to what stands here; so this is no
 // guard, it makes programs work that know nothing of a proxy.
 
@@ -140,7 +140,7 @@ function wrapWebSocket(proxy) {
   });
 }
 
-// `Bun.connect` to an address is led by the system. A name it would look up itself, which nobody in a box can: the proxy does.
+// `Bun.connect` to an address is made by the system. A name it would look up itself, which nobody in a sandbox can: the proxy does.
 function wrapConnect(proxy) {
   const { connect } = Bun;
   Bun.connect = (options) => {
@@ -202,7 +202,7 @@ function wrapWorkers() {
   threads.Worker = led(threads.Worker);
 }
 
-// No name is looked up in a box. What is connected to by name is looked up by the proxy, where it is granted.
+// No name is looked up in a sandbox. What is connected to by name is looked up by the proxy, where it is granted.
 function explainLookups() {
   const explained = (error, name) => {
     const why = "names are not looked up here: connect by the name itself (fetch, http, net, tls, Bun.connect), if `hosts` grants it, or by an address";

@@ -109,7 +109,7 @@ export function flushed() {
 let nextId = 1;
 const waiting = new Map();
 // Requests that the host has, and those that wait their turn: it refuses more than 1024, streams among them.
-const MOST = 700;
+const MAX_IN_FLIGHT = 700;
 let inFlight = 0;
 const queued = [];
 
@@ -140,7 +140,7 @@ export function request(method, params, signal, numbered) {
     waiting.set(id, call);
     signal?.addEventListener("abort", abort, { once: true });
     // An answer that goes by file does not wait behind what other plugins have asked for.
-    if (inFlight < MOST || method === "file.open") begin(call);
+    if (inFlight < MAX_IN_FLIGHT || method === "file.open") begin(call);
     else queued.push(call);
   });
 }
@@ -160,7 +160,7 @@ function begin(call) {
 
 function ended() {
   inFlight--;
-  while (inFlight < MOST && queued.length > 0) {
+  while (inFlight < MAX_IN_FLIGHT && queued.length > 0) {
     const call = queued.shift();
     // Aborted meanwhile.
     if (waiting.has(call.id)) begin(call);
