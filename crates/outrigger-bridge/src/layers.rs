@@ -1,5 +1,5 @@
-//! What an `invoke` goes through before it is executed, and after: one layer behind the other, in one order. A layer may
-//! refuse; none may be left out, and the guards come behind the points, so that no plugin has a word after them (C9).
+//! What an `invoke` goes through before it is executed, and after: one layer after the other, in one order. A layer may
+//! refuse; none may be left out, and the guards come after the points, so that no plugin has a word after them (C9).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -140,7 +140,7 @@ pub trait Layer: Send + Sync {
     /// On the way in.
     ///
     /// # Errors
-    /// The call is refused; layers behind this one do not see it.
+    /// The call is refused; layers after this one do not see it.
     fn before(&self, call: &mut Call) -> Result<(), Refusal>;
     /// On the way out, for calls that this layer has seen.
     fn after(&self, call: &Call, outcome: &Outcome) {

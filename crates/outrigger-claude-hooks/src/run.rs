@@ -368,7 +368,7 @@ impl Commands {
     }
 }
 
-/// That what a hook executes of the project is what it was let run as, before it runs and behind that: what was exchanged in between
+/// That what a hook executes of the project is what it was let run as, before it runs and after that: what was exchanged in between
 /// has run, in its sandbox, and its answer does not count.
 struct Unchanged {
     changed: ChangedFn,

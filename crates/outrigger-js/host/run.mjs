@@ -159,7 +159,7 @@ function details(error) {
   }
 }
 
-// Whether a handler changed what the host will take back: then the ones behind it must not see it. The same rules as the
+// Whether a handler changed what the host will take back: then the ones after it must not see it. The same rules as the
 // host's, which decides; a wrong answer here costs a round trip, or a neighbour sees what is taken back later.
 function tooFar(open, changes, items) {
   const any = open.some(({ key }) => key === "*");
@@ -361,7 +361,7 @@ export async function dispose(call) {
     const late = new Promise((resolve) => setTimeout(resolve, EVENTS_GRACE));
     await Promise.race([Promise.allSettled(unfinished), late]);
   }
-  // In their order, but one that does not end does not take the time of those behind it.
+  // In their order, but one that does not end does not take the time of those after it.
   const late = [];
   for (const [plugin, instances] of plugins) {
     for (const hooks of instances) {

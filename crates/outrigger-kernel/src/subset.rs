@@ -203,7 +203,7 @@ enum Start {
     Home,
 }
 
-/// Parts of a root behind its start. What climbs, or is written otherwise, is no root: it covers nothing and is covered by
+/// Parts of a root after its start. What climbs, or is written otherwise, is no root: it covers nothing and is covered by
 /// nothing.
 fn parts(root: &str) -> Option<(Start, Vec<&str>)> {
     let (start, rest) = match root.strip_prefix("${project}") {

@@ -38,7 +38,7 @@ struct State {
 pub(crate) struct Documents {
     state: Mutex<State>,
     news: watch::Sender<u64>,
-    /// The first diagnostics of a file are only those of its syntax: the ones that count come behind them (TypeScript's
+    /// The first diagnostics of a file are only those of its syntax: the ones that count come after them (TypeScript's
     /// server; OpenCode's rule).
     first_is_preliminary: bool,
     options: Value,

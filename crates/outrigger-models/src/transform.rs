@@ -10,7 +10,7 @@ const GOOGLE: &str = "@ai-sdk/google";
 const ANTHROPIC: &str = "@ai-sdk/anthropic";
 const EFFORTS: [&str; 3] = ["low", "medium", "high"];
 
-/// The numbers behind the first `word` in a name, as in `gpt-5.1` or `gemini-2.5`.
+/// The numbers after the first `word` in a name, as in `gpt-5.1` or `gemini-2.5`.
 fn version(id: &str, word: &str) -> Option<(u32, Option<u32>)> {
     let rest = id.split_once(word)?.1;
     let mut parts = rest.splitn(2, ['.', '-']);

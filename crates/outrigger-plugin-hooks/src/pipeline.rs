@@ -56,11 +56,11 @@ pub struct PipelineResult {
     pub outputs: Vec<Value>,
     /// The conversation that a payload had: it stands for the field `messages` of its output.
     pub history: Option<History>,
-    /// A handler refused; the ones behind it were not called.
+    /// A handler refused; the ones after it were not called.
     pub block: Option<Block>,
     /// One for each handler that was reached, in order (A1, A2, C13).
     pub records: Vec<HookRecord>,
-    /// A handler wants the turn to end behind this, and why.
+    /// A handler wants the turn to end after this, and why.
     pub stop: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Pipeline {
 
     /// Runs the chain of a point over `items`, one payload for most points.
     ///
-    /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on behind it with the
+    /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on after it with the
     /// output from before it (C5), unless the point or the plugin's rules make that a refusal.
     pub async fn run(
         &self,
@@ -317,7 +317,7 @@ impl Drive<'_> {
     }
 
     // How many of the neighbours are asked with one request. They must be in that process still, and share the hook's
-    // spelling and the deadline; and where a throw refuses, the ones behind it must not be called before it is known.
+    // spelling and the deadline; and where a throw refuses, the ones after it must not be called before it is known.
     fn width(&self, first: usize, handlers: &[usize], group: u64) -> usize {
         let Some(head) = self.bound.get(first) else {
             return 0;

@@ -39,7 +39,7 @@ use outrigger_plugin_status::ProgressFn;
 pub struct Bound {
     /// Index of the plugin, which is its load order.
     pub plugin: usize,
-    /// Its place among all: load order, but a hosted plugin comes right behind its host.
+    /// Its place among all: load order, but a hosted plugin comes right after its host.
     pub order: u32,
     /// Name of the plugin.
     pub id: String,

@@ -52,7 +52,7 @@ pub struct PluginStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ProcessUse>,
     /// CPU time that was its own since the start, in milliseconds, those of its processes that have ended too: what was used
-    /// while it held the thread, or was alone (A1). That of a shared process is looked at once a second and behind long calls.
+    /// while it held the thread, or was alone (A1). That of a shared process is looked at once a second and after long calls.
     #[serde(skip_serializing_if = "is_zero")]
     pub own_cpu_ms: u64,
     /// Its hooks and tools that its process is in at this moment.

@@ -26,7 +26,7 @@ pub type AdmitFn = Arc<dyn Fn(&PluginSpec) -> Result<(), PluginError> + Send + S
 pub struct LoadOptions {
     /// The plugins in load order, from the configuration; tool files before them, since their tools come first (facts 3.3).
     pub plugins: Vec<PluginSpec>,
-    /// Entries that are not loaded; they are listed with their reason, behind the others.
+    /// Entries that are not loaded; they are listed with their reason, after the others.
     pub skipped: Vec<SkippedPlugin>,
     /// Asked before a plugin is loaded again: whether the layers of the snapshot (D3) still have it. It may block.
     pub admits: Option<AdmitFn>,
@@ -57,7 +57,7 @@ pub struct LoadOptions {
     /// Install `@opencode-ai/sdk` and its like when they are not there yet. Without them plugins run, and `client` says
     /// that it is missing when it is used.
     pub install_modules: bool,
-    /// Command hooks in Claude Code's form, called behind the plugins; `None` where they are switched off.
+    /// Command hooks in Claude Code's form, called after the plugins; `None` where they are switched off.
     pub commands: Option<CommandHooks>,
     /// Asks before Bun is fetched, where the setting is to ask; `None`: nobody is there who could answer.
     pub consent: Option<ConsentFn>,

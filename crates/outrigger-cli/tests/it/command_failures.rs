@@ -36,7 +36,7 @@ fn context(text: &str) -> String {
     format!("printf '%s' '{object}'")
 }
 
-/// C4: the message stays, and what is said of it, before and behind the call, is read behind it. A call that a rule denies
+/// C4: the message stays, and what is said of it, before and after the call, is read behind it. A call that a rule denies
 /// never began.
 #[test]
 fn a_failure_is_reported_and_explained() {

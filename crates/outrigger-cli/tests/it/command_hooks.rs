@@ -925,7 +925,7 @@ fn a_compaction_may_be_refused() {
             ],
             &[("PreCompact", "", hook)],
         );
-        // Due behind the step, and before the next one.
+        // Due after the step, and before the next one.
         assert_eq!(world.run(&["first"]).ok().stdout, "one\n", "{hook}");
         assert_eq!(world.run(&["-c", "second"]).ok().stdout, "two\n", "{hook}");
         let asked = world.run(&["-c", "--command", "compact"]);

@@ -34,7 +34,7 @@ export const P = async ({ serverUrl }) => {
 }
 ";
 
-/// As in OpenCode, the message is there at once and the summary comes behind the step.
+/// As in OpenCode, the message is there at once and the summary comes after the step.
 #[test]
 fn a_plugin_asks_for_a_compaction_in_the_middle_of_a_turn() {
     let world = World::new([turn([call("shrink", json!({}))]), done()]);

@@ -149,7 +149,7 @@ fn codex_auth_logs_in_and_speaks_to_its_service() {
     );
     assert_eq!(turns[0]["body"]["store"], false);
     assert_eq!(turns[0]["body"]["instructions"], "Instructions of Codex.");
-    // The reasoning comes back encrypted, the tool's result behind the call.
+    // The reasoning comes back encrypted, the tool's result after the call.
     let kinds: Vec<&str> = turns[1]["body"]["input"]
         .as_array()
         .unwrap()

@@ -38,7 +38,7 @@ async fn every_point_fires_from_its_place() {
             call("read", json!({"filePath": "missing"})),
             call("write", json!({"filePath": "elsewhere/x", "content": ""})),
         ]),
-        // The history is full behind this one, and summarised.
+        // The history is full after this one, and summarised.
         full(turn([bash()])),
         done(),
         // A copy of the session, whose request fails.

@@ -192,7 +192,7 @@ fn configuration_files_are_changed_and_read_again() {
     assert_eq!(refused["success"], false);
 }
 
-/// C9, 3: those who say nothing have so many places, and lose them. Who comes behind them is answered when one is free.
+/// C9, 3: those who say nothing have so many places, and lose them. Who comes after them is answered when one is free.
 #[test]
 fn strangers_at_the_port_do_not_stay() {
     let world = World::new([]);

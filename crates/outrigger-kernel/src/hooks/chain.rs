@@ -70,7 +70,7 @@ pub struct Folded {
     pub outputs: Vec<Value>,
     /// The conversation of the item that has one; it stands for the field `messages` of its output.
     pub history: Option<History>,
-    /// A handler refused; the ones behind it were not called.
+    /// A handler refused; the ones after it were not called.
     pub block: Option<Block>,
     /// What became of each handler that was reached, in order.
     pub runs: Vec<HandlerRun>,

@@ -47,7 +47,7 @@ pub trait HookInput: Serialize {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Empty {}
 
-/// The output of a point of errors: texts that are read behind the message (C4). It begins without any.
+/// The output of a point of errors: texts that are read after the message (C4). It begins without any.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Context {
     context: [&'static str; 0],

@@ -62,7 +62,7 @@ pub enum Effect {
     TrackFiles {
         /// Number.
         effect: EffectId,
-        /// The tree before the step, behind a step: also say what changed since.
+        /// The tree before the step, after a step: also say what changed since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<String>,
         /// The first tree of the turn, to compare all of it.

@@ -99,7 +99,7 @@ impl Turn {
         true
     }
 
-    /// Asks for the tree behind the step, if the step may have written and nothing of it runs any more; true when it did.
+    /// Asks for the tree after the step, if the step may have written and nothing of it runs any more; true when it did.
     pub(super) fn after_files(&mut self, out: &mut Vec<Effect>) -> bool {
         if self.files.before.is_none() || self.files.ended {
             return false;

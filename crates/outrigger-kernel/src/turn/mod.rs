@@ -60,7 +60,7 @@ pub(crate) enum Open {
     Model,
     /// The tree before the first call of a step that may write.
     FilesBefore,
-    /// The tree behind a step.
+    /// The tree after a step.
     FilesAfter,
     /// Whether a call that repeats itself may be made.
     Loop(PartId, Box<ToolCall>),
@@ -115,10 +115,10 @@ pub struct Turn {
     loops: loops::Loops,
     /// A subtask of the user runs; the command that it comes from.
     subtask: Option<Option<String>>,
-    /// A tool call was refused by the user, so the turn stops behind this step, as in OpenCode.
+    /// A tool call was refused by the user, so the turn stops after this step, as in OpenCode.
     refused: bool,
     compacting: Option<compact::Compaction>,
-    /// A compaction that comes behind this step: its message, its part, and how it was asked for.
+    /// A compaction that comes after this step: its message, its part, and how it was asked for.
     asked: Option<(UserMessage, Part, CompactRequest)>,
     answer: answer::Answer,
     /// Step of the last compaction.

@@ -1,7 +1,7 @@
 //! Going on with a turn whose process was killed.
 //!
 //! The state is that of the last stored input. What was open then:
-//! - a chain of hooks: goes on behind itself, with the output it was given (a hook call is never repeated, A7); but the
+//! - a chain of hooks: goes on after itself, with the output it was given (a hook call is never repeated, A7); but the
 //!   chains that prepare a model request run again with that request, because what they made was lost with the process;
 //! - the list of tools, what a compaction works with, and a model request that led to no call yet: done again, and what had streamed is taken back;
 //! - a model request that led to a call: taken as ended, since asking again could make the call twice;

@@ -43,7 +43,7 @@ impl Turn {
         true
     }
 
-    /// Makes the newest prompt the turn's own. One that a subagent answers stops the row: those behind it come afterwards.
+    /// Makes the newest prompt the turn's own. One that a subagent answers stops the row: those after it come afterwards.
     fn take_joined(&mut self, out: &mut Vec<Effect>) -> Option<Option<outrigger_protocol::Object>> {
         if self.joined.is_empty() || self.step >= self.begin.max_steps {
             return None;

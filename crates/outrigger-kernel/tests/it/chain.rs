@@ -209,7 +209,7 @@ fn failures_by_table() {
     ] {
         let label = format!("{point} fail_closed={fail_closed} {outcome:?}");
         let mut chain = three(point, fail_closed);
-        // A security-critical one is called behind all others.
+        // A security-critical one is called after all others.
         let culprit = if fail_closed { 2 } else { 1 };
         for handler in 0..culprit {
             chain.feed(handler, HookOutcome::Continue, 1.0);

@@ -253,7 +253,7 @@ fn behind_a_request_that_was_too_long() {
     session used=10+2 cost=0.001 diff
     #16 tools of step 3
     "#);
-    // Too long again, right behind the summary: another one would not help.
+    // Too long again, right after the summary: another one would not help.
     drive.prepare();
     drive.seen();
     overflowed(&mut drive);

@@ -137,7 +137,7 @@ fn bhv_plugin_failure_isolation() {
             let mut critical = handler(0, 1);
             critical.fail_closed = true;
             let mut chain = Chain::new(point, vec![critical, handler(1, 2)], vec![payload(start)]);
-            // It is called behind the other one.
+            // It is called after the other one.
             chain.feed(0, HookOutcome::Continue, 1.0);
             chain.feed(1, failure.clone(), 1.0);
             let code = folded(&chain).block.map(|block| block.code);

@@ -261,7 +261,7 @@ fn command() {
     same("command", &drive);
 }
 
-/// The user says no: the turn stops behind the step.
+/// The user says no: the turn stops after the step.
 #[test]
 fn permission_refused() {
     let mut drive = turn(false);

@@ -74,7 +74,7 @@ fn places(
         let start = input.iter().find(|m| m.id == half).unwrap();
         prop_assert_eq!(&start.message_type, "tool_use");
         prop_assert_eq!(start.timestamp, message.timestamp);
-        // Its result is the first of that call behind the start that is not accounted for.
+        // Its result is the first of that call after the start that is not accounted for.
         let behind = |m: &&ConversationMessage| {
             input.iter().position(|x| x.id == m.id) > input.iter().position(|x| x.id == half)
         };

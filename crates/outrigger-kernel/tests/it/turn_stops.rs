@@ -361,7 +361,7 @@ fn resumed_while_tools_ran_only_harmless_ones_run_again() {
     "#);
 }
 
-/// A7: a hook call is never repeated; the chain goes on behind itself with what it was given.
+/// A7: a hook call is never repeated; the chain goes on after itself with what it was given.
 #[test]
 fn resumed_while_the_prompt_was_with_the_hooks() {
     let command = Some(CommandCall {

@@ -104,7 +104,7 @@ impl UserRules {
         all.filter(|rule| own.contains(rule)).cloned().collect()
     }
 
-    /// The first of `rules` that would lift one of the user's, behind the one that it would lift: of what the user says of every agent,
+    /// The first of `rules` that would lift one of the user's, after the one that it would lift: of what the user says of every agent,
     /// and of each.
     pub fn lifted(&self, rules: &[Rule]) -> Option<(Rule, Rule)> {
         let of_agents = self.agents.iter().map(|agent| &agent.permission[..]);

@@ -88,7 +88,7 @@ impl Drive<'_> {
         let (answered, theirs) = self.take_answers(handlers, reply.results);
         // What those before it took is not the time of the one that gave no answer.
         let ms = (began.elapsed().as_secs_f64() * 1000.0 - theirs).max(0.0);
-        // A run that ends early ends behind a handler that went too far: those behind it are asked anew.
+        // A run that ends early ends behind a handler that went too far: those after it are asked anew.
         let early = answered > 0 && matches!(reply.end, End::Answered);
         if let Some(handler) = handlers.get(answered).copied()
             && !early

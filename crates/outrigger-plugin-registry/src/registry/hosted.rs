@@ -18,13 +18,13 @@ pub trait ProcessList: Send + Sync {
 }
 
 impl Registry {
-    /// A plugin that another one hosts; it comes behind all that are there.
+    /// A plugin that another one hosts; it comes after all that are there.
     pub fn host(&self, host: usize, mut plugin: Plugin) -> usize {
         plugin.host = Some(host);
         self.push(plugin)
     }
 
-    /// A plugin that comes behind all that are there.
+    /// A plugin that comes after all that are there.
     pub fn push(&self, plugin: Plugin) -> usize {
         let index = {
             let mut inner = self.write();

@@ -72,7 +72,7 @@ impl Inner {
             .collect();
     }
 
-    /// Each plugin's place in load order, by index; those that another one hosts right behind it.
+    /// Each plugin's place in load order, by index; those that another one hosts right after it.
     fn places(&self) -> HashMap<usize, u32> {
         let plugins = self.plugins.iter().enumerate();
         let mut places: Vec<(usize, usize)> = plugins

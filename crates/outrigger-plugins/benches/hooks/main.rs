@@ -139,7 +139,7 @@ fn at(sorted: &[Duration], share: f64) -> f64 {
 
 /// An empty hook beside the same two programs with nothing but a socket between them, and beside the least that is said in
 /// a call, in turns: as calls come in a session, each to a process that sleeps (most of each figure is its waking), and one
-/// right behind the other.
+/// right after the other.
 async fn hook(report: &mut Report) {
     let room = Room::new(Way::Inline).await;
     let mut bare = bare::start(&room).await;
@@ -415,7 +415,7 @@ async fn curve(report: &mut Report) {
 
 /// What the host itself spends on a mirrored history, beside one of ten messages: with a plugin that answers at once, and
 /// with one that works for as long as the other needs for its messages. What comes behind a wait costs the host more than
-/// what comes right behind the last call, whatever was waited for; what messages cost is what is above the second. All by
+/// what comes right after the last call, whatever was waited for; what messages cost is what is above the second. All by
 /// turns and compared within each, so that a machine whose speed changes changes it for all.
 async fn beside_ten(report: &mut Report) {
     const SIZE: usize = 1 << 10;

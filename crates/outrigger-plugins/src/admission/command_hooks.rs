@@ -9,7 +9,7 @@ use outrigger_plugin_registry::access::settings::PluginSettings;
 use outrigger_plugin_registry::error::PluginError;
 use outrigger_plugin_registry::{Plugin, Registry};
 
-/// The files as plugins, to be listed behind those of the configuration.
+/// The files as plugins, to be listed after those of the configuration.
 pub(crate) fn found(commands: Option<&CommandHooks>) -> Vec<Plugin> {
     let mut taken: Vec<String> = Vec::new();
     let mut named = |file: &CommandFile| {

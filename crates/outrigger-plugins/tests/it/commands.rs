@@ -237,7 +237,7 @@ async fn all_of_an_event_run_at_once_and_the_same_once() {
     assert_eq!(counted, "x\n");
 }
 
-/// A refusal of any file counts, whatever the others say; they come behind the plugins.
+/// A refusal of any file counts, whatever the others say; they come after the plugins.
 #[tokio::test]
 async fn a_refusal_of_one_file_counts() {
     let allow = r#"echo '{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":{"command":"pwd"}}}'"#;

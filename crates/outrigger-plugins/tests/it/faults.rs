@@ -230,7 +230,7 @@ async fn a_process_that_keeps_failing_is_off_with_the_cause_and_others_run() {
         let faulty = if round <= 3 { "faulty lost, " } else { "" };
         assert_eq!(summary(&result), format!("good{round} | {faulty}good ok"));
         if round == 3 {
-            // The restart that is refused is tried behind the chain.
+            // The restart that is refused is tried after the chain.
             wait_for("it is off", || {
                 status(&plugins, "faulty").stage == Stage::Off
             })

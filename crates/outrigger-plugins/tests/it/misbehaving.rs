@@ -1,5 +1,5 @@
 //! The misbehaving plugin (of outrigger-test-support): every fault at three hooks, in a tool and while it is loaded, beside a plugin
-//! that does nothing wrong. A line says what became of the calls of both (behind a load: of a hook's calls) and what they were
+//! that does nothing wrong. A line says what became of the calls of both (after a load: of a hook's calls) and what they were
 //! held to; below it, who is blamed and where (`record`: in the record of the call; `apart`: given a process of its own;
 //! `restart`, `limit`: in the notice; `log`, `list`: in `plugin list`), and what was logged. `PLACE` is where the fault is. What no line says since it
 //! holds for each: the next call of the other plugin is answered within five times 2 s, plugins are disposed of within five

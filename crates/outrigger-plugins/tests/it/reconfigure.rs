@@ -23,7 +23,7 @@ fn needy(config: &str) -> String {
     )
 }
 
-/// The first call behind a restart, and the plugin then; `until` is the stage that it comes to.
+/// The first call after a restart, and the plugin then; `until` is the stage that it comes to.
 async fn restarted(config: &str, until: Stage) -> (String, Vec<String>) {
     let mut project = Project::new();
     project.hook_deadline("needy", HANGS);

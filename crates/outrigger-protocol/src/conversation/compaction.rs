@@ -35,10 +35,10 @@ pub struct CompactionPlan {
     pub model: ModelRef,
     /// US dollars for a million tokens: input, output, cache read, cache write.
     pub prices: [f64; 4],
-    /// First message that stays as it is behind the summary.
+    /// First message that stays as it is after the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail_start: Option<MessageId>,
-    /// The prompt that did not fit; it is asked again behind the summary.
+    /// The prompt that did not fit; it is asked again after the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Box<Replay>>,
 }

@@ -201,7 +201,7 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refusal: Option<String>,
     },
-    /// A client wants the history summarised behind this step.
+    /// A client wants the history summarised after this step.
     Compact {
         /// The session goes on by itself afterwards.
         auto: bool,
@@ -232,7 +232,7 @@ pub enum Input {
         /// What the turn would have begun with.
         begin: Box<Begin>,
     },
-    /// A hook wants the turn to end behind this step.
+    /// A hook wants the turn to end after this step.
     EndAfterStep,
     /// A prompt that came meanwhile was taken back.
     Left {

@@ -155,7 +155,7 @@ async fn a_question_is_answered() {
     );
 }
 
-/// Who puts a question away wants to say something else: the turn ends behind the step.
+/// Who puts a question away wants to say something else: the turn ends after the step.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_put_away() {
     let h = Harness::new([turn([asks("Which color?")]), done()], json!({})).await;

@@ -113,7 +113,7 @@ fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Place>> 
     let Some(cut) = over.max(old) else {
         return Ok(None);
     };
-    // The last record stays: the chain goes on behind it.
+    // The last record stays: the chain goes on after it.
     let cut = cut.min(first + AT_ONCE - 1).min(last - 1);
     if cut < first {
         return Ok(None);

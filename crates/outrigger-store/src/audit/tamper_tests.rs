@@ -121,7 +121,7 @@ enum Edit {
     /// And the numbers behind it closed up.
     RemoveAndClose(i64),
     Swap(i64, i64),
-    /// A well-formed row behind this one, the others moved up.
+    /// A well-formed row after this one, the others moved up.
     Insert(i64),
     /// A copy of this row behind the end.
     Append(i64),

@@ -121,7 +121,7 @@ async fn who_waits_for_a_record_is_not_held_up_by_another_process_that_writes() 
     let store = open(&path).await;
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // On the only thread of this runtime: an append that blocked it would wait for the COMMIT that comes behind it.
+    // On the only thread of this runtime: an append that blocked it would wait for the COMMIT that comes after it.
     let (appended, ()) = tokio::join!(store.append(1, vec![record(10)]), async {
         tokio::task::yield_now().await;
         other.execute_batch("COMMIT").unwrap();

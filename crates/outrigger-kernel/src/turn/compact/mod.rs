@@ -94,7 +94,7 @@ impl Turn {
         self.compacting.as_ref()
     }
 
-    /// A compaction was asked for and comes behind this step.
+    /// A compaction was asked for and comes after this step.
     #[must_use]
     pub fn has_asked_compaction(&self) -> bool {
         self.asked.is_some()

@@ -1,4 +1,4 @@
-//! The summary: its message, what comes behind it, and what a model writes in its place.
+//! The summary: its message, what comes after it, and what a model writes in its place.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -19,7 +19,7 @@ use crate::hooks::points::compaction::after_finish;
 use crate::turn::effect::Effect;
 use crate::turn::{Turn, loops};
 
-/// What the model reads behind a summary that was made without anybody asking for it.
+/// What the model reads after a summary that was made without anybody asking for it.
 const GO_ON: &str = "Go on with what is still to be done. If nothing is left, or if it is not clear how to go on, stop \
     and say so.";
 /// In front of it when a request was refused for its length.

@@ -196,7 +196,7 @@ async fn fills_the_channel(plugins: &Plugins) {
     assert!(good && began.elapsed() < (DEADLINE + RESTART) * TIMES);
 }
 
-/// Two calls where the fault is; behind a load, of a hook of both.
+/// Two calls where the fault is; after a load, of a hook of both.
 async fn calls(plugins: &Plugins, fault: &str, place: &str, row: &mut Row) {
     let (of_hook, of_tool) = held_to(fault);
     let mut restarted = false;

@@ -144,7 +144,7 @@ pub struct HookRecord {
     /// How long it took, in milliseconds.
     pub duration_ms: f64,
     /// CPU time of its process, in milliseconds, that is this plugin's since its last record (A1). Looked at once a second and
-    /// behind long calls, so that of short calls in a shared process is in none.
+    /// after long calls, so that of short calls in a shared process is in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<f64>,
     /// Places that changed, as JSON pointers.

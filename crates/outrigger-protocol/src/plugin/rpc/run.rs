@@ -19,7 +19,7 @@ pub struct HookRun {
     /// Handlers that live next to each other in the order and in this process.
     pub handlers: Vec<HandlerRef>,
     /// What may be changed. A handler that goes beyond it ends the run: the host takes back what is not allowed, and
-    /// the ones behind it must see what is left.
+    /// the ones after it must see what is left.
     #[serde(default)]
     pub open: Vec<OpenField>,
     /// One payload, or many for hooks that are asked about a list (`tool.definition`).
