@@ -14,6 +14,7 @@
 mod adapters;
 mod cassette;
 mod catalog;
+mod cloud;
 mod content;
 mod credentials;
 mod error;

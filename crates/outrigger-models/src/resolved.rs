@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{StreamExt, iter, once};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{ModelInfo, ModelRequest, ProviderInfo};
+use outrigger_protocol::model::{ChatMessage, ModelInfo, ModelRequest, ProviderInfo};
 use serde_json::Value;
 
 use crate::adapters::body::Body;
@@ -14,10 +14,11 @@ use crate::adapters::openai;
 use crate::adapters::openai::Dialect;
 use crate::adapters::plugin;
 use crate::adapters::wire::{MakeDecoder, Target};
-use crate::adapters::{anthropic, gemini, responses};
+use crate::adapters::{anthropic, bedrock, gemini, responses};
 use crate::cassette::{Player, Recorder};
+use crate::cloud::Cloud;
 use crate::error::ModelError;
-use crate::provider::{Adapter, Provider, adapter, string_pairs};
+use crate::provider::{Adapter, Provider, string_pairs};
 use crate::transform;
 use crate::transport::answer::Way;
 use crate::transport::client::{Http, USER_AGENT};
@@ -129,19 +130,24 @@ impl Resolved {
         request: &ModelRequest,
         options: &StreamOptions,
     ) -> Result<ModelStream, ModelError> {
-        let adapter = adapter(&self.model.api.npm)
-            .map(|(a, _)| a)
-            .ok_or_else(|| ModelError::Unsupported {
-                provider: self.provider.id.clone(),
-                npm: self.model.api.npm.clone(),
-            })?;
-        let Some((path, body, decoder)) = self.call(adapter, request) else {
+        let adapter =
+            self.provider
+                .adapter(&self.model)
+                .ok_or_else(|| ModelError::Unsupported {
+                    provider: self.provider.id.clone(),
+                    npm: self.model.api.npm.clone(),
+                })?;
+        let Some((path, mut body, decoder)) = self.call(adapter, request) else {
             return self.replay(request, options);
         };
         let url = match adapter {
             Adapter::Plugin => format!("plugin:{}/{path}", self.provider.id),
-            _ => format!("{}/{path}", self.provider.base_url(&self.model)?),
+            _ => self.provider.address(adapter, &self.model, &path)?,
         };
+        let cloud = self.provider.cloud(&self.model);
+        if adapter == Adapter::Anthropic && cloud == Some(Cloud::Vertex) {
+            anthropic::for_vertex(body.fields());
+        }
         let prepared = Prepared {
             target: Target {
                 provider: self.provider.id.clone(),
@@ -157,7 +163,10 @@ impl Resolved {
             policy: options.retry.unwrap_or_default(),
             way: match &self.provider.fetch {
                 Some(fetch) => Way::Plugin(Arc::clone(fetch)),
-                None => Way::Http(Arc::clone(&self.http)),
+                None => Way::Http(
+                    Arc::clone(&self.http),
+                    self.provider.access.authority.clone(),
+                ),
             },
         };
         Ok(open(prepared))
@@ -191,6 +200,10 @@ impl Resolved {
                 },
                 || Box::<responses::Decoder>::default(),
             ),
+            // The address names the model.
+            Adapter::Bedrock => (String::new(), bedrock::body(model, request).into(), || {
+                Box::<bedrock::Decoder>::default()
+            }),
             Adapter::Plugin => (
                 model.api.id.clone(),
                 self.asked_of_plugin(request).into(),
@@ -223,6 +236,31 @@ impl Resolved {
         if let Some(parent) = &options.parent_session_id {
             out.set("x-parent-session-id", parent)?;
         }
+        self.put_key(adapter, &mut out)?;
+        if adapter == Adapter::OpenAi(Dialect::OpenRouter) {
+            out.set("x-title", "outrigger")?;
+        }
+        if self.provider.is_copilot() {
+            // Who began this: a request behind a tool's answer does not count as one of the user's.
+            let last = request.messages.last().map(|message| &**message);
+            let is_users = matches!(last, Some(ChatMessage::User { .. }));
+            out.set("x-initiator", if is_users { "user" } else { "agent" })?;
+            out.set("openai-intent", "conversation-edits")?;
+        }
+        for (name, value) in self
+            .provider
+            .headers
+            .iter()
+            .chain(&string_pairs(Some(&self.model.headers)))
+            .chain(&request.headers)
+        {
+            out.set(name, value)?;
+        }
+        Ok(out.map)
+    }
+
+    /// The key in the header that the service wants it in.
+    fn put_key(&self, adapter: Adapter, out: &mut Headers<'_>) -> Result<(), ModelError> {
         // A plugin that sends the request itself may leave the key empty, and gets what OpenCode's packages send then.
         let empty = self.provider.options.get("apiKey").and_then(Value::as_str);
         let key = self.provider.key.as_ref().map(|k| k.secret.expose());
@@ -235,7 +273,12 @@ impl Resolved {
                     out.set("x-api-key", key)?;
                 }
             }
-            (Adapter::OpenAi(_) | Adapter::Responses, Some(key)) => {
+            (Adapter::OpenAi(_) | Adapter::Responses, Some(key))
+                if self.model.api.npm == "@ai-sdk/azure" =>
+            {
+                out.set("api-key", key)?
+            }
+            (Adapter::OpenAi(_) | Adapter::Responses | Adapter::Bedrock, Some(key)) => {
                 out.set("authorization", &format!("Bearer {key}"))?
             }
             (Adapter::Gemini, Some(key)) => out.set("x-goog-api-key", key)?,
@@ -245,24 +288,13 @@ impl Resolved {
                 Adapter::OpenAi(_)
                 | Adapter::Responses
                 | Adapter::Gemini
+                | Adapter::Bedrock
                 | Adapter::Plugin
                 | Adapter::Cassette,
                 _,
             ) => {}
         }
-        if adapter == Adapter::OpenAi(Dialect::OpenRouter) {
-            out.set("x-title", "outrigger")?;
-        }
-        for (name, value) in self
-            .provider
-            .headers
-            .iter()
-            .chain(&string_pairs(Some(&self.model.headers)))
-            .chain(&request.headers)
-        {
-            out.set(name, value)?;
-        }
-        Ok(out.map)
+        Ok(())
     }
 
     fn asked_of_plugin(&self, request: &ModelRequest) -> Object {

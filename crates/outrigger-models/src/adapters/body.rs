@@ -26,6 +26,11 @@ impl Body {
         }
     }
 
+    /// The fields, to be changed; not the list.
+    pub(crate) fn fields(&mut self) -> &mut Object {
+        &mut self.fields
+    }
+
     /// Its JSON text.
     pub(crate) fn into_bytes(self) -> Bytes {
         /// Of everything but the list, so that it is seldom copied.

@@ -17,7 +17,7 @@ use crate::cassette::Recorder;
 use crate::catalog::{Catalog, CatalogError, CatalogOptions};
 use crate::credentials::Credentials;
 use crate::error::ModelError;
-use crate::provider::presets::PRESETS;
+use crate::provider::presets::{COPILOT, PRESETS};
 use crate::provider::withheld::without_secrets_of;
 use crate::provider::{Provider, Sources, build};
 use crate::transport::client::Http;
@@ -144,6 +144,7 @@ impl Models {
             configured: configured.as_deref(),
             catalog: &self.inner.catalog,
             env,
+            is_copilot: id == COPILOT && overlay.speaker.is_none() && overlay.fetch.is_none(),
             credential: stored.map(|it| it.credential),
             overlay,
         };

@@ -41,13 +41,6 @@ impl Models {
                 npm: info.api.npm,
             });
         }
-        // A service whose address is not configured is a public one and wants a key; a configured address may be a
-        // local server that wants none.
-        let has_address = provider.options.get("baseURL").is_some();
-        let has_way = match provider.own {
-            Some(wants_key) => !wants_key,
-            None => provider.fetch.is_some() || has_address || info.api.npm == "cassette",
-        };
         if info.api.npm == crate::adapters::plugin::NPM && provider.own.is_none() {
             return Err(ModelError::Config {
                 provider: id.to_owned(),
@@ -55,7 +48,7 @@ impl Models {
                     .into(),
             });
         }
-        if provider.key.is_none() && !has_way {
+        if provider.key.is_none() && !provider.works_without_key(&info) {
             if let Some(withheld) = self.withheld(id) {
                 return Err(withheld);
             }

@@ -6,12 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
+use outrigger_protocol::model::ModelInfo;
 use serde_json::Value;
 
 use super::{Key, Provider, adapter, deadlines, model};
 use crate::catalog::{Catalog, CatalogProvider};
+use crate::cloud::{Access, Cloud};
 use crate::error::ModelError;
-use crate::provider::presets::{Preset, preset};
+use crate::provider::presets::{COPILOT, Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
 use crate::transport::client::Http;
 use crate::transport::fetch::{ContributedProvider, FILES, Overlay, Route};
@@ -22,6 +24,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) credential: Option<Credential>,
+    /// It is GitHub Copilot, and no plugin speaks for it.
+    pub(crate) is_copilot: bool,
     pub(crate) overlay: Overlay,
 }
 
@@ -67,18 +71,15 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     let env = description.env();
     // What the plugin may not see, it is not handed as a key either.
     let granted = own.map_or(&env, |own| &own.granted);
-    let key = find_key(&options, sources, granted);
     let (npm, api) = description.package();
+    let cloud = Cloud::of(id, &npm);
+    let key = find_key(&options, sources, &key_names(cloud, granted));
     let defaults = model::Defaults {
         provider: id,
         npm: &npm,
         api: &api,
     };
-    let base = match &overlay.models {
-        Some(listed) => model::from_plugin(&defaults, listed),
-        None => model::catalogued(&defaults, known.as_deref()),
-    };
-    let models = model::models(&defaults, entry.keys, base);
+    let models = models(&defaults, &entry, overlay, known.as_deref());
     let source = source(sources, &options, key.as_ref());
     let (headers, secrets) = headers_and_secrets(&options, key.as_ref(), models.values());
     Ok(Some(Provider {
@@ -86,6 +87,7 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         name: description.name(),
         source,
         own: own.map(|own| !own.env.is_empty()),
+        access: Access::of(cloud, &options, sources.env, key.is_some()),
         fetch: overlay.fetch.clone(),
         proxied,
         is_login: matches!(sources.credential, Some(Credential::Oauth { .. })),
@@ -190,6 +192,10 @@ impl Description<'_> {
         if let Some(own) = self.own {
             return own.env.clone();
         }
+        // The catalog names GITHUB_TOKEN, which is mostly there for something else and has no right to it.
+        if self.entry.id == COPILOT {
+            return Vec::new();
+        }
         let configured = self.entry.keys.and_then(|keys| keys.get("env"));
         if let Some(names) = configured.and_then(Value::as_array) {
             let names = names.iter().filter_map(Value::as_str);
@@ -203,6 +209,26 @@ impl Description<'_> {
             }
         }
     }
+}
+
+/// The models: those that a plugin listed or the catalog has, under what the configuration says of them.
+fn models(
+    defaults: &model::Defaults<'_>,
+    entry: &Entry<'_>,
+    overlay: &Overlay,
+    known: Option<&CatalogProvider>,
+) -> BTreeMap<String, ModelInfo> {
+    let base = match &overlay.models {
+        Some(listed) => model::from_plugin(defaults, listed),
+        None => model::catalogued(defaults, known),
+    };
+    model::models(defaults, entry.keys, base)
+}
+
+/// The variables that may hold a key: of those that the catalog names for a cloud, not all do.
+fn key_names(cloud: Option<Cloud>, names: &[String]) -> Vec<String> {
+    let is_key = |name: &&String| cloud.is_none_or(|cloud| cloud.is_key(name));
+    names.iter().filter(is_key).cloned().collect()
 }
 
 // What counts most in OpenCode: an entry of the configuration, a plugin, a stored key, a variable.
@@ -253,6 +279,16 @@ fn find_key(options: &Object, sources: &Sources<'_>, names: &[String]) -> Option
             source: "`outrigger auth login`".into(),
         });
     }
+    // The token of OpenCode's login at GitHub; requests carry it as it is.
+    if let (Some(Credential::Oauth { refresh, .. }), true) =
+        (&sources.credential, sources.is_copilot)
+        && !refresh.trim().is_empty()
+    {
+        return Some(Key {
+            secret: Secret::new(refresh.trim()),
+            source: "the login at GitHub".into(),
+        });
+    }
     // A plugin's own provider is given of its login what a request carries; of others the plugin that owns the login knows.
     if let (Some(Credential::Oauth { access, .. }), Some(_)) =
         (&sources.credential, &sources.overlay.own)
@@ -276,7 +312,7 @@ fn find_key(options: &Object, sources: &Sources<'_>, names: &[String]) -> Option
 fn headers_and_secrets<'a>(
     options: &Object,
     key: Option<&Key>,
-    models: impl Iterator<Item = &'a outrigger_protocol::model::ModelInfo>,
+    models: impl Iterator<Item = &'a ModelInfo>,
 ) -> (Vec<(String, String)>, Secrets) {
     let headers = string_pairs(options.get("headers").and_then(Value::as_object));
     let mut secrets = Secrets::default();
@@ -305,7 +341,7 @@ impl Provider {
     pub(crate) fn can_be_used(&self) -> bool {
         match self.own {
             Some(wants_key) => self.key.is_some() || !wants_key,
-            None => self.key.is_some() || self.fetch.is_some(),
+            None => self.key.is_some() || self.fetch.is_some() || self.access.is_ready,
         }
     }
 

@@ -19,6 +19,7 @@ pub(crate) use build::{Sources, build, merged, needs_catalog, string_pairs};
 
 use crate::adapters::openai::Dialect;
 use crate::cassette::{Player, Recorder};
+use crate::cloud::{self, Cloud};
 use crate::error::ModelError;
 use crate::secret::{Secret, Secrets, is_secret_name};
 use crate::transport::client::Http;
@@ -34,6 +35,8 @@ pub(crate) enum Adapter {
     Responses,
     /// Google's own protocol.
     Gemini,
+    /// Amazon Bedrock's Converse API.
+    Bedrock,
     /// A plugin's own.
     Plugin,
     Cassette,
@@ -48,6 +51,11 @@ pub(crate) fn adapter(npm: &str) -> Option<(Adapter, Option<&'static str>)> {
             Adapter::Responses,
             Some(crate::adapters::responses::BASE_URL),
         )),
+        // Clouds: where they are asked is not in the package.
+        "@ai-sdk/azure" | "@ai-sdk/amazon-bedrock/mantle" => Some((Adapter::Responses, None)),
+        "@ai-sdk/amazon-bedrock" => Some((Adapter::Bedrock, None)),
+        "@ai-sdk/google-vertex" => Some((Adapter::Gemini, None)),
+        "@ai-sdk/google-vertex/anthropic" => Some((Adapter::Anthropic, None)),
         "@ai-sdk/google" => Some((Adapter::Gemini, Some(crate::adapters::gemini::BASE_URL))),
         "@ai-sdk/anthropic" => Some((
             Adapter::Anthropic,
@@ -79,6 +87,8 @@ pub(crate) struct Provider {
     pub(crate) deadlines: Deadlines,
     /// Its credential is an OAuth login.
     pub(crate) is_login: bool,
+    /// Where the cloud is asked that its models run at, and by whose right.
+    pub(crate) access: cloud::Access,
     /// It is a plugin's own, and wants a key.
     pub(crate) own: Option<bool>,
     /// A plugin that sends its requests.
@@ -137,6 +147,71 @@ impl Provider {
         }
     }
 
+    /// Whether this is GitHub Copilot, asked by us.
+    pub(crate) fn is_copilot(&self) -> bool {
+        self.id == presets::COPILOT && self.fetch.is_none()
+    }
+
+    fn wrong(&self, message: String) -> ModelError {
+        ModelError::Config {
+            provider: self.id.clone(),
+            message,
+        }
+    }
+
+    /// How a model is spoken to, and the base URL built into its package. Two packages speak in more ways than one.
+    pub(crate) fn adapter(&self, model: &ModelInfo) -> Option<Adapter> {
+        let (adapter, _) = adapter(&model.api.npm)?;
+        let by_completions = self.options.get("useCompletionUrls") == Some(&Value::Bool(true));
+        Some(match adapter {
+            Adapter::Responses if model.api.npm == "@ai-sdk/azure" && by_completions => {
+                Adapter::OpenAi(Dialect::OpenAi)
+            }
+            // Copilot offers the newer models of OpenAI by this protocol only.
+            Adapter::OpenAi(_) if self.is_copilot() && is_newer_gpt(&model.api.id) => {
+                Adapter::Responses
+            }
+            other => other,
+        })
+    }
+
+    /// Whether a model may be asked without a key. A service whose address is not configured is a public one and wants one; a
+    /// configured address may be a local server that wants none.
+    pub(crate) fn works_without_key(&self, model: &ModelInfo) -> bool {
+        let has_address = self.options.get("baseURL").is_some();
+        match self.own {
+            Some(wants_key) => !wants_key,
+            None => {
+                self.fetch.is_some()
+                    || has_address
+                    || self.access.is_ready
+                    || model.api.npm == "cassette"
+            }
+        }
+    }
+
+    /// The cloud that a model runs at.
+    pub(crate) fn cloud(&self, model: &ModelInfo) -> Option<Cloud> {
+        Cloud::of(&self.id, &model.api.npm)
+    }
+
+    /// The whole address of a model; `path` is that of the adapter behind the base URL.
+    pub(crate) fn address(
+        &self,
+        adapter: Adapter,
+        model: &ModelInfo,
+        path: &str,
+    ) -> Result<String, ModelError> {
+        let base = self.options.get("baseURL").and_then(Value::as_str);
+        if let Some(cloud) = self.cloud(model) {
+            let url = cloud::url((cloud, adapter), &self.access.settings, model, base);
+            if let Some(url) = url.map_err(|message| self.wrong(message))? {
+                return Ok(url);
+            }
+        }
+        Ok(format!("{}/{path}", self.base_url(model)?))
+    }
+
     /// The address for a model: the configured base URL, else the catalog's, else the one built into the package.
     pub(crate) fn base_url(&self, model: &ModelInfo) -> Result<String, ModelError> {
         let configured = self.options.get("baseURL").and_then(Value::as_str);
@@ -164,8 +239,15 @@ impl Provider {
                 ),
             });
         }
-        Ok(url.to_owned())
+        cloud::fill(url, &self.access.settings).map_err(|message| self.wrong(message))
     }
+}
+
+/// GPT-5 and later, but for the small one of the first (OpenCode's rule).
+fn is_newer_gpt(id: &str) -> bool {
+    let rest = id.strip_prefix("gpt-").unwrap_or_default();
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().is_ok_and(|major: u32| major >= 5) && !id.starts_with("gpt-5-mini")
 }
 
 /// A model of a provider as the catalog describes it.

@@ -13,6 +13,9 @@ pub(crate) struct Preset {
     pub(crate) env: &'static [&'static str],
 }
 
+/// GitHub Copilot, which is used with a login and not with a key.
+pub(crate) const COPILOT: &str = "github-copilot";
+
 const COMPATIBLE: &str = "@ai-sdk/openai-compatible";
 
 const fn row(
@@ -94,6 +97,35 @@ pub(crate) const PRESETS: &[Preset] = &[
         COMPATIBLE,
         Some("https://api.z.ai/api/paas/v4"),
         &["ZHIPU_API_KEY"],
+    ),
+    row("azure", "Azure", "@ai-sdk/azure", None, &["AZURE_API_KEY"]),
+    row(
+        "amazon-bedrock",
+        "Amazon Bedrock",
+        "@ai-sdk/amazon-bedrock",
+        None,
+        &["AWS_BEARER_TOKEN_BEDROCK"],
+    ),
+    row(
+        "google-vertex",
+        "Vertex",
+        "@ai-sdk/google-vertex",
+        None,
+        &[],
+    ),
+    row(
+        "google-vertex-anthropic",
+        "Vertex (Anthropic)",
+        "@ai-sdk/google-vertex/anthropic",
+        None,
+        &[],
+    ),
+    row(
+        COPILOT,
+        "GitHub Copilot",
+        COMPATIBLE,
+        Some("https://api.githubcopilot.com"),
+        &[],
     ),
 ];
 

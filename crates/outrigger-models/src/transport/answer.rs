@@ -8,13 +8,14 @@ use futures_util::stream::{BoxStream, StreamExt as _};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outrigger_net::NoSuchHost;
 
+use crate::cloud::Authority;
 use crate::transport::client::{Http, error_text};
 use crate::transport::fetch::{FetchRequest, ProviderFetch};
 
 /// Who sends a request.
 pub(crate) enum Way {
-    /// We do.
-    Http(Arc<Http>),
+    /// We do, by this right.
+    Http(Arc<Http>, Authority),
     /// A plugin does.
     Plugin(Arc<dyn ProviderFetch>),
 }
@@ -41,6 +42,8 @@ pub(crate) struct NotSent {
     pub(crate) message: String,
     /// The host's name leads nowhere: no later try is answered otherwise.
     pub(crate) no_host: bool,
+    /// There is nothing that authorises it.
+    pub(crate) is_unsigned: bool,
 }
 
 impl From<String> for NotSent {
@@ -48,6 +51,16 @@ impl From<String> for NotSent {
         Self {
             message,
             no_host: false,
+            is_unsigned: false,
+        }
+    }
+}
+
+impl NotSent {
+    fn unsigned(message: String) -> Self {
+        Self {
+            is_unsigned: true,
+            ..Self::from(message)
         }
     }
 }
@@ -56,7 +69,7 @@ impl Way {
     /// The plugin, if it is one.
     pub(crate) fn plugin(&self) -> Option<&str> {
         match self {
-            Self::Http(_) => None,
+            Self::Http(..) => None,
             Self::Plugin(fetch) => Some(fetch.plugin()),
         }
     }
@@ -69,16 +82,17 @@ impl Way {
         body: &Bytes,
     ) -> Result<Answer, NotSent> {
         match self {
-            Self::Http(http) => {
-                let request = http
-                    .client(url)?
-                    .post(url)
-                    .headers(headers.clone())
-                    .body(body.clone());
+            Self::Http(http, authority) => {
+                let client = http.client(url)?;
+                let mut headers = headers.clone();
+                let signed = authority.sign(url, &mut headers, body).await;
+                signed.map_err(NotSent::unsigned)?;
+                let request = client.post(url).headers(headers).body(body.clone());
                 let sent = request.send().await;
                 sent.map(Answer::Http).map_err(|error| NotSent {
                     message: error_text(&error),
                     no_host: NoSuchHost::is_behind(&error),
+                    is_unsigned: false,
                 })
             }
             Self::Plugin(fetch) => {

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod client;
+pub(crate) mod event_stream;
 pub(crate) mod fetch;
 pub(crate) mod refusal;
 pub(crate) mod retry;

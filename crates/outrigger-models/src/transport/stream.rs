@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::adapters::wire::{Decode, MakeDecoder, Progress, Target};
 use crate::error::ModelError;
 use crate::transport::answer::{Answer, NotSent, Way};
+use crate::transport::event_stream::EventStream;
 use crate::transport::retry::{Deadlines, RetryPolicy};
 use outrigger_sse::{Event as SseEvent, Parser};
 
@@ -92,12 +93,34 @@ enum State {
 
 struct Reading {
     response: Answer,
-    parser: Parser,
+    parser: Framing,
     decoder: Box<dyn Decode>,
     /// The body so far, when it is one JSON document.
     whole: Option<Vec<u8>>,
     /// Until when the next byte has to come.
     next_by: Option<(Instant, Step)>,
+}
+
+/// How events are separated.
+enum Framing {
+    Sse(Parser),
+    Aws(EventStream),
+}
+
+impl Framing {
+    fn of(content_type: &str) -> Self {
+        match content_type {
+            "application/vnd.amazon.eventstream" => Self::Aws(EventStream::new(MAX_EVENT)),
+            _ => Self::Sse(Parser::new(MAX_EVENT)),
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<SseEvent>) -> Result<(), String> {
+        match self {
+            Self::Sse(parser) => parser.feed(bytes, out).map_err(|error| error.to_string()),
+            Self::Aws(parser) => parser.feed(bytes, out),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -182,7 +205,7 @@ impl Driver {
         Ok(Reading {
             whole: (kind == "application/json").then(Vec::new),
             response,
-            parser: Parser::new(MAX_EVENT),
+            parser: Framing::of(&kind),
             decoder: (self.prepared.decoder)(),
             next_by: first_by,
         })
@@ -229,7 +252,7 @@ impl Driver {
                         return Err(self.bad_stream("the answer is longer than 64 MiB"));
                     }
                 } else if let Err(error) = reading.parser.feed(&bytes, &mut events) {
-                    return Err(self.bad_stream(&error.to_string()));
+                    return Err(self.bad_stream(&error));
                 }
             }
         }
@@ -249,7 +272,9 @@ impl Driver {
             };
         }
         let mut events = Vec::new();
-        reading.parser.finish(&mut events);
+        if let Framing::Sse(parser) = &mut reading.parser {
+            parser.finish(&mut events);
+        }
         if self.decode(reading, &events)? == Progress::Done {
             return Ok(Progress::Done);
         }
@@ -372,8 +397,17 @@ impl Driver {
         })
     }
 
-    fn not_sent(&self, NotSent { message, no_host }: NotSent) -> ModelError {
+    fn not_sent(&self, not_sent: NotSent) -> ModelError {
         let target = &self.prepared.target;
+        let NotSent {
+            message, no_host, ..
+        } = not_sent;
+        if not_sent.is_unsigned {
+            return ModelError::Config {
+                provider: target.provider.clone(),
+                message: target.secrets.scrub(&message),
+            };
+        }
         if let Some(plugin) = self.prepared.way.plugin() {
             return ModelError::Fetch {
                 provider: target.provider.clone(),

@@ -7,6 +7,7 @@
 
 mod cassette;
 mod catalog;
+mod cloud;
 mod providers;
 mod server;
 mod wire;

@@ -1,0 +1,253 @@
+//! Access tokens of Google: for a service account by an assertion that its key signs (RFC 7523), for a person by the login of
+//! `gcloud auth application-default login`. The file is `GOOGLE_APPLICATION_CREDENTIALS`, or gcloud's.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use http::{HeaderMap, HeaderValue};
+use ring::rand::SystemRandom;
+use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::Settings;
+use super::place::encoded;
+use crate::transport::client::{error_text, http_client};
+
+const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
+/// Longest wait for a token.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Seconds before its end in which a token is renewed.
+const SLACK: u64 = 60;
+/// Seconds for which an assertion holds.
+const LIFETIME: u64 = 3600;
+/// Largest answer that is read.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// What the file of credentials says.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Account {
+    ServiceAccount {
+        client_email: String,
+        private_key: String,
+        token_uri: Option<String>,
+    },
+    AuthorizedUser {
+        client_id: String,
+        client_secret: String,
+        refresh_token: String,
+        token_uri: Option<String>,
+    },
+}
+
+type Form = Vec<(&'static str, String)>;
+
+impl Account {
+    /// Where a token is asked for, and with what.
+    fn request(self) -> Result<(String, Form), String> {
+        let url = |given: Option<String>| given.unwrap_or_else(|| TOKEN_URL.to_owned());
+        Ok(match self {
+            Self::ServiceAccount {
+                client_email,
+                private_key,
+                token_uri,
+            } => {
+                let url = url(token_uri);
+                let assertion = assertion(&client_email, &private_key, &url)?;
+                let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer".to_owned();
+                (url, vec![("grant_type", grant), ("assertion", assertion)])
+            }
+            Self::AuthorizedUser {
+                client_id,
+                client_secret,
+                refresh_token,
+                token_uri,
+            } => {
+                let form = vec![
+                    ("grant_type", "refresh_token".to_owned()),
+                    ("client_id", client_id),
+                    ("client_secret", client_secret),
+                    ("refresh_token", refresh_token),
+                ];
+                (url(token_uri), form)
+            }
+        })
+    }
+}
+
+struct Token {
+    header: HeaderValue,
+    /// Seconds since the Unix epoch.
+    until: u64,
+}
+
+/// The tokens of one provider.
+pub(crate) struct Tokens {
+    settings: Settings,
+    // One renewal at a time.
+    token: Mutex<Option<Token>>,
+}
+
+impl Tokens {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            token: Mutex::default(),
+        }
+    }
+
+    /// Puts a token that holds into the headers.
+    ///
+    /// A token opens all of a project, so that it is sent to Google alone, or to this machine and its network, wherever the
+    /// configuration of a folder says that models are.
+    pub(super) async fn put(&self, url: &str, headers: &mut HeaderMap) -> Result<(), String> {
+        if !may_have_tokens(url) {
+            return Err(format!("a token of Google is not sent to {url}"));
+        }
+        let mut token = self.token.lock().await;
+        let current = match token.take().filter(|it| it.until > now() + SLACK) {
+            Some(current) => current,
+            None => self.get().await?,
+        };
+        headers.insert(http::header::AUTHORIZATION, current.header.clone());
+        *token = Some(current);
+        Ok(())
+    }
+
+    fn file(&self) -> PathBuf {
+        let variable = |name: &str| self.settings.variable(&[name]);
+        if let Some(named) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
+            return named.into();
+        }
+        let home = || Path::new(variable("HOME").unwrap_or_default()).join(".config/gcloud");
+        let folder = variable("CLOUDSDK_CONFIG").map_or_else(home, PathBuf::from);
+        folder.join("application_default_credentials.json")
+    }
+
+    async fn get(&self) -> Result<Token, String> {
+        let file = self.file();
+        let wrong = |reason: String| {
+            format!(
+                "the credentials of Google in {} cannot be used: {reason} (a key of a service account, named by \
+                 GOOGLE_APPLICATION_CREDENTIALS, or `gcloud auth application-default login`)",
+                file.display()
+            )
+        };
+        let text = outrigger_files::read(&file, outrigger_files::SETTINGS);
+        let text = text.map_err(|error| wrong(error.to_string()))?;
+        // What stands in it is not shown.
+        let account: Account = serde_json::from_slice(&text).map_err(|_| {
+            wrong("they are of another kind than `service_account` and `authorized_user`".into())
+        })?;
+        let (url, form) = account.request().map_err(wrong)?;
+        let asked = tokio::time::timeout(TOKEN_TIMEOUT, ask(&url, &form)).await;
+        let answer = asked.map_err(|_| format!("{url} does not answer"))??;
+        token(&answer).ok_or_else(|| format!("{url} answers without a token"))
+    }
+}
+
+fn may_have_tokens(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| {
+        let host = url.host_str().unwrap_or_default();
+        let is_google = host.ends_with(".googleapis.com") && url.scheme() == "https";
+        is_google || outrigger_net::is_local(&url)
+    })
+}
+
+fn token(answer: &Value) -> Option<Token> {
+    let access = answer.get("access_token")?.as_str()?;
+    let seconds = answer.get("expires_in").and_then(Value::as_u64);
+    let mut header = HeaderValue::from_str(&format!("Bearer {access}")).ok()?;
+    header.set_sensitive(true);
+    Some(Token {
+        header,
+        until: now() + seconds.unwrap_or(LIFETIME),
+    })
+}
+
+async fn ask(url: &str, form: &Form) -> Result<Value, String> {
+    let failed = |error: &reqwest::Error| format!("{url}: {}", error_text(error));
+    let parsed = reqwest::Url::parse(url).map_err(|error| format!("{url}: {error}"))?;
+    if parsed.scheme() != "https" && !outrigger_net::is_local(&parsed) {
+        return Err(format!("{url} does not begin with https://"));
+    }
+    let pairs = form
+        .iter()
+        .map(|(key, value)| format!("{key}={}", encoded(value)));
+    let pairs: Vec<String> = pairs.collect();
+    let request = http_client(url)?
+        .post(parsed)
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(pairs.join("&"));
+    let mut response = request.send().await.map_err(|error| failed(&error))?;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| failed(&error))? {
+        body.extend_from_slice(&piece);
+        if body.len() > MAX_ANSWER {
+            return Err(format!("{url} answers too much"));
+        }
+    }
+    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if status.is_success() {
+        return Ok(answer);
+    }
+    let mut words = ["error_description", "error"].into_iter();
+    let why = words.find_map(|key| answer.get(key)?.as_str());
+    let why = crate::adapters::wire::brief(why.unwrap_or_default());
+    Err(format!("{url} answers {status}: {why}"))
+}
+
+/// Who asks, signed with the account's key. The error does not show it.
+fn assertion(email: &str, pem: &str, audience: &str) -> Result<String, String> {
+    let begun = now();
+    let claims = json!({
+        "iss": email, "scope": SCOPE, "aud": audience, "iat": begun, "exp": begun + LIFETIME,
+    });
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let head = part(&json!({"alg": "RS256", "typ": "JWT"}));
+    let text = format!("{head}.{}", part(&claims));
+    let der = der(pem).ok_or("`private_key` is no key in PEM (`BEGIN PRIVATE KEY`)")?;
+    let key = RsaKeyPair::from_pkcs8(&der).map_err(|_| "`private_key` is no RSA key")?;
+    let mut signature = vec![0; key.public().modulus_len()];
+    let random = SystemRandom::new();
+    key.sign(&RSA_PKCS1_SHA256, &random, text.as_bytes(), &mut signature)
+        .map_err(|_| "its key does not sign")?;
+    Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
+}
+
+fn der(pem: &str) -> Option<Vec<u8>> {
+    let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----")?;
+    let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
+    let body: String = body.split_whitespace().collect();
+    STANDARD.decode(body).ok()
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_goes_to_google_alone() {
+        for (url, want) in [
+            ("https://us-central1-aiplatform.googleapis.com/v1", true),
+            ("http://127.0.0.1:1/v1", true),
+            ("http://aiplatform.googleapis.com/v1", false),
+            ("https://googleapis.com.evil.example/", false),
+            ("https://evilgoogleapis.com/", false),
+            ("https://x@evil.example/.googleapis.com", false),
+        ] {
+            assert_eq!(may_have_tokens(url), want, "{url}");
+        }
+    }
+}

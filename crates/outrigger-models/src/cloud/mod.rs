@@ -1,0 +1,216 @@
+//! Models that run at a cloud provider: Azure, Amazon Bedrock, Google Vertex. What is said to them is the adapters' business;
+//! this is about where they are asked, and by whose right.
+
+pub(crate) mod aws;
+pub(crate) mod google;
+mod place;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use outrigger_protocol::Object;
+use serde_json::Value;
+
+pub(crate) use place::{fill, url};
+
+/// The variables that say where and by whose right a cloud is asked.
+const VARIABLES: [&str; 19] = [
+    "HOME",
+    "AZURE_RESOURCE_NAME",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_CONFIG_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_VERTEX_PROJECT",
+    "GOOGLE_CLOUD_PROJECT",
+    "GCP_PROJECT",
+    "GCLOUD_PROJECT",
+    "GOOGLE_VERTEX_LOCATION",
+    "GOOGLE_CLOUD_LOCATION",
+    "VERTEX_LOCATION",
+    "CLOUDSDK_CONFIG",
+];
+
+/// A cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cloud {
+    Azure,
+    Bedrock,
+    Vertex,
+}
+
+impl Cloud {
+    /// The cloud that models of this package, or of this provider, run at.
+    pub(crate) fn of(provider: &str, npm: &str) -> Option<Self> {
+        let is = |id: &str, package: &str| provider == id || npm.starts_with(package);
+        if is("azure", "@ai-sdk/azure") {
+            Some(Self::Azure)
+        } else if is("amazon-bedrock", "@ai-sdk/amazon-bedrock") {
+            Some(Self::Bedrock)
+        } else if is("google-vertex", "@ai-sdk/google-vertex") {
+            Some(Self::Vertex)
+        } else {
+            None
+        }
+    }
+
+    /// The variables that may hold a key for it, of those that the catalog names. The others hold no key.
+    pub(crate) fn is_key(self, name: &str) -> bool {
+        match self {
+            Self::Azure => name.ends_with("_API_KEY"),
+            Self::Bedrock => name == "AWS_BEARER_TOKEN_BEDROCK",
+            Self::Vertex => false,
+        }
+    }
+
+    /// Whether there is what takes the place of a key.
+    pub(crate) fn is_ready(self, settings: &Settings) -> bool {
+        match self {
+            Self::Azure => false,
+            Self::Bedrock => {
+                let named = settings.variable(&["AWS_ACCESS_KEY_ID", "AWS_PROFILE"]);
+                named.or_else(|| settings.option("profile")).is_some()
+            }
+            Self::Vertex => settings.project().is_some(),
+        }
+    }
+}
+
+/// What the configuration and the environment say of a cloud. It has no `Debug`: it holds keys.
+#[derive(Clone, Default)]
+pub(crate) struct Settings {
+    options: Object,
+    variables: BTreeMap<String, String>,
+}
+
+impl Settings {
+    pub(crate) fn new(options: &Object, env: &BTreeMap<String, String>) -> Self {
+        let known = VARIABLES.iter().filter_map(|name| {
+            let value = env.get(*name)?.trim();
+            (!value.is_empty()).then(|| ((*name).to_owned(), value.to_owned()))
+        });
+        Self {
+            options: options.clone(),
+            variables: known.collect(),
+        }
+    }
+
+    /// An option of the provider that is a text.
+    fn option(&self, name: &str) -> Option<&str> {
+        let value = self.options.get(name).and_then(Value::as_str)?.trim();
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// The first of these variables that is set.
+    fn variable(&self, names: &[&str]) -> Option<&str> {
+        let found = names.iter().find_map(|name| self.variables.get(*name));
+        found.map(String::as_str)
+    }
+
+    fn resource(&self) -> Option<&str> {
+        let variable = || self.variable(&["AZURE_RESOURCE_NAME"]);
+        self.option("resourceName").or_else(variable)
+    }
+
+    /// The region of AWS, OpenCode's default where nobody says.
+    fn region(&self) -> &str {
+        let variable = || self.variable(&["AWS_REGION", "AWS_DEFAULT_REGION"]);
+        self.option("region")
+            .or_else(variable)
+            .unwrap_or("us-east-1")
+    }
+
+    fn project(&self) -> Option<&str> {
+        let names = [
+            "GOOGLE_VERTEX_PROJECT",
+            "GOOGLE_CLOUD_PROJECT",
+            "GCP_PROJECT",
+            "GCLOUD_PROJECT",
+        ];
+        self.option("project").or_else(|| self.variable(&names))
+    }
+
+    fn location(&self, default: &'static str) -> &str {
+        let names = [
+            "GOOGLE_VERTEX_LOCATION",
+            "GOOGLE_CLOUD_LOCATION",
+            "VERTEX_LOCATION",
+        ];
+        let variable = || self.variable(&names);
+        self.option("location").or_else(variable).unwrap_or(default)
+    }
+}
+
+/// Where the models of a provider are asked in a cloud, and by whose right. Nothing, for others.
+#[derive(Default)]
+pub(crate) struct Access {
+    pub(crate) settings: Settings,
+    /// What authorises a request where there is no key.
+    pub(crate) authority: Authority,
+    /// Whether that is there.
+    pub(crate) is_ready: bool,
+}
+
+impl Access {
+    /// A key goes before all else.
+    pub(crate) fn of(
+        cloud: Option<Cloud>,
+        options: &Object,
+        env: &BTreeMap<String, String>,
+        has_key: bool,
+    ) -> Self {
+        let Some(cloud) = cloud else {
+            return Self::default();
+        };
+        let settings = Settings::new(options, env);
+        let authority = match cloud {
+            _ if has_key => Authority::Headers,
+            Cloud::Azure => Authority::Headers,
+            Cloud::Bedrock => Authority::Aws(Arc::new(aws::Signer::new(settings.clone()))),
+            Cloud::Vertex => Authority::Google(Arc::new(google::Tokens::new(settings.clone()))),
+        };
+        Self {
+            is_ready: cloud.is_ready(&settings),
+            authority,
+            settings,
+        }
+    }
+}
+
+/// What authorises a request right before it is sent, each try anew.
+#[derive(Clone, Default)]
+pub(crate) enum Authority {
+    /// The headers that are there.
+    #[default]
+    Headers,
+    /// A signature by keys of AWS.
+    Aws(Arc<aws::Signer>),
+    /// A token of Google's.
+    Google(Arc<google::Tokens>),
+}
+
+impl Authority {
+    /// Adds what authorises this request.
+    ///
+    /// # Errors
+    /// Why that cannot be done, without anything secret.
+    pub(crate) async fn sign(
+        &self,
+        url: &str,
+        headers: &mut HeaderMap,
+        body: &Bytes,
+    ) -> Result<(), String> {
+        match self {
+            Self::Headers => Ok(()),
+            Self::Aws(signer) => signer.sign(url, headers, body),
+            Self::Google(tokens) => tokens.put(url, headers).await,
+        }
+    }
+}
