@@ -20,11 +20,10 @@ const STARTED_IN: [&str; 3] = ["PWD", "OLDPWD", "INIT_CWD"];
 /// Parts of the names of variables whose folders code is loaded from.
 const SEARCHED: [&str; 4] = ["PATH", "LIB", "PYTHON", "OPTIONS"];
 /// Programs that run a folder which they are given, or take code or settings from it.
-const RUNS_FOLDERS: [&str; 39] = [
-    "bash", "bun", "bunx", "cargo", "corepack", "dash", "deno", "dotnet", "env", "fish", "git",
-    "go", "gradle", "ksh", "sh", "zsh", "java", "just", "lua", "make", "mvn", "node", "npm", "npx",
-    "perl", "php", "pip", "pipx", "pnpm", "pnpx", "poetry", "pypy", "python", "ruby", "task",
-    "tsx", "uv", "uvx", "yarn",
+const RUNS_FOLDERS: [&str; 33] = [
+    "bun", "bunx", "cargo", "corepack", "deno", "dotnet", "env", "git", "go", "gradle", "java",
+    "just", "lua", "make", "mvn", "node", "npm", "npx", "perl", "php", "pip", "pipx", "pnpm",
+    "pnpx", "poetry", "pypy", "python", "ruby", "task", "tsx", "uv", "uvx", "yarn",
 ];
 /// Words of theirs before what they run.
 const SUBCOMMANDS: [&str; 9] = [
@@ -155,7 +154,10 @@ impl<'a> Outside<'a> {
         if (is_relative || word.contains('/')) && counts && self.holds(&path) {
             return Err(self.refused(&path));
         }
-        self.named(word, is_run)?;
+        // `sh -c "cd /project; ./x"`
+        let mut words = word.split(|c: char| !c.is_alphanumeric());
+        let enters = words.any(|it| ["cd", "chdir", "pushd"].contains(&it));
+        self.named(word, is_run || enters)?;
         Ok(match is_relative {
             true => path.display().to_string(),
             false => word.to_owned(),
