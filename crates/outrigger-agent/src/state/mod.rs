@@ -17,10 +17,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 
 use outrigger_config::Loaded;
+use outrigger_config::settings::Profile;
 use outrigger_mcp_tools::SkillServers;
 use outrigger_models::Models;
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
+use outrigger_protocol::descriptor::{SandboxProfile, ToolDescriptor};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::{CompletionRecord, LogRecord};
@@ -285,8 +287,19 @@ impl Agent {
     }
     /// The tools in full: what they declare too (D6).
     #[must_use]
-    pub fn tool_descriptors(&self) -> Vec<Arc<outrigger_protocol::descriptor::ToolDescriptor>> {
-        self.inner.runtime.descriptors()
+    pub fn tool_descriptors(&self) -> Vec<Arc<ToolDescriptor>> {
+        let holds = match self.inner.config.settings.tools.sandbox {
+            Profile::Full => SandboxProfile::NoIsolation,
+            Profile::WorkspaceWrite => SandboxProfile::WorkspaceWrite,
+            Profile::ReadOnly => SandboxProfile::ReadOnly,
+        };
+        let mut descriptors = self.inner.runtime.descriptors();
+        for tool in &mut descriptors {
+            if tool.declared.constraints.sandbox_profile == SandboxProfile::Configured {
+                Arc::make_mut(tool).declared.constraints.sandbox_profile = holds;
+            }
+        }
+        descriptors
     }
     /// Models and providers.
     #[must_use]

@@ -34,6 +34,11 @@ pub(crate) enum PluginCommand {
         #[arg(long, value_name = "PLUGIN", num_args = 0..=1, conflicts_with = "json")]
         types: Option<Option<String>>,
     },
+    /// Load a plugin, or all, and hold the examples of what it declares against its schemas
+    Test {
+        /// Plugin
+        plugin: Option<String>,
+    },
     /// List all plugins, and why each runs or does not
     Snapshot(SnapshotArgs),
     /// Add a plugin to the opencode.json of the project, and load it

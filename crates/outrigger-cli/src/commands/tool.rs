@@ -73,7 +73,7 @@ fn line(tool: &ToolDescriptor) -> String {
         SandboxProfile::Configured => "tools.sandbox",
     };
     format!(
-        "{:<20} {:<8} {:<8} {:<14} {:<18} {}\n",
+        "{:<20} {:<8} {:<8} {:<15} {:<18} {}\n",
         tool.spec.name,
         tool.declared.version,
         contract(tool),

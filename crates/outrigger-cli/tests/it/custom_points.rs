@@ -110,6 +110,11 @@ fn points_are_listed_with_who_declares_and_who_subscribes() {
         all["events"][0]["schema"]["required"],
         json!(["target", "steps"])
     );
+    let tested = world.cli(&["plugin", "test", "deploy"]).ok().stdout;
+    assert_eq!(
+        tested,
+        "ok      deploy/release.before: 1 of 1 examples fit\nok      deploy/release.done: 1 of 1 examples fit\n"
+    );
     let hooks = world.cli(&["plugin", "list"]).ok().stdout;
     assert!(
         hooks.contains("hooks  deploy/release.before, event"),

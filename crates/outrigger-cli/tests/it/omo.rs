@@ -281,6 +281,13 @@ fn its_session_tools_see_our_sessions_and_look_at_asks_another_model() {
     );
     // The script has nothing for the child session of `multimodal-looker`, which offers no tools: it gets the title.
     assert_eq!(looked, "A title");
+    // What it was asked about reached that model, the text of the file with it.
+    let requests = world.mock.all_requests();
+    let mut bodies = requests.iter().map(|request| request.body.to_string());
+    let of_looker =
+        bodies.find(|body| body.contains("what is it") && !body.contains("find the zebra"));
+    let of_looker = of_looker.unwrap();
+    assert!(of_looker.contains("hi there"), "{of_looker}");
     assert!(
         bash.starts_with("tmux ") || bash.contains("not found"),
         "{bash}"

@@ -108,7 +108,7 @@ fn unfinished_todos_are_gone_on_with_until_the_user_stops_it() {
     until_asked(&world, "TODO CONTINUATION]");
     command(&server, &id, "stop-continuation", "");
     let asked = world.mock.requests().len();
-    // Its own countdown is of two seconds.
-    std::thread::sleep(Duration::from_secs(5));
+    // Its own countdown is of two seconds, its cool-downs of five and six: without the stop it would have gone on by then.
+    std::thread::sleep(Duration::from_secs(15));
     assert_eq!(world.mock.requests().len(), asked);
 }

@@ -25,20 +25,30 @@ fn tools_are_listed_with_what_they_declare() {
         .map(|line| format!("{line}\n"))
         .collect();
     insta::assert_snapshot!(listed, @r"
-    invalid              1.0.0    -        host           builtin            nothing
-    question             1.0.0    -        host           builtin            user.ask
-    bash                 1.0.0    exec     tools.sandbox  builtin            process.exec
-    read                 1.0.0    read     host           builtin            fs.read
-    glob                 1.0.0    -        host           builtin            fs.read
-    grep                 1.0.0    -        host           builtin            fs.read
-    edit                 1.0.0    edit     host           builtin            fs.read, fs.write
-    write                1.0.0    write    host           builtin            fs.write
-    task                 1.0.0    -        host           builtin            agent.spawn
-    webfetch             1.0.0    -        host           builtin            net.connect
-    todowrite            1.0.0    -        host           builtin            session.write
-    skill                1.0.0    -        host           builtin            nothing
-    apply_patch          1.0.0    -        host           builtin            fs.read, fs.write
+    invalid              1.0.0    -        host            builtin            nothing
+    question             1.0.0    -        host            builtin            user.ask
+    bash                 1.0.0    exec     workspace-write builtin            process.exec
+    read                 1.0.0    read     host            builtin            fs.read
+    glob                 1.0.0    -        host            builtin            fs.read
+    grep                 1.0.0    -        host            builtin            fs.read
+    edit                 1.0.0    edit     host            builtin            fs.read, fs.write
+    write                1.0.0    write    host            builtin            fs.write
+    task                 1.0.0    -        host            builtin            agent.spawn
+    webfetch             1.0.0    -        host            builtin            net.connect
+    todowrite            1.0.0    -        host            builtin            session.write
+    skill                1.0.0    -        host            builtin            nothing
+    apply_patch          1.0.0    -        host            builtin            fs.read, fs.write
     ");
+    // What holds, and not the name of the setting.
+    for (setting, said) in [
+        ("full", "none: it runs in the host"),
+        ("read-only", "writes to temporary folders only"),
+    ] {
+        let world = World::new([]);
+        granting(&world, &format!("[tools]\nsandbox = {setting:?}\n"));
+        let shown = world.cli(&["tool", "show", "bash"]).ok().stdout;
+        assert!(shown.contains(said), "{setting}: {shown}");
+    }
     let shown = world.cli(&["tool", "show", "write"]).ok().stdout;
     for want in [
         "needs           fs.write",

@@ -219,8 +219,11 @@ impl Turn {
             self.note_answer(&body.tool, &outcome);
         }
         if let PartKind::Tool(body) = &mut part.kind {
+            // What a person refused has not run: the time that they thought is not its own.
+            let is_refused =
+                matches!(&outcome, ToolOutcome::Failed { code, .. } if code == "tool.rejected");
             let start = match &body.state {
-                ToolState::Running { time, .. } => time.start,
+                ToolState::Running { time, .. } if !is_refused => time.start,
                 _ => at,
             };
             let time = PartTime {

@@ -113,7 +113,7 @@ pub(crate) fn usage(input: u64, output: u64) -> Usage {
 
 pub(crate) struct Drive {
     pub(crate) turn: Option<Turn>,
-    at: u64,
+    pub(crate) at: u64,
     open: BTreeMap<u64, Effect>,
     lines: Vec<String>,
     /// Every effect so far.
@@ -322,7 +322,7 @@ impl Drive {
     }
 
     /// The open call of the tool.
-    fn tool(&self, tool: &str) -> (EffectId, Value) {
+    pub(crate) fn tool(&self, tool: &str) -> (EffectId, Value) {
         let effect = self
             .find(|e| matches!(e, Effect::RunTool { call, .. } if call.tool == tool))
             .unwrap();

@@ -2,10 +2,13 @@
 //! phase.
 
 use insta::assert_snapshot;
+use outrigger_kernel::turn::{Effect, step};
+use outrigger_protocol::event::Event;
+use outrigger_protocol::message::{PartKind, ToolState};
 use outrigger_protocol::turn::{Begin, CommandCall, EffectId, Input, ModelSignal};
 use serde_json::json;
 
-use crate::drive::{Drive, begin};
+use crate::drive::{Drive, begin, failed};
 
 #[test]
 fn cancelled_while_a_command_is_with_the_hooks() {
@@ -382,4 +385,37 @@ fn resumed_while_the_prompt_was_with_the_hooks() {
     session
     #3 tools of step 1
     "#);
+}
+
+/// A person who thinks and then refuses: the call has taken no time.
+#[test]
+fn a_refused_call_takes_no_time() {
+    for (code, took) in [("tool.rejected", 0), ("tool.failed", 4_000)] {
+        let mut drive = Drive::asked(begin());
+        drive.started();
+        drive.call("c1", "bash", "{}");
+        drive.tool_started("bash");
+        let began = drive.at;
+        let (effect, _) = drive.tool("bash");
+        let outcome = failed(code, "no");
+        let effects = step(
+            &mut drive.turn,
+            began + 4_000,
+            Input::ToolDone { effect, outcome },
+        );
+        let times = effects.iter().find_map(|effect| match effect {
+            Effect::Publish {
+                event: Event::PartUpdated { part, .. },
+            } => match &part.kind {
+                PartKind::Tool(call) => match &call.state {
+                    ToolState::Error { time, .. } => Some((time.start, time.end)),
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        });
+        let (start, end) = times.unwrap();
+        assert_eq!(end.unwrap() - start, took, "{code}");
+    }
 }

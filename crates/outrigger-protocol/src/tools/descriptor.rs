@@ -129,13 +129,13 @@ pub enum SandboxProfile {
     /// None: it runs in the host, or as the user. Shown as such.
     #[default]
     NoIsolation,
-    /// A process that writes to temporary folders only.
+    /// A process that writes to temporary folders only: what [`Self::Configured`] comes to with `tools.sandbox = "read-only"`.
     ReadOnly,
-    /// A process that writes to the project and to temporary folders.
+    /// A process that writes to the project and to temporary folders: what it comes to with `"workspace-write"`.
     WorkspaceWrite,
     /// The process of a plugin or server, with what that was granted.
     Process,
-    /// A process under the setting `tools.sandbox`.
+    /// A process under the setting `tools.sandbox`. A list of tools has what that is instead.
     Configured,
 }
 

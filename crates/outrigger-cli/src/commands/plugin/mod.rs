@@ -50,6 +50,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             perf::trace(&store, &session.id, json)
         }
         PluginCommand::Points { json, types } => points::points(global, json, types).await,
+        PluginCommand::Test { plugin } => points::test(global, plugin.as_deref()).await,
         PluginCommand::AllowHooks { list, revoke } => {
             allow_hooks::allow_hooks(global, list, revoke)
         }

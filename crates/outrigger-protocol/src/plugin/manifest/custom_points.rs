@@ -151,6 +151,10 @@ pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
         "events",
         manifest.events.iter().map(|it| &it.name).collect(),
     );
+    let described = manifest.points.iter().map(|it| (&it.name, &it.description));
+    let points = points.or_else(|| bare("points", described));
+    let described = manifest.events.iter().map(|it| (&it.name, &it.description));
+    let events = events.or_else(|| bare("events", described));
     let points = points.or_else(|| {
         let message = manifest.points.iter().find_map(|point| {
             let input = point.input.as_ref().and_then(|it| misshaped(it, false));
@@ -179,6 +183,16 @@ pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
         })
     });
     points.into_iter().chain(events).collect()
+}
+
+/// The first of these, names and descriptions, that says nothing of itself (B8).
+fn bare<'a>(
+    key: &'static str,
+    mut described: impl Iterator<Item = (&'a String, &'a String)>,
+) -> Option<ManifestProblem> {
+    let (name, _) = described.find(|(_, text)| text.trim().is_empty())?;
+    let message = format!("{name:?} has no description");
+    Some(ManifestProblem { key, message })
 }
 
 fn misnamed(plugin: &str, name: &str) -> Option<String> {
@@ -296,7 +310,7 @@ mod tests {
             let mut manifest = Manifest::inferred(id, None);
             manifest.points = vec![PointDecl {
                 name: name.into(),
-                description: String::new(),
+                description: "What it is for.".into(),
                 input: None,
                 output: Some(schema.clone()),
                 allows: Vec::new(),
@@ -305,7 +319,7 @@ mod tests {
             }];
             manifest.events = vec![EventDecl {
                 name: name.into(),
-                description: String::new(),
+                description: "What it is for.".into(),
                 schema: Some(schema),
                 examples: Vec::new(),
             }];
@@ -326,11 +340,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_declared_has_a_description() {
+        let mut manifest = Manifest::inferred("acme", None);
+        manifest.events = vec![EventDecl {
+            name: "acme/deploy.done".into(),
+            description: " ".into(),
+            schema: None,
+            examples: Vec::new(),
+        }];
+        assert!(manifest.problems()[0].message.contains("no description"));
+    }
+
+    #[test]
     fn nothing_is_declared_twice_or_without_end() {
         let mut manifest = Manifest::inferred("acme", None);
         let event = |number: usize| EventDecl {
             name: format!("acme/deploy.done{number}"),
-            description: String::new(),
+            description: "What it is for.".into(),
             schema: None,
             examples: Vec::new(),
         };
