@@ -9,6 +9,7 @@
 mod builtins;
 mod doubt;
 mod folders;
+mod git;
 mod lenient;
 mod spelling;
 mod strict;

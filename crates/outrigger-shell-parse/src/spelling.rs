@@ -3,7 +3,7 @@
 use crate::Word;
 
 /// Options of git that stand before its subcommand and take the next word.
-const GIT_VALUES: &[&str] = &[
+pub(crate) const GIT_VALUES: &[&str] = &[
     "-C",
     "-c",
     "--git-dir",
@@ -73,6 +73,13 @@ pub(crate) fn of(words: &[Word]) -> Vec<String> {
         for at in 0..arguments.len() {
             push(&mut all, arguments.get(at..).unwrap_or_default().join(" "));
         }
+    }
+    // Of `git-core`, by its own name.
+    if let Some(subcommand) = name.strip_prefix("git-") {
+        push(
+            &mut all,
+            [&["git", subcommand], arguments].concat().join(" "),
+        );
     }
     if name == "git" {
         push(

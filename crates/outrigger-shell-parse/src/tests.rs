@@ -304,8 +304,54 @@ fn spellings() {
             &["git -C sub --no-pager -c a=b push", "git push"],
         ),
         ("npx touch x", &["npx touch x", "touch x", "x"]),
+        (
+            "/usr/lib/git-core/git-push x",
+            &["/usr/lib/git-core/git-push x", "git-push x", "git push x"],
+        ),
     ] {
         assert_eq!(read(source).commands[0].spellings(), want, "{source}");
+    }
+}
+
+#[test]
+fn what_git_starts_by_its_options_is_in_doubt() {
+    for (line, doubt) in [
+        ("git -c alias.x=push x origin", true),
+        ("git -c 'alias.x=!git push' x", true),
+        ("git --no-pager -C sub -c Alias.X=push x", true),
+        ("V=push git --config-env=alias.x=V x", true),
+        ("git --config-env alias.x=V x", true),
+        ("git -c core.pager='touch x' log", true),
+        ("git -c core.sshCommand=./x fetch", true),
+        ("git -c diff.y.textconv=./x diff", true),
+        ("git -c include.path=x status", true),
+        ("git -c $x status", true),
+        ("git --exec-path=. x", true),
+        ("git rebase -x 'git push' --root", true),
+        ("git rebase -ix 'git push' --root", true),
+        ("git rebase --exec='git push' --root", true),
+        ("/usr/lib/git-core/git-rebase -x ls --root", true),
+        ("git grep -O'touch P' hi", true),
+        ("git grep -nO./x hi", true),
+        ("git grep --open-files-in-pager=./x hi", true),
+        ("git difftool -y -x ./x HEAD", true),
+        ("git filter-branch --msg-filter cat HEAD", true),
+        ("git clone -c core.fsmonitor=./x a", true),
+        ("git clone -u ./x a", true),
+        ("git fetch --upload-pack=./x a", true),
+        ("git push --receive-pack=./x a", true),
+        ("git", false),
+        ("git -c user.name=x -c user.email=\"$M\" commit -m x", false),
+        ("git -c core.pager=cat log", false),
+        ("git -c core.editor=true rebase --continue", false),
+        ("git --no-pager grep -n -e Oxx src", false),
+        ("git grep -nE 'O' src", false),
+        ("git rebase -i --onto main x", false),
+        ("git push --recurse-submodules=no origin main", false),
+        ("git clone -b x --depth 1 url", false),
+        ("git-lfs pull", false),
+    ] {
+        assert_eq!(read(line).doubt.is_some(), doubt, "{line}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Programs that start another program which their arguments name. One table; a form that is not in it is a doubt.
 
+use crate::git;
 use crate::strict::is_keyword;
 use crate::variables::{self, Effect};
 use crate::{Doubt, UNKNOWN, Word};
@@ -266,7 +267,7 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
     };
     let arguments = words.get(1..).unwrap_or_default();
     let doubt = || Doubt::Wrapper(name.to_owned());
-    if UNREADABLE.contains(&name) {
+    if UNREADABLE.contains(&name) || git::starts_another(name, arguments) {
         return Err(doubt());
     }
     if SHELLS.contains(&name) {
