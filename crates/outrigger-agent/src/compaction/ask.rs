@@ -96,7 +96,7 @@ impl Agent {
             ..compact.clone()
         };
         let message = Msg::Compact(CompactionAsk { compact, accepted });
-        turn.send(message).is_ok() && answer.await == Ok(true)
+        turn.send(message) && answer.await == Ok(true)
     }
 
     fn compaction_model(

@@ -7,13 +7,13 @@ use std::sync::{Mutex, MutexGuard};
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_workspace::sync::lock;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::error::AgentError;
-use crate::turn::message::Msg;
+use crate::turn::message::Outbox;
 
 /// The way to a turn that runs.
-pub(crate) type Steering = mpsc::UnboundedSender<Msg>;
+pub(crate) type Steering = Outbox;
 
 /// The turns of an agent.
 #[derive(Default)]

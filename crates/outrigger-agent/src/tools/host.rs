@@ -33,14 +33,14 @@ use outrigger_tools::{
 };
 use outrigger_workspace::sync::lock;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::permission::ask::{Asker, Refusal};
 use crate::session::sessions::NewSession;
 use crate::state::notifications::About;
 use crate::state::{Agent, Inner};
 use crate::tools::mcp::host;
-use crate::turn::message::Msg;
+use crate::turn::message::{Msg, Outbox};
 use crate::turn::request::TurnRequest;
 
 /// The tool by which the model asks the user.
@@ -52,7 +52,7 @@ pub(crate) struct CallTurn {
     pub(crate) turn: TurnId,
     /// What the kernel waits for.
     pub(crate) effect: EffectId,
-    pub(crate) sender: mpsc::UnboundedSender<Msg>,
+    pub(crate) sender: Outbox,
     pub(crate) cancel: CancelFlag,
     /// True while the model's answer is not complete.
     pub(crate) speaking: watch::Receiver<bool>,
@@ -68,7 +68,7 @@ pub(crate) struct CallHost {
     agent: AgentInfo,
     model: ModelRef,
     effect: EffectId,
-    sender: mpsc::UnboundedSender<Msg>,
+    sender: Outbox,
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
     /// The user is to be asked whatever the rules allow, and why.

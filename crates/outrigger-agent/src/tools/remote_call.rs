@@ -11,12 +11,13 @@ use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolSpec};
 use outrigger_protocol::turn::EffectId;
 use outrigger_tools::CancelFlag;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::host::{CallHost, CallTurn, MadeBy};
 use crate::error::AgentError;
 use crate::ids::{self, now};
 use crate::state::Agent;
+use crate::turn::message::Outbox;
 
 /// Tools that belong to a conversation with a model.
 const OF_SESSIONS: [&str; 9] = [
@@ -73,7 +74,7 @@ impl Agent {
         let (raise, cancel) = CancelFlag::new();
         let _cancelled = CancelOnDrop(raise);
         // There is no turn that waits, and no model that speaks.
-        let (sender, _nobody) = mpsc::unbounded_channel();
+        let (sender, _nobody) = Outbox::new();
         let (_silent, speaking) = watch::channel(false);
         let turn = CallTurn {
             inner: Arc::clone(inner),

@@ -19,7 +19,7 @@ use outrigger_protocol::tool::ToolOutcome;
 use outrigger_protocol::turn::{EffectId, Input, TurnOutcome};
 use outrigger_tools::CancelFlag;
 use outrigger_workspace::file_changes::Changes;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::bus::numbered;
 use crate::error::AgentError;
@@ -27,7 +27,7 @@ use crate::ids::now;
 use crate::state::Inner;
 use crate::turn::draft::Draft;
 use crate::turn::effects::spawn::is_raised;
-use crate::turn::message::Msg;
+use crate::turn::message::{Inbox, Msg, Outbox};
 use crate::turn::observe::Observer;
 use crate::turn::queue::continuation::{self, Continuation};
 use crate::turn::queue::steering::Joined;
@@ -42,8 +42,8 @@ pub(crate) struct Driver {
     session_id: SessionId,
     state: Option<Turn>,
     n: u64,
-    sender: mpsc::UnboundedSender<Msg>,
-    inbox: mpsc::UnboundedReceiver<Msg>,
+    sender: Outbox,
+    inbox: Inbox,
     cancel: watch::Receiver<bool>,
     /// Raised when the kernel says so; everything that runs listens.
     abort: (watch::Sender<bool>, CancelFlag),
@@ -66,7 +66,7 @@ impl Driver {
         changes: Changes,
         cancel: watch::Receiver<bool>,
     ) -> Self {
-        let (sender, inbox) = mpsc::unbounded_channel();
+        let (sender, inbox) = Outbox::new();
         let joined = Joined::new(&inner, &session_id);
         Self {
             inner,
@@ -121,7 +121,8 @@ impl Driver {
     }
 
     async fn follow(&mut self, first: Input) -> Result<TurnOutcome, AgentError> {
-        self.take(first).await?;
+        // What runs for a moment is not part of what waits: a turn mostly waits.
+        Box::pin(self.take(first)).await?;
         let mut cancel = self.cancel.clone();
         let mut cancelled = false;
         loop {
@@ -133,11 +134,11 @@ impl Driver {
                 raised = is_raised(&mut cancel), if !cancelled => {
                     cancelled = true;
                     if raised {
-                        self.take(Input::Cancel).await?;
+                        Box::pin(self.take(Input::Cancel)).await?;
                     }
                 }
                 // The driver holds a sender, so the channel never ends.
-                Some(message) = self.inbox.recv() => self.receive(message).await?,
+                Some(message) = self.inbox.recv() => Box::pin(self.receive(*message)).await?,
             }
         }
     }

@@ -6,10 +6,33 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::turn::{Begin, EffectId, Input, KnownTool, TurnOutcome};
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::turn::request::Compact;
 use outrigger_prompt::compaction::plan::Planned;
+
+/// Where what runs for a turn reports to. Messages are boxed: a channel has room for 32 from the start, of each turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Outbox(mpsc::UnboundedSender<Box<Msg>>);
+
+/// What comes to a turn, in order.
+pub(crate) type Inbox = mpsc::UnboundedReceiver<Box<Msg>>;
+
+impl Outbox {
+    pub(crate) fn new() -> (Self, Inbox) {
+        let (sender, inbox) = mpsc::unbounded_channel();
+        (Self(sender), inbox)
+    }
+
+    pub(crate) fn same_channel(&self, other: &Self) -> bool {
+        self.0.same_channel(&other.0)
+    }
+
+    /// False when the turn is over.
+    pub(crate) fn send(&self, message: Msg) -> bool {
+        self.0.send(Box::new(message)).is_ok()
+    }
+}
 
 /// What the running effects report.
 pub(crate) enum Msg {

@@ -64,7 +64,8 @@ impl Agent {
     pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, AgentError> {
         let is_detached = request.origin == Origin::Client;
         let agent = self.clone();
-        let turn = async move { agent.carry_out(request).await };
+        // Boxed, as it is handed to a task: this future would keep its room.
+        let turn = Box::pin(async move { agent.carry_out(request).await });
         if !is_detached {
             return turn.await;
         }
@@ -75,7 +76,7 @@ impl Agent {
 
     async fn carry_out(&self, mut request: TurnRequest) -> Result<TurnOutcome, AgentError> {
         request.check_format()?;
-        self.read_files(&mut request).await;
+        Box::pin(self.read_files(&mut request)).await;
         let TurnRequest {
             session: id,
             input,
@@ -91,13 +92,13 @@ impl Agent {
                 arguments,
                 prompt,
             } => match self.as_compaction(&name, &arguments, &prompt) {
-                Some(compact) => return self.compact(&id, compact).await,
+                Some(compact) => return Box::pin(self.compact(&id, compact)).await,
                 None => {
                     let prompt = self.command_prompt(&id, &name, &arguments, *prompt);
-                    Start::Prompt(Box::new(prompt.await?))
+                    Start::Prompt(Box::new(Box::pin(prompt).await?))
                 }
             },
-            TurnInput::Compact(compact) => return self.compact(&id, compact).await,
+            TurnInput::Compact(compact) => return Box::pin(self.compact(&id, compact)).await,
             TurnInput::Resume(turn) => Start::Resume(turn),
         };
         self.start(&id, start, origin).await

@@ -14,12 +14,11 @@ use outrigger_protocol::model::{ModelRequest, StreamEvent};
 use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
 use outrigger_tools::{CancelFlag, with_context};
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use crate::ids::now;
 use crate::state::Inner;
 use crate::state::notifications::About;
-use crate::turn::message::Msg;
+use crate::turn::message::{Msg, Outbox};
 
 /// Blocks that are not complete: whether they are reasoning, and what has come of them.
 type Texts = BTreeMap<u32, (bool, String)>;
@@ -27,7 +26,7 @@ type Texts = BTreeMap<u32, (bool, String)>;
 /// One model request under way.
 pub(crate) struct ModelTask {
     pub(crate) inner: Arc<Inner>,
-    pub(crate) sender: mpsc::UnboundedSender<Msg>,
+    pub(crate) sender: Outbox,
     pub(crate) effect: EffectId,
     pub(crate) session_id: SessionId,
     pub(crate) turn: TurnId,
@@ -50,7 +49,7 @@ impl ModelTask {
         let last = match self.stream(model, request, &mut texts).await {
             Ok(finished) => finished,
             Err(error) => ModelSignal::Failed {
-                error: self.explained(error).await,
+                error: Box::pin(self.explained(error)).await,
             },
         };
         for (index, (reasoning, text)) in texts {
@@ -73,15 +72,15 @@ impl ModelTask {
         mut request: ModelRequest,
         texts: &mut Texts,
     ) -> Result<ModelSignal, NamedError> {
-        self.inner
-            .run_before_request_hooks(
-                &before_request::Input::Step(&self.step),
-                &mut request,
-                &self.session_id,
-                Some(&self.turn),
-                Some(self.cancel.clone()),
-            )
-            .await?;
+        let input = before_request::Input::Step(&self.step);
+        let hooks = self.inner.run_before_request_hooks(
+            &input,
+            &mut request,
+            &self.session_id,
+            Some(&self.turn),
+            Some(self.cancel.clone()),
+        );
+        Box::pin(hooks).await?;
         let resolved = self
             .inner
             .models

@@ -3,9 +3,9 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use crate::turn::message::Msg;
+use crate::turn::message::{Msg, Outbox};
 
 /// Waits until a switch is raised; false when it is gone, since a canceller that is gone can cancel nothing any more.
 pub(crate) async fn is_raised(switch: &mut watch::Receiver<bool>) -> bool {
@@ -15,7 +15,7 @@ pub(crate) async fn is_raised(switch: &mut watch::Receiver<bool>) -> bool {
 /// Runs an effect beside the loop. Every effect reports exactly once, a panic included: a turn that waits for an effect that
 /// is gone would wait for ever.
 pub(crate) fn spawn_effect(
-    sender: mpsc::UnboundedSender<Msg>,
+    sender: Outbox,
     lost: Msg,
     work: impl Future<Output = Msg> + Send + 'static,
 ) {

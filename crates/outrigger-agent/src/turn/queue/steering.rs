@@ -86,7 +86,7 @@ impl Agent {
         let (ended, end) = oneshot::channel();
         let begin = Box::new(begin);
         let sent = turn.send(Msg::Join(Box::new(Joining { begin, ended })));
-        Ok(sent.is_ok().then_some(end))
+        Ok(sent.then_some(end))
     }
 
     /// The same for a message that wants no reply: the turn reads it in its next step and answers that.
