@@ -59,7 +59,9 @@ impl Body {
         }
         out.push(b'}');
         // It is kept until the answer begins, for another try.
-        out.shrink_to_fit();
+        if out.capacity() - out.len() > out.len() / 4 {
+            out.shrink_to_fit();
+        }
         Bytes::from(out)
     }
 
