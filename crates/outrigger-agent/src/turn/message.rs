@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::turn::request::Compact;
 use outrigger_prompt::compaction::plan::Planned;
 
-/// Where what runs for a turn reports to. Messages are boxed: a channel has room for 32 from the start, of each turn.
+/// Where what runs for a turn reports to. Messages are on the heap: the channel of each turn has room for 32 from its start.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox(mpsc::UnboundedSender<Box<Msg>>);
 

@@ -64,7 +64,7 @@ impl Agent {
     pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, AgentError> {
         let is_detached = request.origin == Origin::Client;
         let agent = self.clone();
-        // Boxed, as it is handed to a task: this future would keep its room.
+        // On the heap, as it is handed to a task: this future would keep its room.
         let turn = Box::pin(async move { agent.carry_out(request).await });
         if !is_detached {
             return turn.await;
