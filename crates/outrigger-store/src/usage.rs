@@ -68,7 +68,7 @@ pub(crate) fn usage(
 pub struct SessionUsage {
     /// Prompts that were answered, the one that runs included.
     pub turns: u64,
-    /// Tokens, sent and received.
+    /// Tokens, sent and received, as far as providers say; estimated where they do not.
     pub tokens: u64,
     /// US dollars.
     pub cost: f64,
@@ -82,11 +82,26 @@ const SESSION: &str = "
     SELECT
         (SELECT count(DISTINCT m.body ->> '$.parentID') FROM messages m
             WHERE m.session IN tree AND m.body ->> '$.role' = 'assistant'),
-        ifnull(sum(body ->> '$.tokens.input'), 0) + ifnull(sum(body ->> '$.tokens.output'), 0)
-            + ifnull(sum(body ->> '$.tokens.reasoning'), 0) + ifnull(sum(body ->> '$.tokens.cache.read'), 0)
-            + ifnull(sum(body ->> '$.tokens.cache.write'), 0),
+        total(max(0, ifnull(body ->> '$.tokens.input', 0)) + max(0, ifnull(body ->> '$.tokens.output', 0))
+            + max(0, ifnull(body ->> '$.tokens.reasoning', 0)) + max(0, ifnull(body ->> '$.tokens.cache.read', 0))
+            + max(0, ifnull(body ->> '$.tokens.cache.write', 0))),
         ifnull(sum(body ->> '$.cost'), 0.0)
     FROM sessions WHERE id IN tree";
+
+/// Tokens of answers of which nobody said what was sent for them, as every request sends something: a fourth of the bytes up to and with
+/// the answer.
+const ESTIMATE: &str = "
+    WITH RECURSIVE
+    up(id, parent) AS (SELECT id, parent FROM sessions WHERE id = ?1
+        UNION SELECT s.id, s.parent FROM sessions s JOIN up ON s.id = up.parent),
+    tree(id) AS (SELECT id FROM up UNION SELECT s.id FROM sessions s JOIN tree ON s.parent = tree.id),
+    sizes(session, message, size) AS (SELECT session, message, sum(length(body)) FROM parts
+        WHERE session IN tree GROUP BY session, message),
+    sent(session, message, size) AS (SELECT session, message, sum(size) OVER (PARTITION BY session ORDER BY message) FROM sizes)
+    SELECT total(sent.size) / 4 FROM sent JOIN messages m ON m.session = sent.session AND m.id = sent.message
+    WHERE m.body ->> '$.role' = 'assistant' AND m.body ->> '$.finish' IS NOT NULL
+        AND max(0, ifnull(m.body ->> '$.tokens.input', 0)) + max(0, ifnull(m.body ->> '$.tokens.cache.read', 0))
+            + max(0, ifnull(m.body ->> '$.tokens.cache.write', 0)) = 0";
 
 impl Store {
     /// What a session used until now, its subagents and the session that it is a subagent of included.
@@ -98,12 +113,22 @@ impl Store {
     }
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is held to the range"
+)]
+fn whole(tokens: f64) -> u64 {
+    tokens.max(0.0) as u64
+}
+
 fn of_session(conn: &Connection, session: &str) -> rusqlite::Result<SessionUsage> {
+    let mut estimate = conn.prepare_cached(ESTIMATE)?;
+    let estimated: f64 = estimate.query_row([session], |row| row.get(0))?;
     conn.prepare_cached(SESSION)?.query_row([session], |row| {
-        let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         Ok(SessionUsage {
-            turns: count(0)?,
-            tokens: count(1)?,
+            turns: row.get::<_, i64>(0).map(i64::unsigned_abs)?,
+            tokens: whole(row.get::<_, f64>(1)? + estimated),
             cost: row.get(2)?,
         })
     })

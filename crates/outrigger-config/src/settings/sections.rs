@@ -178,7 +178,7 @@ settings! {
     budget: Budget {
         /// Most prompts that are answered.
         turns: Option<u64> = None, POSITIVE, UserOnly;
-        /// Most tokens, sent and received, those from the provider's cache too.
+        /// Most tokens, sent and received, those from the provider's cache too. Where a provider says nothing of what was sent, or nonsense, a fourth of the bytes counts.
         tokens: Option<u64> = None, POSITIVE, UserOnly;
         /// Most money, in US cents, by the prices of the models.
         cents: Option<u64> = None, POSITIVE, UserOnly;

@@ -205,7 +205,11 @@ fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
     let _ = std::fs::remove_file(&temporary);
     written.map_err(io)?;
     let key = read_key(store)?.ok_or_else(|| io(std::io::Error::other("it is gone again")))?;
-    write_beside(store, &key, Seal::of_nothing())?;
+    if let Err(error) = write_beside(store, &key, Seal::of_nothing()) {
+        // On a full disk, say. With the key alone the seal would count as removed for ever.
+        let _ = std::fs::remove_file(&path);
+        return Err(error);
+    }
     Ok(key)
 }
 
@@ -391,4 +395,23 @@ pub(crate) fn seals(conn: &Connection) -> Result<Vec<Seal>> {
 /// A hash that was read as bytes.
 pub(crate) fn as_hash(bytes: &[u8]) -> Hash {
     bytes.try_into().unwrap_or(crate::chain::GENESIS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full disk, say: nothing of what cannot be made whole is left, which would look like a seal that was removed.
+    #[test]
+    fn a_key_without_its_seal_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("s.db");
+        let in_the_way = beside(&store, &format!("-audit-seal-{}", std::process::id()));
+        std::fs::create_dir(&in_the_way).unwrap();
+        assert!(make_key(&store).is_err());
+        assert!(read_key(&store).unwrap().is_none());
+        std::fs::remove_dir(&in_the_way).unwrap();
+        make_key(&store).unwrap();
+        assert!(seal_file(&store).is_some());
+    }
 }

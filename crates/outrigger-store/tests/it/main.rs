@@ -12,3 +12,5 @@ mod filter;
 mod project;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod usage;
