@@ -18,6 +18,7 @@ pub fn prepare(store: &Store, config: &Loaded, env: &BTreeMap<String, String>) {
     }
     let mut secrets = Vec::new();
     differing(&config.value, &config.redacted(), &mut secrets);
+    secrets.extend(config.secrets().iter().cloned());
     store.redactor().hide(secrets);
     store.redactor().hide_environment(env);
 }

@@ -35,7 +35,7 @@ pub use load::links::Links;
 pub use load::loaded::Loaded;
 pub use load::options::LoadOptions;
 pub use load::plugin_folders::{PluginFolders, plugin_folders};
-pub use load::{load, load_global};
+pub use load::{load, load_global, load_global_redacted};
 pub use opencode::check::keys::CONFIG as OPENCODE_JSON;
 pub use opencode::edit::{
     check_changes, edited, global_file, project_file, with_item, without, without_items,
@@ -53,7 +53,7 @@ pub use policy::{Policy, PolicyFile};
 pub use project::hook_programs::HookPrograms;
 pub use project::named_files::{IS_RUN, files_run_by};
 pub use project::{Asked, ProjectConfig, TRUST_PROJECT, unknown};
-pub use redact::{names_secret, redacted, redacted_text, restore};
+pub use redact::{names_secret, redacted, redacted_text};
 pub use settings::Settings;
 pub use show::Shown;
 pub use toml::edit::{quoted, set_in_toml};

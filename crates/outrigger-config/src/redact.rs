@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use outrigger_protocol::keys::without_login;
+use outrigger_protocol::keys::{looks_like_key, without_logins};
 use serde_json::Value;
 
 use crate::opencode::jsonc;
@@ -11,11 +11,16 @@ use crate::origin::{child, last_key};
 /// What stands in the place of a secret.
 pub(crate) const REDACTED: &str = "(redacted)";
 
-/// A document without its secrets, as [`crate::Loaded::redacted`] makes it.
+/// A document without its secrets. Those that its texts took from elsewhere only [`crate::Loaded::redacted`] knows.
 #[must_use]
 pub fn redacted(value: &Value) -> Value {
+    without(value, &[])
+}
+
+/// A document without its secrets, and without these.
+pub(crate) fn without(value: &Value, known: &[String]) -> Value {
     let mut value = value.clone();
-    redact(&mut value, "");
+    redact(&mut value, "", known);
     value
 }
 
@@ -49,23 +54,31 @@ pub fn names_secret(text: &str) -> bool {
 /// A secret goes back only where it came from: under the same provider, server, formatter or agent, with nothing changed of who
 /// gets it there (a plugin could have it sent to itself otherwise). A stand-in that is left is taken out, since nobody knows it as a
 /// key.
-pub fn restore(value: &mut Value, from: &Value) -> Vec<String> {
+pub(crate) fn restore(value: &mut Value, from: &Value, known: &[String]) -> Vec<String> {
     let mut lost = Vec::new();
+    let shown = without(from, known);
     let Value::Object(sections) = value else {
         return lost;
     };
     for (name, section) in sections.iter_mut() {
-        let original = from.get(name);
         let pointer = child("", name);
+        let original = Original {
+            real: from.get(name),
+            shown: shown.get(name),
+        };
         match (section, name.as_str()) {
             (Value::Object(entries), section) if SECTIONS.contains(&section) => {
                 for (name, entry) in entries.iter_mut() {
-                    let original = original.and_then(|section| section.get(name));
                     let pointer = child(&pointer, name);
-                    let same = original.is_some_and(|original| {
-                        use_of(section, original, &pointer) == use_of(section, entry, &pointer)
-                    });
-                    put_back(entry, original.filter(|_| same), &pointer, &mut lost);
+                    let mut original = original.at(name);
+                    let now = redacted_at(entry, &pointer, known);
+                    let is_same = |shown: &Value| {
+                        use_of(section, shown.clone()) == use_of(section, now.clone())
+                    };
+                    if !original.shown.is_some_and(is_same) {
+                        original = Original::default();
+                    }
+                    put_back(entry, original, &pointer, &mut lost);
                 }
             }
             (section, _) => {
@@ -76,14 +89,51 @@ pub fn restore(value: &mut Value, from: &Value) -> Vec<String> {
     lost
 }
 
+fn redacted_at(value: &Value, pointer: &str, known: &[String]) -> Value {
+    let mut value = value.clone();
+    redact(&mut value, pointer, known);
+    value
+}
+
+/// A value as it is, and as it was shown.
+#[derive(Clone, Copy, Default)]
+struct Original<'a> {
+    real: Option<&'a Value>,
+    shown: Option<&'a Value>,
+}
+
+impl<'a> Original<'a> {
+    fn at(self, key: &str) -> Self {
+        Self {
+            real: self.real.and_then(|it| it.get(key)),
+            shown: self.shown.and_then(|it| it.get(key)),
+        }
+    }
+
+    /// What an item of a list was: the one at its place, or the only one that was shown like this.
+    fn of_item(self, index: usize, item: &Value) -> Self {
+        let list = |value: Option<&'a Value>| value.and_then(Value::as_array);
+        let (Some(real), Some(shown)) = (list(self.real), list(self.shown)) else {
+            return Self::default();
+        };
+        let mut alike = (0..shown.len()).filter(|at| shown.get(*at) == Some(item));
+        let at = match shown.get(index) == Some(item) {
+            true => Some(index),
+            false => alike.next().filter(|_| alike.next().is_none()),
+        };
+        Self {
+            real: at.and_then(|at| real.get(at)),
+            shown: at.and_then(|at| shown.get(at)),
+        }
+    }
+}
+
 /// Sections whose entries give their secrets to a program or send them to an address.
 const SECTIONS: [&str; 6] = ["agent", "formatter", "lsp", "mcp", "mode", "provider"];
 
-/// What of an entry decides who gets its secrets. Of what is started that is all but whether and how long: a variable
+/// What of an entry, as it is shown, decides who gets its secrets. Of what is started that is all but whether and how long: a variable
 /// (`PYTHONPATH`, `HTTPS_PROXY`) or a folder makes a program run other code or send elsewhere as well as its command does.
-fn use_of(section: &str, entry: &Value, pointer: &str) -> Value {
-    let mut shown = entry.clone();
-    redact(&mut shown, pointer);
+fn use_of(section: &str, mut shown: Value) -> Value {
     let Value::Object(fields) = &mut shown else {
         return shown;
     };
@@ -116,22 +166,12 @@ fn keep_address(model: &mut Value) {
 }
 
 /// False for a stand-in that nothing can be put in the place of; its holder takes it out.
-fn put_back(
-    value: &mut Value,
-    from: Option<&Value>,
-    pointer: &str,
-    lost: &mut Vec<String>,
-) -> bool {
+fn put_back(value: &mut Value, from: Original<'_>, pointer: &str, lost: &mut Vec<String>) -> bool {
     match value {
         Value::Object(map) => {
             let mut gone = Vec::new();
             for (key, value) in map.iter_mut() {
-                if !put_back(
-                    value,
-                    from.and_then(|from| from.get(key)),
-                    &child(pointer, key),
-                    lost,
-                ) {
+                if !put_back(value, from.at(key), &child(pointer, key), lost) {
                     gone.push(key.clone());
                 }
             }
@@ -139,61 +179,125 @@ fn put_back(
                 map.shift_remove(&key);
             }
         }
-        // An item that was not touched is the original; of any other nobody knows which one it was.
+        // A list that lacks an item is another one.
         Value::Array(items) => {
-            let originals = from.and_then(Value::as_array);
+            let mut is_whole = true;
             for (index, item) in items.iter_mut().enumerate() {
+                let original = from.of_item(index, item);
                 let pointer = child(pointer, &index.to_string());
-                let original = originals.into_iter().flatten().find(|original| {
-                    let mut shown = (*original).clone();
-                    redact(&mut shown, &pointer);
-                    shown == *item
-                });
-                put_back(item, original, &pointer, lost);
+                is_whole &= put_back(item, original, &pointer, lost);
             }
+            return is_whole;
         }
-        leaf if leaf.as_str().is_some_and(|it| it.contains(REDACTED)) => match from {
-            Some(original) if original != leaf && stands_in(leaf, original, pointer) => {
-                *leaf = original.clone();
-            }
-            _ => {
+        leaf => match from {
+            Original {
+                real: Some(real),
+                shown: Some(shown),
+            } if shown == leaf => *leaf = real.clone(),
+            _ if is_stand_in(leaf, pointer) => {
                 lost.push(pointer.to_owned());
                 return false;
             }
+            _ => {}
         },
-        _ => {}
     }
     true
 }
 
-fn redact(value: &mut Value, pointer: &str) {
+/// Whether a value is a stand-in, or has one in it where texts are addresses and arguments.
+fn is_stand_in(leaf: &Value, pointer: &str) -> bool {
+    let sections = ["/command/", "/formatter/", "/lsp/", "/mcp/", "/provider/"];
+    let is_sent = || sections.iter().any(|it| pointer.starts_with(it));
+    leaf == REDACTED || is_sent() && leaf.as_str().is_some_and(|text| text.contains(REDACTED))
+}
+
+fn redact(value: &mut Value, pointer: &str, known: &[String]) {
     match value {
         Value::Object(map) => map
             .iter_mut()
-            .for_each(|(key, value)| redact(value, &child(pointer, key))),
+            .for_each(|(key, value)| redact(value, &child(pointer, key), known)),
         Value::Array(items) => {
             items
                 .iter_mut()
                 .enumerate()
-                .for_each(|(i, value)| redact(value, &child(pointer, &i.to_string())));
+                .for_each(|(i, value)| redact(value, &child(pointer, &i.to_string()), known));
+            if is_command(pointer) {
+                hide_arguments(items);
+            }
         }
         Value::Null | Value::Bool(_) => {}
         leaf if is_secret(pointer) => *leaf = Value::from(REDACTED),
-        Value::String(text) => {
-            let is_key = |name: &str| is_secret(&child("", name));
-            if let Some(shown) = without_login(text, is_key, REDACTED) {
-                *text = shown;
-            }
-        }
+        Value::String(text) => hide_within(text, known),
         _ => {}
     }
 }
 
-/// Whether this is what is shown of `original`.
-fn stands_in(shown: &Value, original: &Value, pointer: &str) -> bool {
-    let mut redacted = original.clone();
-    redact(&mut redacted, pointer);
-    redacted == *shown || shown == REDACTED
+/// Takes out what texts have in them of known secrets, and logins of addresses.
+fn hide_within(text: &mut String, known: &[String]) {
+    for secret in known {
+        if text.contains(secret.as_str()) {
+            *text = text.replace(secret.as_str(), REDACTED);
+        }
+    }
+    if let Some(shown) = without_logins(text, REDACTED) {
+        *text = shown;
+    }
+}
+
+/// Whether a list is the command of something that is started.
+fn is_command(pointer: &str) -> bool {
+    let sections = ["/formatter/", "/lsp/", "/mcp/"];
+    sections.iter().any(|it| pointer.starts_with(it)) && last_key(pointer) == "command"
+}
+
+/// Takes the secrets out of arguments: `--token X`, `--token=X`, `-e API_KEY=X`, `-H "Authorization: Bearer X"`, and words that look like
+/// keys; also within one, for `sh -c`.
+fn hide_arguments(items: &mut [Value]) {
+    let mut is_next = false;
+    for item in items {
+        let Value::String(text) = item else { continue };
+        let mut shown = String::with_capacity(text.len());
+        for word in text.split_inclusive(char::is_whitespace) {
+            let bare = word.trim_end();
+            let space = word.get(bare.len()..).unwrap_or_default();
+            shown.push_str(&shown_word(bare, &mut is_next));
+            shown.push_str(space);
+        }
+        *text = shown;
+    }
+}
+
+/// A word of a command as it is shown. `is_next`: the words before say that it is a secret.
+fn shown_word(word: &str, is_next: &mut bool) -> String {
+    const SCHEMES: [&str; 3] = ["basic", "bearer", "token"];
+    const QUOTES: [char; 2] = ['"', '\''];
+    let is_name = |name: &str| {
+        let name = name.trim_start_matches(QUOTES).trim_start_matches('-');
+        !name.is_empty() && is_secret(&child("", name))
+    };
+    let plain = word.trim_matches(QUOTES);
+    if word.is_empty() || *is_next && SCHEMES.contains(&plain.to_ascii_lowercase().as_str()) {
+        return word.to_owned();
+    }
+    let follows = std::mem::take(is_next);
+    if follows && !word.starts_with('-') || looks_like_key(plain) && !plain.contains('=') {
+        return word.replace(plain, REDACTED);
+    }
+    match word.split_once(['=', ':']) {
+        Some((name, "")) if is_name(name) => *is_next = true,
+        Some((name, value)) if is_name(name) && !value.starts_with("//") => {
+            let (before, _) = word.split_at(name.len() + 1);
+            let end = if value.ends_with(QUOTES) {
+                &value[value.len() - 1..]
+            } else {
+                ""
+            };
+            return format!("{before}{REDACTED}{end}");
+        }
+        None if word.starts_with("--") => *is_next = is_name(word),
+        _ => {}
+    }
+    word.to_owned()
 }
 
 /// Whether a value is likely a secret by its name: keys, tokens, passwords, all headers and the environment of MCP
@@ -211,6 +315,7 @@ pub(crate) fn is_secret(pointer: &str) -> bool {
         "accesskey",
         "credential",
         "privatekey",
+        "passphrase",
     ];
     let limit = key.ends_with("tokens");
     (!limit && named.iter().any(|name| key.contains(name)))
@@ -221,8 +326,91 @@ pub(crate) fn is_secret(pointer: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_secret, redact, restore};
-    use serde_json::json;
+    use super::{is_secret, without};
+    use serde_json::{Value, json};
+
+    fn redact(value: &mut Value, _: &str) {
+        *value = without(value, &[]);
+    }
+
+    fn restore(value: &mut Value, from: &Value) -> Vec<String> {
+        super::restore(value, from, &[])
+    }
+
+    /// What texts took from elsewhere, and what addresses and arguments have in them; all of it comes back where nothing changed.
+    #[test]
+    fn secrets_inside_of_texts_are_hidden_and_come_back() {
+        let known = ["in-env-secret".to_owned()];
+        let original = json!({
+            "provider": {"p": {"options": {
+                "baseURL": "http://u:in-url@h/?key=in-query", "setting": "x in-env-secret y",
+                "credentials": {"private_key": "in-pem", "client_email": "mail"},
+            }}},
+            "mcp": {
+                "g": {"command": ["x", "--api-key=in-arg1", "--token", "in-arg2", "-H", "Authorization: Bearer in-arg3", "--port", "80", "-e", "API_KEY=in-arg4"]},
+                "s": {"command": ["sh", "-c", "TOKEN='in-arg5' curl -H 'X-Api-Key: in-arg6' https://h/p"]},
+                "d": {"url": "https://h/mcp?api_key=in-url2"},
+            },
+            "command": {"c": {"template": "say in-env-secret"}},
+        });
+        let shown = without(&original, &known);
+        let text = shown.to_string();
+        assert!(!text.contains("in-"), "{text}");
+        for stays in [
+            "\"--port\",\"80\"",
+            "http://u:",
+            "https://h/p",
+            "x (redacted) y",
+        ] {
+            assert!(text.contains(stays), "{stays}: {text}");
+        }
+        let mut back = shown.clone();
+        assert_eq!(
+            super::restore(&mut back, &original, &known),
+            Vec::<String>::new()
+        );
+        assert_eq!(back, original);
+        // Sent elsewhere, or started otherwise.
+        let mut changed = shown.clone();
+        changed["provider"]["p"]["options"]["npm"] = json!("evil");
+        changed["mcp"]["g"]["command"][0] = json!("evil");
+        let lost = super::restore(&mut changed, &original, &known);
+        assert!(lost.len() >= 6, "{lost:?}");
+        let text = changed.to_string();
+        assert!(
+            !text.contains("in-arg1") && !text.contains("in-url@") && !text.contains("in-pem"),
+            "{text}"
+        );
+        assert!(
+            text.contains("in-url2") && text.contains("say in-env-secret"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn logins_in_addresses_and_flags_are_shown_to_nobody() {
+        let original = json!({
+            "provider": {"p": {"options": {
+                "baseURL": "http://u:PASS@h.test/v1?x=1&key=KEY", "credentials": {"private_key": "PEM", "client_email": "me"},
+            }}},
+            "mcp": {"m": {"command": ["m", "--api-key=KEY", "--port=1"], "url": "https://h.test/mcp?api_key=KEY#x"}},
+        });
+        let mut shown = original.clone();
+        redact(&mut shown, "");
+        let text = shown.to_string();
+        for secret in ["PASS", "KEY", "PEM"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        assert!(
+            text.contains("@h.test/v1?x=1&key=") && text.contains("--port=1"),
+            "{text}"
+        );
+        let mut again = shown.clone();
+        redact(&mut again, "");
+        assert_eq!(again, shown);
+        assert!(restore(&mut shown, &original).is_empty());
+        assert_eq!(shown, original);
+    }
 
     #[test]
     fn what_was_redacted_comes_back_unless_it_was_changed() {
@@ -322,31 +510,6 @@ mod tests {
                 "{pointer} {key}: {text}"
             );
         }
-    }
-
-    #[test]
-    fn logins_in_addresses_and_flags_are_shown_to_nobody() {
-        let original = json!({
-            "provider": {"p": {"options": {
-                "baseURL": "http://u:PASS@h.test/v1?x=1&key=KEY", "credentials": {"private_key": "PEM", "client_email": "me"},
-            }}},
-            "mcp": {"m": {"command": ["m", "--api-key=KEY", "--port=1"], "url": "https://h.test/mcp?api_key=KEY#x"}},
-        });
-        let mut shown = original.clone();
-        redact(&mut shown, "");
-        let text = shown.to_string();
-        for secret in ["PASS", "KEY", "PEM"] {
-            assert!(!text.contains(secret), "{text}");
-        }
-        assert!(
-            text.contains("@h.test/v1?x=1&key=") && text.contains("--port=1"),
-            "{text}"
-        );
-        let mut again = shown.clone();
-        redact(&mut again, "");
-        assert_eq!(again, shown);
-        assert!(restore(&mut shown, &original).is_empty());
-        assert_eq!(shown, original);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::opencode::merge::all_leaves;
 use crate::origin::nearest;
-use crate::redact::{REDACTED, is_secret, redacted};
+use crate::redact::{REDACTED, is_secret, without};
 use crate::{Loaded, Origin};
 
 /// One value.
@@ -76,6 +76,6 @@ impl Loaded {
     /// The merged document without its secrets, for everyone who was not granted them (invariant 10).
     #[must_use]
     pub fn redacted(&self) -> Value {
-        redacted(&self.value)
+        without(&self.value, &self.secrets)
     }
 }

@@ -86,6 +86,12 @@ impl Resolved {
         self.provider.view(redact)
     }
 
+    /// The model as plugins get it: with keys and headers removed.
+    #[must_use]
+    pub fn model_for_hooks(&self) -> ModelInfo {
+        self.provider.without_secrets(&self.model)
+    }
+
     /// What `chat.params` starts from: what such a model is usually asked, options of the model, and those of the variant
     /// asked for, later ones winning. `small` is for titles and the like: no thought, no variant.
     #[must_use]
@@ -299,7 +305,7 @@ impl Resolved {
 
     fn asked_of_plugin(&self, request: &ModelRequest) -> Object {
         let mut options = self.provider.options.clone();
-        crate::provider::redact_object(&mut options);
+        crate::provider::redact_object(&mut options, &self.provider.secrets);
         plugin::body(&self.model, options, request)
     }
 

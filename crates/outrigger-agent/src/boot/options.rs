@@ -133,6 +133,15 @@ impl Boot {
         Ok(outrigger_config::load_global(&options)?)
     }
 
+    /// The same without the secrets in it.
+    ///
+    /// # Errors
+    /// Those of the configuration.
+    pub fn load_global_redacted(&self) -> Result<serde_json::Value, AgentError> {
+        let options = self.options(&self.directory, &self.directory);
+        Ok(outrigger_config::load_global_redacted(&options)?)
+    }
+
     fn options(&self, directory: &Path, worktree: &Path) -> outrigger_config::LoadOptions {
         let mut options = outrigger_config::LoadOptions::new(
             directory.to_owned(),

@@ -113,7 +113,7 @@ impl Inner {
             let input = after_finish::Input {
                 session_id,
                 agent: &user.agent,
-                model: &resolved.model,
+                model: &resolved.model_for_hooks(),
                 provider: after_finish::Provider {
                     source: &provider.source,
                     info: &provider,
@@ -131,7 +131,7 @@ impl Inner {
         let input = RequestInput {
             session_id,
             agent: AGENT,
-            model: &resolved.model,
+            model: &resolved.model_for_hooks(),
             provider: &resolved.provider_for_hooks(true),
             message: &MessageInfo::User(user.clone()),
         };
@@ -139,7 +139,7 @@ impl Inner {
             HookPoint::LlmBeforeSystem => {
                 let input = before_system::Input {
                     session_id,
-                    model: &resolved.model,
+                    model: &resolved.model_for_hooks(),
                 };
                 let prompt = agent.prompt.as_deref().unwrap_or_default();
                 input.payload(&before_system::Output { system: [prompt] })

@@ -71,7 +71,7 @@ impl Inner {
         let input = RequestInput {
             session_id,
             agent: "title",
-            model: &resolved.model,
+            model: &resolved.model_for_hooks(),
             provider: &resolved.provider_for_hooks(true),
             message: &message.info,
         };

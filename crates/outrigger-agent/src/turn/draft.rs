@@ -156,7 +156,7 @@ fn payload(
             let input = RequestInput {
                 session_id,
                 agent: &begin.agent,
-                model: &resolved.model,
+                model: &resolved.model_for_hooks(),
                 provider: &resolved.provider_for_hooks(true),
                 message: &MessageInfo::User(state.user().clone()),
             };
@@ -196,7 +196,7 @@ fn system(
     let text = inner.system_text(agent, &resolved.model, skills, &extra);
     let input = before_system::Input {
         session_id,
-        model: &resolved.model,
+        model: &resolved.model_for_hooks(),
     };
     Ok(input.payload(&before_system::Output { system: [&text] }))
 }

@@ -52,10 +52,24 @@ pub struct Loaded {
     pub is_trusted: bool,
     /// What the user's files say without the project's, where the project has any.
     pub users: Option<Box<OpenCodeConfig>>,
+    /// What variables and files put into texts that is likely a secret, whatever the key is called: the longest first.
+    pub(crate) secrets: Vec<String>,
     pub(crate) options: LoadOptions,
 }
 
 impl Loaded {
+    /// Secrets that `{env:NAME}` and `{file:PATH}` put into texts.
+    #[must_use]
+    pub fn secrets(&self) -> &[String] {
+        &self.secrets
+    }
+
+    /// Puts back what [`Loaded::redacted`] took out of a document that plugins may have changed, and answers the places where it did not: a
+    /// secret goes back where it came from, with nothing changed of who gets it there.
+    pub fn restore(&self, value: &mut Value) -> Vec<String> {
+        crate::redact::restore(value, &self.value, &self.secrets)
+    }
+
     /// The typed view of a document that `config` hooks have changed, by the rules of
     /// [`OpenCodeConfig::from_value_leniently`]: invalid values of a plugin are skipped and reported.
     pub fn reread(&self, value: Value) -> (OpenCodeConfig, Vec<ConfigProblem>) {

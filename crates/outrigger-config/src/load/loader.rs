@@ -1,5 +1,7 @@
 //! One reading of the layers.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -53,6 +55,8 @@ pub(crate) struct Loader<'a> {
     pub(super) is_project: bool,
     /// What takes trust.
     pub(crate) asks: Vec<Asked>,
+    /// What `{env:}` and `{file:}` put in that is likely a secret.
+    pub(crate) secrets: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Loader<'a> {
@@ -71,6 +75,7 @@ impl<'a> Loader<'a> {
             extent,
             is_project: false,
             asks: Vec::new(),
+            secrets: RefCell::default(),
         })
     }
 
@@ -251,6 +256,7 @@ impl<'a> Loader<'a> {
                 folder,
                 file,
                 forbidden: &|path| self.is_forbidden(path),
+                secrets: &self.secrets,
             },
         )?;
         if let Some(wrong) = check::document(&document.value).into_iter().next() {

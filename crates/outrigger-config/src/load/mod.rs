@@ -17,6 +17,7 @@ use loaded::Loaded;
 use loader::{Extent, Loader};
 use options::LoadOptions;
 
+use crate::origin::{child, nearest};
 use crate::{ConfigError, ConfigProblem, OpenCodeConfig, ProjectConfig, unknown};
 
 /// Reads the whole configuration. Nothing is written and no folder is made.
@@ -49,7 +50,12 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     if loaded.files.iter().any(has_project) {
         let users = load_as(options, Extent::Nothing)?;
         if !loaded.is_trusted {
-            keep_users(&mut loaded.value, &users.value);
+            let left_out = keep_users(&mut loaded.value, &users.value).into_iter();
+            loaded.problems.extend(left_out.map(|pointer| ConfigProblem {
+                file: nearest(&loaded.origins, &pointer).to_string(),
+                pointer: Some(pointer),
+                message: "you have one of that name, which counts: the folder is not trusted (`outrigger trust`)".to_owned(),
+            }));
             loaded.config = OpenCodeConfig::from_value(loaded.value.clone(), &options.home)?;
         }
         loaded.users = Some(Box::new(users.config));
@@ -58,8 +64,9 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
 }
 
 /// Has the user's own agents and commands be what the user wrote, whatever an untrusted project says under their names: of that only rules
-/// count, which narrow those of an agent.
-fn keep_users(value: &mut Value, users: &Value) {
+/// count, which narrow those of an agent. The answer is where something was left out.
+fn keep_users(value: &mut Value, users: &Value) -> Vec<String> {
+    let mut left_out = Vec::new();
     for section in ["agent", "command", "mode"] {
         let own = users.get(section).and_then(Value::as_object);
         for (name, own) in own.into_iter().flatten() {
@@ -68,12 +75,17 @@ fn keep_users(value: &mut Value, users: &Value) {
                 continue;
             };
             let rules = entry.get_mut("permission").map(Value::take);
-            entry.clone_from(own);
-            if let (Value::Object(fields), Some(rules)) = (entry, rules) {
-                fields.insert("permission".to_owned(), rules);
+            let mut before = std::mem::replace(entry, own.clone());
+            if let (Value::Object(fields), Some(rules)) = (&mut *entry, rules) {
+                fields.insert("permission".to_owned(), rules.clone());
+                before["permission"] = rules;
+            }
+            if *entry != before && section != "mode" {
+                left_out.push(child(&child("", section), name));
             }
         }
     }
+    left_out
 }
 
 fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError> {
@@ -110,6 +122,19 @@ fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError>
 /// # Errors
 /// As [`load`].
 pub fn load_global(options: &LoadOptions) -> Result<Value, ConfigError> {
+    Ok(global_with_secrets(options)?.0)
+}
+
+/// The same without its secrets.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_global_redacted(options: &LoadOptions) -> Result<Value, ConfigError> {
+    let (value, secrets) = global_with_secrets(options)?;
+    Ok(crate::redact::without(&value, &secrets))
+}
+
+fn global_with_secrets(options: &LoadOptions) -> Result<(Value, Vec<String>), ConfigError> {
     let mut loader = Loader::new(options, Extent::Everything)?;
     let dir = layers::global_dir(options);
     let mut merged = Value::Object(serde_json::Map::new());
@@ -118,5 +143,6 @@ pub fn load_global(options: &LoadOptions) -> Result<Value, ConfigError> {
             crate::merge(&mut merged, document.value);
         }
     }
-    Ok(merged)
+    let secrets = crate::opencode::finish::longest_first(loader.secrets.into_inner());
+    Ok((merged, secrets))
 }

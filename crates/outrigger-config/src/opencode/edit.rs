@@ -8,11 +8,12 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
+use crate::ConfigError;
 use crate::load::layers;
 use crate::opencode::check;
 use crate::opencode::jsonc;
 use crate::origin::Positions;
-use crate::{ConfigError, restore};
+use crate::redact::restore;
 
 /// The file in which a change of the user's own configuration goes, given the folder `opencode` of the configuration: the
 /// one that has the last word of those that are there.
@@ -52,7 +53,7 @@ pub fn check_changes(changes: &Value) -> Result<(), ConfigError> {
 pub fn edited(text: &str, file: &str, changes: &Value) -> Result<String, ConfigError> {
     let before = jsonc::parse(text, file)?.value;
     let mut changes = changes.clone();
-    restore(&mut changes, &before);
+    restore(&mut changes, &before, &[]);
     let Value::Object(changes) = changes else {
         return Ok(text.to_owned());
     };

@@ -18,10 +18,31 @@ use crate::opencode::unmatched;
 use crate::opencode::username;
 use crate::origin::nearest;
 use crate::origin::{Positions, child};
-use crate::{ConfigError, ConfigProblem, OpenCodeConfig, Origin, settings};
+use crate::{ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, Settings, settings};
 
 /// What OpenCode writes into a file without `$schema`.
 const SCHEMA: &str = "https://opencode.ai/config.json";
+
+/// Plugins that hold what they refuse when they fail.
+fn guards(settings: &Settings, policies: &[PolicyFile]) -> BTreeSet<String> {
+    let plugins = settings.plugins.iter();
+    let closed = plugins.filter(|(_, it)| !it.fail_closed.is_empty());
+    let required = policies
+        .iter()
+        .flat_map(|it| it.policy.plugins.require.keys());
+    closed
+        .map(|(name, _)| name)
+        .chain(required)
+        .cloned()
+        .collect()
+}
+
+/// One that another one is a part of is taken out of texts first.
+pub(crate) fn longest_first(secrets: BTreeSet<String>) -> Vec<String> {
+    let mut secrets: Vec<String> = secrets.into_iter().collect();
+    secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
+    secrets
+}
 
 impl Loader<'_> {
     /// The last steps.
@@ -50,14 +71,7 @@ impl Loader<'_> {
             skipped.extend(policy.filter(&mut tool_files));
             skipped.extend(policy.filter(&mut plugins));
         }
-        let guards = settings.settings.plugins.iter();
-        let guards = guards.filter(|(_, it)| !it.fail_closed.is_empty());
-        let mut guards: BTreeSet<String> = guards.map(|(name, _)| name.clone()).collect();
-        let required = policies
-            .iter()
-            .flat_map(|it| it.policy.plugins.require.keys());
-        guards.extend(required.cloned());
-        settings.settings.guards = guards;
+        settings.settings.guards = guards(&settings.settings, &policies);
         settings.project();
         self.files.extend(settings.files);
         self.problems.extend(settings.problems);
@@ -69,6 +83,7 @@ impl Loader<'_> {
             asks: self.asks,
             left_out,
             is_trusted,
+            secrets: longest_first(self.secrets.into_inner()),
             users: None,
             config: OpenCodeConfig::from_value(self.merged.value.clone(), &self.options.home)?,
             value: self.merged.value,

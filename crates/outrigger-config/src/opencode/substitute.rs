@@ -5,7 +5,8 @@
 //! string, a file's text is trimmed, `~/` is the home folder, a relative path starts at the declaring file's folder,
 //! and variables are replaced first, so that `{file:{env:DIR}/x}` works.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -14,6 +15,7 @@ use crate::ConfigError;
 use crate::opencode::jsonc::Document;
 use crate::origin::{child, position_of};
 use crate::paths;
+use crate::redact::is_secret;
 
 /// What strings may refer to.
 #[derive(Clone, Copy)]
@@ -28,6 +30,26 @@ pub(crate) struct Scope<'a> {
     pub(crate) file: &'a str,
     /// Whether the policy of the machine forbids a file.
     pub(crate) forbidden: &'a dyn Fn(&Path) -> bool,
+    /// Where what is put in goes that is likely a secret.
+    pub(crate) secrets: &'a RefCell<BTreeSet<String>>,
+}
+
+/// Shorter values are no secrets: taking them out would make every text unreadable.
+const SHORTEST: usize = 8;
+
+impl Scope<'_> {
+    /// Keeps what a variable or a file put into a text, if it is likely a secret: by the name of the variable, or as a single word or a
+    /// key in a file, which is what keys are kept in.
+    fn note(&self, variable: Option<&str>, value: &str) {
+        let is_word = !value.contains(char::is_whitespace) || value.starts_with("-----BEGIN");
+        let is_secret = match variable {
+            Some(name) => is_secret(&child("", name)) || name.to_ascii_uppercase().ends_with("KEY"),
+            None => is_word,
+        };
+        if is_secret && value.len() >= SHORTEST && !value.starts_with('/') {
+            self.secrets.borrow_mut().insert(value.to_owned());
+        }
+    }
 }
 
 /// Replaces in every string and key of the document.
@@ -83,7 +105,9 @@ fn replace(
     scope: Scope<'_>,
 ) -> Result<String, ConfigError> {
     let with_env = expand(text, "{env:", |name| {
-        Ok(scope.env.get(name).cloned().unwrap_or_default())
+        let value = scope.env.get(name).cloned().unwrap_or_default();
+        scope.note(Some(name), &value);
+        Ok(value)
     })?;
     expand(&with_env, "{file:", |reference| {
         let path = paths::expand(reference, scope.folder, scope.home);
@@ -93,6 +117,7 @@ fn replace(
                 .map_err(|error| paths::reason(&error)),
         };
         read.map(|content| content.trim().to_owned())
+            .inspect(|content| scope.note(None, content))
             .map_err(|reason| {
                 let at = position_of(&document.positions, pointer);
                 ConfigError::FileReference {
@@ -152,6 +177,7 @@ mod tests {
                 folder,
                 file: "opencode.json",
                 forbidden: &|path| path.ends_with("forbidden"),
+                secrets: &RefCell::default(),
             },
         )?;
         Ok(document.value)

@@ -383,3 +383,28 @@ fn an_untrusted_project_replaces_no_agent_and_no_command() {
         assert_eq!(skills[0].content.trim(), want);
     }
 }
+
+/// What the configuration takes from variables with a secret's name, and from files of one word, is secret under any key.
+#[test]
+fn what_texts_take_from_elsewhere_is_secret() {
+    let settings = r#"{"mcp": {"m": {"type": "local", "command": ["x", "{env:MY_SECRET}", "{env:PLAIN}"]}},
+        "provider": {"p": {"options": {"note": "{file:key.txt}", "text": "{file:notes.txt}"}}}}"#;
+    let world = World::new(&[
+        ("home/.config/opencode/opencode.json", settings),
+        ("home/.config/opencode/key.txt", "in-a-file\n"),
+        ("home/.config/opencode/notes.txt", "several words"),
+    ])
+    .env("MY_SECRET", "in-a-variable")
+    .env("PLAIN", "plain-value");
+    let loaded = world.load().unwrap();
+    assert_eq!(loaded.secrets(), ["in-a-variable", "in-a-file"]);
+    let mut shown = loaded.redacted();
+    let text = shown.to_string();
+    assert!(!text.contains("in-a-"), "{text}");
+    assert!(
+        text.contains("plain-value") && text.contains("several words"),
+        "{text}"
+    );
+    assert!(loaded.restore(&mut shown).is_empty());
+    assert_eq!(shown, loaded.value);
+}

@@ -47,6 +47,8 @@ pub struct ModelsOptions {
     pub credentials: Credentials,
     /// Record every conversation into this cassette. A provider's `options.record` does the same for that provider.
     pub record: Option<PathBuf>,
+    /// Secrets of the configuration, whatever the keys are called that they stand under.
+    pub secrets: Vec<String>,
     /// The proxies of providers whose addresses a plugin contributed, by provider: requests to these go through them
     /// only.
     pub proxies: BTreeMap<String, String>,
@@ -147,6 +149,7 @@ impl Models {
             is_copilot: id == COPILOT && overlay.speaker.is_none() && overlay.fetch.is_none(),
             credential: stored.map(|it| it.credential),
             overlay,
+            secrets: &options.secrets,
         };
         let provider = build(id, &sources)?.map(Arc::new);
         if let Some(provider) = &provider {

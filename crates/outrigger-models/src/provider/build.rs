@@ -27,6 +27,8 @@ pub(crate) struct Sources<'a> {
     /// It is GitHub Copilot, and no plugin speaks for it.
     pub(crate) is_copilot: bool,
     pub(crate) overlay: Overlay,
+    /// Secrets of the configuration, wherever they stand in it.
+    pub(crate) secrets: &'a [String],
 }
 
 /// Whether the catalog has to be asked about a provider: not when its entry says everything (the catalog may be a
@@ -80,12 +82,12 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         api: &api,
     };
     let models = models(&defaults, &entry, overlay, known.as_deref());
-    let source = source(sources, &options, key.as_ref());
-    let (headers, secrets) = headers_and_secrets(&options, key.as_ref(), models.values());
+    let keys = (key.as_ref(), sources);
+    let (headers, secrets) = headers_and_secrets(&options, keys, models.values());
     Ok(Some(Provider {
         id: id.to_owned(),
         name: description.name(),
-        source,
+        source: source(sources, &options, key.as_ref()),
         own: own.map(|own| !own.env.is_empty()),
         access: Access::of(cloud, &options, sources.env, key.is_some()),
         fetch: overlay.fetch.clone(),
@@ -311,13 +313,16 @@ fn find_key(options: &Object, sources: &Sources<'_>, names: &[String]) -> Option
 
 fn headers_and_secrets<'a>(
     options: &Object,
-    key: Option<&Key>,
+    (key, sources): (Option<&Key>, &Sources<'_>),
     models: impl Iterator<Item = &'a ModelInfo>,
 ) -> (Vec<(String, String)>, Secrets) {
     let headers = string_pairs(options.get("headers").and_then(Value::as_object));
     let mut secrets = Secrets::default();
     if let Some(key) = key {
         secrets.add(&key.secret);
+    }
+    for known in sources.secrets {
+        secrets.add(&Secret::new(known.as_str()));
     }
     let from_models = models.flat_map(|m| string_pairs(Some(&m.headers)));
     for (name, value) in headers.iter().cloned().chain(from_models) {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use outrigger_protocol::Object;
-use outrigger_protocol::keys::without_login;
+use outrigger_protocol::keys::without_logins;
 use outrigger_protocol::model::{ModelInfo, ProviderInfo};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ use crate::adapters::openai::Dialect;
 use crate::cassette::{Player, Recorder};
 use crate::cloud::{self, Cloud};
 use crate::error::ModelError;
-use crate::secret::{Secret, Secrets, is_secret_name};
+use crate::secret::{REMOVED, Secret, Secrets, is_secret_name};
 use crate::transport::client::Http;
 use crate::transport::fetch::ProviderFetch;
 use crate::transport::retry::Deadlines;
@@ -114,7 +114,7 @@ impl Provider {
         Arc::clone(cell.get_or_init(|| {
             let mut options = self.options.clone();
             if redact {
-                redact_object(&mut options);
+                redact_object(&mut options, &self.secrets);
             }
             let models = self
                 .models
@@ -122,7 +122,7 @@ impl Provider {
                 .map(|(id, model)| {
                     let mut value = serde_json::to_value(model).unwrap_or_default();
                     if redact {
-                        redact_value(&mut value);
+                        redact_value(&mut value, &self.secrets);
                     }
                     (id.clone(), value)
                 })
@@ -261,29 +261,44 @@ pub(crate) fn catalog_model(
     model::from_catalog(&model::Defaults { provider, npm, api }, id, entry)
 }
 
-pub(crate) fn redact_value(value: &mut Value) {
+fn redact_value(value: &mut Value, secrets: &Secrets) {
     match value {
-        Value::Object(map) => redact_object(map),
-        Value::Array(items) => items.iter_mut().for_each(redact_value),
+        Value::Object(map) => redact_object(map, secrets),
+        Value::Array(items) => items.iter_mut().for_each(|it| redact_value(it, secrets)),
+        Value::String(text) => {
+            let shown = secrets.scrub_exact(text);
+            *text = without_logins(&shown, REMOVED).unwrap_or(shown);
+        }
         _ => {}
     }
 }
 
-pub(crate) fn redact_object(map: &mut Object) {
+/// Takes the secrets out: what has the name of one, headers, credentials, and what is known to be one wherever it stands.
+pub(crate) fn redact_object(map: &mut Object, secrets: &Secrets) {
     for (name, value) in map.iter_mut() {
         match value {
-            Value::String(_) if is_secret_name(name) => *value = crate::secret::REMOVED.into(),
-            Value::String(text) => {
-                let shown = without_login(text, is_secret_name, crate::secret::REMOVED);
-                *text = shown.unwrap_or_else(|| std::mem::take(text));
-            }
+            Value::String(text) if is_secret_name(name) => *text = REMOVED.into(),
             // Headers may be secret whatever they are called, and so may what credentials are made of.
             Value::Object(all) if name == "headers" || is_secret_name(name) => {
                 let texts = all.values_mut().filter(|it| it.is_string());
-                texts.for_each(|it| *it = crate::secret::REMOVED.into());
+                texts.for_each(|it| *it = REMOVED.into());
             }
-            value => redact_value(value),
+            value => redact_value(value, secrets),
         }
+    }
+}
+
+impl Provider {
+    /// A model of it as plugins get it.
+    pub(crate) fn without_secrets(&self, model: &ModelInfo) -> ModelInfo {
+        let mut model = model.clone();
+        let removed = model.headers.values_mut();
+        removed.for_each(|header| *header = REMOVED.into());
+        redact_object(&mut model.options, &self.secrets);
+        redact_object(&mut model.variants, &self.secrets);
+        let shown = self.secrets.scrub_exact(&model.api.url);
+        model.api.url = without_logins(&shown, REMOVED).unwrap_or(shown);
+        model
     }
 }
 

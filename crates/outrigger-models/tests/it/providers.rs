@@ -50,6 +50,42 @@ fn no_secret_of_a_provider_is_shown() {
     assert!(shown.contains("@127.0.0.1:1/v1?key="), "{shown}");
 }
 
+/// Of what hooks get, nothing is secret: by its name, as a header, in an address, or since the configuration took it from elsewhere.
+#[test]
+fn hooks_get_no_secret_of_a_provider_or_a_model() {
+    let mut config = mock("http://user:in-login@127.0.0.1:1/v1?key=in-query");
+    config["mock"]["options"]["headers"] = json!({ "X-Goog": "in-header" });
+    config["mock"]["options"]["note"] = json!("from in-env-secret");
+    config["mock"]["options"]["credentials"] =
+        json!({ "private_key": "in-pem", "client_email": "m" });
+    config["mock"]["models"]["m1"]["headers"] =
+        json!({ "Authorization": "Bearer in-model", "X-H": "in-other" });
+    let models = Models::new(ModelsOptions {
+        providers: config.as_object().unwrap().clone(),
+        secrets: vec!["in-env-secret".into()],
+        ..ModelsOptions::default()
+    });
+    let resolved = resolve(&models, "mock/m1");
+    for shown in [
+        serde_json::to_string(&*resolved.provider_for_hooks(true)).unwrap(),
+        serde_json::to_string(&resolved.model_for_hooks()).unwrap(),
+    ] {
+        let known = [
+            "in-login",
+            "in-query",
+            "in-header",
+            "in-env",
+            "in-pem",
+            "in-model",
+            "in-other",
+        ];
+        assert!(known.iter().all(|it| !shown.contains(it)), "{shown}");
+        assert!(shown.contains("[key removed]"), "{shown}");
+    }
+    // Requests have them.
+    assert_eq!(resolved.model.headers["X-H"], "in-other");
+}
+
 #[test]
 fn names_that_do_not_exist_come_with_near_ones() {
     let env = [("ANTHROPIC_API_KEY", KEY)];

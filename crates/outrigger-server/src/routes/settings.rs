@@ -52,7 +52,7 @@ pub(crate) async fn change(
 /// `GET /global/config`: what the user's own files say, without keys.
 pub(crate) async fn global(State(hub): State<Hub>) -> Result<Json<Value>, ApiError> {
     let boot = hub.boot(hub.resolve(None));
-    Ok(Json(outrigger_config::redacted(&boot.load_global()?)))
+    Ok(Json(boot.load_global_redacted()?))
 }
 
 /// `PATCH /global/config`.

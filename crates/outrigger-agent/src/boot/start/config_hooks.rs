@@ -41,7 +41,7 @@ impl Bootstrap {
         let given = self.config.redacted();
         let (mut value, records) = plugins.configure(given.clone()).await;
         sandbox_contributions(plugins, &given, &mut value, &self.place, &self.sandboxes).await;
-        for pointer in outrigger_config::restore(&mut value, &self.config.value) {
+        for pointer in self.config.restore(&mut value) {
             tracing::warn!(
                 "[config] a plugin changed what uses {pointer}, or copied it: the secret is left out"
             );

@@ -64,6 +64,7 @@ pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> ModelsOptions {
         disabled: config.config.disabled_providers.clone(),
         enabled: config.config.enabled_providers.clone(),
         credentials: boot.credentials(),
+        secrets: config.secrets().to_vec(),
         ..ModelsOptions::default()
     }
 }

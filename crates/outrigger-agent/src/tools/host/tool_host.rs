@@ -251,7 +251,7 @@ impl ToolHost for CallHost {
 
     fn extra(&self) -> Value {
         let model = self.inner.models.resolve(&self.model);
-        let model = model.ok().map(|resolved| resolved.model);
+        let model = model.ok().map(|resolved| resolved.model_for_hooks());
         serde_json::json!({ "model": model, "bypassAgentCheck": self.is_users() })
     }
 

@@ -31,7 +31,7 @@ impl Inner {
         let input = RequestInput {
             session_id,
             agent: AGENT,
-            model: &resolved.model,
+            model: &resolved.model_for_hooks(),
             provider: &resolved.provider_for_hooks(true),
             message: &message.info,
         };
