@@ -1,5 +1,5 @@
 //! Changing what is in a session by hand: messages and parts that clients and plugins take out or rewrite. A plugin that changes
-//! a message of the user's prompts with it: it is a cause of every turn that reads the message.
+//! a message of the user's, or adds to what a model said, prompts with it: it is a cause of every turn that reads the message.
 
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
@@ -187,27 +187,44 @@ impl Agent {
         }
     }
 
-    /// Publishes a change of a part, with the plugin that made it as a cause of what the message leads to, where it is the
-    /// user's.
+    /// Publishes a change of a part, with the plugin that made it as a cause of what the message leads to. Of an answer what is left out says
+    /// nothing to a model.
     async fn change_part(
         &self,
         found: MessageWithParts,
         event: Event,
         by: &Actor,
     ) -> Result<(), AgentError> {
-        let (Some(_), MessageInfo::User(mut user)) = (by.plugin_id(), found.info) else {
+        let adds = matches!(event, Event::PartUpdated { .. });
+        let is_prompt = adds || matches!(found.info, MessageInfo::User(_));
+        if by.plugin_id().is_none() || !is_prompt {
             return self.inner.commit(Vec::new(), vec![event]).await;
-        };
+        }
         let cause = Cause {
             actor: by.clone(),
             did: Deed::Prompted,
             what: Some(CHANGED.to_owned()),
         };
-        user.provenance.push(cause.clone());
-        let (session, message) = (user.session_id.clone(), user.id.clone());
+        let mut info = found.info;
+        let message = info.id().clone();
+        let (session, is_written) = match &mut info {
+            MessageInfo::User(user) => {
+                user.provenance.push(cause.clone());
+                (user.session_id.clone(), true)
+            }
+            MessageInfo::Assistant(answer) => {
+                answer.provenance.push(cause.clone());
+                (answer.session_id.clone(), answer.time.completed.is_some())
+            }
+        };
+        // An answer that is not whole yet is published again by the turn that writes it, with its causes.
+        if !is_written && self.inner.turns.is_running(&session) {
+            self.inner.message_changes.add(&session, &message, cause);
+            return self.inner.commit(Vec::new(), vec![event]).await;
+        }
         let changed = Event::MessageUpdated {
             session_id: session.clone(),
-            info: Box::new(MessageInfo::User(user)),
+            info: Box::new(info),
         };
         self.inner.commit(Vec::new(), vec![changed, event]).await?;
         // After it is stored: a turn that begins after this look reads it.

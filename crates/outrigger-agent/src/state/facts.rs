@@ -28,8 +28,8 @@ pub(crate) struct Facts {
     pub(crate) used: Used,
     /// Files that the session changed.
     pub(crate) changes: StoredChanges,
-    /// Plugins that sent, or rewrote, messages of the user's. The first two messages of each plugin: one of them may be the
-    /// message that a turn begins with.
+    /// Plugins that sent, or rewrote, messages, and answers to these: they stay when the prompt is taken back. The first two messages of
+    /// each plugin: one of them may be the message that a turn begins with.
     pub(crate) prompted: Vec<(MessageId, PluginId)>,
 }
 
@@ -43,20 +43,20 @@ impl Facts {
             _ => None,
         });
         self.calls.extend(calls);
-        match &message.info {
-            MessageInfo::User(user) => {
-                for plugin in user.provenance.plugins_that(Deed::Prompted) {
-                    let new = (user.id.clone(), plugin);
-                    let known = self.prompted.iter().filter(|(_, it)| *it == new.1);
-                    if known.count() < 2 && !self.prompted.contains(&new) {
-                        self.prompted.push(new);
-                    }
-                }
-            }
+        let provenance = match &message.info {
+            MessageInfo::User(user) => &user.provenance,
             MessageInfo::Assistant(answer) => {
                 if answer.time.completed.is_none() {
                     self.open.push(answer.id.clone());
                 }
+                &answer.provenance
+            }
+        };
+        for plugin in provenance.plugins_that(Deed::Prompted) {
+            let new = (message.info.id().clone(), plugin);
+            let known = self.prompted.iter().filter(|(_, it)| *it == new.1);
+            if known.count() < 2 && !self.prompted.contains(&new) {
+                self.prompted.push(new);
             }
         }
     }

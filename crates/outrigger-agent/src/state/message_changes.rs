@@ -1,14 +1,14 @@
-//! Messages of the user that plugins change while a turn reads them.
+//! Messages that plugins change while a turn reads them.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use outrigger_protocol::id::{MessageId, SessionId};
-use outrigger_protocol::message::UserMessage;
+use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::provenance::{Cause, Provenance};
 use outrigger_workspace::sync::lock;
 
-/// What plugins changed of the user's messages while a turn runs in their session. The turn was begun without these causes, and
+/// What plugins changed of messages while a turn runs in their session. The turn was begun without these causes, and
 /// publishes its own copy of the message.
 #[derive(Default)]
 pub(crate) struct MessageChanges(Mutex<HashMap<SessionId, Vec<(MessageId, Cause)>>>);
@@ -33,11 +33,15 @@ impl MessageChanges {
     }
 
     /// A message that a turn publishes, with who changed it meanwhile.
-    pub(crate) fn complete(&self, user: &mut UserMessage) {
+    pub(crate) fn complete(&self, info: &mut MessageInfo) {
+        let (session, id, provenance) = match info {
+            MessageInfo::User(it) => (&it.session_id, &it.id, &mut it.provenance),
+            MessageInfo::Assistant(it) => (&it.session_id, &it.id, &mut it.provenance),
+        };
         let changes = lock(&self.0);
-        let of_session = changes.get(&user.session_id).into_iter().flatten();
-        for (_, cause) in of_session.filter(|(message, _)| *message == user.id) {
-            user.provenance.push(cause.clone());
+        let of_session = changes.get(session).into_iter().flatten();
+        for (_, cause) in of_session.filter(|(message, _)| message == id) {
+            provenance.push(cause.clone());
         }
     }
 

@@ -3,7 +3,6 @@
 use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::session::{Session, SessionModel};
 use outrigger_protocol::turn::SessionPatch;
 use outrigger_workspace::file_changes::Changes;
@@ -29,10 +28,8 @@ pub(crate) fn events_of(
                     && matches!(effects.get(index + 1), Some(Effect::PrepareTools { .. })) => {}
             Effect::Publish { event } => {
                 let mut event = event.clone();
-                if let Event::MessageUpdated { info, .. } = &mut event
-                    && let MessageInfo::User(user) = info.as_mut()
-                {
-                    inner.message_changes.complete(user);
+                if let Event::MessageUpdated { info, .. } = &mut event {
+                    inner.message_changes.complete(info);
                 }
                 events.push(event);
             }

@@ -231,8 +231,8 @@ pub(crate) async fn settle() {
     tokio::time::sleep(SETTLE).await;
 }
 
-/// An entry of the log, with its further lines set off.
-fn entry(text: &str) -> String {
+/// An entry of the log, or a message with text of others in it, with its further lines set off.
+pub(crate) fn entry(text: &str) -> String {
     let lines = text.strip_suffix('\n').unwrap_or(text);
     lines.replace('\n', &format!("\n{FURTHER}")) + "\n"
 }

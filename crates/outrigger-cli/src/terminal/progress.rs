@@ -12,7 +12,7 @@ use outrigger_plugins::{Cause, Fetched, Progress, Stage};
 use crate::terminal::download::Fetching;
 use crate::terminal::frame::Size;
 use crate::terminal::{self, name};
-use crate::terminal::{Paint, err};
+use crate::terminal::{Paint, entry, err};
 
 /// A plugin that takes longer than this to load is named on screen (C5).
 const SLOW_PLUGIN: Duration = Duration::from_secs(1);
@@ -99,20 +99,20 @@ impl Line {
                     .map(|c| format!("{} (while {})", c.message, c.at))
                     .unwrap_or_default();
                 let without = without(&guards);
-                self.say(&format!(
-                    "{} plugin {} {stage}: {cause}{without}\n",
+                self.say(&entry(&format!(
+                    "{} plugin {} {stage}: {cause}{without}",
                     paint.bad("!"),
                     name(&plugin)
-                ));
+                )));
             }
             // What guards something is refused without it, so it is no secret why.
             Stage::Skipped if mention || !guards.is_empty() => {
                 let line = left_out(cause, &guards);
-                self.say(&format!("{} {line}\n", paint.bad("!")));
+                self.say(&entry(&format!("{} {line}", paint.bad("!"))));
             }
             Stage::Active if !guards.is_empty() => {
                 let line = lacking(&plugin, &guards);
-                self.say(&format!("{} {line}\n", paint.bad("!")));
+                self.say(&entry(&format!("{} {line}", paint.bad("!"))));
             }
             // The log has it.
             _ => {}

@@ -169,7 +169,7 @@ fn plugins_that_throw_or_export_nothing_useful() {
     world.plugin("good", GOOD);
     world.plugin(
         "throws",
-        "export const Throws = async () => { throw new Error('no database') }\n",
+        "export const Throws = async () => { throw new Error('no database\\n? allow bash? [y]es') }\n",
     );
     world.plugin("number", "export default 42\n");
     world.plugin(
@@ -184,7 +184,8 @@ fn plugins_that_throw_or_export_nothing_useful() {
     insta::assert_snapshot!(said, @r"
     ! plugin exits failed: plugin exits ended its process during server: the plugin process shared is gone (exit code 3) (while starting)
     ! plugin number failed: plugin number failed at export: export `default` is not a function; it was skipped (while starting)
-    ! plugin throws failed: plugin throws failed at server: export `Throws`: no database (while starting)
+    ! plugin throws failed: plugin throws failed at server: export `Throws`: no database
+         | ? allow bash? [y]es (while starting)
     ! plugin undefined failed: plugin undefined failed at hooks: export `Undefined` answered with undefined, not with hooks; it was dropped (while starting)
 
     > build · m1
@@ -201,7 +202,7 @@ fn plugins_that_throw_or_export_nothing_useful() {
                  cause  plugin number failed at export: export `default` is not a function; it was skipped (while starting) [plugin.export]
     failed       throws
                  from   file://PROJECT/.opencode/plugin/throws.js in PROJECT/.opencode
-                 cause  plugin throws failed at server: export `Throws`: no database (while starting) [plugin.server]
+                 cause  plugin throws failed at server: export `Throws`: no database␊? allow bash? [y]es (while starting) [plugin.server]
     failed       undefined
                  from   file://PROJECT/.opencode/plugin/undefined.js in PROJECT/.opencode
                  cause  plugin undefined failed at hooks: export `Undefined` answered with undefined, not with hooks; it was dropped (while starting) [plugin.load]

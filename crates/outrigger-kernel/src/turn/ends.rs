@@ -287,8 +287,19 @@ fn result(part: &Part) -> Option<StepResult> {
     })
 }
 
+/// More tokens than a request has, whatever a provider says.
+const MAX_TOKENS: u64 = 1_000_000_000;
+
 /// Tokens as messages carry them: cache hits and reasoning are counted apart from input and output.
-fn tokens(usage: &Usage) -> Tokens {
+fn tokens(said: &Usage) -> Tokens {
+    let most = |tokens: u64| tokens.min(MAX_TOKENS);
+    let usage = &Usage {
+        input: most(said.input),
+        output: most(said.output),
+        reasoning: most(said.reasoning),
+        cache_read: most(said.cache_read),
+        cache_write: most(said.cache_write),
+    };
     Tokens {
         total: Some(usage.input + usage.output),
         input: usage

@@ -335,6 +335,7 @@ impl Turn {
             path: self.begin.path.clone(),
             model_id: model.model_id.clone(),
             provider_id: model.provider_id.clone(),
+            provenance: self.begin.provenance.prompted_by_plugins(),
             time: MessageTime {
                 created: at,
                 completed: None,

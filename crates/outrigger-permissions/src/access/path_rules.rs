@@ -38,6 +38,16 @@ impl PathRules {
     /// denies that. Reads the disk.
     pub fn decide(&self, operation: Operation, path: &Path) -> Verdict {
         let verdict = self.of_name(operation.permission(), path);
+        if operation == Operation::Read && self.access.outside.keeps(path) {
+            return verdict.stricter(Verdict {
+                action: Action::Deny,
+                rule: Some(Rule {
+                    permission: operation.permission().to_owned(),
+                    pattern: path.to_string_lossy().into_owned(),
+                    action: Action::Deny,
+                }),
+            });
+        }
         match self.denied_outside(path) {
             Some(rule) => verdict.stricter(Verdict {
                 action: Action::Deny,

@@ -33,6 +33,8 @@ const BY_SYSTEM: &str = "it is part of the system";
 const AT_LOGIN: &str = "it runs, or says what runs, when you log in or start a program next";
 const BY_SETTINGS: &str =
     "settings of this folder run it, and they are trusted with what it holds now";
+const BY_OPENCODE: &str =
+    "OpenCode takes keys from it, and settings from the servers that it names, when it starts next";
 const IS_OURS: &str = "it is Outrigger's own or the runtime of plugins";
 
 /// What lies outside of projects.
@@ -63,6 +65,24 @@ impl Outside {
         self
     }
 
+    /// Whether no tool reads a file, whatever rules say: who has the audit's key signs what it likes, and what is trusted is for this program.
+    /// Reads the disk.
+    pub(super) fn keeps(&self, path: &Path) -> bool {
+        let Some(folders) = &self.folders else {
+            return false;
+        };
+        let real = follow(path).unwrap_or_else(|_| path.to_path_buf());
+        let data = folders.data.canonicalize();
+        let mut all = [Some(&folders.data), data.as_ref().ok()]
+            .into_iter()
+            .flatten();
+        all.any(|data| {
+            let below = real.strip_prefix(data).ok().and_then(|it| it.iter().next());
+            let below = below.map(|it| it.to_string_lossy());
+            below.is_some_and(|it| it == "trust" || it.ends_with("-audit-key"))
+        })
+    }
+
     /// The places that hold such files, and what runs them.
     fn places(&self) -> Vec<(PathBuf, &'static str)> {
         let Some(folders) = &self.folders else {
@@ -77,7 +97,10 @@ impl Outside {
         let ours = ours.into_iter().chain(self.programs.iter().cloned());
         let home = home_files::startup(folders).into_iter();
         let system = OF_THE_SYSTEM.iter().map(PathBuf::from);
+        let logins = folders.data.parent();
+        let logins = logins.map(|data| (data.join("opencode/auth.json"), BY_OPENCODE));
         ours.map(|it| (it, IS_OURS))
+            .chain(logins)
             .chain(home.map(|it| (it, AT_LOGIN)))
             .chain(system.map(|it| (it, BY_SYSTEM)))
             .collect()
@@ -227,6 +250,7 @@ fn of_direnv(path: &Path, root: &Path) -> Option<Startup> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Operation;
     use outrigger_workspace::Place;
 
     #[test]
@@ -308,6 +332,10 @@ mod tests {
                 "../.local/share/outrigger/trust.json",
                 "~/.local/share/outrigger/*",
             ),
+            (
+                "../.local/share/opencode/auth.json",
+                "~/.local/share/opencode/auth.json",
+            ),
             ("../other/.git/hooks/x", "~/other/.git/*"),
             ("tools/guard.sh", "tools/guard.sh"),
             ("/etc/profile", "/etc/profile"),
@@ -323,6 +351,20 @@ mod tests {
                 _ => !runs(file, names, "edit"),
             };
             assert!(lifted, "{file} {names}");
+        }
+        let everything = Rule {
+            permission: "*".to_owned(),
+            pattern: "*".to_owned(),
+            action: Action::Allow,
+        };
+        let rules = access.rules(&[&[everything]]);
+        for (file, action) in [
+            ("trust/outrigger.lock", Action::Deny),
+            ("outrigger.db-audit-key", Action::Deny),
+            ("tool-output/x", Action::Allow),
+        ] {
+            let verdict = rules.decide(Operation::Read, &folders.data.join(file));
+            assert_eq!(verdict.action, action, "{file}");
         }
         for file in [
             "src/a.rs",

@@ -165,6 +165,9 @@ pub struct AssistantMessage {
     /// The answer, where the prompt wanted one of a JSON Schema (its `format`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
+    /// Plugins that prompted what it answers, or changed it: they stay a cause of what reads it. Not a key of OpenCode.
+    #[serde(default, skip_serializing_if = "Provenance::is_plain")]
+    pub provenance: Provenance,
     /// Keys that a plugin added.
     #[serde(flatten)]
     pub extra: Object,

@@ -227,6 +227,15 @@ impl Provenance {
         self.0.iter().all(plain)
     }
 
+    /// What of it plugins prompted.
+    #[must_use]
+    pub fn prompted_by_plugins(&self) -> Self {
+        let causes = self.0.iter();
+        let of_plugins =
+            causes.filter(|it| it.did == Deed::Prompted && it.actor.plugin_id().is_some());
+        Self(of_plugins.cloned().collect())
+    }
+
     /// The plugins that did this, each once.
     #[must_use]
     pub fn plugins_that(&self, did: Deed) -> Vec<PluginId> {

@@ -27,7 +27,7 @@ use super::live_output::LiveOutput;
 use crate::args::Format;
 use crate::client::result::TurnResult;
 use crate::terminal::transcript::{is_tool, tool_text};
-use crate::terminal::{Paint, json_line, name};
+use crate::terminal::{Paint, entry, json_line, name};
 
 /// What is shown, and how.
 #[derive(Clone, Copy, Debug, Default)]
@@ -202,7 +202,8 @@ impl View {
             Format::Json | Format::Stream => self.json_line("error", json!({ "error": error })),
             Format::Default | Format::Result => {
                 let mark = self.paint.bad("Error:");
-                self.printer.err(&format!("{mark} {}\n", error.message()));
+                self.printer
+                    .err(&entry(&format!("{mark} {}", error.message())));
             }
         }
     }

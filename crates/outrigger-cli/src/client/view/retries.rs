@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_protocol::Millis;
 
-use crate::terminal::Paint;
+use crate::terminal::{Paint, entry};
 
 /// Why a request was sent again the last time.
 #[derive(Default)]
@@ -28,6 +28,6 @@ impl Retries {
             0 => String::new(),
             seconds => format!("; again in {seconds} s"),
         };
-        paint.dim(&format!("~ try {attempt}: {why}{wait}\n"))
+        paint.dim(&entry(&format!("~ try {attempt}: {why}{wait}")))
     }
 }

@@ -109,13 +109,16 @@ fn troubles(plugin: &PluginStatus) -> String {
     }
     for (name, lines) in [("warn", &plugin.warnings), ("note", &plugin.notes)] {
         for line in lines {
+            let line = crate::terminal::name(line);
             text.push_str(&format!("             {name:<6} {line}\n"));
         }
     }
     if let Some(cause) = &plugin.cause {
         text.push_str(&format!(
             "             cause  {} (while {}) [{}]\n",
-            cause.message, cause.at, cause.code
+            crate::terminal::name(&cause.message),
+            cause.at,
+            cause.code
         ));
         if let Some(hint) = &cause.hint {
             text.push_str(&format!("             hint   {hint}\n"));

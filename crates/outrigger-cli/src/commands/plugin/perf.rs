@@ -302,7 +302,7 @@ fn notes(plugin: &Value) -> String {
         words.push(format!("apart: {cause}"));
     }
     if let Some(message) = plugin["cause"]["message"].as_str() {
-        words.push(message.to_owned());
+        words.push(crate::terminal::name(message));
     }
     if words.is_empty() {
         String::new()

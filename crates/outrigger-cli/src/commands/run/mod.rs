@@ -20,7 +20,7 @@ use crate::consent;
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::terminal::progress::Line;
-use crate::terminal::{Paint, err, person_is_there};
+use crate::terminal::{Paint, entry, err, person_is_there};
 
 /// Runs the command.
 pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Result<u8, Failure> {
@@ -187,11 +187,11 @@ fn say_warnings(agent: &Agent) {
         .filter(|plugin| plugin.stage == Stage::Active)
     {
         for warning in plugin.warnings {
-            err(&format!(
-                "{} plugin {}: {warning}\n",
+            err(&entry(&format!(
+                "{} plugin {}: {warning}",
                 paint.bad("!"),
                 plugin.id
-            ));
+            )));
         }
     }
 }
