@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use crate::sh::{cargo, check, command};
@@ -51,16 +50,13 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             names.join(" ")
         ));
     }
-    let is_wanted =
-        |stage: &str| arguments.is_empty() || arguments.iter().any(|name| name == stage);
     let mut times = Vec::new();
-    let mut ahead = None;
-    for (name, stage) in STAGES.iter().filter(|(stage, _)| is_wanted(stage)) {
+    for (name, stage) in STAGES
+        .iter()
+        .filter(|(stage, _)| arguments.is_empty() || arguments.iter().any(|name| name == stage))
+    {
         println!("==> {name}");
         let started = Instant::now();
-        if *name == "tests" && is_wanted("release") {
-            ahead = ReleaseBuild::begin();
-        }
         stage().inspect_err(|_| {
             println!(
                 "==> {name} failed after {:.0} s",
@@ -69,39 +65,9 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         })?;
         times.push(format!("{name} {:.0} s", started.elapsed().as_secs_f64()));
     }
-    drop(ahead);
     println!("==> all stages passed: {}", times.join(", "));
     report_skipped();
     Ok(())
-}
-
-/// The release build, which begins while the tests run: these wait for processes half of the time. It gets what they leave, and
-/// says nothing; the stage `release` waits for it, and says what was wrong.
-struct ReleaseBuild(Child);
-
-impl ReleaseBuild {
-    fn begin() -> Option<Self> {
-        let cargo = cargo(&parity::RELEASE_BUILD);
-        let mut build = command("nice");
-        build.args(["-n", "19"]).arg(cargo.get_program());
-        build.args(cargo.get_args());
-        for (name, value) in cargo.get_envs() {
-            match value {
-                Some(value) => build.env(name, value),
-                None => build.env_remove(name),
-            };
-        }
-        build.stdout(Stdio::null()).stderr(Stdio::null());
-        build.spawn().ok().map(Self)
-    }
-}
-
-/// Nothing goes on after a stage that failed.
-impl Drop for ReleaseBuild {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Licences, sources and versions of dependencies (`deny.toml`). Advisories need the network: hosted CI checks them.

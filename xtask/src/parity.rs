@@ -110,22 +110,19 @@ fn replay(ours: &Path) -> Result {
     )
 }
 
-/// What builds the release binary.
-pub(crate) const RELEASE_BUILD: [&str; 6] = [
-    "build",
-    "--release",
-    "--package",
-    "outrigger-cli",
-    "--bin",
-    "outrigger",
-];
-
 /// The release binary, built when it is not up to date.
 ///
 /// # Errors
 /// It does not compile.
 pub(crate) fn release_binary() -> Result<PathBuf> {
-    check(&mut sh::cargo(&RELEASE_BUILD))?;
+    check(&mut sh::cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "outrigger-cli",
+        "--bin",
+        "outrigger",
+    ]))?;
     Ok(target_folder()?.join("release/outrigger"))
 }
 

@@ -457,11 +457,13 @@ fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
         ),
     ] {
         let id = session(&server);
-        let answer = ask(&server, &id, said);
-        let error = answer["info"]["error"]["data"]["message"]
-            .as_str()
-            .unwrap_or_default();
-        assert!(error.contains(tells), "{said}: {answer}");
+        let mut answer = ask(&server, &id, said);
+        let error = |answer: &Value| answer["info"]["error"]["data"]["message"].to_string();
+        // A process that did not let go of the answer before is ended some time later, with what it answers then.
+        while error(&answer).contains("did not let go") {
+            answer = ask(&server, &id, said);
+        }
+        assert!(error(&answer).contains(tells), "{said}: {answer}");
         // The one behind it is answered, by a process that was started again where it had to be.
         let works = || ask(&server, &id, "hi")["info"]["error"].is_null();
         assert!(wait_until(WAIT_TIMEOUT, works), "{said}");

@@ -82,11 +82,12 @@ const RACES: [&str; 4] = [
 const HARMLESS: [&str; 3] = ["files", "answers_twice", "spin_later"];
 
 /// Whom standard error names.
-fn named(stderr: &str) -> &'static str {
-    // One that is slow to dispose of what it holds, on a busy machine, has done nothing wrong.
+fn named(stderr: &str, fault: &str) -> &'static str {
+    // One that is slow to dispose of what it holds, on a busy machine, has done nothing wrong, unless it is to hang.
+    let hangs = is_hang(fault) || fault.starts_with("dispose");
     let lines: Vec<&str> = stderr
         .lines()
-        .filter(|line| !line.contains("its dispose"))
+        .filter(|line| hangs || !line.contains("its dispose"))
         .collect();
     let has = |word: &str| lines.iter().any(|line| line.contains(word));
     if has("plugin bad") || has("bad (") || has("of bad:") {
@@ -200,7 +201,7 @@ fn line(fault: &str, place: &str) -> String {
     let tool = if ran { "" } else { ", the tool was refused" };
     let mut audited = audited(&world);
     world.cli(&["audit", "verify"]).ok();
-    let mut whom = named(&run.stderr);
+    let mut whom = named(&run.stderr, fault);
     // The two tools run side by side: the fault of the one may end the process in which `bad` is asked about the other.
     if audited.contains("life restart") {
         match place {

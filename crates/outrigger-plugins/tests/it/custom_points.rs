@@ -251,7 +251,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_plugin_may_not_reach_is_refused_and_written_down() {
     let project = Project::new();
-    let theirs = "[[points]]\nname = \"theirs/work.now\"\ndescription = \"\"\n[[events]]\nname = \"theirs/work.done\"\ndescription = \"\"\n";
+    let theirs = "[[points]]\nname = \"theirs/work.now\"\ndescription = \"x\"\n[[events]]\nname = \"theirs/work.done\"\ndescription = \"x\"\n";
     let plugins = project
         .load(vec![
             declaring(&project, "acme", BEFORE, ACME),
@@ -290,7 +290,7 @@ async fn what_a_plugin_may_not_reach_is_refused_and_written_down() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_point_that_comes_back_to_itself_is_refused_with_the_way() {
     let project = Project::new();
-    let other = "[[points]]\nname = \"other/work.now\"\ndescription = \"\"\n";
+    let other = "[[points]]\nname = \"other/work.now\"\ndescription = \"x\"\n";
     // acme's point calls itself; or other's handler there reaches other's point, whose handler in acme reaches acme's.
     let back = r#"export default { id: "other", server: async ({ outrigger }) => ({
       "acme/deploy.before": async (input, output) => {
@@ -425,35 +425,35 @@ async fn a_subscriber_that_hangs_costs_itself_and_not_the_caller() {
 async fn a_manifest_that_declares_what_it_may_not_is_refused() {
     for (declared, says) in [
         (
-            "[[points]]\nname = \"other/x.y\"\ndescription = \"\"",
+            "[[points]]\nname = \"other/x.y\"\ndescription = \"x\"",
             "5:3: `points`: \"other/x.y\" is not in the plugin's namespace",
         ),
         (
-            "[[points]]\nname = \"acme/tool.before\"\ndescription = \"\"",
+            "[[points]]\nname = \"acme/tool.before\"\ndescription = \"x\"",
             "reserved domain",
         ),
         (
-            "[[events]]\nname = \"session.created\"\ndescription = \"\"",
+            "[[events]]\nname = \"session.created\"\ndescription = \"x\"",
             "`events`",
         ),
         (
-            "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\noutput = { type = \"objekt\" }",
+            "[[points]]\nname = \"acme/x.y\"\ndescription = \"x\"\noutput = { type = \"objekt\" }",
             "type = ",
         ),
         (
-            "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\ninput = { type = \"objekt\" }",
+            "[[points]]\nname = \"acme/x.y\"\ndescription = \"x\"\ninput = { type = \"objekt\" }",
             "a schema of \"acme/x.y\" is none",
         ),
         (
-            "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\noutput = { type = \"object\", required = [\"steps\"] }\nexamples = [{ output = { steps = 1 } }, { output = {} }]",
+            "[[points]]\nname = \"acme/x.y\"\ndescription = \"x\"\noutput = { type = \"object\", required = [\"steps\"] }\nexamples = [{ output = { steps = 1 } }, { output = {} }]",
             "5:3: `points`: example 2 of \"acme/x.y\": its output: it does not fit the schema: \"steps\" is a required property",
         ),
         (
-            "[[events]]\nname = \"acme/x.y\"\ndescription = \"\"\nschema = { type = \"object\", required = [\"n\"] }\nexamples = [{ properties = {} }]",
+            "[[events]]\nname = \"acme/x.y\"\ndescription = \"x\"\nschema = { type = \"object\", required = [\"n\"] }\nexamples = [{ properties = {} }]",
             "`events`: example 1 of \"acme/x.y\": it does not fit the schema",
         ),
         (
-            "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\nmore = 1",
+            "[[points]]\nname = \"acme/x.y\"\ndescription = \"x\"\nmore = 1",
             "unknown setting `more`",
         ),
     ] {
