@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use outrigger_permissions::access::Operation;
+use outrigger_protocol::permission::Action;
 use outrigger_sandbox::paths::open_resolved;
 use outrigger_workspace::sync::lock;
 
@@ -22,12 +24,15 @@ impl Inner {
         let is_text = real
             .extension()
             .is_some_and(|it| TEXTS.iter().any(|text| it == *text));
-        // A link that comes with the project may lead to the user's `.env`.
-        let led_out = is_projects && (!real.starts_with(project) || is_renamed && !is_text);
+        // A link that comes with the project may lead to the user's `.env`, or to what rules ask about.
+        let rules = self.access.rules(&[&self.config.config.permission]);
+        let asks = || rules.decide(Operation::Read, &real).action != Action::Allow;
+        let leads_out = !real.starts_with(project) || is_renamed && !is_text;
+        let led_out = is_projects && (leads_out || real != path && asks());
         if led_out || self.is_kept_from_processes(path, &real) {
             if lock(&self.skipped_instructions).insert(path.to_owned()) {
                 tracing::warn!(
-                    "[instructions] {} is left out: it leads out of the project, to what is no text, or to what is kept from processes",
+                    "[instructions] {} is left out: it leads out of the project, to what is no text, or to what takes asking or is kept from processes",
                     path.display()
                 );
             }

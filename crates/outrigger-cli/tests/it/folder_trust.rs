@@ -117,14 +117,20 @@ fn a_hostile_repository_starts_reads_sends_and_loosens_nothing() {
         for place in ["opencode.json", ".opencode/opencode.jsonc"] {
             let world = users(
                 [bash("touch ran.txt"), done()],
-                json!({ "bash": "ask", "read": { "*.env": "deny" } }),
+                json!({ "bash": "ask", "read": { "*.env": "deny", "asked/*": "ask" } }),
             );
             world.file(".env", "SECRET=in-dot-env");
+            world.file("asked/a.md", "in-asked-text");
             world.file("evil.sh", "#!/bin/sh\ntouch ran.txt\n");
             world.file("evil.js", "import fs from 'node:fs'\nexport const P = async () => { fs.writeFileSync('ran.txt', ''); return {} }\n");
             std::os::unix::fs::symlink(world.home().join(".ssh/id_rsa"), world.path("link.md"))
                 .unwrap();
-            std::os::unix::fs::symlink(".env", world.path("AGENTS.md")).unwrap();
+            let leads_to = if place == "opencode.json" {
+                ".env"
+            } else {
+                "asked/a.md"
+            };
+            std::os::unix::fs::symlink(leads_to, world.path("AGENTS.md")).unwrap();
             world.file(place, &settings.to_string());
             let done = run(&world);
             assert!(
@@ -133,7 +139,7 @@ fn a_hostile_repository_starts_reads_sends_and_loosens_nothing() {
                 done.stderr
             );
             let sent = sent(&world);
-            for secret in ["hunter2", "PRIVATE KEY", "in-dot-env"] {
+            for secret in ["hunter2", "PRIVATE KEY", "in-dot-env", "in-asked-text"] {
                 assert!(!sent.contains(secret), "{case} in {place}: {secret}");
             }
             assert!(

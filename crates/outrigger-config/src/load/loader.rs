@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::permission::{Action, Rule};
 use serde_json::Value;
 
 use super::layers;
@@ -12,7 +13,7 @@ use super::options::LoadOptions;
 use crate::opencode::jsonc::{self, Document};
 use crate::opencode::merge::Layered;
 use crate::opencode::plugin_list::{PluginSource, PluginSpec};
-use crate::opencode::{check, entries, normalize, substitute};
+use crate::opencode::{check, entries, normalize, permission, substitute};
 use crate::origin::{Positions, nearest, position_of};
 use crate::project::Sieve;
 use crate::project::secrets::Users;
@@ -37,6 +38,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) merged: Layered,
     /// What of them is the user's, in sections that have secrets.
     pub(crate) users: Users,
+    /// What the user's rules refuse.
+    refused: Vec<Rule>,
     /// Plugins so far, once each.
     pub(crate) plugins: Vec<PluginSpec>,
     /// Tool files so far.
@@ -66,6 +69,7 @@ impl<'a> Loader<'a> {
             policies: crate::policy::policies(options)?,
             merged: Layered::new(),
             users: Users::default(),
+            refused: Vec::new(),
             plugins: Vec::new(),
             tool_files: Vec::new(),
             lost: Vec::new(),
@@ -168,7 +172,7 @@ impl<'a> Loader<'a> {
             });
         }
         let Layered { value, origins } = global;
-        self.users.add(&value);
+        self.add_users(&value);
         self.merged
             .absorb(value, &|pointer| nearest(&origins, pointer));
         self.add_plugins(plugins);
@@ -198,7 +202,8 @@ impl<'a> Loader<'a> {
         if named || dir.file_name().is_some_and(|name| name == ".opencode") {
             self.files_of(dir)?;
         }
-        for mut entry in entries::read(dir, &Links::of(self.options), &mut self.problems)? {
+        let links = self.links();
+        for mut entry in entries::read(dir, &links, &mut self.problems)? {
             self.sift(&mut entry.value, &entry.path);
             self.absorb(entry.value, &|pointer| {
                 file_origin(&entry.path, &entry.positions, pointer)
@@ -210,6 +215,22 @@ impl<'a> Loader<'a> {
         let tools = self.discovered(dir, ["tool", "tools"], PluginSource::Tool);
         self.tool_files.extend(tools);
         Ok(())
+    }
+
+    /// Where links of a project may lead, by the rules that were read so far, the user's before all. No project lifts a refusal of these.
+    fn links(&self) -> Links {
+        let rules = rules_of(&self.merged.value, self.options);
+        let refused = self.refused.iter().cloned();
+        let rules: Vec<Rule> = rules.into_iter().chain(refused).collect();
+        Links::of(self.options).under(&rules)
+    }
+
+    /// Keeps what is the user's of a document.
+    fn add_users(&mut self, document: &Value) {
+        self.users.add(document);
+        let rules = rules_of(document, self.options).into_iter();
+        self.refused
+            .extend(rules.filter(|rule| rule.action == Action::Deny));
     }
 
     pub(super) fn content_variable(&mut self) -> Result<(), ConfigError> {
@@ -287,10 +308,15 @@ impl<'a> Loader<'a> {
     fn absorb(&mut self, value: Value, origin: &dyn Fn(&str) -> Origin) {
         match self.is_project {
             true => self.merged.spread_rules(&value),
-            false => self.users.add(&value),
+            false => self.add_users(&value),
         }
         self.merged.absorb(value, origin);
     }
+}
+
+fn rules_of(document: &Value, options: &LoadOptions) -> Vec<Rule> {
+    let given = document.get("permission");
+    given.map_or_else(Vec::new, |given| permission::rules(given, &options.home))
 }
 
 fn file_origin(path: &Path, positions: &Positions, pointer: &str) -> Origin {

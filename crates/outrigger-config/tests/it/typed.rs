@@ -322,3 +322,32 @@ fn links_out_of_the_project_are_no_agents_commands_or_skills() {
     /work/.claude/commands/out.md: a link that leads out of the project, or to what is no text or takes asking; the command is left out
     ");
 }
+
+/// Nor may what they say be a text of the project that rules keep from being read.
+#[test]
+fn links_to_what_rules_keep_are_no_agents_and_commands() {
+    let user = r#"{"permission": {"read": {"*": "allow", "kept/*": "deny", "asked/*": "ask"}}}"#;
+    let world = World::new(&[
+        ("home/.config/opencode/opencode.json", user),
+        (
+            "work/opencode.json",
+            r#"{"permission": {"read": {"kept/*": "allow"}}}"#,
+        ),
+        ("work/kept/a.md", "secret"),
+        ("work/asked/a.md", "secret"),
+        ("work/open/a.md", "fine"),
+    ]);
+    for (link, to) in [
+        ("agent/kept.md", "work/kept/a.md"),
+        ("agent/asked.md", "work/asked/a.md"),
+        ("command/kept.md", "work/kept/a.md"),
+        ("command/open.md", "work/open/a.md"),
+    ] {
+        let link = world.path("work/.opencode").join(link);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(world.path(to), link).unwrap();
+    }
+    let value = world.load().unwrap().value;
+    assert!(!value.to_string().contains("secret"), "{value}");
+    assert!(value.to_string().contains("fine"), "{value}");
+}
