@@ -21,10 +21,18 @@ fn server(word: &'static str) -> u16 {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
+            // All of the request: where some of it is not read, the system takes back what was answered.
+            let mut request = Vec::new();
             let mut some = [0; 2048];
-            let _ = stream.read(&mut some);
+            while let Ok(n @ 1..) = stream.read(&mut some) {
+                request.extend_from_slice(&some[..n]);
+                if request.ends_with(b"\r\n\r\n") {
+                    break;
+                }
+            }
             let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: ";
-            let _ = write!(stream, "{head}{}\r\n\r\n{word}", word.len());
+            let answer = format!("{head}{}\r\n\r\n{word}", word.len());
+            let _ = stream.write_all(answer.as_bytes());
         }
     });
     port
