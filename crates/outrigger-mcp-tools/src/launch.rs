@@ -1,11 +1,12 @@
 //! Where and in what MCP servers start (issue 18): those of the project's settings in the sandbox of commands, and as they were
 //! trusted; those of the user's as the user, and not in a folder that nobody trusts, since `npx`, `python -m` and their like run
-//! what they find where they are started.
+//! what they find where they are started. One of the user's that runs what commands may write is in their sandbox: no look before its
+//! start says what it has become when it is read, or what it imports later.
 
 mod outside;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +16,7 @@ use outrigger_config::settings::{Profile, Sandbox};
 use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest, Launcher, Placement};
 use outrigger_permissions::helper_sandbox::HelperSandbox;
 use outrigger_permissions::project_programs::ProjectPrograms;
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{Spawner, which};
 use outrigger_workspace::sync::lock;
 use outrigger_workspace::{Folders, Place};
 use serde_json::{Value, json};
@@ -72,6 +73,8 @@ pub struct ServerLauncher {
     folders: Folders,
     /// Files of the project that servers of the user's run, as they were at the first start.
     first: Mutex<BTreeMap<String, Vec<String>>>,
+    /// Whether servers of the user's run what commands may write: once so, always so, whatever a command takes away before a look.
+    written: Mutex<BTreeMap<String, bool>>,
 }
 
 /// Who wants a server.
@@ -102,6 +105,7 @@ impl ServerLauncher {
             place: place.clone(),
             folders: folders.clone(),
             first: Mutex::default(),
+            written: Mutex::default(),
         })
     }
 
@@ -133,7 +137,8 @@ impl ServerLauncher {
     }
 
     /// What the user's settings say of a server, or else what holds for those of its kind.
-    fn profile(&self, name: &str, origin: &Origin) -> Profile {
+    fn profile(&self, request: &LaunchRequest, origin: &Origin) -> Profile {
+        let name = &request.server;
         let settings = &self.config.settings;
         let of_commands = settings.tools.sandbox;
         let set = settings
@@ -150,8 +155,34 @@ impl ServerLauncher {
                 }
             }
             (None, Origin::Project(_) | Origin::Claude(_)) => of_commands,
+            (None, Origin::User) if self.is_written(request) => of_commands,
             (None, Origin::User | Origin::Plugin) => Profile::Full,
         }
+    }
+
+    /// Whether a server of the user's runs what commands may write, as it was found at its last start.
+    fn is_written(&self, request: &LaunchRequest) -> bool {
+        let key = ProjectPrograms::server_key(&request.server, &request.entry);
+        let known = lock(&self.written).get(&key).copied();
+        known.unwrap_or_else(|| self.look(request))
+    }
+
+    /// Looks whether a server of the user's runs what commands may write.
+    fn look(&self, request: &LaunchRequest) -> bool {
+        let path = request.env.iter().rev().find(|(name, _)| name == "PATH");
+        let path = path.map_or(OsStr::new(""), |(_, path)| path);
+        let found = request.command.first().and_then(|it| which(it, path));
+        let entry = &request.entry;
+        let is_written = self.programs.written_by_commands(entry, found.as_deref());
+        self.settle(request, is_written.is_some())
+    }
+
+    fn settle(&self, request: &LaunchRequest, is_written: bool) -> bool {
+        let key = ProjectPrograms::server_key(&request.server, &request.entry);
+        let mut all = lock(&self.written);
+        let known = all.entry(key).or_default();
+        *known |= is_written;
+        *known
     }
 
     fn started_in(&self, request: &LaunchRequest) -> PathBuf {
@@ -188,6 +219,10 @@ impl ServerLauncher {
             let mut first = lock(&self.first);
             first.entry(name).or_insert_with(|| now.clone()).clone()
         });
+        let mut files = known.iter().filter_map(|it| it.rsplit_once(' '));
+        if files.any(|(file, _)| Loaded::is_program(Path::new(file))) {
+            self.settle(request, true);
+        }
         let changed = now.iter().find(|it| !known.contains(it));
         let Some(changed) = changed else {
             return Ok(());
@@ -242,28 +277,28 @@ fn refusal(reason: String, hint: &str) -> LaunchRefusal {
 impl Launcher for ServerLauncher {
     fn launch(&self, request: &LaunchRequest) -> Result<Launch, LaunchRefusal> {
         let origin = self.origin(request);
-        let profile = self.profile(&request.server, &origin);
         match origin {
-            Origin::User if !self.programs.is_trusted() => {
-                let outside = Outside::new(self, request);
-                outside.launch(self.spawners.of(profile))
-            }
             Origin::User => {
+                self.look(request);
+                if !self.programs.is_trusted() {
+                    let outside = Outside::new(self, request);
+                    return outside.launch(self.spawners.of(self.profile(request, &origin)));
+                }
                 self.check_users(request)?;
-                Ok(self.in_project(request, profile))
+                Ok(self.in_project(request, self.profile(request, &origin)))
             }
             Origin::Project(_) | Origin::Claude(_) => {
                 self.check_project(&origin)?;
-                Ok(self.in_project(request, profile))
+                Ok(self.in_project(request, self.profile(request, &origin)))
             }
-            Origin::Plugin => Ok(self.in_project(request, profile)),
+            Origin::Plugin => Ok(self.in_project(request, self.profile(request, &origin))),
         }
     }
 
     fn placement(&self, request: &LaunchRequest) -> Option<Placement> {
         let origin = self.origin(request);
         let name = &request.server;
-        let profile = self.profile(name, &origin);
+        let profile = self.profile(request, &origin);
         let (sandbox, remedy) = match profile {
             Profile::Full => ("as you", None),
             narrower => (
@@ -293,7 +328,11 @@ impl Launcher for ServerLauncher {
                 place(folder, "the project's settings ask for it", remedy)
             }
             Origin::User if self.programs.is_trusted() => {
-                place(folder, "your settings ask for it", remedy)
+                let reason = match remedy.is_some() && self.is_written(request) {
+                    true => "your settings ask for it, and commands may write what it runs",
+                    false => "your settings ask for it",
+                };
+                place(folder, reason, remedy)
             }
             Origin::User if request.cwd.is_some() && !self.programs.holds(&started_in) => {
                 place(folder, "your settings ask for it there", remedy)

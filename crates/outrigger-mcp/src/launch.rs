@@ -81,6 +81,6 @@ pub trait Launcher: Send + Sync + fmt::Debug {
     /// # Errors
     /// Why it must not be started.
     fn launch(&self, request: &LaunchRequest) -> Result<Launch, LaunchRefusal>;
-    /// The same for people, without a look at the disk.
+    /// The same for people, as it was at the last start; before one, after a look at the disk.
     fn placement(&self, request: &LaunchRequest) -> Option<Placement>;
 }

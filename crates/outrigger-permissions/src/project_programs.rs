@@ -11,6 +11,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::folder_trust;
+use crate::home_files::HomeFiles;
 
 const LIES_HERE: &str = "lies in the project, and the folder is not trusted (`outrigger trust`)";
 const NOT_TRUSTED: &str = "is not as it was when the folder was trusted (`outrigger trust`)";
@@ -77,6 +78,25 @@ impl ProjectPrograms {
             true => self.change(&[format!("/{key}/{name}")]),
             false => None,
         }
+    }
+
+    /// What a server of the user's would run that commands may change or make: of the project where the folder is trusted, and of other
+    /// folders that they write to. `found`: where the first word of its command is. Reads the disk.
+    #[must_use]
+    pub fn written_by_commands(&self, entry: &Value, found: Option<&Path>) -> Option<PathBuf> {
+        let settings = &self.config.settings.tools;
+        let mut folders: Vec<PathBuf> = settings.write.iter().map(PathBuf::from).collect();
+        folders.extend(HomeFiles::of(&self.folders, &settings.secrets).caches);
+        let mut existing = None;
+        if self.is_trusted() {
+            let project = [&self.place.directory, &self.place.worktree];
+            let project = project.into_iter().filter(|it| it.parent().is_some());
+            folders.extend(project.cloned());
+            existing = self.config.project_program(entry);
+        }
+        let real: Vec<PathBuf> = folders.iter().flat_map(|it| it.canonicalize()).collect();
+        folders.extend(real);
+        existing.or_else(|| self.config.program_in(entry, found, &folders))
     }
 
     /// What a server of the user's is kept under, as the user has it.

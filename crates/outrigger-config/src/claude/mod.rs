@@ -11,7 +11,7 @@ use outrigger_protocol::permission::Rule;
 use serde_json::{Map, Value, json};
 
 use crate::load::layers;
-use crate::load::links::{LEADS_OUT, Links};
+use crate::load::links::{LEADS_OUT, Links, USERS_COUNTS};
 use crate::opencode::markdown;
 use crate::opencode::typed::CommandEntry;
 use crate::{ConfigProblem, LoadOptions, paths};
@@ -162,16 +162,35 @@ fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> 
     Ok(out)
 }
 
+/// A command of `.claude/commands`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaudeCommand {
+    /// In OpenCode's form.
+    pub entry: CommandEntry,
+    /// It is of the user's folder, not of the project's.
+    pub is_users: bool,
+}
+
+/// What of the commands of a project counts.
+pub(crate) struct OfProject<'a> {
+    /// The folder is trusted: its commands take the place of the user's of the same names.
+    pub(crate) is_trusted: bool,
+    /// Whether a file with this template may run something.
+    pub(crate) lets: &'a dyn Fn(&Path, &str) -> bool,
+    /// Nothing of the folder counts, and one line says so of all.
+    pub(crate) is_quiet: bool,
+}
+
 /// The commands of `.claude/commands`: the user's, then those of the project from its root down to the working folder; of
-/// those with the same name the last counts. A command's name is that of its file; folders only sort. One of a project runs
-/// something only where that is let count.
+/// those with the same name the last counts, in a folder that is not trusted the user's. A command's name is that of its file;
+/// folders only sort.
 pub(crate) fn commands(
     options: &LoadOptions,
-    lets: &dyn Fn(&Path, &str) -> bool,
-    (quiet, rules): (bool, &[Rule]),
+    of_project: &OfProject<'_>,
+    rules: &[Rule],
     problems: &mut Vec<ConfigProblem>,
-) -> Vec<CommandEntry> {
-    let mut all: Vec<CommandEntry> = Vec::new();
+) -> Vec<ClaudeCommand> {
+    let mut all: Vec<ClaudeCommand> = Vec::new();
     let links = Links::of(options).under(rules);
     let dirs = std::iter::once(options.home.clone()).chain(layers::project_dirs(options));
     for dir in dirs {
@@ -187,17 +206,25 @@ pub(crate) fn commands(
                 Ok(Some(command))
                     if command.template.contains("!`")
                         && dir != options.home
-                        && !lets(&file, &command.template) =>
+                        && !(of_project.lets)(&file, &command.template) =>
                 {
-                    // Where nothing of the folder counts, one line says it of all.
-                    if !quiet {
+                    if !of_project.is_quiet {
                         let why = "it runs something, and the folder is not trusted (`outrigger trust`); the command is left out";
                         problems.push(problem(&file, why.to_owned()));
                     }
                 }
-                Ok(Some(command)) => {
-                    all.retain(|known| known.name != command.name);
-                    all.push(command);
+                Ok(Some(entry)) => {
+                    let is_users = dir == options.home;
+                    let is_same = |it: &ClaudeCommand| it.entry.name == entry.name;
+                    if !is_users
+                        && !of_project.is_trusted
+                        && all.iter().any(|it| it.is_users && is_same(it))
+                    {
+                        problems.push(problem(&file, USERS_COUNTS.to_owned()));
+                        continue;
+                    }
+                    all.retain(|it| !is_same(it));
+                    all.push(ClaudeCommand { entry, is_users });
                 }
                 Ok(None) => {}
                 Err(message) => {
@@ -369,25 +396,39 @@ mod tests {
                 ("p/.claude/commands/no.txt", "no"),
             ],
         );
-        let mut problems = Vec::new();
-        let shown: Vec<String> = commands(
-            &options(dir.path()),
-            &|_, _| true,
-            (false, &[]),
-            &mut problems,
-        )
-        .into_iter()
-        .map(|c| {
-            format!(
-                "{} | {:?} | {:?} | {}",
-                c.name, c.description, c.model, c.template
-            )
-        })
-        .collect();
-        insta::assert_snapshot!(shown.join("\n"), @r#"
-        b | Some("d") | None | Do $ARGUMENTS
-        a | Some("file") | Some("x/y") | project's a
+        let found = |is_trusted| {
+            let of_project = OfProject {
+                is_trusted,
+                lets: &|_, _| true,
+                is_quiet: false,
+            };
+            let mut problems = Vec::new();
+            let found = commands(&options(dir.path()), &of_project, &[], &mut problems).into_iter();
+            let shown: Vec<String> = found
+                .map(|ClaudeCommand { entry: c, is_users }| {
+                    format!(
+                        "{} | {:?} | {:?} | {} | {is_users}",
+                        c.name, c.description, c.model, c.template
+                    )
+                })
+                .collect();
+            (shown.join("\n"), problems)
+        };
+        let (shown, problems) = found(true);
+        insta::assert_snapshot!(shown, @r#"
+        b | Some("d") | None | Do $ARGUMENTS | true
+        a | Some("file") | Some("x/y") | project's a | false
         "#);
         assert_eq!(problems.len(), 1);
+        let (shown, problems) = found(false);
+        insta::assert_snapshot!(shown, @r#"
+        a | None | None | user's a | true
+        b | Some("d") | None | Do $ARGUMENTS | true
+        "#);
+        assert!(
+            problems[1]
+                .to_string()
+                .contains("you have one of that name")
+        );
     }
 }

@@ -74,6 +74,10 @@ impl Links {
     }
 }
 
+/// Why an agent or a command of an untrusted project is left out.
+pub(crate) const USERS_COUNTS: &str =
+    "you have one of that name, which counts: the folder is not trusted (`outrigger trust`)";
+
 /// Why such a file is left out.
 pub(crate) const LEADS_OUT: &str =
     "a link that leads out of the project, or to what is no text or takes asking";

@@ -7,13 +7,12 @@ use serde_json::Value;
 
 use crate::claude::hooks::HookFile;
 use crate::claude::skills::{Skill, SkillSearch};
-use crate::claude::{self, ClaudeServer};
+use crate::claude::{self, ClaudeCommand, ClaudeServer};
 use crate::load::layers;
 use crate::load::links::Links;
 use crate::opencode::plugin_list::{PluginSpec, SkippedPlugin};
 use crate::{
-    Asked, CommandEntry, ConfigProblem, LoadOptions, OpenCodeConfig, Origin, PolicyFile, Settings,
-    paths,
+    Asked, ConfigProblem, LoadOptions, OpenCodeConfig, Origin, PolicyFile, Settings, paths,
 };
 
 /// The configuration, with where it came from.
@@ -111,14 +110,19 @@ impl Loaded {
 
     /// The commands of `.claude/commands`, unless `claude.commands` is off. Those of OpenCode's own places go before.
     #[must_use]
-    pub fn claude_commands(&self) -> (Vec<CommandEntry>, Vec<ConfigProblem>) {
+    pub fn claude_commands(&self) -> (Vec<ClaudeCommand>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
         let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
         let commands = match self.settings.claude.commands && !off {
             true => claude::commands(
                 &self.options,
-                &|file, template| self.lets_command(file, template),
-                (self.left_out, &self.config.permission),
+                &claude::OfProject {
+                    is_trusted: self.is_trusted,
+                    lets: &|file, template| self.lets_command(file, template),
+                    // Where nothing of the folder counts, one line says so of all.
+                    is_quiet: self.left_out,
+                },
+                &self.config.permission,
                 &mut problems,
             ),
             false => Vec::new(),

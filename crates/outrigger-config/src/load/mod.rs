@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use links::USERS_COUNTS;
 use loaded::Loaded;
 use loader::{Extent, Loader};
 use options::LoadOptions;
@@ -51,11 +52,13 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
         let users = load_as(options, Extent::Nothing)?;
         if !loaded.is_trusted {
             let left_out = keep_users(&mut loaded.value, &users.value).into_iter();
-            loaded.problems.extend(left_out.map(|pointer| ConfigProblem {
-                file: nearest(&loaded.origins, &pointer).to_string(),
-                pointer: Some(pointer),
-                message: "you have one of that name, which counts: the folder is not trusted (`outrigger trust`)".to_owned(),
-            }));
+            loaded
+                .problems
+                .extend(left_out.map(|pointer| ConfigProblem {
+                    file: nearest(&loaded.origins, &pointer).to_string(),
+                    pointer: Some(pointer),
+                    message: USERS_COUNTS.to_owned(),
+                }));
             loaded.config = OpenCodeConfig::from_value(loaded.value.clone(), &options.home)?;
         }
         loaded.users = Some(Box::new(users.config));

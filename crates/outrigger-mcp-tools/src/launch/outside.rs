@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outrigger_config::Loaded;
 use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest};
 use outrigger_permissions::reserved_paths::SERVER_FOLDERS;
 use outrigger_sandbox::{Spawner, which};
@@ -150,7 +151,13 @@ impl<'a> Outside<'a> {
         let is_relative =
             matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../");
         let path = self.absolute(word);
-        let counts = path.is_file() || is_run && path.is_dir();
+        // Code that is not there yet may be when it is read.
+        let is_whole = is_relative || word.starts_with('/');
+        let is_coming = is_whole
+            && !word.contains(char::is_whitespace)
+            && !path.exists()
+            && (is_run || Loaded::is_program(&path));
+        let counts = path.is_file() || is_run && path.is_dir() || is_coming;
         if (is_relative || word.contains('/')) && counts && self.holds(&path) {
             return Err(self.refused(&path));
         }
@@ -174,8 +181,12 @@ impl<'a> Outside<'a> {
                 Some(rest) => self.launcher.folders.home.join(rest),
                 None => PathBuf::from(piece),
             };
-            let counts = path.is_absolute() && (path.is_file() || folders && path.is_dir());
-            if counts && self.holds(&path) {
+            // Code that is not there yet may be when it is read.
+            let counts = match path.is_dir() {
+                true => folders,
+                false => folders || path.is_file() || Loaded::is_program(&path),
+            };
+            if path.is_absolute() && counts && self.holds(&path) {
                 return Err(self.refused(&path));
             }
         }

@@ -1,10 +1,11 @@
 //! What is on offer by name: skills, tools, agents and commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_config::Loaded;
+use outrigger_config::claude::ClaudeCommand;
 use outrigger_config::skills::Skill;
 use outrigger_permissions::agents::{self, AgentInfo};
 use outrigger_permissions::home_files;
@@ -131,10 +132,17 @@ pub(super) fn all_commands(
     for problem in problems {
         tracing::warn!("[config] {problem}");
     }
-    let configured = config.config.command.iter().map(info);
+    let own = kept_names(config, &of_claude, skills);
+    let gives_way = |name: &str, is_users: bool| !is_users && own.contains(name);
+    let of_claude = of_claude.iter();
+    let of_claude = of_claude.filter(|it| !gives_way(&it.entry.name, it.is_users));
+    let users = config.users.as_ref().map_or(&config.config, |it| it);
+    let is_users = |name: &str| users.command.iter().any(|it| it.name == name);
+    let configured = config.config.command.iter();
+    let configured = configured.filter(|it| !gives_way(&it.name, is_users(&it.name)));
     let mut all: BTreeMap<String, CommandInfo> = bundled
-        .chain(of_claude.iter().map(info))
-        .chain(configured)
+        .chain(of_claude.map(|it| info(&it.entry)))
+        .chain(configured.map(info))
         .map(|command| (command.name.clone(), command))
         .collect();
     for command in skills
@@ -144,4 +152,85 @@ pub(super) fn all_commands(
         all.entry(command.name.clone()).or_insert(command);
     }
     all
+}
+
+/// Names under which the user has a command of `.claude/commands` or a skill: in a folder that is not trusted, a command of the project
+/// takes the place of neither. Between commands of OpenCode's form the configuration has decided.
+fn kept_names<'a>(
+    config: &Loaded,
+    of_claude: &'a [ClaudeCommand],
+    skills: &'a [Skill],
+) -> BTreeSet<&'a str> {
+    if config.is_trusted {
+        return BTreeSet::new();
+    }
+    let of_claude = of_claude.iter().filter(|it| it.is_users);
+    let skills = skills.iter().filter(|it| !config.is_of_project(it));
+    let of_claude = of_claude.map(|it| it.entry.name.as_str());
+    of_claude.chain(skills.map(|it| it.name.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use outrigger_config::{LoadOptions, ProjectConfig, load};
+
+    use super::*;
+
+    #[test]
+    fn in_a_folder_that_is_not_trusted_commands_and_skills_of_the_user_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for file in [
+            "home/.claude/commands/both.md",
+            "home/.claude/commands/mine.md",
+            "p/.claude/commands/both.md",
+            "p/.claude/commands/skill.md",
+            "p/.claude/commands/theirs.md",
+            "p/.opencode/command/mine.md",
+            "p/.opencode/command/skill2.md",
+            "p/.opencode/command/theirs2.md",
+        ] {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let whose = file.split('/').next().unwrap();
+            std::fs::write(path, whose).unwrap();
+        }
+        let skill = |name: &str| Skill {
+            name: name.to_owned(),
+            description: None,
+            location: root.join("home/.claude/skills").join(name).join("SKILL.md"),
+            content: "home".to_owned(),
+            dir: root.join("home/.claude/skills").join(name),
+            mcp: None,
+        };
+        let folders = Folders {
+            home: root.join("home"),
+            config: root.join("home/.config"),
+            data: root.join("home/data"),
+            cache: root.join("home/cache"),
+        };
+        let of = |project: ProjectConfig| {
+            let options = LoadOptions {
+                policy: root.join("none"),
+                project,
+                ..LoadOptions::new(root.join("p"), root.join("p"), root.join("home"), [].into())
+            };
+            let config = load(&options).unwrap();
+            let all = all_commands(&config, &[skill("skill"), skill("skill2")], &folders);
+            let names = ["both", "mine", "skill", "skill2", "theirs", "theirs2"];
+            names.map(|it| {
+                all[it]
+                    .template
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+        };
+        assert_eq!(
+            of(ProjectConfig::Trusted(None)),
+            ["home", "home", "home", "home", "p", "p"]
+        );
+        assert_eq!(of(ProjectConfig::All), ["p"; 6]);
+    }
 }

@@ -22,8 +22,8 @@ use crate::project::patterns::matching;
 use crate::project::{packages, plugin_files};
 use crate::{LoadOptions, paths};
 
-pub(super) use programs::{CODE, INTERPRETERS, PACKAGE_SCRIPTS};
-use programs::{DATA, ENDINGS, ENTRIES, NAMING, RECIPES};
+pub(super) use programs::{CODE, DATA, INTERPRETERS, PACKAGE_SCRIPTS};
+use programs::{ENDINGS, ENTRIES, NAMING, RECIPES};
 
 /// What such a file is called among the [`Asked`].
 pub const IS_RUN: &str = "is run";

@@ -17,7 +17,7 @@ pub(in crate::project) const INTERPRETERS: [&str; 22] = [
     "ts-node", "python", "python3", "perl", "ruby", "php", "lua", "pwsh", "exec", "env",
 ];
 /// Files that are written and read while one works, and that no other program runs.
-pub(super) const DATA: [&str; 14] = [
+pub(in crate::project) const DATA: [&str; 14] = [
     "csv", "db", "jsonl", "lock", "log", "md", "mdc", "ndjson", "out", "pid", "sqlite", "tmp",
     "tsv", "txt",
 ];
