@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use outrigger_config::Loaded;
+use outrigger_config::skills::Skill;
 use outrigger_kernel::admission::{Reason, Source};
+use outrigger_mcp::State;
 use outrigger_plugins::{AdmitFn, Cause, PluginError, Progress, Snapshot, Stage};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::PluginId;
@@ -14,6 +16,7 @@ use outrigger_workspace::Place;
 use crate::boot::options::Boot;
 use crate::error::AgentError;
 use crate::ids::now;
+use crate::state::Agent;
 
 /// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
 pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {
@@ -41,6 +44,33 @@ pub(crate) fn hold(admitted: &Snapshot, config: &mut Loaded) {
             .config
             .disabled_providers
             .push("openrouter".to_owned());
+    }
+}
+
+impl Agent {
+    /// [`Self::plugin_snapshot`] with what is known since it was made: MCP servers that came from `config` hooks, skills of
+    /// plugins and clients.
+    #[must_use]
+    pub fn plugin_snapshot_in_use(&self) -> Snapshot {
+        let admitted = self.plugin_snapshot().clone();
+        match self.mcp_user() {
+            Some(by) => admitted.with_in_use("mcp", &by),
+            None => admitted,
+        }
+    }
+
+    fn mcp_user(&self) -> Option<String> {
+        let servers = self.inner.mcp.status();
+        if servers.iter().any(|it| it.state != State::Disabled) {
+            let plugins = self.inner.plugins.configured_keys(&["mcp"]);
+            return Some(match plugins.first() {
+                Some(plugin) => format!("the plugin {}", plugin.0),
+                None => "a client".to_owned(),
+            });
+        }
+        let brings = |it: &&Skill| !self.inner.config.skill_servers(it).0.is_empty();
+        let skill = self.inner.skills.iter().find(brings)?;
+        Some(format!("the skill {}", skill.name))
     }
 }
 

@@ -48,3 +48,43 @@ fn a_project_does_not_raise_the_limit_of_steps() {
         assert!(requests <= 3, "{settings} {steps:?}: {requests}");
     }
 }
+
+/// C16: a plugin that has the turn go on whenever the session is idle comes to an end, and the user's next prompt begins anew.
+#[test]
+fn turns_that_a_plugin_starts_in_a_row_have_a_limit() {
+    let world = World::new((0..12).map(|_| text("done")));
+    world.plugin(
+        "goes-on",
+        "import fs from 'node:fs'
+         export const P = async ({ serverUrl, directory }) => ({ event: async ({ event }) => {
+           if (event.type !== 'session.idle') return
+           const parts = [{ type: 'text', text: 'go on' }]
+           const path = '/session/' + event.properties.sessionID + '/message'
+           const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ parts }) }
+           fetch(new URL(path, serverUrl), init).then(async (answer) => {
+             if (!answer.ok) fs.appendFileSync(directory + '/refused', await answer.text() + '\\n')
+           })
+         } })",
+    );
+    crate::user_grants::granting(&world, "[agent]\nmax_plugin_turns = 3\n");
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({ "title": "x" })).json(200);
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let prompt = json!({ "parts": [{ "type": "text", "text": "hello" }] });
+    for round in 1..=2 {
+        server.post(&path, &prompt).json(200);
+        let refused = || world.path("refused").exists() && world.lines("refused").len() == round;
+        assert!(
+            wait_until(WAIT_TIMEOUT, refused),
+            "{round}: {}",
+            server.get(&path).text()
+        );
+        assert_eq!(
+            world.mock.requests().len(),
+            round * 4,
+            "one of the user's, three of the plugin's"
+        );
+    }
+    let refused = world.read("refused");
+    assert!(refused.contains("agent.max_plugin_turns"), "{refused}");
+}

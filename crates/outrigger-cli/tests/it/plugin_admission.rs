@@ -309,6 +309,51 @@ fn servers_that_the_configuration_names_start_in_every_profile_and_not_without_m
     assert!(!run.stderr.contains("no-such-server"), "{}", run.stderr);
 }
 
+/// D2: what is in use does not read disabled, no matter what brings it: a plugin that depends on `mcp`, a skill, a `config` hook.
+#[test]
+fn mcp_is_enabled_where_a_skill_or_a_plugin_brings_servers() {
+    let mcp = |world: &World| {
+        let answer = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
+        (entry(&answer, "mcp"), answer)
+    };
+    let world = World::new([]);
+    let skill = "---\nname: helper\ndescription: d\n---\nx\n";
+    world.file(".opencode/skill/helper/SKILL.md", skill);
+    assert_eq!(mcp(&world).0["enabled"], false);
+    let servers = json!({ "mcpServers": { "s": { "command": "no-such-server" } } });
+    let file = ".opencode/skill/helper/mcp.json";
+    world.file(file, &servers.to_string());
+    assert_eq!(mcp(&world).0["why"], "switched on by the skill helper");
+    fs::remove_file(world.path(file)).unwrap();
+    let user = world.home().join(".config/outrigger/plugins");
+    put(&user.join("needs"), "needs", "depends_on = [\"mcp\"]\n");
+    let (entry_of_mcp, answer) = mcp(&world);
+    assert_eq!(
+        entry_of_mcp["why"],
+        "switched on by the plugin needs, which depends on it"
+    );
+    assert_eq!(entry(&answer, "needs")["enabled"], true);
+    granting(&world, "[plugins.mcp]\nenabled = false\n");
+    assert_eq!(mcp(&world).0["reason"]["reason"], "SwitchedOff");
+
+    // What a `config` hook brings is known when it has run.
+    let world = World::new([]);
+    world.plugin(
+        "brings",
+        "export const P = async () => ({ config: async (c) => { c.mcp = { s: { type: 'local', command: ['no-such-server'] } } } })",
+    );
+    let (before, _) = mcp(&world);
+    assert_eq!(before["reason"]["reason"], "NotInProfile");
+    let server = world.serve(&["--no-auth"]);
+    let answer = server.get("/outrigger/plugin").json(200);
+    let after = entry(&answer["snapshot"], "mcp");
+    assert_eq!(after["why"], "switched on by the plugin brings", "{after}");
+    assert!(
+        after["reason"].is_null() && after["enabled"] == true,
+        "{after}"
+    );
+}
+
 #[test]
 fn a_switch_is_written_into_the_users_own_file() {
     let world = World::new([done(), done(), done()]);

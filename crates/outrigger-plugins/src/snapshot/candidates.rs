@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec, SkipReason, plugin_folders};
+use outrigger_config::{
+    Loaded, PluginScope, PluginSource, PluginSpec, SkipReason, plugin_folders, skills,
+};
 use outrigger_kernel::admission::{self, BUNDLED, Candidate, Reason, Source};
 use outrigger_plugin_package::{
     PackageError, ResolvedPlugin, Source as Spec, file_url, manifest_file, name_of, resolve_path,
@@ -251,11 +253,9 @@ fn denied(config: &Loaded, it: &mut Candidate) {
     }
 }
 
-/// The bundled plugins.
-pub(super) fn bundled(config: &Loaded, data: &Path) -> Vec<Known> {
-    let off = |server: &serde_json::Value| server.get("enabled") == Some(&false.into());
-    let servers = config.config.mcp.values().filter(|it| !off(it)).count();
-    let of_claude = config.claude_servers().0.len();
+/// The bundled plugins; `others` are the candidates beside them.
+pub(super) fn bundled(config: &Loaded, data: &Path, others: &[Known]) -> Vec<Known> {
+    let mcp = mcp_user(config, others);
     let key = openrouter_key(config, data);
     let row = |row: &admission::Bundled| {
         let mut candidate = row.candidate();
@@ -274,18 +274,37 @@ pub(super) fn bundled(config: &Loaded, data: &Path) -> Vec<Known> {
             manifest: true,
             // What is in use is wanted: OpenCode's configuration knows no profiles.
             switched_on: match row.id {
-                "mcp" if servers > 0 => {
-                    Some(format!("`mcp` of the configuration, which names {servers}"))
-                }
-                "mcp" if of_claude > 0 => {
-                    Some(format!("the project's .mcp.json, which names {of_claude}"))
-                }
+                "mcp" => mcp.clone(),
                 "openrouter" => key.clone(),
                 _ => None,
             },
         }
     };
     BUNDLED.iter().map(row).collect()
+}
+
+/// Who uses MCP servers, as far as that is known before anything runs.
+fn mcp_user(config: &Loaded, others: &[Known]) -> Option<String> {
+    let off = |server: &serde_json::Value| server.get("enabled") == Some(&false.into());
+    let servers = config.config.mcp.values().filter(|it| !off(it)).count();
+    if servers > 0 {
+        return Some(format!("`mcp` of the configuration, which names {servers}"));
+    }
+    let of_claude = config.claude_servers().0.len();
+    if of_claude > 0 {
+        return Some(format!("the project's .mcp.json, which names {of_claude}"));
+    }
+    let needs = |it: &&Known| {
+        it.candidate.said.is_none() && it.candidate.depends_on.iter().any(|id| id == "mcp")
+    };
+    if let Some(plugin) = others.iter().find(needs) {
+        let id = &plugin.candidate.id;
+        return Some(format!("the plugin {id}, which depends on it"));
+    }
+    let (skills, _) = skills::discover(&config.skill_search(&config.config));
+    let brings = |it: &&skills::Skill| !config.skill_servers(it).0.is_empty();
+    let skill = skills.iter().find(brings)?;
+    Some(format!("the skill {}", skill.name))
 }
 
 /// Where a key for OpenRouter is, if it is elsewhere than in the variable that the bundled plugin names.

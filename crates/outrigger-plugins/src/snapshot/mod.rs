@@ -108,7 +108,8 @@ impl Snapshot {
         let mut problems = Vec::new();
         let mut known: Vec<Known> = listed(config);
         known.extend(found(config, &mut problems));
-        known.extend(bundled(config, data));
+        let own = bundled(config, data, &known);
+        known.extend(own);
         problems.extend(of_projects(config, &known));
         let mut rules = Rules {
             profile: match config.settings.discovery.profile {
@@ -160,6 +161,21 @@ impl Snapshot {
     pub fn bundled(&self, id: &str) -> Option<&SnapshotEntry> {
         let mut entries = self.entries.iter();
         entries.find(|entry| entry.id == id && entry.source == Source::Bundled)
+    }
+
+    /// It with a bundled plugin enabled that its profile alone leaves out, since it is in use.
+    #[must_use]
+    pub fn with_in_use(mut self, id: &str, by: &str) -> Self {
+        let left_out = |it: &&mut SnapshotEntry| {
+            let by_profile = matches!(it.reason, Some(Reason::NotInProfile { .. }));
+            it.id == id && it.source == Source::Bundled && by_profile
+        };
+        if let Some(entry) = self.entries.iter_mut().find(left_out) {
+            entry.enabled = true;
+            (entry.layer, entry.reason, entry.remedy) = (None, None, None);
+            entry.why = format!("switched on by {by}");
+        }
+        self
     }
 
     /// Whether an entry of the list should run, and why not; `None` where it is no candidate.

@@ -31,7 +31,7 @@ async fn plugins(State(agent): State<Agent>) -> Json<Value> {
         .map(|(name, on, origin)| (name, json!({ "on": on, "from": origin.to_string() })))
         .collect();
     Json(
-        json!({ "plugins": agent.plugins(), "perf": agent.plugin_perf(), "flags": flags, "snapshot": agent.plugin_snapshot() }),
+        json!({ "plugins": agent.plugins(), "perf": agent.plugin_perf(), "flags": flags, "snapshot": agent.plugin_snapshot_in_use() }),
     )
 }
 
