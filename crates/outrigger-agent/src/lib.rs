@@ -50,7 +50,9 @@ pub use outrigger_workspace::formatters::FormatterStatus;
 pub use outrigger_workspace::snapshot::SnapshotError;
 pub use outrigger_workspace::{Folders, Place};
 pub use permission::answering::Answering;
-pub use permission::trust::{allow_settings, count_settings, distrust_folder, trust_folder};
+pub use permission::trust::{
+    allow_settings, count_settings, distrust_folder, settle_folder, trust_folder, waiting_settings,
+};
 pub use plugin_api::plugin_admission::{plugin_snapshot, runs_bundled};
 pub use plugin_api::providers::login::{LoginError, LoginMethods};
 pub use plugin_api::sdk_service::SdkService;

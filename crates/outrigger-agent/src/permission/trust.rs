@@ -50,6 +50,28 @@ pub fn allow_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
     Ok(workspace_trust::allow_settings(boot)?)
 }
 
+/// Settings of the folder's project that no agent starts with, since they changed while something in a sandbox ran.
+///
+/// # Errors
+/// Those of the configuration and of the data folder.
+pub async fn waiting_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
+    let place = Place::find(&boot.directory);
+    let config = boot.load(&place)?;
+    Ok(workspace_trust::changed(boot, &place, &config).await?)
+}
+
+/// Asks whether the folder's settings are to count, where they do not and somebody is there: what the start of an agent does
+/// first.
+///
+/// # Errors
+/// Those of the configuration and of the data folder.
+pub async fn settle_folder(boot: &Boot) -> Result<(), AgentError> {
+    let place = Place::find(&boot.directory);
+    let config = boot.load(&place)?;
+    folder_trust::settle(boot, boot.trust_folder.as_ref(), &place, config).await?;
+    Ok(())
+}
+
 /// A settings file was written by the user: it counts as it was written, if it counted before. Blocking.
 pub fn count_settings(boot: &Boot, file: &Path, change: &Rewritten) {
     workspace_trust::count_settings(boot, file, change);

@@ -140,7 +140,7 @@ impl Person {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
-    fn interrupts(&self) {
+    pub(crate) fn interrupts(&self) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, Signal::INT).unwrap();
     }

@@ -218,3 +218,50 @@ fn at_a_terminal_changed_settings_are_part_of_the_one_question() {
     assert_eq!(person.screen().matches("? trust this folder").count(), 1);
     world.run(&["again"]).ok();
 }
+
+/// `serve` asks the same before it listens, and where nobody is there says once what to do.
+#[test]
+fn serve_asks_about_changed_settings_or_says_what_to_do() {
+    let world = World::new([done(), done()]);
+    attack(&world, "");
+    let ask = |server: &Server| {
+        let session = server.post("/session", &json!({}));
+        if session.status != 200 {
+            return session.text();
+        }
+        let path = format!(
+            "/session/{}/message",
+            session.json(200)["id"].as_str().unwrap()
+        );
+        let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+        server.post(&path, &body).text()
+    };
+    let server = world.serve(&["--no-auth"]);
+    ask(&server);
+    world.config(json!({ "username": "by hand" }));
+    server.stop();
+    let server = world.serve(&["--no-auth"]);
+    let refused = ask(&server);
+    assert!(refused.contains("config.changed"), "{refused}");
+    let stderr = server.stop().stderr;
+    let said = "opencode.json (changed) while Outrigger ran: requests for this folder fail until `outrigger config allow`";
+    assert_eq!(stderr.matches(said).count(), 1, "{stderr}");
+
+    let args = ["serve", "--no-auth"];
+    let (mut person, printed) = crate::question::Person::piped(&world, &args, (100, 40));
+    person.sees(" changed │ opencode.json (changed)\n");
+    assert_eq!(
+        printed.lock().unwrap().as_str(),
+        "",
+        "it does not listen yet"
+    );
+    person.types("y\n");
+    let listens = || printed.lock().unwrap().contains("listening on");
+    assert!(wait_until(WAIT_TIMEOUT, listens), "{}", person.screen());
+    person.interrupts();
+    person.ends(0);
+    let server = world.serve(&["--no-auth"]);
+    let answer = ask(&server);
+    assert!(answer.contains("\"finish\":\"stop\""), "{answer}");
+    assert!(!server.stop().stderr.contains("config allow"));
+}

@@ -1,5 +1,6 @@
 //! `outrigger serve`: the HTTP API on a port.
 
+mod changed_settings;
 mod memory;
 mod network;
 mod telegram;
@@ -29,6 +30,7 @@ pub(crate) async fn serve(
     let directory = crate::boot::directory(global)?;
     let env = crate::boot::trusting(global, crate::boot::environment());
     let folders = Folders::from_env(&env);
+    changed_settings::settle(global).await?;
     let network = network(&args, &directory, &env);
     let listening = outrigger_server::listen(&network.hostname, network.port)
         .await
