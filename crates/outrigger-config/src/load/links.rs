@@ -40,12 +40,33 @@ impl Links {
         Self { rules, ..self }
     }
 
-    /// Whether a file, by its path from the root, is read without asking: the last rule that is about it counts.
-    fn may_read(&self, below: &Path) -> bool {
-        let name = below.to_string_lossy();
+    /// Whether a file, by where it really is, is read without asking.
+    pub(crate) fn may_read(&self, real: &Path) -> bool {
+        self.action(real) == Action::Allow
+    }
+
+    /// Whether a file may not be read, by its name or where links lead.
+    pub(crate) fn denies(&self, path: &Path) -> bool {
+        let real = path.canonicalize().ok();
+        let mut names = std::iter::once(path).chain(real.as_deref());
+        names.any(|it| self.action(it) == Action::Deny)
+    }
+
+    /// What the last rule says that is about a file.
+    fn action(&self, path: &Path) -> Action {
+        let project = self.project.canonicalize();
+        let mut roots = [Some(&self.project), project.as_ref().ok()]
+            .into_iter()
+            .flatten();
+        let below = roots.find_map(|root| path.strip_prefix(root).ok());
+        let name = |it: &Path| it.to_string_lossy().into_owned();
+        let (below, whole) = (name(below.unwrap_or(path)), name(path));
         let mut rules = self.rules.iter().rev();
-        let last = rules.find(|it| matches(&it.pattern, &name));
-        last.is_none_or(|it| it.action == Action::Allow)
+        let last = rules.find(|rule| match rule.pattern.starts_with('/') {
+            true => is_about(rule, &whole),
+            false => is_about(rule, &below),
+        });
+        last.map_or(Action::Allow, |it| it.action)
     }
 
     /// Whether a file is the project's, and not one of the user's own settings.
@@ -65,13 +86,28 @@ impl Links {
                 let below = file.strip_prefix(&self.project).unwrap_or(file);
                 let is_link = project.join(below) != real;
                 let is_text = || paths::has_extension(&real, &TEXTS);
-                let may_read = || self.may_read(real.strip_prefix(&project).unwrap_or(&real));
+                let may_read = || self.may_read(&real);
                 !real.starts_with(&project) || is_link && !(is_text() && may_read())
             }
             // What cannot be followed is not read either.
             _ => false,
         }
     }
+}
+
+/// Whether a rule is about a file of this name. One that denies or asks stands for what a folder holds, and for any case of letters.
+fn is_about(rule: &Rule, name: &str) -> bool {
+    let pattern = rule.pattern.trim_start_matches("./");
+    let patterns = [Some(pattern), pattern.strip_prefix("**/")];
+    let mut patterns = patterns.into_iter().flatten();
+    patterns.any(|pattern| match rule.action {
+        Action::Allow => matches(pattern, name),
+        _ => {
+            let (pattern, name) = (pattern.to_lowercase(), name.to_lowercase());
+            matches(&pattern, &name)
+                || matches(&format!("{}/*", pattern.trim_end_matches('/')), &name)
+        }
+    })
 }
 
 /// Why an agent or a command of an untrusted project is left out.

@@ -130,9 +130,11 @@ impl<'a> Loader<'a> {
         let project = project
             .canonicalize()
             .unwrap_or_else(|_| project.to_owned());
+        let links = self.links();
         let mut sieve = Sieve {
             file,
             project: &project,
+            may_read: &|real| links.may_read(real),
             keep: self.extent == Extent::Everything,
             asks: Vec::new(),
         };
@@ -269,6 +271,8 @@ impl<'a> Loader<'a> {
         // Before anything in it is replaced: what a variable holds is no business of a project's.
         self.sift(&mut document.value, Path::new(file));
         let (env, home) = (&self.options.env, self.options.home.as_path());
+        let links = self.is_project.then(|| self.links());
+        let denies = |path: &Path| links.as_ref().is_some_and(|it| it.denies(path));
         substitute::substitute(
             &mut document,
             substitute::Scope {
@@ -276,7 +280,10 @@ impl<'a> Loader<'a> {
                 home,
                 folder,
                 file,
-                forbidden: &|path| self.is_forbidden(path),
+                forbidden: &|path| match self.is_forbidden(path) {
+                    true => Some("the policy of this machine forbids it"),
+                    false => denies(path).then_some("your rules deny reading it"),
+                },
                 secrets: &self.secrets,
             },
         )?;

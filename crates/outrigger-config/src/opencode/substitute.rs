@@ -28,8 +28,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) folder: &'a Path,
     /// The declaring file, for messages.
     pub(crate) file: &'a str,
-    /// Whether the policy of the machine forbids a file.
-    pub(crate) forbidden: &'a dyn Fn(&Path) -> bool,
+    /// Why a file is not read.
+    pub(crate) forbidden: &'a dyn Fn(&Path) -> Option<&'static str>,
     /// Where what is put in goes that is likely a secret.
     pub(crate) secrets: &'a RefCell<BTreeSet<String>>,
 }
@@ -112,8 +112,8 @@ fn replace(
     expand(&with_env, "{file:", |reference| {
         let path = paths::expand(reference, scope.folder, scope.home);
         let read = match (scope.forbidden)(&path) {
-            true => Err("the policy of this machine forbids it".to_owned()),
-            false => outrigger_files::read_to_string(&path, outrigger_files::SETTINGS)
+            Some(reason) => Err(reason.to_owned()),
+            None => outrigger_files::read_to_string(&path, outrigger_files::SETTINGS)
                 .map_err(|error| paths::reason(&error)),
         };
         read.map(|content| content.trim().to_owned())
@@ -134,7 +134,7 @@ fn replace(
 }
 
 /// Replaces `OPEN…}`. One without a closing brace or with nothing in it stays as it is.
-fn expand(
+pub(crate) fn expand(
     text: &str,
     open: &str,
     mut value: impl FnMut(&str) -> Result<String, ConfigError>,
@@ -176,7 +176,7 @@ mod tests {
                 home,
                 folder,
                 file: "opencode.json",
-                forbidden: &|path| path.ends_with("forbidden"),
+                forbidden: &|path| path.ends_with("forbidden").then_some("it is forbidden"),
                 secrets: &RefCell::default(),
             },
         )?;
@@ -241,9 +241,6 @@ mod tests {
         std::fs::write(dir.path().join("forbidden"), "secret").unwrap();
         let error = run("{\"a\": \"{file:forbidden}\"}", dir.path(), dir.path()).unwrap_err();
         let text = error.to_string();
-        assert!(
-            text.ends_with("the policy of this machine forbids it"),
-            "{text}"
-        );
+        assert!(text.ends_with("it is forbidden"), "{text}");
     }
 }

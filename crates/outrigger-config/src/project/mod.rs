@@ -18,6 +18,7 @@ pub(crate) mod secrets;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use crate::opencode::substitute;
 use crate::paths;
 
 /// The variable that trusts the folder that is started in, for automation.
@@ -165,7 +167,8 @@ const HARMLESS_OF_COMMANDS: &[&str] = &[
     "template",
     "variant",
 ];
-/// Endings of files that a project may name by a relative path: texts for the model, which lie in no `.env`.
+/// Endings of files that a project may name by a relative path: texts for the model, which lie in no `.env` and which no rule of the user's
+/// keeps from it.
 const TEXTS: [&str; 3] = ["md", "mdc", "txt"];
 
 /// Looks through a document of a project.
@@ -174,6 +177,8 @@ pub(crate) struct Sieve<'a> {
     pub(crate) file: &'a Path,
     /// The folder of the project, from which nothing may lead out.
     pub(crate) project: &'a Path,
+    /// Whether the user's rules let a file be read unasked.
+    pub(crate) may_read: &'a dyn Fn(&Path) -> bool,
     /// Only look, and take nothing out.
     pub(crate) keep: bool,
     /// What was found.
@@ -207,11 +212,13 @@ impl Sieve<'_> {
             ("plugin", Value::Array(list)) => sieve.elements(list, "/plugin", |_, _| true),
             ("instructions", Value::Array(list)) => {
                 sieve.elements(list, "/instructions", |sieve, it| {
-                    !it.as_str().is_some_and(|path| sieve.is_own_text(path))
+                    // What a file says is put into it names another one, or an address.
+                    let is_own = |it: &str| !it.contains("{file:") && sieve.is_own_text(it);
+                    !it.as_str().is_some_and(is_own)
                 })
             }
             ("lsp" | "formatter", value) => *value != false,
-            ("share", value) => value == "auto",
+            ("share", Value::String(value)) => sieve.filled(value) == "auto",
             ("autoshare", value) => *value == true,
             (key, value) => !HARMLESS.contains(&key) || sieve.leads_out(value),
         });
@@ -230,8 +237,11 @@ impl Sieve<'_> {
                 continue;
             };
             if takes(self, &name, value) || name.contains("{env:") || name.contains("{file:") {
-                self.asks
-                    .push(Asked::new(self.file, format!("{at}/{name}"), value));
+                let mut ask = Asked::new(self.file, format!("{at}/{name}"), value);
+                if at == "/command" {
+                    ask.shown = self.filled(&ask.shown).into_owned();
+                }
+                self.asks.push(ask);
                 if !self.keep {
                     fields.shift_remove(&name);
                 }
@@ -314,7 +324,7 @@ impl Sieve<'_> {
             return false;
         };
         let template = fields.get("template").and_then(Value::as_str);
-        template.is_none_or(|text| !text.contains("!`"))
+        template.is_none_or(|text| !self.filled(text).contains("!`"))
             && fields
                 .keys()
                 .all(|key| key == "agent" || HARMLESS_OF_COMMANDS.contains(&key.as_str()))
@@ -339,6 +349,23 @@ impl Sieve<'_> {
         text.contains("{env:") || named.any(|path| !self.is_own_text(path))
     }
 
+    /// A text with those of the project in it that it takes from files: what it says is decided by both.
+    fn filled<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if !text.contains("{file:") {
+            return Cow::Borrowed(text);
+        }
+        let folder = self.file.parent().unwrap_or(self.file);
+        let filled = substitute::expand(text, "{file:", |path| {
+            let read = |path: &str| {
+                outrigger_files::read_to_string(&folder.join(path), outrigger_files::SETTINGS)
+            };
+            let content = Some(path).filter(|it| self.is_own_text(it));
+            let content = content.and_then(|it| read(it).ok()).unwrap_or_default();
+            Ok(content.trim().to_owned())
+        });
+        filled.map_or(Cow::Borrowed(text), Cow::Owned)
+    }
+
     /// A relative path, perhaps a pattern, of texts that lie in the project.
     fn is_own_text(&self, path: &str) -> bool {
         let relative = Path::new(path);
@@ -349,7 +376,8 @@ impl Sieve<'_> {
         let folder = self.file.parent().unwrap_or(self.file);
         let real = folder.join(relative).canonicalize();
         let stays = |real: std::path::PathBuf| {
-            real.starts_with(self.project) && paths::has_extension(&real, &TEXTS)
+            let is_text = paths::has_extension(&real, &TEXTS);
+            real.starts_with(self.project) && is_text && (self.may_read)(&real)
         };
         paths::has_extension(relative, &TEXTS) && real.map_or(true, stays)
     }

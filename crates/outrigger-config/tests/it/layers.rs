@@ -408,3 +408,92 @@ fn what_texts_take_from_elsewhere_is_secret() {
     assert!(loaded.restore(&mut shown).is_empty());
     assert_eq!(shown, loaded.value);
 }
+
+/// What a value is once the texts that it takes from files are in it decides, and the rules of the user decide which texts those may be.
+#[test]
+fn what_an_untrusted_project_takes_from_files_runs_and_opens_nothing() {
+    let rules = r#"{"permission": {"read": {"secret.md": "deny", "asked": "ask"}}}"#;
+    let mut world = World::new(&[
+        ("home/.config/opencode/opencode.json", rules),
+        ("work/asked/a.md", "SECRET"),
+    ]);
+    let write = |world: &World, file: &str, text: &str| {
+        std::fs::write(world.path("work").join(file), text).unwrap();
+    };
+    for (file, text) in [
+        ("t.txt", "!`touch EVIL`"),
+        ("u.txt", "`touch EVIL`"),
+        ("bang.txt", "!"),
+        ("plain.txt", "do it"),
+        ("auto.txt", "auto"),
+        ("list.txt", "https://evil.test/x"),
+        ("secret.md", "SECRET"),
+    ] {
+        write(&world, file, text);
+    }
+    for (document, asks) in [
+        (
+            json!({ "command": { "x": { "template": "{file:./t.txt}" } } }),
+            "/command/x",
+        ),
+        (
+            json!({ "command": { "x": { "template": "Do: {file:t.txt}" } } }),
+            "/command/x",
+        ),
+        (
+            json!({ "command": { "x": { "template": "!{file:u.txt}" } } }),
+            "/command/x",
+        ),
+        (
+            json!({ "command": { "x": { "template": "{file:bang.txt}`id`" } } }),
+            "/command/x",
+        ),
+        (
+            json!({ "command": { "x": { "template": "{file:plain.txt}" } } }),
+            "",
+        ),
+        (json!({ "share": "{file:auto.txt}" }), "/share"),
+        (
+            json!({ "instructions": ["{file:./list.txt}.md"] }),
+            "/instructions",
+        ),
+        (
+            json!({ "agent": { "build": { "prompt": "{file:./secret.md}" } } }),
+            "/agent/build/prompt",
+        ),
+        (
+            json!({ "agent": { "build": { "prompt": "{file:./asked/a.md}" } } }),
+            "/agent/build/prompt",
+        ),
+        (
+            json!({ "agent": { "build": { "prompt": "{file:./plain.txt}" } } }),
+            "",
+        ),
+    ] {
+        write(&world, "opencode.json", &document.to_string());
+        world.options.project = ProjectConfig::Trusted(None);
+        let loaded = world.load().unwrap();
+        let found: Vec<&str> = loaded.asks.iter().map(|it| it.what.as_str()).collect();
+        assert_eq!(found.join(" "), asks, "{document}");
+        let left = loaded.value.to_string();
+        assert!(
+            !left.contains("EVIL") && !left.contains("SECRET"),
+            "{document}: {left}"
+        );
+    }
+    // Trusted, it is asked about again where the text changes, and what the user denies stays denied.
+    let command = json!({ "command": { "x": { "template": "{file:t.txt}" } } });
+    write(&world, "opencode.json", &command.to_string());
+    world.options.project = ProjectConfig::Trusted(None);
+    let known = world.load().unwrap().asks;
+    assert!(known[0].shown.contains("touch EVIL"), "{}", known[0].shown);
+    world.options.project = ProjectConfig::Trusted(Some(known));
+    assert!(world.load().unwrap().is_trusted);
+    write(&world, "t.txt", "!`touch OTHER`");
+    assert!(!world.load().unwrap().is_trusted);
+    let prompt = json!({ "agent": { "build": { "prompt": "{file:./secret.md}" } } });
+    write(&world, "opencode.json", &prompt.to_string());
+    world.options.project = ProjectConfig::All;
+    let error = world.load().unwrap_err().to_string();
+    assert!(error.ends_with("your rules deny reading it"), "{error}");
+}
