@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use outrigger_files::sync::lock;
+use outrigger_net::Callback;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, StatusCode};
 
 use crate::config::Transport;
 use crate::error::McpError;
-use crate::oauth::{AuthState, Bearer, Callback, Login, begin, failed};
+use crate::oauth::{AuthState, Bearer, Login, begin, failed, place_of};
 use crate::server::{Server, Status};
 use crate::servers::McpServers;
 use crate::transport::remote::{Remote, challenge_of};
@@ -95,9 +96,12 @@ impl McpServers {
         };
         let redirect = bearer(&self.find(name)?)?.config.redirect();
         let wrong = |reason| failed(name, reason);
-        let callback = Callback::listen(&redirect).await.map_err(wrong)?;
+        let (port, path) = place_of(&redirect).map_err(wrong)?;
+        let callback = Callback::listen(port, &path).await.map_err(wrong)?;
         open(&login.authorization_url).await;
-        let code = callback.code(&login.expected()).await.map_err(wrong)?;
+        let expected = login.expected();
+        let code = callback.code(&expected.state, |iss| expected.check(iss));
+        let code = code.await.map_err(wrong)?;
         self.finish_auth(name, &code, None).await
     }
 

@@ -111,6 +111,14 @@ struct Inner {
     content: Option<Object>,
     /// What was set while the environment counts instead of the files; `None`: removed.
     overlay: Mutex<BTreeMap<String, Option<Given>>>,
+    renewal: tokio::sync::Mutex<()>,
+}
+
+/// While this is there, nobody else renews a login.
+#[derive(Debug)]
+pub(crate) struct Renewal<'a> {
+    _process: tokio::sync::MutexGuard<'a, ()>,
+    _user: Option<outrigger_files::Lock>,
 }
 
 impl std::fmt::Debug for Credentials {
@@ -139,6 +147,7 @@ impl Credentials {
             opencode,
             content,
             overlay: Mutex::default(),
+            renewal: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -226,6 +235,23 @@ impl Credentials {
             }
             entries.insert(name.to_owned(), value);
         })
+    }
+
+    /// Waits until nobody renews a login, in this process or another one of this user.
+    pub(crate) async fn renewal(&self) -> Renewal<'_> {
+        let process = self.0.renewal.lock().await;
+        let path = self.0.own.with_file_name("auth-renewal.lock");
+        let is_file = self.0.content.is_none();
+        let held =
+            is_file.then(|| tokio::task::spawn_blocking(move || outrigger_files::lock(&path)));
+        let user = match held {
+            Some(held) => held.await.ok().and_then(Result::ok),
+            None => None,
+        };
+        Renewal {
+            _process: process,
+            _user: user,
+        }
     }
 
     /// Forgets a credential; no error when there is none.

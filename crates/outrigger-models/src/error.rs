@@ -69,6 +69,14 @@ pub enum ModelError {
         /// What is wrong with it.
         message: String,
     },
+    /// A login cannot be used, or not for this address.
+    #[error("provider `{provider}`: {message}")]
+    Login {
+        /// Provider.
+        provider: String,
+        /// Why.
+        message: String,
+    },
     /// 401 or 403.
     #[error(
         "provider `{provider}` refused the API key from {key_source} (status {status}): {message}"
@@ -283,6 +291,7 @@ impl ModelError {
             Self::KeyWithheld { .. } => "model.key_withheld",
             Self::Unsupported { .. } => "model.unsupported_provider",
             Self::Config { .. } => "model.config",
+            Self::Login { .. } => "model.login",
             Self::Auth { .. } => "model.auth",
             Self::NotFound { .. } => "model.not_found",
             Self::RateLimited { .. } => "model.rate_limited",
@@ -325,6 +334,7 @@ impl ModelError {
                 "`model = true` under [plugins.\"{name}\"] in your own outrigger.toml gives it to the plugin (`outrigger plugin grant {name} model`)"
             ),
             Self::Unsupported { .. } => "if the service has an OpenAI-compatible endpoint, set `npm` to \"@ai-sdk/openai-compatible\" and `options.baseURL` to it".into(),
+            Self::Login { provider, .. } => format!("`outrigger auth login -p {provider}` logs in anew"),
             Self::Auth { key_source, .. } => {
                 format!("check {key_source}: the key may be mistyped, revoked, or have no access to this model")
             }
@@ -381,13 +391,15 @@ impl ModelError {
         let provider = match self {
             Self::Auth { provider, .. }
             | Self::NoKey { provider, .. }
+            | Self::Login { provider, .. }
             | Self::KeyWithheld { provider, .. } => Some(provider),
             _ => None,
         };
         let name = match self {
-            Self::Auth { .. } | Self::NoKey { .. } | Self::KeyWithheld { .. } => {
-                "ProviderAuthError"
-            }
+            Self::Auth { .. }
+            | Self::NoKey { .. }
+            | Self::Login { .. }
+            | Self::KeyWithheld { .. } => "ProviderAuthError",
             Self::Api { .. } | Self::NotFound { .. } | Self::RateLimited { .. } => API_ERROR,
             Self::Connect { .. } => API_ERROR,
             Self::ContextOverflow { .. } => "ContextOverflowError",

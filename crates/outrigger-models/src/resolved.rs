@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{StreamExt, iter, once};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{ChatMessage, ModelInfo, ModelRequest, ProviderInfo};
+use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ProviderInfo};
 use serde_json::Value;
 
 use crate::adapters::body::Body;
@@ -249,9 +249,17 @@ impl Resolved {
         if self.provider.is_copilot() {
             // Who began this: a request behind a tool's answer does not count as one of the user's.
             let last = request.messages.last().map(|message| &**message);
-            let is_users = matches!(last, Some(ChatMessage::User { .. }));
+            let is_users = matches!(last, Some(ChatMessage::User { .. }))
+                && options.parent_session_id.is_none();
             out.set("x-initiator", if is_users { "user" } else { "agent" })?;
             out.set("openai-intent", "conversation-edits")?;
+            if request.messages.iter().any(|message| has_image(message)) {
+                out.set("copilot-vision-request", "true")?;
+            }
+        }
+        if self.provider.id == "openai" && self.provider.login.is_some() {
+            out.set("originator", "outrigger")?;
+            out.set("session-id", &options.session_id)?;
         }
         for (name, value) in self
             .provider
@@ -343,6 +351,15 @@ impl Resolved {
             item
         })))
     }
+}
+
+fn has_image(message: &ChatMessage) -> bool {
+    let (ChatMessage::User { content } | ChatMessage::Assistant { content }) = message else {
+        return false;
+    };
+    let is_image =
+        |part: &Content| matches!(part, Content::File { mime, .. } if mime.starts_with("image/"));
+    content.iter().any(is_image)
 }
 
 struct Headers<'a> {

@@ -5,8 +5,11 @@
 //! [`check`] decides about an address before it is asked; clients of [`builder`] look at what a name leads to when they connect.
 //! The policy is that of the machine, so there is one for the process.
 //!
+//! [`Callback`] is where a browser comes back to after a login, for those that log in at servers.
+//!
 //! What this crate is not for: processes (the sandbox and its proxy decide for them), and what a user has to allow.
 
+mod callback;
 mod resolver;
 
 use std::net::IpAddr;
@@ -15,6 +18,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use outrigger_network_proxy::hosts::{Hosts, Reach, is_public};
 use reqwest::{ClientBuilder, Url};
 
+pub use callback::Callback;
 pub use resolver::{LocalFn, NoSuchHost, for_public};
 
 /// An address that is not asked.

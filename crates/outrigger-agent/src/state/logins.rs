@@ -4,10 +4,31 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use outrigger_models::WaitingLogin;
+use outrigger_plugins::Flow;
+use outrigger_protocol::auth::Authorization;
 use outrigger_workspace::sync::lock;
 
 /// A login that nobody came back to for so long is given up.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// A login at a provider that was begun.
+pub(crate) enum PendingLogin {
+    /// By a method of a plugin.
+    Plugin(Flow),
+    /// By one that is built in.
+    BuiltIn(WaitingLogin),
+}
+
+impl PendingLogin {
+    /// Where the user goes, and what they are shown.
+    pub(crate) fn begun(&self) -> &Authorization {
+        match self {
+            Self::Plugin(flow) => &flow.begun,
+            Self::BuiltIn(waiting) => &waiting.begun,
+        }
+    }
+}
 
 /// The logins that wait, each with its beginning.
 #[derive(Default)]

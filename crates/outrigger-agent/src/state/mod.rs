@@ -38,7 +38,7 @@ use tokio::sync::broadcast;
 
 use self::deferred_events::DeferredEvents;
 use self::histories::Histories;
-use self::logins::WaitingLogins;
+use self::logins::{PendingLogin, WaitingLogins};
 use self::message_changes::MessageChanges;
 use self::notifications::Notifications;
 use self::plugin_calls::PluginCalls;
@@ -75,7 +75,7 @@ pub(crate) struct Inner {
     /// Set when plugins have prepared the providers that they bring.
     pub(crate) providers: tokio::sync::OnceCell<()>,
     /// Logins that wait for their user, by provider.
-    pub(crate) logins: Mutex<BTreeMap<String, Arc<outrigger_plugins::Flow>>>,
+    pub(crate) logins: Mutex<BTreeMap<String, Arc<PendingLogin>>>,
     pub(crate) config: Loaded,
     /// What the user's files say, whatever plugins made of it.
     pub(crate) user_rules: outrigger_permissions::pinned_rules::UserRules,

@@ -32,6 +32,11 @@ impl Drop for Silent {
     }
 }
 
+/// Whether a person answers.
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdin().is_terminal()
+}
+
 fn line(prompt: &str) -> Result<String, Failure> {
     hold(true);
     err(prompt);

@@ -63,6 +63,7 @@ mod leftovers;
 mod life;
 mod loading;
 mod login;
+mod login_built_in;
 mod manifest;
 mod matrix;
 mod mcp;

@@ -1,21 +1,7 @@
-//! Where the browser comes back to: a web server on loopback that answers one kind of request, once.
-
-use std::time::Duration;
-
-use reqwest::Url;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
+//! What the browser has to come back with. Where it comes back to is [`outrigger_net::Callback`].
 
 use super::discover::is_same_issuer;
 use super::exchange::short;
-use super::{CALLBACK_PATH, CALLBACK_PORT};
-
-/// How long a person may take (OpenCode's).
-const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long a browser may take to say what it wants.
-const REQUEST: Duration = Duration::from_secs(5);
-const MAX_BYTES: usize = 16 * 1024;
 
 /// What the browser has to come back with.
 pub(crate) struct Expected {
@@ -48,166 +34,9 @@ impl Expected {
     }
 }
 
-/// Listens for the browser.
-#[derive(Debug)]
-pub(crate) struct Callback {
-    listener: TcpListener,
-    path: String,
-}
-
-enum Verdict {
-    Code(String),
-    Refused(String),
-    Foreign(u16, &'static str),
-}
-
-impl Callback {
-    /// Listens on loopback, at the port of a redirect address.
-    ///
-    /// # Errors
-    /// The port is taken, in words.
-    pub(crate) async fn listen(redirect: &str) -> Result<Self, String> {
-        let url = Url::parse(redirect).map_err(|_| format!("`{redirect}` is no address"))?;
-        let port = url.port_or_known_default().unwrap_or(CALLBACK_PORT);
-        let listener = TcpListener::bind(("127.0.0.1", port))
-            .await
-            .map_err(|error| format!("port {port}, to which the browser comes back: {error}"))?;
-        let path = match url.path() {
-            "" => CALLBACK_PATH,
-            path => path,
-        };
-        Ok(Self {
-            listener,
-            path: path.to_owned(),
-        })
-    }
-
-    /// Waits for the code of a login.
-    ///
-    /// # Errors
-    /// What the authorization server said, that it was another one, or that nobody came.
-    pub(crate) async fn code(self, expected: &Expected) -> Result<String, String> {
-        let wait = async {
-            loop {
-                let Ok((mut stream, _)) = self.listener.accept().await else {
-                    continue;
-                };
-                // A browser opens connections ahead of time and says nothing on them.
-                let Ok(Some(target)) = timeout(REQUEST, target(&mut stream)).await else {
-                    continue;
-                };
-                let verdict = self.judge(&target, expected);
-                let (status, text) = match &verdict {
-                    Verdict::Code(_) => (
-                        200,
-                        "You are logged in. You can close this page and go back to the terminal.",
-                    ),
-                    Verdict::Refused(_) => (
-                        200,
-                        "The login was refused; the terminal has the reason. You can close this page.",
-                    ),
-                    Verdict::Foreign(status, text) => (*status, *text),
-                };
-                let _ = timeout(REQUEST, answer(&mut stream, status, text)).await;
-                match verdict {
-                    Verdict::Code(code) => return Ok(code),
-                    Verdict::Refused(reason) => return Err(reason),
-                    Verdict::Foreign(..) => {}
-                }
-            }
-        };
-        timeout(LOGIN_TIMEOUT, wait).await.unwrap_or_else(|_| {
-            Err(format!(
-                "nobody logged in within {} minutes",
-                LOGIN_TIMEOUT.as_secs() / 60
-            ))
-        })
-    }
-
-    fn judge(&self, target: &str, expected: &Expected) -> Verdict {
-        let Ok(url) = Url::parse("http://127.0.0.1").and_then(|base| base.join(target)) else {
-            return Verdict::Foreign(400, "Not an address.");
-        };
-        if url.path() != self.path {
-            return Verdict::Foreign(404, "Not found.");
-        }
-        let value = |key: &str| {
-            let mut pairs = url.query_pairs();
-            pairs.find_map(|(name, value)| (name == key).then(|| value.into_owned()))
-        };
-        // Anybody can send a browser here; only the login that we began knows the state.
-        if value("state").as_deref() != Some(expected.state.as_str()) {
-            return Verdict::Foreign(400, "This is not the login that was begun.");
-        }
-        if let Err(reason) = expected.check(value("iss").as_deref()) {
-            return Verdict::Refused(reason);
-        }
-        if let Some(error) = value("error") {
-            return Verdict::Refused(value("error_description").unwrap_or(error));
-        }
-        match value("code").filter(|code| !code.is_empty()) {
-            Some(code) => Verdict::Code(code),
-            None => Verdict::Foreign(400, "There is no code in the address."),
-        }
-    }
-}
-
-/// The address of a GET.
-async fn target(stream: &mut TcpStream) -> Option<String> {
-    let mut held = Vec::new();
-    let mut chunk = [0; 2048];
-    loop {
-        let read = stream
-            .read(&mut chunk)
-            .await
-            .ok()
-            .filter(|read| *read > 0)?;
-        held.extend_from_slice(chunk.get(..read)?);
-        // The whole head is read, so that closing the connection does not lose the answer.
-        if held.windows(4).any(|end| end == b"\r\n\r\n") {
-            break;
-        }
-        if held.len() > MAX_BYTES {
-            return None;
-        }
-    }
-    let head = String::from_utf8(held).ok()?;
-    let mut words = head.lines().next()?.split(' ');
-    (words.next() == Some("GET")).then(|| words.next().map(str::to_owned))?
-}
-
-async fn answer(stream: &mut TcpStream, status: u16, text: &str) -> std::io::Result<()> {
-    let page =
-        format!("<!doctype html><meta charset=\"utf-8\"><title>Outrigger</title><p>{text}</p>\n");
-    let head = format!(
-        "HTTP/1.1 {status} {}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
-        if status == 200 { "OK" } else { "Error" },
-        page.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(page.as_bytes()).await?;
-    stream.shutdown().await
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    async fn get(port: u16, target: &str) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-        let request = format!("GET {target} HTTP/1.1\r\nhost: x\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        text.lines().next().unwrap_or_default().to_owned()
-    }
-
-    async fn listening() -> (Callback, u16) {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let path = CALLBACK_PATH.to_owned();
-        (Callback { listener, path }, port)
-    }
 
     fn expected(names_issuer: bool) -> Expected {
         Expected {
@@ -230,38 +59,5 @@ mod tests {
             let checked = expected(names_issuer).check(iss);
             assert_eq!(checked.is_ok(), is_taken, "{iss:?}: {checked:?}");
         }
-    }
-
-    #[tokio::test]
-    async fn only_the_login_that_was_begun_gets_through() {
-        let (callback, port) = listening().await;
-        let code = tokio::spawn(async move { callback.code(&expected(false)).await });
-        for (target, status) in [
-            ("/favicon.ico", "HTTP/1.1 404 Error"),
-            ("/mcp/oauth/callback?code=x", "HTTP/1.1 400 Error"),
-            (
-                "/mcp/oauth/callback?code=x&state=other",
-                "HTTP/1.1 400 Error",
-            ),
-            ("/mcp/oauth/callback?state=s", "HTTP/1.1 400 Error"),
-            ("/mcp/oauth/callback?state=s&code=a%20b", "HTTP/1.1 200 OK"),
-        ] {
-            assert_eq!(get(port, target).await, status, "{target}");
-        }
-        assert_eq!(code.await.unwrap(), Ok("a b".to_owned()));
-    }
-
-    #[tokio::test]
-    async fn a_refusal_is_reported_and_a_port_that_is_taken_named() {
-        let (callback, port) = listening().await;
-        let taken = Callback::listen(&format!("http://127.0.0.1:{port}/x")).await;
-        assert!(taken.unwrap_err().contains(&format!("port {port}")));
-        let code = tokio::spawn(async move { callback.code(&expected(false)).await });
-        get(
-            port,
-            "/mcp/oauth/callback?state=s&error=access_denied&error_description=not%20you",
-        )
-        .await;
-        assert_eq!(code.await.unwrap(), Err("not you".to_owned()));
     }
 }

@@ -12,7 +12,6 @@ mod settings;
 mod store;
 
 pub(crate) use bearer::Bearer;
-pub(crate) use callback::Callback;
 pub(crate) use discover::Challenge;
 pub(crate) use login::{Login, begin};
 pub use settings::{IdentityProvider, LoginSettings};
@@ -87,6 +86,20 @@ impl OAuthConfig {
             format!("http://127.0.0.1:{port}{CALLBACK_PATH}")
         })
     }
+}
+
+/// Port and path of a redirect address.
+///
+/// # Errors
+/// It is no address, in words.
+pub(crate) fn place_of(redirect: &str) -> Result<(u16, String), String> {
+    let url = reqwest::Url::parse(redirect).map_err(|_| format!("`{redirect}` is no address"))?;
+    let port = url.port_or_known_default().unwrap_or(CALLBACK_PORT);
+    let path = match url.path() {
+        "" => CALLBACK_PATH,
+        path => path,
+    };
+    Ok((port, path.to_owned()))
 }
 
 /// The secret is not shown (invariant 10).

@@ -11,7 +11,7 @@ use reqwest::Url;
 use ring::{digest, hmac};
 
 use super::Settings;
-use super::place::encoded;
+use crate::transport::token_endpoint::encoded;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const SERVICE: &str = "bedrock";

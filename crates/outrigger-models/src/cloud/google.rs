@@ -2,7 +2,7 @@
 //! `gcloud auth application-default login`. The file is `GOOGLE_APPLICATION_CREDENTIALS`, or gcloud's.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -14,19 +14,14 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::Settings;
-use super::place::encoded;
-use crate::transport::client::{error_text, http_client};
+use crate::transport::token_endpoint::{Form, post_form};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
-/// Longest wait for a token.
-const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds before its end in which a token is renewed.
 const SLACK: u64 = 60;
 /// Seconds for which an assertion holds.
 const LIFETIME: u64 = 3600;
-/// Largest answer that is read.
-const MAX_ANSWER: usize = 64 * 1024;
 
 /// What the file of credentials says.
 #[derive(Deserialize)]
@@ -44,8 +39,6 @@ enum Account {
         token_uri: Option<String>,
     },
 }
-
-type Form = Vec<(&'static str, String)>;
 
 impl Account {
     /// Where a token is asked for, and with what.
@@ -145,9 +138,11 @@ impl Tokens {
             wrong("they are of another kind than `service_account` and `authorized_user`".into())
         })?;
         let (url, form) = account.request().map_err(wrong)?;
-        let asked = tokio::time::timeout(TOKEN_TIMEOUT, ask(&url, &form)).await;
-        let answer = asked.map_err(|_| format!("{url} does not answer"))??;
-        token(&answer).ok_or_else(|| format!("{url} answers without a token"))
+        let answer = post_form(&url, &form).await?;
+        if !answer.status.is_success() {
+            return Err(answer.refusal());
+        }
+        token(&answer.body).ok_or_else(|| answer.lacks_token())
     }
 }
 
@@ -168,39 +163,6 @@ fn token(answer: &Value) -> Option<Token> {
         header,
         until: now() + seconds.unwrap_or(LIFETIME),
     })
-}
-
-async fn ask(url: &str, form: &Form) -> Result<Value, String> {
-    let failed = |error: &reqwest::Error| format!("{url}: {}", error_text(error));
-    let parsed = reqwest::Url::parse(url).map_err(|error| format!("{url}: {error}"))?;
-    if parsed.scheme() != "https" && !outrigger_net::is_local(&parsed) {
-        return Err(format!("{url} does not begin with https://"));
-    }
-    let pairs = form
-        .iter()
-        .map(|(key, value)| format!("{key}={}", encoded(value)));
-    let pairs: Vec<String> = pairs.collect();
-    let request = http_client(url)?
-        .post(parsed)
-        .header("content-type", "application/x-www-form-urlencoded")
-        .body(pairs.join("&"));
-    let mut response = request.send().await.map_err(|error| failed(&error))?;
-    let status = response.status();
-    let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| failed(&error))? {
-        body.extend_from_slice(&piece);
-        if body.len() > MAX_ANSWER {
-            return Err(format!("{url} answers too much"));
-        }
-    }
-    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if status.is_success() {
-        return Ok(answer);
-    }
-    let mut words = ["error_description", "error"].into_iter();
-    let why = words.find_map(|key| answer.get(key)?.as_str());
-    let why = crate::adapters::wire::brief(why.unwrap_or_default());
-    Err(format!("{url} answers {status}: {why}"))
 }
 
 /// Who asks, signed with the account's key. The error does not show it.

@@ -13,6 +13,8 @@ use http::HeaderMap;
 use outrigger_protocol::Object;
 use serde_json::Value;
 
+use crate::logins::LoginTokens;
+
 pub(crate) use place::{fill, url};
 
 /// The variables that say where and by whose right a cloud is asked.
@@ -159,13 +161,20 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// A key goes before all else.
+    /// A key goes before all else. A login that is built in has a service of its own, which is no cloud.
     pub(crate) fn of(
-        cloud: Option<Cloud>,
+        (cloud, login): (Option<Cloud>, Option<&Arc<LoginTokens>>),
         options: &Object,
         env: &BTreeMap<String, String>,
         has_key: bool,
     ) -> Self {
+        if let Some(login) = login {
+            return Self {
+                authority: Authority::Login(Arc::clone(login)),
+                is_ready: true,
+                ..Self::default()
+            };
+        }
         let Some(cloud) = cloud else {
             return Self::default();
         };
@@ -194,6 +203,19 @@ pub(crate) enum Authority {
     Aws(Arc<aws::Signer>),
     /// A token of Google's.
     Google(Arc<google::Tokens>),
+    /// The token of a login that is built in.
+    Login(Arc<LoginTokens>),
+}
+
+/// Why nothing authorises a request.
+#[derive(Debug)]
+pub(crate) enum Unsigned {
+    /// What is configured makes nothing possible.
+    Config(String),
+    /// A person has to log in, or to say where the login is for.
+    Login(String),
+    /// A server could not be asked just now.
+    Passing(String),
 }
 
 impl Authority {
@@ -206,11 +228,20 @@ impl Authority {
         url: &str,
         headers: &mut HeaderMap,
         body: &Bytes,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unsigned> {
         match self {
             Self::Headers => Ok(()),
-            Self::Aws(signer) => signer.sign(url, headers, body),
-            Self::Google(tokens) => tokens.put(url, headers).await,
+            Self::Aws(signer) => signer.sign(url, headers, body).map_err(Unsigned::Config),
+            Self::Google(tokens) => tokens.put(url, headers).await.map_err(Unsigned::Config),
+            Self::Login(tokens) => tokens.put(url, headers).await,
+        }
+    }
+
+    /// A text of whom the request went to, without what authorised it.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        match self {
+            Self::Login(tokens) => tokens.scrub(text),
+            _ => text.to_owned(),
         }
     }
 }

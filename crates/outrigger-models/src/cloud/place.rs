@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Cloud, Settings};
 use crate::provider::Adapter;
+use crate::transport::token_endpoint::encoded;
 
 /// The address of a model; `base` is a configured one. `None`: the common form does.
 ///
@@ -182,20 +183,6 @@ fn value(name: &str, settings: &Settings) -> Result<String, String> {
         "GOOGLE_VERTEX_ENDPOINT" => endpoint(location)?,
         _ => return Err(missing()),
     })
-}
-
-/// A part of a path, or a value of a form.
-pub(super) fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

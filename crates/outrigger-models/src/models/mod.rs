@@ -17,7 +17,8 @@ use crate::cassette::Recorder;
 use crate::catalog::{Catalog, CatalogError, CatalogOptions};
 use crate::credentials::Credentials;
 use crate::error::ModelError;
-use crate::provider::presets::{COPILOT, PRESETS};
+use crate::logins::{self, LoginServers, LoginTokens, WaitingLogin};
+use crate::provider::presets::PRESETS;
 use crate::provider::withheld::without_secrets_of;
 use crate::provider::{Provider, Sources, build};
 use crate::transport::client::Http;
@@ -45,6 +46,8 @@ pub struct ModelsOptions {
     pub enabled: Option<Vec<String>>,
     /// Stored credentials: a key here goes before one in the environment, as in OpenCode.
     pub credentials: Credentials,
+    /// Where one logs in, and what a login is for.
+    pub login_servers: LoginServers,
     /// Record every conversation into this cassette. A provider's `options.record` does the same for that provider.
     pub record: Option<PathBuf>,
     /// Secrets of the configuration, whatever the keys are called that they stand under.
@@ -146,7 +149,12 @@ impl Models {
             configured: configured.as_deref(),
             catalog: &self.inner.catalog,
             env,
-            is_copilot: id == COPILOT && overlay.speaker.is_none() && overlay.fetch.is_none(),
+            login: LoginTokens::of(
+                id,
+                stored.as_ref(),
+                &overlay,
+                (&options.credentials, &options.login_servers),
+            ),
             credential: stored.map(|it| it.credential),
             overlay,
             secrets: &options.secrets,
@@ -219,6 +227,19 @@ impl Models {
     #[must_use]
     pub fn credentials(&self) -> &Credentials {
         &self.inner.options.credentials
+    }
+
+    /// Begins a built-in login by the method of this number. `None`: it has nothing to begin with, or is not there.
+    ///
+    /// # Errors
+    /// The server cannot be asked or refuses, or the port that the browser comes back to is taken.
+    pub async fn begin_login(
+        &self,
+        provider: &str,
+        method: usize,
+        answers: &BTreeMap<String, String>,
+    ) -> Result<Option<WaitingLogin>, String> {
+        logins::begin(&self.inner.options.login_servers, provider, method, answers).await
     }
 
     /// Something about this provider has changed (its credential, say): it is put together anew when next asked for.

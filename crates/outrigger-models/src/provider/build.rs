@@ -13,10 +13,11 @@ use super::{Key, Provider, adapter, deadlines, model};
 use crate::catalog::{Catalog, CatalogProvider};
 use crate::cloud::{Access, Cloud};
 use crate::error::ModelError;
+use crate::logins::LoginTokens;
 use crate::provider::presets::{COPILOT, Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
 use crate::transport::client::Http;
-use crate::transport::fetch::{ContributedProvider, FILES, Overlay, Route};
+use crate::transport::fetch::{ContributedProvider, Overlay, Route};
 
 /// Where knowledge of a provider comes from.
 pub(crate) struct Sources<'a> {
@@ -24,8 +25,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) credential: Option<Credential>,
-    /// It is GitHub Copilot, and no plugin speaks for it.
-    pub(crate) is_copilot: bool,
+    /// The login that requests carry where no key is configured.
+    pub(crate) login: Option<Arc<LoginTokens>>,
     pub(crate) overlay: Overlay,
     /// Secrets of the configuration, wherever they stand in it.
     pub(crate) secrets: &'a [String],
@@ -67,9 +68,7 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     let configured = entry.options()?;
     let overlay = &sources.overlay;
     let proxied = entry.proxied(overlay.route(&configured))?;
-    let mut loaded = overlay.options.clone().unwrap_or_default();
-    loaded.retain(|key, _| !FILES.contains(&key.as_str()));
-    let options = merged(loaded, configured);
+    let options = merged(overlay.loaded(), configured);
     let env = description.env();
     // What the plugin may not see, it is not handed as a key either.
     let granted = own.map_or(&env, |own| &own.granted);
@@ -81,7 +80,8 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         npm: &npm,
         api: &api,
     };
-    let models = models(&defaults, &entry, overlay, known.as_deref());
+    let login = sources.login.as_ref().filter(|_| key.is_none());
+    let models = models(&defaults, &entry, (overlay, login), known.as_deref());
     let keys = (key.as_ref(), sources);
     let (headers, secrets) = headers_and_secrets(&options, keys, models.values());
     Ok(Some(Provider {
@@ -89,7 +89,8 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         name: description.name(),
         source: source(sources, &options, key.as_ref()),
         own: own.map(|own| !own.env.is_empty()),
-        access: Access::of(cloud, &options, sources.env, key.is_some()),
+        access: Access::of((cloud, login), &options, sources.env, key.is_some()),
+        login: login.cloned(),
         fetch: overlay.fetch.clone(),
         proxied,
         is_login: matches!(sources.credential, Some(Credential::Oauth { .. })),
@@ -217,13 +218,16 @@ impl Description<'_> {
 fn models(
     defaults: &model::Defaults<'_>,
     entry: &Entry<'_>,
-    overlay: &Overlay,
+    (overlay, login): (&Overlay, Option<&Arc<LoginTokens>>),
     known: Option<&CatalogProvider>,
 ) -> BTreeMap<String, ModelInfo> {
-    let base = match &overlay.models {
+    let mut base = match &overlay.models {
         Some(listed) => model::from_plugin(defaults, listed),
         None => model::catalogued(defaults, known),
     };
+    if let Some(login) = login {
+        login.service.adapt(&mut base);
+    }
     model::models(defaults, entry.keys, base)
 }
 
@@ -281,15 +285,8 @@ fn find_key(options: &Object, sources: &Sources<'_>, names: &[String]) -> Option
             source: "`outrigger auth login`".into(),
         });
     }
-    // The token of OpenCode's login at GitHub; requests carry it as it is.
-    if let (Some(Credential::Oauth { refresh, .. }), true) =
-        (&sources.credential, sources.is_copilot)
-        && !refresh.trim().is_empty()
-    {
-        return Some(Key {
-            secret: Secret::new(refresh.trim()),
-            source: "the login at GitHub".into(),
-        });
+    if sources.login.is_some() {
+        return None;
     }
     // A plugin's own provider is given of its login what a request carries; of others the plugin that owns the login knows.
     if let (Some(Credential::Oauth { access, .. }), Some(_)) =
@@ -320,6 +317,10 @@ fn headers_and_secrets<'a>(
     let mut secrets = Secrets::default();
     if let Some(key) = key {
         secrets.add(&key.secret);
+    }
+    let stored = sources.credential.iter().flat_map(Credential::secrets);
+    for secret in stored {
+        secrets.add(&Secret::new(secret));
     }
     for known in sources.secrets {
         secrets.add(&Secret::new(known.as_str()));

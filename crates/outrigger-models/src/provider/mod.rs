@@ -21,6 +21,7 @@ use crate::adapters::openai::Dialect;
 use crate::cassette::{Player, Recorder};
 use crate::cloud::{self, Cloud};
 use crate::error::ModelError;
+use crate::logins::LoginTokens;
 use crate::secret::{REMOVED, Secret, Secrets, is_secret_name};
 use crate::transport::client::Http;
 use crate::transport::fetch::ProviderFetch;
@@ -87,6 +88,8 @@ pub(crate) struct Provider {
     pub(crate) deadlines: Deadlines,
     /// Its credential is an OAuth login.
     pub(crate) is_login: bool,
+    /// The login that its requests carry, where one is built in.
+    pub(crate) login: Option<Arc<LoginTokens>>,
     /// Where the cloud is asked that its models run at, and by whose right.
     pub(crate) access: cloud::Access,
     /// It is a plugin's own, and wants a key.
@@ -140,10 +143,11 @@ impl Provider {
 
     /// Where the key comes from, for messages.
     pub(crate) fn key_source(&self) -> String {
-        match &self.key {
-            Some(key) => key.source.clone(),
-            None if self.env.is_empty() => "nowhere (no key is set)".into(),
-            None => format!("nowhere (set {})", self.env.join(" or ")),
+        match (&self.key, &self.login) {
+            (Some(key), _) => key.source.clone(),
+            (None, Some(login)) => format!("the login at {}", login.service.name()),
+            _ if self.env.is_empty() => "nowhere (no key is set)".into(),
+            _ => format!("nowhere (set {})", self.env.join(" or ")),
         }
     }
 
@@ -202,6 +206,9 @@ impl Provider {
         model: &ModelInfo,
         path: &str,
     ) -> Result<String, ModelError> {
+        if let Some(login) = &self.login {
+            return Ok(login.address(self.base_url(model).ok().as_deref(), path));
+        }
         let base = self.options.get("baseURL").and_then(Value::as_str);
         if let Some(cloud) = self.cloud(model) {
             let url = cloud::url((cloud, adapter), &self.access.settings, model, base);

@@ -8,7 +8,7 @@ use futures_util::stream::{BoxStream, StreamExt as _};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outrigger_net::NoSuchHost;
 
-use crate::cloud::Authority;
+use crate::cloud::{Authority, Unsigned};
 use crate::transport::client::{Http, error_text};
 use crate::transport::fetch::{FetchRequest, ProviderFetch};
 
@@ -42,8 +42,17 @@ pub(crate) struct NotSent {
     pub(crate) message: String,
     /// The host's name leads nowhere: no later try is answered otherwise.
     pub(crate) no_host: bool,
-    /// There is nothing that authorises it.
-    pub(crate) is_unsigned: bool,
+    /// There is nothing that authorises it, and no later try will have it.
+    pub(crate) unsigned: Option<NotAuthorised>,
+}
+
+/// What is in the way of authorising a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotAuthorised {
+    /// The configuration.
+    Config,
+    /// A login.
+    Login,
 }
 
 impl From<String> for NotSent {
@@ -51,15 +60,20 @@ impl From<String> for NotSent {
         Self {
             message,
             no_host: false,
-            is_unsigned: false,
+            unsigned: None,
         }
     }
 }
 
 impl NotSent {
-    fn unsigned(message: String) -> Self {
+    fn unsigned(why: Unsigned) -> Self {
+        let (message, unsigned) = match why {
+            Unsigned::Config(message) => (message, Some(NotAuthorised::Config)),
+            Unsigned::Login(message) => (message, Some(NotAuthorised::Login)),
+            Unsigned::Passing(message) => (message, None),
+        };
         Self {
-            is_unsigned: true,
+            unsigned,
             ..Self::from(message)
         }
     }
@@ -71,6 +85,14 @@ impl Way {
         match self {
             Self::Http(..) => None,
             Self::Plugin(fetch) => Some(fetch.plugin()),
+        }
+    }
+
+    /// A text of whom the request went to, without what authorised it.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        match self {
+            Self::Http(_, authority) => authority.scrub(text),
+            Self::Plugin(_) => text.to_owned(),
         }
     }
 
@@ -92,7 +114,7 @@ impl Way {
                 sent.map(Answer::Http).map_err(|error| NotSent {
                     message: error_text(&error),
                     no_host: NoSuchHost::is_behind(&error),
-                    is_unsigned: false,
+                    unsigned: None,
                 })
             }
             Self::Plugin(fetch) => {

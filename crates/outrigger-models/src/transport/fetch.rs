@@ -90,6 +90,13 @@ impl Overlay {
         (!speaker.has_keys && !is_users).then_some(speaker)
     }
 
+    /// What the loader answered, but for what is no plugin's to say.
+    pub(crate) fn loaded(&self) -> Object {
+        let mut loaded = self.options.clone().unwrap_or_default();
+        loaded.retain(|key, _| !FILES.contains(&key.as_str()));
+        loaded
+    }
+
     /// How the provider is asked, where the address is a plugin's. `configured` are the options of the configuration.
     pub(crate) fn route(&self, configured: &Object) -> Option<&Route> {
         let named = |options: &Object| options.get("baseURL").is_some_and(Value::is_string);

@@ -7,3 +7,4 @@ pub(crate) mod fetch;
 pub(crate) mod refusal;
 pub(crate) mod retry;
 pub(crate) mod stream;
+pub(crate) mod token_endpoint;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::adapters::wire::{Decode, MakeDecoder, Progress, Target};
 use crate::error::ModelError;
-use crate::transport::answer::{Answer, NotSent, Way};
+use crate::transport::answer::{Answer, NotAuthorised, NotSent, Way};
 use crate::transport::event_stream::EventStream;
 use crate::transport::retry::{Deadlines, RetryPolicy};
 use outrigger_sse::{Event as SseEvent, Parser};
@@ -222,7 +222,7 @@ impl Driver {
             }
         }
         body.truncate(MAX_ERROR_BODY);
-        let text = String::from_utf8_lossy(&body);
+        let text = self.prepared.way.scrub(&String::from_utf8_lossy(&body));
         self.prepared
             .target
             .status_error(status, response.headers(), &text)
@@ -402,10 +402,11 @@ impl Driver {
         let NotSent {
             message, no_host, ..
         } = not_sent;
-        if not_sent.is_unsigned {
-            return ModelError::Config {
-                provider: target.provider.clone(),
-                message: target.secrets.scrub(&message),
+        if let Some(unsigned) = not_sent.unsigned {
+            let (provider, message) = (target.provider.clone(), target.secrets.scrub(&message));
+            return match unsigned {
+                NotAuthorised::Config => ModelError::Config { provider, message },
+                NotAuthorised::Login => ModelError::Login { provider, message },
             };
         }
         if let Some(plugin) = self.prepared.way.plugin() {

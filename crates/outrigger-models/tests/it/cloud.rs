@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use outrigger_models::{Credentials, Models, ModelsOptions};
+use outrigger_models::{Credentials, LoginServers, Models, ModelsOptions};
 use serde_json::{Value, json};
 
 use crate::server::{Reply, Server, chunks, serve, sse, status};
@@ -194,18 +194,14 @@ async fn copilot_is_asked_with_the_login_that_opencode_stored() {
         (
             "claude-x",
             crate::server::hello(),
-            "POST /v1/chat/completions ",
+            "POST /chat/completions ",
         ),
         (
             "gpt-5-mini",
             crate::server::hello(),
-            "POST /v1/chat/completions ",
+            "POST /chat/completions ",
         ),
-        (
-            "gpt-6-sol",
-            sse(&chunks(&[completed])),
-            "POST /v1/responses ",
-        ),
+        ("gpt-6-sol", sse(&chunks(&[completed])), "POST /responses "),
     ] {
         let server = serve(vec![reply]).await;
         let dir = tempfile::tempdir().unwrap();
@@ -216,10 +212,11 @@ async fn copilot_is_asked_with_the_login_that_opencode_stored() {
             "github-copilot",
             "@ai-sdk/openai-compatible",
             model,
-            json!({ "baseURL": server.url }),
+            json!({}),
         );
         let models = Models::new(ModelsOptions {
             providers: config.as_object().cloned().unwrap(),
+            login_servers: LoginServers::stand_in(&server.url).unwrap(),
             env: [("GITHUB_TOKEN".to_owned(), "of-something-else".to_owned())].into(),
             credentials: Credentials::new(dir.path().join("own.json"), Some(file), None),
             ..ModelsOptions::default()

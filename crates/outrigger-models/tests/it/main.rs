@@ -8,6 +8,7 @@
 mod cassette;
 mod catalog;
 mod cloud;
+mod logins;
 mod providers;
 mod server;
 mod wire;

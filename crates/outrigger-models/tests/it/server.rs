@@ -26,6 +26,8 @@ pub(crate) struct Reply {
 pub(crate) struct Request {
     pub(crate) head: String,
     pub(crate) body: serde_json::Value,
+    /// The body as it came.
+    pub(crate) text: String,
 }
 
 impl Request {
@@ -87,20 +89,30 @@ pub(crate) fn hello() -> Reply {
 
 /// Answers the requests in order; the last answer is repeated.
 pub(crate) async fn serve(script: Vec<Reply>) -> Server {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    serve_with(move |_| {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        script[number.min(script.len() - 1)].clone()
+    })
+    .await
+}
+
+/// Answers each request as it says.
+pub(crate) async fn serve_with(
+    script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+) -> Server {
+    let script = Arc::new(script);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let requests = Arc::new(Mutex::new(Vec::new()));
     let (tell, gone) = mpsc::unbounded_channel();
     let seen = Arc::clone(&requests);
     tokio::spawn(async move {
-        for number in 0.. {
-            let Ok((socket, _)) = listener.accept().await else {
-                return;
-            };
-            let reply = script[number.min(script.len() - 1)].clone();
+        while let Ok((socket, _)) = listener.accept().await {
+            let script = Arc::clone(&script);
             let (seen, tell) = (Arc::clone(&seen), tell.clone());
             tokio::spawn(async move {
-                let _ = answer(socket, reply, &seen, &tell).await;
+                let _ = answer(socket, &*script, &seen, &tell).await;
             });
         }
     });
@@ -113,11 +125,12 @@ pub(crate) async fn serve(script: Vec<Reply>) -> Server {
 
 async fn answer(
     mut socket: TcpStream,
-    reply: Reply,
+    script: &(impl Fn(&Request) -> Reply + Sync),
     seen: &Mutex<Vec<Request>>,
     tell: &mpsc::UnboundedSender<()>,
 ) -> std::io::Result<()> {
     let request = read_request(&mut socket).await?;
+    let reply = script(&request);
     seen.lock().unwrap().push(request);
     for piece in reply.bytes.chunks(reply.piece.min(reply.bytes.len())) {
         socket.write_all(piece).await?;
@@ -154,9 +167,9 @@ async fn read_request(socket: &mut TcpStream) -> std::io::Result<Request> {
             })
             .unwrap_or(0);
         if bytes.len() >= end + 4 + length {
-            let body =
-                serde_json::from_slice(&bytes[end + 4..end + 4 + length]).unwrap_or_default();
-            return Ok(Request { head, body });
+            let text = String::from_utf8_lossy(&bytes[end + 4..end + 4 + length]).into_owned();
+            let body = serde_json::from_str(&text).unwrap_or_default();
+            return Ok(Request { head, body, text });
         }
     }
 }

@@ -111,7 +111,7 @@ async fn usable(State(agent): State<Agent>) -> Json<Value> {
     Json(json!({ "providers": providers, "default": models.preferred(&ids) }))
 }
 
-/// The ways to log in that plugins bring, by provider.
+/// The ways to log in, by provider: those that plugins bring and those that are built in.
 async fn methods(State(agent): State<Agent>) -> Json<Value> {
     let methods = agent.auth_methods().into_iter();
     let methods = methods.map(|(provider, found)| (provider, json!(found.labelled())));

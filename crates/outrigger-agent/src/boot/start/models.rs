@@ -2,7 +2,7 @@
 
 use outrigger_config::Loaded;
 use outrigger_contributions::providers::providers;
-use outrigger_models::{CatalogOptions, Models, ModelsOptions, models_url};
+use outrigger_models::{CatalogOptions, LoginServers, Models, ModelsOptions, models_url};
 use outrigger_permissions::reserved_paths;
 use outrigger_plugins::Plugins;
 
@@ -53,6 +53,20 @@ fn catalog(boot: &Boot, config: &Loaded) -> CatalogOptions {
     }
 }
 
+/// Where one logs in. What stands in for the real servers in tests is the user's to say, and no project's.
+fn login_servers(boot: &Boot) -> LoginServers {
+    let named = boot.env.get("OUTRIGGER_LOGIN_SERVER");
+    let Some(named) = named.filter(|value| !value.is_empty()) else {
+        return LoginServers::default();
+    };
+    LoginServers::stand_in(named).unwrap_or_else(|| {
+        tracing::warn!(
+            "[auth] OUTRIGGER_LOGIN_SERVER is ignored: it names no address of this machine (http://127.0.0.1:PORT)"
+        );
+        LoginServers::default()
+    })
+}
+
 /// Models as the configuration has them, without plugins.
 pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> ModelsOptions {
     ModelsOptions {
@@ -64,6 +78,7 @@ pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> ModelsOptions {
         disabled: config.config.disabled_providers.clone(),
         enabled: config.config.enabled_providers.clone(),
         credentials: boot.credentials(),
+        login_servers: login_servers(boot),
         secrets: config.secrets().to_vec(),
         ..ModelsOptions::default()
     }

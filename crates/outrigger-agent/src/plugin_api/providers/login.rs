@@ -1,21 +1,22 @@
-//! Logins at providers, by the methods that plugins bring: what `outrigger auth` and the routes under `/provider` do.
+//! Logins at providers, by the methods that plugins bring, else by built-in ones: what `outrigger auth` and the routes under
+//! `/provider` do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use outrigger_models::CredentialError;
-use outrigger_plugins::{AuthHook, Begun, Flow, PluginError};
+use outrigger_models::{CredentialError, login_methods, wrong_login_answer};
+use outrigger_plugins::{AuthHook, Begun, PluginError};
 use outrigger_protocol::auth::{AuthMethod, Authorization, Credential};
 use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
 use crate::state::Agent;
-use crate::state::logins::LoginAt;
+use crate::state::logins::{LoginAt, PendingLogin};
 
 /// Why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// No plugin brings such a login.
+    /// There is no such login.
     #[error("provider `{provider}` has no login method {method}")]
     NoMethod {
         /// Provider.
@@ -37,12 +38,12 @@ pub enum LoginError {
         /// What is wrong with it.
         message: String,
     },
-    /// The plugin says that it came to nothing.
+    /// It came to nothing.
     #[error("the login to provider `{provider}` came to nothing{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
     Failed {
         /// Provider.
         provider: String,
-        /// What the plugin says of it.
+        /// What the plugin, or the server, says of it.
         reason: Option<String>,
     },
     /// The plugin threw, hung or died.
@@ -81,14 +82,14 @@ impl LoginError {
     }
 }
 
-/// The ways to log in at a provider that a plugin brings.
+/// The ways to log in at a provider.
 #[derive(Clone, Debug)]
 pub struct LoginMethods {
-    /// The plugin, which gets what the user gives.
-    pub plugin: String,
+    /// The plugin that brings them and gets what the user gives; `None`: they are built in.
+    pub plugin: Option<String>,
     /// A project brings it, so that the user may not know of it.
     pub of_project: bool,
-    /// The ways, as the plugin calls them.
+    /// The ways, as whose they are calls them.
     pub methods: Vec<AuthMethod>,
 }
 
@@ -96,12 +97,13 @@ impl LoginMethods {
     /// What each way is called in a list: that of a project's plugin with whose it is.
     #[must_use]
     pub fn labels(&self) -> Vec<String> {
-        let label = |method: &AuthMethod| match self.of_project {
-            true => format!(
-                "{} (by {}, a plugin of this project, which gets it)",
-                method.label, self.plugin
+        let of_project = self.plugin.as_ref().filter(|_| self.of_project);
+        let label = |method: &AuthMethod| match of_project {
+            Some(plugin) => format!(
+                "{} (by {plugin}, a plugin of this project, which gets it)",
+                method.label
             ),
-            false => method.label.clone(),
+            None => method.label.clone(),
         };
         self.methods.iter().map(label).collect()
     }
@@ -119,28 +121,49 @@ impl LoginMethods {
 }
 
 impl Agent {
-    /// The ways to log in that plugins bring, by provider. Those of the user's own go before those of a project.
+    /// The ways to log in, by provider: those that plugins bring, the user's own before a project's, else those that are built in.
     #[must_use]
     pub fn auth_methods(&self) -> BTreeMap<String, LoginMethods> {
-        let hooks = self.inner.plugins.auth_hooks().into_iter();
-        let methods = |hook: AuthHook| {
+        let built_in = login_methods().into_iter().map(|(provider, methods)| {
             let methods = LoginMethods {
-                plugin: hook.plugin,
+                plugin: None,
+                of_project: false,
+                methods,
+            };
+            (provider, methods)
+        });
+        let mut all: BTreeMap<String, LoginMethods> = built_in.collect();
+        for hook in self.inner.plugins.auth_hooks() {
+            let methods = LoginMethods {
+                plugin: Some(hook.plugin),
                 of_project: hook.of_project,
                 methods: hook.methods,
             };
-            (hook.provider, methods)
-        };
-        hooks.map(methods).collect()
+            // A plugin that only loads what is stored brings no way to log in.
+            if !methods.methods.is_empty() || !all.contains_key(&hook.provider) {
+                all.insert(hook.provider, methods);
+            }
+        }
+        all
     }
 
-    fn hook(&self, provider: &str, method: usize) -> Result<(AuthHook, AuthMethod), LoginError> {
+    /// A method, and the plugin that brings it; `None`: it is built in.
+    fn method(
+        &self,
+        provider: &str,
+        method: usize,
+    ) -> Result<(Option<AuthHook>, AuthMethod), LoginError> {
         let missing = || LoginError::NoMethod {
             provider: provider.to_owned(),
             method,
         };
-        let hook = self.inner.auth_hook(provider).ok_or_else(missing)?;
-        let found = hook.methods.get(method).cloned().ok_or_else(missing)?;
+        let found = self.auth_methods().remove(provider).ok_or_else(missing)?;
+        let hook = match found.plugin {
+            Some(_) => Some(self.inner.auth_hook(provider).ok_or_else(missing)?),
+            None => None,
+        };
+        let methods = hook.as_ref().map_or(&found.methods, |hook| &hook.methods);
+        let found = methods.get(method).cloned().ok_or_else(missing)?;
         Ok((hook, found))
     }
 
@@ -155,13 +178,16 @@ impl Agent {
         prompt: usize,
         answers: &BTreeMap<String, String>,
     ) -> Result<bool, LoginError> {
-        let (hook, found) = self.hook(provider, method)?;
+        let (hook, found) = self.method(provider, method)?;
         let prompts = found.prompts.unwrap_or_default();
         let rule = prompts.get(prompt).and_then(|p| p.when.as_ref());
         if rule.is_some_and(|rule| !rule.holds(answers)) {
             return Ok(false);
         }
-        Ok(hook.prompt(method, prompt, answers, None).await?.asked)
+        match hook {
+            Some(hook) => Ok(hook.prompt(method, prompt, answers, None).await?.asked),
+            None => Ok(true),
+        }
     }
 
     /// What is wrong with an answer to a question of a login.
@@ -175,7 +201,12 @@ impl Agent {
         prompt: usize,
         value: &str,
     ) -> Result<Option<String>, LoginError> {
-        let (hook, _) = self.hook(provider, method)?;
+        let (hook, found) = self.method(provider, method)?;
+        let Some(hook) = hook else {
+            let prompts = found.prompts.unwrap_or_default();
+            let asked = prompts.get(prompt);
+            return Ok(asked.and_then(|asked| wrong_login_answer(provider, &asked.key, value)));
+        };
         let none = BTreeMap::new();
         Ok(hook
             .prompt(method, prompt, &none, Some(value))
@@ -193,7 +224,7 @@ impl Agent {
         method: usize,
         answers: Option<BTreeMap<String, String>>,
     ) -> Result<Option<Authorization>, LoginError> {
-        let (hook, found) = self.hook(provider, method)?;
+        let (hook, found) = self.method(provider, method)?;
         if found.kind != "oauth" {
             return Ok(None);
         }
@@ -211,15 +242,26 @@ impl Agent {
                 });
             }
         }
-        match hook.authorize(method, answers).await? {
-            Begun::Waits(flow) => {
-                let begun = flow.begun.clone();
-                lock(&self.inner.logins).insert(provider.to_owned(), Arc::new(flow));
-                self.inner.waiting_logins.begin(LoginAt::Provider, provider);
-                Ok(Some(begun))
+        // A login that was begun before may hold the port that this one needs.
+        lock(&self.inner.logins).remove(provider);
+        let begun = match hook {
+            Some(hook) => match hook.authorize(method, answers).await? {
+                Begun::Waits(flow) => Some(PendingLogin::Plugin(flow)),
+                Begun::Over(_) => None,
+            },
+            None => {
+                let answers = answers.unwrap_or_default();
+                let begun = self.inner.models.begin_login(provider, method, &answers);
+                let begun = begun.await.map_err(|reason| failed(provider, reason))?;
+                begun.map(PendingLogin::BuiltIn)
             }
-            Begun::Over(_) => Ok(None),
-        }
+        };
+        Ok(begun.map(|login| {
+            let begun = login.begun().clone();
+            lock(&self.inner.logins).insert(provider.to_owned(), Arc::new(login));
+            self.inner.waiting_logins.begin(LoginAt::Provider, provider);
+            begun
+        }))
     }
 
     /// Ends a login that [`Agent::authorize`] began, and stores its credential. For `auto` this waits for the user.
@@ -231,15 +273,30 @@ impl Agent {
         provider: &str,
         code: Option<String>,
     ) -> Result<(), LoginError> {
-        let flow: Option<Arc<Flow>> = lock(&self.inner.logins).get(provider).cloned();
-        let flow = flow.ok_or_else(|| LoginError::NotBegun(provider.to_owned()))?;
-        let wants_code = flow.begun.method == "code";
+        let login = lock(&self.inner.logins).get(provider).cloned();
+        let login = login.ok_or_else(|| LoginError::NotBegun(provider.to_owned()))?;
+        let wants_code = login.begun().method == "code";
         if wants_code && code.as_ref().is_none_or(String::is_empty) {
             return Err(LoginError::NoCode(provider.to_owned()));
         }
-        let result = flow.finish(code.filter(|_| wants_code)).await?;
-        self.store_login((provider, flow.plugin()), &result, None)
-            .await
+        match &*login {
+            PendingLogin::Plugin(flow) => {
+                let result = flow.finish(code.filter(|_| wants_code)).await?;
+                self.store_login((provider, flow.plugin()), &result, None)
+                    .await
+            }
+            PendingLogin::BuiltIn(waiting) => {
+                let finished = waiting.finish().await;
+                self.login_ended(provider);
+                let credential = finished.map_err(|reason| failed(provider, reason))?;
+                Ok(self.set_credential(provider, &credential, None).await?)
+            }
+        }
+    }
+
+    fn login_ended(&self, provider: &str) {
+        lock(&self.inner.logins).remove(provider);
+        self.inner.waiting_logins.end(LoginAt::Provider, provider);
     }
 
     /// Logs in with a key, by a method of a plugin that may make another one of it.
@@ -253,7 +310,11 @@ impl Agent {
         answers: BTreeMap<String, String>,
         key: &str,
     ) -> Result<(), LoginError> {
-        let (hook, _) = self.hook(provider, method)?;
+        let (hook, _) = self.method(provider, method)?;
+        let Some(hook) = hook else {
+            let key = Credential::key(key);
+            return Ok(self.set_credential(provider, &key, None).await?);
+        };
         let result = match hook.authorize(method, Some(answers.clone())).await? {
             Begun::Over(Value::Null) | Begun::Waits(_) => json!({ "type": "success" }),
             Begun::Over(result) => result,
@@ -308,9 +369,15 @@ impl Agent {
         }
         self.set_credential(named, &credential, Some(plugin))
             .await?;
-        lock(&self.inner.logins).remove(provider);
-        self.inner.waiting_logins.end(LoginAt::Provider, provider);
+        self.login_ended(provider);
         Ok(())
+    }
+}
+
+fn failed(provider: &str, reason: String) -> LoginError {
+    LoginError::Failed {
+        provider: provider.to_owned(),
+        reason: Some(reason),
     }
 }
 

@@ -15,7 +15,7 @@ const OTHER: &str = "Other";
 /// The way to log in at a provider for which a project brings a plugin, without that plugin.
 const WITHOUT_PLUGIN: &str = "API key, which no plugin gets";
 
-/// Stores a credential of the provider that the user chooses: by a method of a plugin, or a key.
+/// Stores a credential of the provider that the user chooses: by a method of a plugin or one that is built in, or a key.
 pub(crate) async fn login(
     boot: Boot,
     provider: Option<String>,
@@ -49,10 +49,10 @@ async fn with(
         None => choose(&known)?,
     };
     match methods.get(&id).filter(|found| !found.methods.is_empty()) {
-        Some(found) => by_plugin(agent, &id, found, method).await?,
+        Some(found) => by_method(agent, &id, found, method).await?,
         None if method.is_some() => {
             return Err(Failure::usage(
-                format!("no plugin brings a login for `{id}`"),
+                format!("there is no login for `{id}`: none is built in, and no plugin brings one"),
                 Some("leave -m out to store a key".into()),
             ));
         }
@@ -72,7 +72,7 @@ async fn with_key(agent: &Agent, id: &str) -> Result<(), Failure> {
     Ok(agent.set_credential(id, &key, None).await?)
 }
 
-/// Which of the ways that a plugin brings; `None`: none of a project's plugin.
+/// Which of the ways; `None`: a key, and none of a project's plugin.
 fn method<'a>(
     id: &str,
     found: &'a LoginMethods,
@@ -96,12 +96,17 @@ fn method<'a>(
             prompt::choose("Login method:", &labels)?
         }
         None if found.methods.len() == 1 => 0,
+        // The lines of a script are the key, as where no login is built in.
+        None if found.plugin.is_none() && !prompt::is_terminal() => {
+            let key = found.methods.iter().position(|it| it.kind == "api");
+            key.unwrap_or_default()
+        }
         None => prompt::choose("Login method:", &labels)?,
     };
     Ok(found.methods.get(at).map(|method| (at, method)))
 }
 
-async fn by_plugin(
+async fn by_method(
     agent: &Agent,
     id: &str,
     found: &LoginMethods,
@@ -110,7 +115,9 @@ async fn by_plugin(
     let Some((at, method)) = method(id, found, wanted.as_deref())? else {
         return with_key(agent, id).await;
     };
-    err(&format!("the plugin {} gets this login\n", found.plugin));
+    if let Some(plugin) = &found.plugin {
+        err(&format!("the plugin {plugin} gets this login\n"));
+    }
     let answers = questions(agent, id, at, method).await?;
     if method.kind != "oauth" {
         let key = prompt::secret("API key:")?;
@@ -136,7 +143,7 @@ async fn by_plugin(
     Ok(agent.finish_login(id, code).await?)
 }
 
-/// What a method asks first. The plugin decides which questions are put, and which answers will do.
+/// What a method asks first. Who brings it decides which questions are put, and which answers will do.
 async fn questions(
     agent: &Agent,
     id: &str,

@@ -1,0 +1,110 @@
+//! A login in a browser on this machine: authorization code with PKCE (RFC 7636, S256), and back to a port of loopback (RFC 8252).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outrigger_net::Callback;
+use outrigger_protocol::auth::Credential;
+use reqwest::Url;
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::Mutex;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::credential::credential;
+use crate::transport::token_endpoint::post_form;
+
+/// What a service wants of a login in the browser.
+pub(super) struct Plan {
+    pub(super) authorize: String,
+    pub(super) token: String,
+    pub(super) client: &'static str,
+    pub(super) scope: &'static str,
+    /// Where the browser comes back to: as it is registered there, but for the port in tests.
+    pub(super) host: &'static str,
+    pub(super) port: u16,
+    pub(super) path: &'static str,
+    /// What else stands in the address.
+    pub(super) more: Vec<(&'static str, String)>,
+}
+
+/// A login that waits for the browser. Dropping it closes the port.
+pub(super) struct Browser {
+    token: String,
+    client: &'static str,
+    redirect: String,
+    verifier: String,
+    /// The code, as long as nobody has taken it.
+    code: Mutex<Option<JoinHandle<Result<String, String>>>>,
+    listening: AbortHandle,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+/// Listens, and makes the address that the user goes to.
+///
+/// # Errors
+/// The port is taken, or the system gives no randomness.
+pub(super) async fn begin(plan: Plan) -> Result<(String, Browser), String> {
+    let callback = Callback::listen(plan.port, plan.path).await;
+    let callback = callback.map_err(|why| format!("{why}; another method needs no port"))?;
+    let redirect = format!("http://{}:{}{}", plan.host, callback.port(), plan.path);
+    let (verifier, state) = (random()?, random()?);
+    let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
+    let fields = [
+        ("response_type", "code"),
+        ("client_id", plan.client),
+        ("redirect_uri", &redirect),
+        ("scope", plan.scope),
+        ("code_challenge", &challenge),
+        ("code_challenge_method", "S256"),
+        ("state", &state),
+    ];
+    let more = plan.more.iter().map(|(key, value)| (*key, value.as_str()));
+    let url = Url::parse_with_params(&plan.authorize, fields.into_iter().chain(more))
+        .map_err(|error| format!("{}: {error}", plan.authorize))?;
+    // It waits by itself, so that the port is closed in time where nobody comes back to ask.
+    let code = tokio::spawn(async move { callback.code(&state, |_| Ok(())).await });
+    let browser = Browser {
+        token: plan.token,
+        client: plan.client,
+        redirect,
+        verifier,
+        listening: code.abort_handle(),
+        code: Mutex::new(Some(code)),
+    };
+    Ok((url.to_string(), browser))
+}
+
+impl Browser {
+    /// Waits for the browser, and gets the tokens for what it brings.
+    pub(super) async fn finish(&self) -> Result<Credential, String> {
+        let form = vec![
+            ("grant_type", "authorization_code".to_owned()),
+            ("code", self.code().await?),
+            ("redirect_uri", self.redirect.clone()),
+            ("client_id", self.client.to_owned()),
+            ("code_verifier", self.verifier.clone()),
+        ];
+        credential(&post_form(&self.token, &form).await?, None)
+    }
+
+    async fn code(&self) -> Result<String, String> {
+        let over = || "this login has ended already".to_owned();
+        let mut waiting = self.code.lock().await;
+        let code = waiting.as_mut().ok_or_else(over)?.await;
+        *waiting = None;
+        code.map_err(|_| over())?
+    }
+}
+
+/// 32 random bytes, which make the 43 characters that PKCE wants at least.
+pub(super) fn random() -> Result<String, String> {
+    let mut bytes = [0; 32];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| "the system gives no random numbers".to_owned())?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}

@@ -1,0 +1,112 @@
+//! Requests to servers that give out tokens.
+
+use std::time::Duration;
+
+use http::{HeaderValue, StatusCode};
+use serde_json::Value;
+
+use crate::transport::client::{error_text, http_client};
+
+/// Longest wait for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest answer that is read.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// Fields of a form.
+pub(crate) type Form = Vec<(&'static str, String)>;
+
+/// What a server that gives out tokens answered.
+pub(crate) struct Answer {
+    url: String,
+    pub(crate) status: StatusCode,
+    /// Null where it is no JSON.
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// A field of it that is a text.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        let text = self.body.get(key)?.as_str()?;
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// What it says of a refusal, for people.
+    pub(crate) fn refusal(&self) -> String {
+        let why = self
+            .text("error_description")
+            .or_else(|| self.text("error"));
+        let why = crate::adapters::wire::brief(why.unwrap_or_default());
+        format!("{} answers {}: {why}", self.url, self.status)
+    }
+
+    /// It has no token, although it is no refusal.
+    pub(crate) fn lacks_token(&self) -> String {
+        format!("{} answers without a token", self.url)
+    }
+}
+
+/// Posts a form.
+///
+/// # Errors
+/// It could not be sent, or was not answered. What was sent is not shown.
+pub(crate) async fn post_form(url: &str, form: &Form) -> Result<Answer, String> {
+    let pairs = form.iter();
+    let pairs = pairs.map(|(key, value)| format!("{key}={}", encoded(value)));
+    let pairs: Vec<String> = pairs.collect();
+    post(url, "application/x-www-form-urlencoded", pairs.join("&")).await
+}
+
+/// Posts a JSON document.
+///
+/// # Errors
+/// As [`post_form`].
+pub(crate) async fn post_json(url: &str, body: &Value) -> Result<Answer, String> {
+    post(url, "application/json", body.to_string()).await
+}
+
+async fn post(url: &str, kind: &'static str, body: String) -> Result<Answer, String> {
+    let posted = tokio::time::timeout(ANSWER_TIMEOUT, send(url, kind, body)).await;
+    posted.map_err(|_| format!("{url} does not answer"))?
+}
+
+async fn send(url: &str, kind: &'static str, body: String) -> Result<Answer, String> {
+    let failed = |error: &reqwest::Error| format!("{url}: {}", error_text(error));
+    let parsed = reqwest::Url::parse(url).map_err(|error| format!("{url}: {error}"))?;
+    if parsed.scheme() != "https" && !outrigger_net::is_local(&parsed) {
+        return Err(format!("{url} does not begin with https://"));
+    }
+    let request = http_client(url)?
+        .post(parsed)
+        .header(http::header::CONTENT_TYPE, HeaderValue::from_static(kind))
+        // GitHub answers with a form otherwise.
+        .header(http::header::ACCEPT, "application/json")
+        .body(body);
+    let mut response = request.send().await.map_err(|error| failed(&error))?;
+    let status = response.status();
+    let mut text = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| failed(&error))? {
+        text.extend_from_slice(&piece);
+        if text.len() > MAX_ANSWER {
+            return Err(format!("{url} answers too much"));
+        }
+    }
+    Ok(Answer {
+        url: url.to_owned(),
+        status,
+        body: serde_json::from_slice(&text).unwrap_or_default(),
+    })
+}
+
+/// A text as it stands in an address or a form.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
