@@ -136,7 +136,17 @@ pub enum McpError {
         /// Server.
         server: String,
     },
-    /// A remote server could not be reached, or answered with an HTTP error.
+    /// No connection to a remote server.
+    #[error("MCP server {server} cannot be reached at {host}: {reason}")]
+    Unreachable {
+        /// Server.
+        server: String,
+        /// Host of its address.
+        host: String,
+        /// The cause.
+        reason: String,
+    },
+    /// A remote server answered with an HTTP error, or a request was cut off.
     #[error("MCP server {server}: {reason}")]
     Http {
         /// Server.
@@ -166,6 +176,7 @@ impl McpError {
             Self::Login { .. } => "mcp.login",
             Self::Unknown { .. } => "mcp.unknown",
             Self::NoOAuth { .. } => "mcp.no_oauth",
+            Self::Unreachable { .. } => "mcp.unreachable",
             Self::Http { .. } => "mcp.http",
         }
     }
@@ -196,6 +207,9 @@ impl McpError {
             ),
             Self::NeedsClientRegistration { server } => Some(format!(
                 "register a client there and put its id into `mcp.{server}.oauth.clientId` in opencode.json"
+            )),
+            Self::Unreachable { server, .. } => Some(format!(
+                "check the network and `mcp.{server}.url` in opencode.json, or set its `enabled` to false"
             )),
             Self::Unknown { .. } => {
                 Some("`outrigger mcp list` shows those that there are".to_owned())

@@ -3,6 +3,7 @@
 
 mod connect;
 mod status;
+mod unreached;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use outrigger_sandbox::Spawner;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use self::unreached::Unreached;
 use crate::config::{ServerConfig, Transport};
 use crate::content;
 use crate::error::McpError;
@@ -52,6 +54,8 @@ pub(crate) struct Surroundings {
     pub(crate) tokens: TokenStore,
     /// What the user says of logins, by server.
     pub(crate) logins: Arc<BTreeMap<String, LoginSettings>>,
+    /// Those of its servers that could not be reached, until they are logged.
+    pub(crate) unreached: Arc<Unreached>,
 }
 
 impl Surroundings {
@@ -186,12 +190,20 @@ impl Server {
                     return;
                 }
                 if let Err(error) = self.connect().await {
-                    tracing::warn!("[mcp:{}] {error}", self.name);
+                    self.log(&error);
                 }
             }
         }
         self.settled.send_replace(true);
         self.changed();
+    }
+
+    /// Logs why it is not there.
+    pub(crate) fn log(&self, error: &McpError) {
+        match error {
+            McpError::Unreachable { .. } => self.around.unreached.add(error.clone()),
+            _ => tracing::warn!("[mcp:{}] {error}", self.name),
+        }
     }
 
     /// It is to be used: as a person has said last, else as configured.

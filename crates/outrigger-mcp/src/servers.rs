@@ -75,6 +75,7 @@ impl McpServers {
                 call: Arc::new(AtomicU64::new(millis(options.call_timeout))),
                 tokens: options.tokens,
                 logins: Arc::new(options.logins),
+                unreached: Arc::default(),
             },
             inside: Mutex::default(),
             changes: watch::Sender::new(0),

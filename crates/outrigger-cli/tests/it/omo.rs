@@ -35,6 +35,10 @@ pub(crate) fn offline(world: &World, args: &[&str]) -> Command {
     let mut command = world.command(args);
     without_npm(&mut command);
     command.env("OMO_DISABLE_POSTHOG", "1");
+    // Where there is a network, nothing of it either.
+    let nobody = "http://127.0.0.1:9";
+    command.env("HTTPS_PROXY", nobody).env("HTTP_PROXY", nobody);
+    command.env("NO_PROXY", "127.0.0.1,localhost");
     command
 }
 
@@ -80,6 +84,14 @@ fn its_config_hook_brings_agents_in_its_order_commands_servers_and_skills() {
         run.stderr.contains("> Sisyphus - ultraworker"),
         "{}",
         run.stderr
+    );
+    // Three of its servers are somewhere that is not in reach: one line.
+    let warnings = run.stderr.lines().filter(|it| it.contains(" WARN "));
+    let warnings: Vec<&str> = warnings.collect();
+    let unreached = "[mcp] 3 servers cannot be reached (context7 at mcp.context7.com, grep_app at mcp.grep.app, websearch at mcp.exa.ai)";
+    assert!(
+        matches!(warnings.as_slice(), [one] if one.contains(unreached)),
+        "{warnings:#?}"
     );
     let look = world.json("look.json");
     let agents = strings(&look["agents"], "name");

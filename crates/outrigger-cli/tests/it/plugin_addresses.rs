@@ -78,6 +78,29 @@ fn an_address_of_a_config_hook_is_asked_as_its_plugin_would() {
     }
 }
 
+/// A server of the plugin's own process is no address of somebody else's: oh-my-opencode serves skills in that way.
+#[test]
+fn what_a_plugin_serves_itself_is_asked() {
+    let world = World::new([turn([call("skill", json!({ "name": "mine" }))]), done()]);
+    world.plugin(
+        "serves",
+        "import http from 'node:http'
+         const files = {
+           '/index.json': JSON.stringify({ skills: [{ name: 'mine', files: ['SKILL.md'] }] }),
+           '/mine/SKILL.md': '---\\nname: mine\\ndescription: d\\n---\\nITS OWN SKILL\\n',
+         }
+         const server = http.createServer((request, answer) => answer.end(files[request.url]))
+         const port = await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server.address().port)))
+         export const P = async () => ({ config: async (c) => { c.skills = { urls: [`http://127.0.0.1:${port}/`] } } })",
+    );
+    let mut run = world.command(&["run", "hi"]);
+    run.env("OUTRIGGER_NETWORK_ALLOW", "");
+    let run = world.start(run).end().ok();
+    assert!(!run.stderr.contains("network.private"), "{}", run.stderr);
+    let skill = world.mock.last().texts("tool").join("\n");
+    assert!(skill.contains("ITS OWN SKILL"), "{skill}\n{}", run.stderr);
+}
+
 /// One that connects to nothing has nothing asked, whatever else stands beside the address.
 #[test]
 fn a_key_that_means_nothing_does_not_hide_an_address() {

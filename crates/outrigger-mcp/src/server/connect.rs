@@ -48,10 +48,7 @@ impl Server {
                 cause: "was stopped".to_owned(),
             });
         }
-        let link = self
-            .connect()
-            .await
-            .inspect_err(|error| tracing::warn!("[mcp:{}] {error}", self.name))?;
+        let link = self.connect().await.inspect_err(|error| self.log(error))?;
         tracing::info!("[mcp:{}] was started again", self.name);
         self.changed();
         Ok(link)

@@ -165,7 +165,16 @@ impl Remote {
 
     /// A request that did not come to an answer.
     pub(crate) fn failed(&self, error: &reqwest::Error) -> McpError {
-        self.http(reason(error, &self.url))
+        if !error.is_connect() {
+            return self.http(reason(error, &self.url));
+        }
+        let host = reqwest::Url::parse(&self.url);
+        let host = host.ok().and_then(|url| url.host_str().map(str::to_owned));
+        McpError::Unreachable {
+            server: self.server.clone(),
+            host: host.unwrap_or_default(),
+            reason: first_cause(error),
+        }
     }
 
     pub(crate) fn http(&self, reason: String) -> McpError {
@@ -200,6 +209,19 @@ fn wants_scope(status: StatusCode, challenge: &str) -> bool {
     status == StatusCode::FORBIDDEN
         && challenge.error.as_deref() == Some("insufficient_scope")
         && challenge.scope.is_some()
+}
+
+/// What a connection failed with, without what was tried to make it.
+fn first_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    match cause.to_string() {
+        // What a proxy refuses is not handed on; ours has logged it.
+        text if text.starts_with("tunnel error") => "the proxy makes no connection".to_owned(),
+        text => text,
+    }
 }
 
 /// The causes of an error, without the address, which may hold a key.

@@ -4,11 +4,11 @@
 //! plugin may connect to every public address. Its manifest asks for less, `hosts` of the user's `[plugins.NAME]` grants
 //! less or more, and an address of this machine or of a private network is reached only where the user names it.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use outrigger_config::package_name;
-use outrigger_network_proxy::hosts::{Hosts, Reach};
+use outrigger_network_proxy::hosts::{Hosts, Reach, Refusal};
 use outrigger_network_proxy::{Client, Connection, Proxy, ProxyTicket, Upstream};
 use outrigger_plugin_status::{Notice, NoticeFn};
 use tokio::sync::OnceCell;
@@ -25,7 +25,12 @@ pub struct Network {
     everybody: Hosts,
     /// What none of them may, by the policy of the machine.
     forbidden: Hosts,
+    /// Refusals that were logged: each is one thing for the user to act on, however often it is tried.
+    logged: Arc<Mutex<HashSet<String>>>,
 }
+
+/// Refusals that are logged as warnings.
+const MAX_LOGGED: usize = 256;
 
 impl Network {
     /// The hosts of these settings. `notice` is notified of connections.
@@ -39,6 +44,7 @@ impl Network {
             notice,
             everybody,
             forbidden: Hosts::forbidden(&settings.network_forbid),
+            logged: Arc::default(),
         })
     }
 
@@ -109,16 +115,18 @@ impl Network {
     }
 
     fn teller(&self, plugins: Vec<String>) -> outrigger_network_proxy::ConnectFn {
-        let notice = Arc::clone(&self.notice);
+        let (notice, logged) = (Arc::clone(&self.notice), Arc::clone(&self.logged));
         Arc::new(move |it: &Connection| {
             let refused = it.refused.map(|refused| refused.code().to_owned());
-            if let Some(code) = &refused {
-                tracing::warn!(
-                    "[plugin:{}] no connection to {}:{}: {code}",
+            if let Some(why) = it.refused {
+                let line = format!(
+                    "[plugin:{}] no connection to {}:{}: {}",
                     plugins.join(", "),
                     it.host,
-                    it.port
+                    it.port,
+                    why.code()
                 );
+                log(&logged, line, why);
             }
             notice(Notice::Network {
                 plugins: plugins.clone(),
@@ -129,6 +137,17 @@ impl Network {
                 unreported: it.unreported,
             });
         })
+    }
+}
+
+/// A name that leads nowhere is no refusal that a grant would lift; what fails for it says so itself.
+fn log(logged: &Mutex<HashSet<String>>, line: String, why: Refusal) {
+    let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_new =
+        why != Refusal::Unknown && logged.len() < MAX_LOGGED && logged.insert(line.clone());
+    match is_new {
+        true => tracing::warn!("{line}"),
+        false => tracing::debug!("{line}"),
     }
 }
 

@@ -56,9 +56,7 @@ impl Plugins {
             return Err("no plugin is known that contributed it".to_owned());
         };
         let group = self.0.group_of(index)?;
-        sandbox_of_contributions(&group.launch, index)
-            .await
-            .map(Some)
+        sandbox_of_contributions(&group, index).await.map(Some)
     }
 
     /// The plugin whose `config` hook changed this entry last.
@@ -106,7 +104,8 @@ impl PluginHost {
         if !self.settings.sandbox {
             return Ok(None);
         }
-        let launch = &self.group_of(index)?.launch;
+        let group = self.group_of(index)?;
+        let launch = &group.launch;
         let rules = self.registry.with(index, |plugin| plugin.rules.clone());
         let access = rules.and_then(|rules| rules.access);
         let client = launch
@@ -115,7 +114,7 @@ impl PluginHost {
             .ok_or_else(|| "the plugin that names its address connects to nothing".to_owned())?;
         match addresses.iter().find_map(|it| client.refuses(it)) {
             Some(why) => Err(why),
-            None => sandbox_of_contributions(launch, index).await.map(Some),
+            None => sandbox_of_contributions(&group, index).await.map(Some),
         }
     }
 }
@@ -161,10 +160,8 @@ fn touches(change: &Change, key: &str, name: &str) -> bool {
 }
 
 /// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
-async fn sandbox_of_contributions(
-    launch: &Launch,
-    index: usize,
-) -> Result<SandboxOverride, String> {
+async fn sandbox_of_contributions(group: &Group, index: usize) -> Result<SandboxOverride, String> {
+    let launch: &Launch = &group.launch;
     let id = launch.registry.with(index, |plugin| plugin.id.clone());
     let id = id.ok_or_else(|| "it is not there".to_owned())?;
     let access = launch.access(&[index]);
@@ -172,6 +169,10 @@ async fn sandbox_of_contributions(
         .network
         .ticket(&launch.registry, &[index], access.as_ref())
         .await?;
+    // A server of the plugin's own process is reached for it, as it reaches that itself.
+    if let (Some(ticket), (Some(live), _)) = (&ticket, group.now()) {
+        ticket.belongs_to(live.process.pid());
+    }
     let private = launch
         .homes
         .join(format!("{}+started", id.replace(['/', '\\'], "+")));
