@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::NOTHING;
 use crate::provider_files::keep_files;
-use crate::providers::addresses;
+use crate::providers::places;
 
 /// Keys of the configuration whose entries name programs or addresses, and how each is labelled.
 const STARTED: [(&str, &str); 5] = [
@@ -189,7 +189,7 @@ async fn sandbox_skills(
 /// Whether this program asks an address that stands in the entry, whatever else does.
 fn asks(key: &str, entry: &Value) -> bool {
     match key {
-        "provider" => !addresses(entry).is_empty(),
+        "provider" => !places(entry).is_empty(),
         "mcp" => entry.get("url").is_some(),
         _ => false,
     }
@@ -205,7 +205,7 @@ fn changed(key: &str, before: &Value, after: &Value) -> Vec<String> {
     let known = |name: &str| before.get(key).and_then(|all| all.get(name));
     entries
         .filter(|(name, entry)| match key {
-            "provider" => addresses(entry) != known(name).map_or(Vec::new(), addresses),
+            "provider" => places(entry) != known(name).map_or(Vec::new(), places),
             _ => known(name) != Some(*entry) && starts(key, entry),
         })
         .map(|(name, _)| name.clone())
@@ -250,12 +250,18 @@ mod tests {
                 "mine": { "options": { "baseURL": "https://a.test/v1" }, "models": { "new": {} } },
                 "moved": { "options": { "baseURL": " HTTP://127.0.0.1/v1" } },
                 "new": { "api": "https://c.test" }, "known": { "npm": "@ai-sdk/openai" },
+                "azure": { "options": { "resourceName": "theirs" } },
+                "google-vertex": { "options": { "project": "theirs" } },
+                "amazon-bedrock": { "options": { "profile": "yours", "region": "eu-west-1" } },
             },
             "command": { "plain": { "template": "say" }, "shell": { "template": "!`id`" } },
         });
         for (key, want) in [
             ("mcp", vec!["off", "new", "far"]),
-            ("provider", vec!["moved", "new"]),
+            (
+                "provider",
+                vec!["moved", "new", "azure", "google-vertex", "amazon-bedrock"],
+            ),
             ("formatter", vec!["prettier"]),
             ("lsp", vec!["x"]),
             ("command", vec!["shell"]),
@@ -343,6 +349,11 @@ mod tests {
                 true,
             ),
             ("provider", json!({ "options": { "timeout": 5 } }), false),
+            (
+                "provider",
+                json!({ "options": { "resourceName": "x" } }),
+                true,
+            ),
             (
                 "mcp",
                 json!({ "type": "remote", "url": "http://a.test", "command": ["x"] }),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outrigger_plugins::Plugins;
 use outrigger_protocol::id::PluginId;
+use outrigger_protocol::model::PLACE_OPTIONS;
 use outrigger_sandbox::SandboxOverrides;
 use serde_json::{Map, Value};
 
@@ -53,13 +54,23 @@ pub fn speakers(plugins: &Plugins, before: &Value, after: &Value) -> Vec<(String
     let entries = entries.into_iter().flatten();
     let known = |name: &str| before.get("provider")?.get(name);
     let said = |entry: &Value| -> Vec<String> {
-        let addresses = addresses(entry).into_iter().map(str::to_owned);
-        addresses.chain(protocols(entry)).collect()
+        places(entry).into_iter().chain(protocols(entry)).collect()
     };
     entries
         .filter(|(name, entry)| said(entry) != known(name).map_or(Vec::new(), said))
         .filter_map(|(name, _)| Some((name.clone(), plugins.configured_by("provider", name)?)))
         .collect()
+}
+
+/// What an entry says of where its models are asked: addresses, and what names a place in a cloud.
+pub(crate) fn places(entry: &Value) -> Vec<String> {
+    let options = entry.get("options");
+    let named = PLACE_OPTIONS.iter().filter_map(|key| {
+        let value = options?.get(*key)?;
+        Some(format!("{key} {value}"))
+    });
+    let addresses = addresses(entry).into_iter().map(str::to_owned);
+    addresses.chain(named).collect()
 }
 
 /// The packages that say how models of a provider are asked.
@@ -74,7 +85,7 @@ fn protocols(entry: &Value) -> Vec<String> {
 }
 
 /// The addresses in an entry.
-pub(crate) fn addresses(entry: &Value) -> Vec<&str> {
+fn addresses(entry: &Value) -> Vec<&str> {
     match entry {
         Value::String(text) => {
             // As it is read where it is asked.

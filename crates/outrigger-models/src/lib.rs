@@ -39,6 +39,7 @@ pub use transform::{temperature, top_k, top_p};
 pub use transport::client::http_client;
 pub use transport::fetch::{
     ContributedProvider, FILES, FetchRequest, FetchResponse, Overlay, ProviderFetch, Route,
+    names_place,
 };
 pub use transport::refusal::Refusal;
 pub use transport::retry::{Deadlines, RetryPolicy};

@@ -9,6 +9,10 @@ use crate::Object;
 
 pub use shared::SharedMessage;
 
+/// Options of a provider, besides addresses, that say where models in a cloud are asked and by whose right: who sets one decides who gets
+/// the prompts, and the keys.
+pub const PLACE_OPTIONS: [&str; 4] = ["endpoint", "profile", "project", "resourceName"];
+
 /// A model, in the form that hooks get it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {

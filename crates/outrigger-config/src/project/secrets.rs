@@ -172,8 +172,14 @@ impl Users {
         let to = json!({ "to": place, "named": named, "of": own });
         let mut what: Vec<String> = named.iter().map(|it| (*it).to_owned()).collect();
         if named.is_empty() && !has_own_key {
-            what.extend(variables(name, env));
+            what.extend(variables(name, &ask.value, env));
         }
+        let profile = ask.value.pointer("/options/profile");
+        what.extend(
+            profile
+                .and_then(Value::as_str)
+                .map(|it| format!("keys of the profile {it} in ~/.aws")),
+        );
         what.extend(own);
         let what = match what.as_slice() {
             [] => format!("key for {name}, if you have one,"),
@@ -269,10 +275,16 @@ fn take(now: &mut Value, own: &Value, pointer: &str, taken: &mut Vec<String>) ->
 /// Where requests go by an entry of a provider: addresses, or else packages that have one built in.
 fn addresses(entry: &Value, found: &mut BTreeSet<String>) {
     let text = |pointer: &str| entry.pointer(pointer).and_then(Value::as_str);
-    let mut named: Vec<&str> = ["/options/baseURL", "/options/enterpriseUrl", "/api"]
-        .into_iter()
-        .filter_map(text)
-        .collect();
+    let places = [
+        "/options/baseURL",
+        "/options/endpoint",
+        "/options/enterpriseUrl",
+        "/api",
+    ];
+    let mut named: Vec<&str> = places.into_iter().filter_map(text).collect();
+    if let Some(resource) = text("/options/resourceName") {
+        found.insert(format!("the resource {resource} at Azure"));
+    }
     let models = entry.get("models").and_then(Value::as_object);
     for model in models.into_iter().flat_map(|it| it.values()) {
         let of_model = |pointer: &str| model.pointer(pointer).and_then(Value::as_str);
@@ -280,20 +292,35 @@ fn addresses(entry: &Value, found: &mut BTreeSet<String>) {
         named.extend(pointers.into_iter().filter_map(of_model));
         named.extend(of_model("/provider/npm").filter(|_| of_model("/provider/api").is_none()));
     }
-    if named.is_empty() {
+    if named.is_empty() && found.is_empty() {
         named.extend(text("/npm"));
     }
     found.extend(named.into_iter().map(str::to_owned));
 }
 
-/// Variables that are set and may hold the key of a provider, by its name.
+/// Clouds, by a part of the names of their providers and packages, and how variables with keys for them begin.
+const CLOUDS: [(&str, &str); 3] = [
+    ("azure", "AZURE_"),
+    ("bedrock", "AWS_"),
+    ("vertex", "GOOGLE_"),
+];
+
+/// Variables that are set and may hold the key of a provider, by its name, and for one of a cloud's those of the cloud.
 fn variables<'a>(
     provider: &str,
+    entry: &Value,
     env: &'a BTreeMap<String, String>,
 ) -> impl Iterator<Item = String> + use<'a> {
-    let start = provider.to_ascii_uppercase().replace('-', "_");
+    let npm = entry.get("npm").and_then(Value::as_str).unwrap_or_default();
+    let clouds = CLOUDS
+        .iter()
+        .filter(|(part, _)| provider.contains(part) || npm.contains(part));
+    let mut starts: Vec<String> = clouds.map(|(_, start)| (*start).to_owned()).collect();
+    starts.push(provider.to_ascii_uppercase().replace('-', "_"));
     let is_one = move |(name, value): &(&String, &String)| {
-        !value.is_empty() && name.starts_with(&start) && is_secret(&child("", name))
+        !value.is_empty()
+            && starts.iter().any(|start| name.starts_with(start))
+            && (is_secret(&child("", name)) || name.ends_with("_CREDENTIALS"))
     };
     env.iter().filter(is_one).map(|(name, _)| name.clone())
 }
@@ -398,6 +425,9 @@ mod tests {
             ("ANTHROPIC_API_KEY", "s7"),
             ("ANTHROPIC_MODEL", "m"),
             ("MYDB_PASSWORD", "s8"),
+            ("AWS_BEARER_TOKEN_BEDROCK", "s9"),
+            ("AWS_REGION", "r"),
+            ("AZURE_API_KEY", "s10"),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let env = env.into();
@@ -433,6 +463,26 @@ mod tests {
                 json!({ "environment": { "PYTHONPATH": "x" } }),
                 "gives your TOKEN to mcp.gh, which it changes (environment)",
             ),
+            (
+                "/provider/amazon-bedrock",
+                json!({ "options": { "endpoint": url } }),
+                "sends your AWS_BEARER_TOKEN_BEDROCK to http://proxy.test/v1",
+            ),
+            (
+                "/provider/new",
+                json!({ "npm": "@ai-sdk/amazon-bedrock", "options": { "endpoint": url, "profile": "work" } }),
+                "sends your AWS_BEARER_TOKEN_BEDROCK, keys of the profile work in ~/.aws to http://proxy.test/v1",
+            ),
+            (
+                "/provider/azure",
+                json!({ "options": { "resourceName": "theirs" } }),
+                "sends your AZURE_API_KEY to the resource theirs at Azure",
+            ),
+            (
+                "/provider/amazon-bedrock",
+                json!({ "options": { "region": "eu-west-1" } }),
+                "",
+            ),
             ("/mcp/gh", json!({ "command": ["./x"] }), ""),
             ("/mcp/gh", json!({ "enabled": true }), ""),
             ("/mcp/new", json!({ "command": ["x"] }), ""),
@@ -459,7 +509,7 @@ mod tests {
             |users: &Users, env| users.asked(&ask, &Settings::default(), env)[0].hash.clone();
         assert_eq!(hash(&users(), &env), hash(&users(), &none));
         let mut more = users();
-        more.add(&json!({ "provider": { "mock": { "options": { "token": "s9" } } } }));
+        more.add(&json!({ "provider": { "mock": { "options": { "token": "s11" } } } }));
         assert_ne!(hash(&users(), &env), hash(&more, &env));
     }
 }

@@ -2,7 +2,7 @@
 //! `~/.aws` that holds keys. What starts programs or asks servers for keys (`credential_process`, single sign-on, roles) is not
 //! here: `aws configure export-credentials --format env` prints keys of these, too.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -60,9 +60,9 @@ fn keys(settings: &Settings) -> Result<Keys, String> {
     }
     let named = || settings.variable(&["AWS_PROFILE"]);
     let profile = profile.or_else(named).unwrap_or("default");
-    let home = settings.variable(&["HOME"]).unwrap_or_default();
     let file = |name: &str, default: &str| {
-        variable(name).map_or_else(|| Path::new(home).join(default), PathBuf::from)
+        let named = variable(name).map(PathBuf::from);
+        named.or_else(|| settings.home_file(default))
     };
     let credentials = file("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
     let config = file("AWS_CONFIG_FILE", ".aws/config");
@@ -71,7 +71,7 @@ fn keys(settings: &Settings) -> Result<Keys, String> {
         (config, format!("profile {profile}")),
     ];
     let found = files.iter().find_map(|(path, section)| {
-        let text = outrigger_files::read_to_string(path, outrigger_files::SETTINGS);
+        let text = outrigger_files::read_to_string(path.as_deref()?, outrigger_files::SETTINGS);
         in_section(&text.ok()?, section)
     });
     found.ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! Access tokens of Google: for a service account by an assertion that its key signs (RFC 7523), for a person by the login of
 //! `gcloud auth application-default login`. The file is `GOOGLE_APPLICATION_CREDENTIALS`, or gcloud's.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -112,18 +112,20 @@ impl Tokens {
         Ok(())
     }
 
-    fn file(&self) -> PathBuf {
+    fn file(&self) -> Option<PathBuf> {
         let variable = |name: &str| self.settings.variable(&[name]);
         if let Some(named) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
-            return named.into();
+            return Some(named.into());
         }
-        let home = || Path::new(variable("HOME").unwrap_or_default()).join(".config/gcloud");
-        let folder = variable("CLOUDSDK_CONFIG").map_or_else(home, PathBuf::from);
-        folder.join("application_default_credentials.json")
+        let folder = variable("CLOUDSDK_CONFIG").map(PathBuf::from);
+        let folder = folder.or_else(|| self.settings.home_file(".config/gcloud"))?;
+        Some(folder.join("application_default_credentials.json"))
     }
 
     async fn get(&self) -> Result<Token, String> {
-        let file = self.file();
+        let file = self.file().ok_or(
+            "there are no credentials of Google: GOOGLE_APPLICATION_CREDENTIALS names none, and there is no home folder",
+        )?;
         let wrong = |reason: String| {
             format!(
                 "the credentials of Google in {} cannot be used: {reason} (a key of a service account, named by \
@@ -198,6 +200,27 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a plugin leaves in the project is no credential, where a provider of its own gets no variables of the user's.
+    #[test]
+    fn without_a_home_folder_there_are_no_credentials() {
+        for (env, want) in [
+            (vec![], None),
+            (vec![("HOME", ".")], None),
+            (
+                vec![("HOME", "/home/me")],
+                Some("/home/me/.config/gcloud/application_default_credentials.json"),
+            ),
+            (
+                vec![("GOOGLE_APPLICATION_CREDENTIALS", "key.json")],
+                Some("key.json"),
+            ),
+        ] {
+            let env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            let settings = Settings::new(&serde_json::Map::default(), &env.collect());
+            assert_eq!(Tokens::new(settings).file(), want.map(PathBuf::from));
+        }
+    }
 
     #[test]
     fn a_token_goes_to_google_alone() {

@@ -6,6 +6,7 @@ pub(crate) mod google;
 mod place;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -108,6 +109,12 @@ impl Settings {
     fn option(&self, name: &str) -> Option<&str> {
         let value = self.options.get(name).and_then(Value::as_str)?.trim();
         (!value.is_empty()).then_some(value)
+    }
+
+    /// A file of the home folder. Without one there is none: a relative name would be a file of the folder that is worked in.
+    fn home_file(&self, name: &str) -> Option<PathBuf> {
+        let home = Path::new(self.variable(&["HOME"])?);
+        home.is_absolute().then(|| home.join(name))
     }
 
     /// The first of these variables that is set.

@@ -23,7 +23,7 @@ pub(crate) fn url(
         (Cloud::Azure, _) if model.api.npm == "@ai-sdk/azure" => {
             azure(adapter, settings, id, base)?
         }
-        (Cloud::Bedrock, Adapter::Bedrock) => bedrock(settings, id, base),
+        (Cloud::Bedrock, Adapter::Bedrock) => bedrock(settings, id, base)?,
         (Cloud::Vertex, Adapter::Gemini) => {
             let at = vertex(settings, base, "us-central1", "google")?;
             format!("{at}/{id}:streamGenerateContent?alt=sse")
@@ -65,14 +65,14 @@ fn azure(
     Ok(format!("{base}/{middle}/{path}?api-version={version}"))
 }
 
-fn bedrock(settings: &Settings, id: &str, base: Option<&str>) -> String {
+fn bedrock(settings: &Settings, id: &str, base: Option<&str>) -> Result<String, String> {
     let region = settings.region();
     let base = match settings.option("endpoint").or(base) {
         Some(base) => base.trim_end_matches('/').to_owned(),
-        None => format!("https://bedrock-runtime.{}.amazonaws.com", encoded(region)),
+        None => format!("https://bedrock-runtime.{}.amazonaws.com", host(region)?),
     };
     let id = encoded(&in_region(id, region));
-    format!("{base}/model/{id}/converse-stream")
+    Ok(format!("{base}/model/{id}/converse-stream"))
 }
 
 /// The inference profile of a model: many models are reached in a group of regions only. The rules are OpenCode's.
@@ -247,6 +247,13 @@ mod tests {
                 json!({"region": "us-west-2"}),
                 vec![],
                 "https://bedrock-runtime.us-west-2.amazonaws.com/model/zai.glm/converse-stream",
+            ),
+            (
+                bedrock,
+                "zai.glm",
+                json!({"region": "x.evil"}),
+                vec![],
+                "`x.evil` is no part of a host's name",
             ),
             (
                 bedrock,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use outrigger_protocol::Object;
+use outrigger_protocol::model::PLACE_OPTIONS;
 use serde_json::Value;
 
 use crate::provider::withheld::Speaker;
@@ -52,6 +53,16 @@ pub trait ProviderFetch: Send + Sync {
 
 /// Options of a provider that name files of this program's: the user's to say, and no plugin's.
 pub const FILES: [&str; 2] = ["record", "file"];
+
+const BASE_URL: &str = "baseURL";
+const ENDPOINT: &str = "endpoint";
+
+/// Whether options of a provider say where it is asked.
+#[must_use]
+pub fn names_place(options: &Object) -> bool {
+    let mut names = PLACE_OPTIONS.iter().chain([&BASE_URL]);
+    names.any(|it| options.contains_key(*it))
+}
 
 /// How an address is asked that a plugin named.
 #[derive(Clone, PartialEq, Eq)]
@@ -99,11 +110,28 @@ impl Overlay {
 
     /// How the provider is asked, where the address is a plugin's. `configured` are the options of the configuration.
     pub(crate) fn route(&self, configured: &Object) -> Option<&Route> {
-        let named = |options: &Object| options.get("baseURL").is_some_and(Value::is_string);
-        match &self.options {
-            _ if self.fetch.is_some() || named(configured) => None,
-            Some(options) if named(options) => self.options_route.as_ref(),
-            _ => self.models_route.as_ref(),
+        let is_named = |options: &Object, key: &str| options.get(key).is_some_and(Value::is_string);
+        let by_loader = |key: &str| {
+            let loaded = self.options.as_ref();
+            loaded.is_some_and(|it| is_named(it, key)) && !is_named(configured, key)
+        };
+        if self.fetch.is_some() {
+            return None;
+        }
+        // An endpoint of Bedrock goes before an address, other names of places do not.
+        match is_named(configured, BASE_URL) {
+            true if by_loader(ENDPOINT) => self.options_route.as_ref(),
+            true => None,
+            false if is_named(configured, ENDPOINT) => None,
+            false
+                if PLACE_OPTIONS
+                    .iter()
+                    .chain([&BASE_URL])
+                    .any(|it| by_loader(it)) =>
+            {
+                self.options_route.as_ref()
+            }
+            false => self.models_route.as_ref(),
         }
     }
 }

@@ -219,8 +219,8 @@ impl Inner {
             Ok(loaded) => {
                 let route = self.auth_route(&hook, &loaded).await;
                 let options = loaded.options.as_ref();
-                let speaks = loaded.fetch.is_some()
-                    || options.is_some_and(|options| options.contains_key("baseURL"));
+                let speaks =
+                    loaded.fetch.is_some() || options.is_some_and(outrigger_models::names_place);
                 let speaker = speaker(&self.plugins, &PluginId(hook.plugin.clone()));
                 self.models.overlay(&provider, |overlay| {
                     if speaks {

@@ -12,15 +12,15 @@ use crate::state::Inner;
 impl Inner {
     /// How the address is asked that an `auth.loader` named, where our process asks it.
     pub(crate) async fn auth_route(&self, hook: &AuthHook, loaded: &LoadedAuth) -> Option<Route> {
-        let url = loaded.options.as_ref()?.get("baseURL")?.as_str()?;
-        match &loaded.fetch {
-            Some(_) => None,
-            None => self.route(
-                "auth",
-                &hook.provider,
-                hook.sandbox_for_requests(&[url]).await,
-            ),
+        let options = loaded.options.as_ref()?;
+        if loaded.fetch.is_some() || !outrigger_models::names_place(options) {
+            return None;
         }
+        let urls = ["baseURL", "endpoint"];
+        let urls = urls.iter().filter_map(|key| options.get(*key)?.as_str());
+        let urls: Vec<&str> = urls.collect();
+        let own = hook.sandbox_for_requests(&urls).await;
+        self.route("auth", &hook.provider, own)
     }
 
     /// How the addresses of models are asked that a `provider` hook listed; those that were known `before` are nobody's.
