@@ -26,6 +26,7 @@ use self::question::{Question, with_reason};
 use crate::permission::answering::Answering;
 use crate::permission::audit::{Decided, who_allowed};
 use crate::state::Inner;
+use crate::turn::message::Outbox;
 
 /// That something may be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +88,17 @@ pub(crate) struct Asker<'a> {
     pub(crate) requires_approval: Option<&'a ApprovalReason>,
     /// Who wants it.
     pub(crate) causes: &'a Provenance,
+    /// Where the call that asks reports what it does: clients see the call first, then the question about it.
+    pub(crate) reports: Option<&'a Outbox>,
+}
+
+impl Asker<'_> {
+    /// Returns when clients have what the call reported so far.
+    async fn reported(&self) {
+        if let Some(reports) = self.reports {
+            reports.flushed().await;
+        }
+    }
 }
 
 impl Inner {
@@ -232,6 +244,7 @@ impl Inner {
         }
         let answering = question.answering(self.answering);
         let open = (question.ask.clone(), question.is_alone());
+        question.asker.reported().await;
         match self.ask_user(request, open, answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => Err(Refusal::User(
                 text + &question.how_to_allow(ungranted.as_deref()),

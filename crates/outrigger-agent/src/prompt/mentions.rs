@@ -73,6 +73,7 @@ impl Agent {
             wanted: agent.wanted.as_deref(),
             requires_approval: requires_approval.as_ref(),
             causes,
+            reports: None,
         };
         if self.inner.is_forbidden(&path) {
             return Err("the policy of this machine forbids it".to_owned());

@@ -99,6 +99,7 @@ impl Agent {
             wanted: line.agent.wanted.as_deref(),
             requires_approval,
             causes: line.causes,
+            reports: None,
         };
         // Such as `cd` alone, which needs no approval.
         if !ask.patterns.is_empty() || requires_approval.is_some() {

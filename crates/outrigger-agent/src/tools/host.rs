@@ -156,6 +156,7 @@ impl CallHost {
             wanted: None,
             requires_approval: None,
             causes,
+            reports: Some(&self.sender),
         }
     }
 

@@ -73,8 +73,8 @@ impl Agent {
         };
         let (raise, cancel) = CancelFlag::new();
         let _cancelled = CancelOnDrop(raise);
-        // There is no turn that waits, and no model that speaks.
-        let (sender, _nobody) = Outbox::new();
+        // There is no turn that the call reports to, and no model that speaks.
+        let (sender, _) = Outbox::new();
         let (_silent, speaking) = watch::channel(false);
         let turn = CallTurn {
             inner: Arc::clone(inner),

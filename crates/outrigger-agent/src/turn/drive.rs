@@ -205,6 +205,11 @@ impl Driver {
                 self.publish_preview(effect, metadata);
                 Ok(())
             }
+            Msg::Published(answer) => {
+                // A call that was cancelled no longer waits.
+                let _ = answer.send(());
+                Ok(())
+            }
             Msg::Event(event) => self.inner.commit(Vec::new(), vec![*event]).await,
             Msg::Retry {
                 attempt,

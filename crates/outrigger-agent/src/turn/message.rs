@@ -32,6 +32,13 @@ impl Outbox {
     pub(crate) fn send(&self, message: Msg) -> bool {
         self.0.send(Box::new(message)).is_ok()
     }
+
+    /// Returns when what was sent before is stored and published, or the turn is over.
+    pub(crate) async fn flushed(&self) {
+        let (published, is_published) = oneshot::channel();
+        self.send(Msg::Published(published));
+        let _ = is_published.await;
+    }
 }
 
 /// What the running effects report.
@@ -63,6 +70,8 @@ pub(crate) enum Msg {
     Join(Box<Joining>),
     /// What a tool's output looks like so far, published and not stored.
     Preview { effect: EffectId, metadata: Value },
+    /// Answered when what was sent before it is stored and published.
+    Published(oneshot::Sender<()>),
     /// Something that a tool did to the world.
     Event(Box<Event>),
     /// A model request is tried again.
@@ -100,5 +109,38 @@ impl CompactionAsk {
         let _ = self
             .accepted
             .send(state.is_some_and(Turn::has_asked_compaction));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_question_comes_after_what_its_call_reported() {
+        let (outbox, mut inbox) = Outbox::new();
+        outbox.send(Msg::Delta {
+            index: 0,
+            text: "before".into(),
+        });
+        let mut flushed = std::pin::pin!(outbox.flushed());
+        assert!((&mut flushed).now_or_never().is_none());
+        let first = inbox.recv().await.map(|it| *it);
+        assert!(matches!(first, Some(Msg::Delta { .. })));
+        assert!((&mut flushed).now_or_never().is_none());
+        let Some(Msg::Published(answer)) = inbox.recv().await.map(|it| *it) else {
+            panic!("what waits is the next message");
+        };
+        answer.send(()).unwrap();
+        flushed.await;
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_turn_that_is_over() {
+        let (outbox, inbox) = Outbox::new();
+        drop(inbox);
+        outbox.flushed().await;
     }
 }

@@ -84,6 +84,7 @@ impl Inner {
             patterns: vec![pattern.to_owned()],
             ..PermissionAsk::default()
         };
+        asker.reported().await;
         let answer = self.ask_user(request, (asked, true), Answering::Ask).await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
         let mut causes = asker.causes.clone();

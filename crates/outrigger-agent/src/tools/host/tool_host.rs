@@ -84,6 +84,7 @@ impl ToolHost for CallHost {
                 wanted: self.agent.wanted.as_deref(),
                 requires_approval: requires_approval.as_ref(),
                 causes: &causes,
+                reports: Some(&self.sender),
             };
             let answer = self.inner.decide(&asker, ask).await;
             for actor in answer.iter().flat_map(|it| &it.by) {
@@ -213,6 +214,7 @@ impl ToolHost for CallHost {
 
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         Box::pin(async move {
+            self.sender.flushed().await;
             self.inner
                 .ask_questions(&self.session_id, Some(self.tool.clone()), questions)
                 .await
@@ -343,6 +345,7 @@ impl ToolHost for CallHost {
 
     fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
+            self.sender.flushed().await;
             let event = Event::TodoUpdated {
                 session_id: self.session_id.clone(),
                 todos,

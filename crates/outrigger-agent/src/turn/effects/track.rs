@@ -87,6 +87,7 @@ impl Inner {
             wanted: None,
             requires_approval: None,
             causes: &call.provenance,
+            reports: None,
         };
         let ask = PermissionAsk {
             permission: "doom_loop".into(),
