@@ -85,6 +85,7 @@ mod omo_context;
 mod omo_lists;
 mod omo_server;
 mod omo_tools;
+mod omo_work;
 mod output;
 mod patch;
 mod permission;

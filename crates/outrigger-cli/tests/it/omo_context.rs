@@ -222,6 +222,7 @@ fn a_plan_is_gone_on_with_until_it_is_stopped() {
     until_asked(&world, "BOULDER CONTINUATION]");
     command(&server, &id, "stop-continuation", "");
     let asked = world.mock.requests().len();
-    std::thread::sleep(Duration::from_secs(3));
+    // Its cool-down is of five seconds: without the stop it would have gone on by then.
+    std::thread::sleep(Duration::from_secs(8));
     assert_eq!(world.mock.requests().len(), asked);
 }

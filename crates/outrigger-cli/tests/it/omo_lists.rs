@@ -14,7 +14,7 @@ use crate::support::*;
 use crate::user_grants::granting;
 
 /// In order, with their modes; of the bundled agents `explore` is replaced, `build` and `plan` are put behind.
-const AGENTS: [(&str, &str); 17] = [
+pub(crate) const AGENTS: [(&str, &str); 17] = [
     ("Sisyphus - ultraworker", "primary"),
     ("Hephaestus - Deep Agent", "primary"),
     ("Prometheus - Plan Builder", "primary"),
@@ -35,7 +35,7 @@ const AGENTS: [(&str, &str); 17] = [
 ];
 
 /// In order; the bundled `init` and `review` stand in front of them.
-const COMMANDS: [&str; 16] = [
+pub(crate) const COMMANDS: [&str; 16] = [
     "playwright",
     "frontend",
     "git-master",
