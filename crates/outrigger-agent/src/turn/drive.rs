@@ -211,16 +211,8 @@ impl Driver {
                 Ok(())
             }
             Msg::Event(event) => self.inner.commit(Vec::new(), vec![*event]).await,
-            Msg::Retry {
-                attempt,
-                message,
-                next,
-            } => {
-                self.waits_to_retry(SessionStatus::Retry {
-                    attempt,
-                    message,
-                    next,
-                });
+            Msg::Retry(status) => {
+                self.waits_to_retry(status);
                 Ok(())
             }
         }

@@ -4,6 +4,7 @@ use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::turn::Turn;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{Begin, EffectId, Input, KnownTool, TurnOutcome};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -74,12 +75,8 @@ pub(crate) enum Msg {
     Published(oneshot::Sender<()>),
     /// Something that a tool did to the world.
     Event(Box<Event>),
-    /// A model request is tried again.
-    Retry {
-        attempt: u32,
-        message: String,
-        next: u64,
-    },
+    /// A model request is tried again, with the status of the session until then.
+    Retry(SessionStatus),
 }
 
 /// A prompt for a turn that runs.

@@ -11,6 +11,7 @@ use outrigger_models::StreamItem;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, NamedError};
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
+use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
 use outrigger_tools::{CancelFlag, with_context};
 use serde_json::Value;
@@ -106,11 +107,11 @@ impl ModelTask {
                 }
                 Some(Err(error)) => return Err(error.to_named()),
                 Some(Ok(StreamItem::Retry(notice))) => {
-                    let _ = self.sender.send(Msg::Retry {
+                    let _ = self.sender.send(Msg::Retry(SessionStatus::Retry {
                         attempt: notice.attempt,
                         message: notice.message,
                         next: now() + u64::try_from(notice.delay.as_millis()).unwrap_or(0),
-                    });
+                    }));
                 }
                 Some(Ok(StreamItem::Event(StreamEvent::Finished { reason, usage }))) => {
                     return Ok(ModelSignal::Finished { reason, usage });
