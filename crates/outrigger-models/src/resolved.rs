@@ -248,7 +248,8 @@ impl Resolved {
         }
         if self.provider.is_copilot() {
             // Who began this: a request behind a tool's answer does not count as one of the user's.
-            let last = request.messages.last().map(|message| &**message);
+            let last = request.messages.iter().next_back();
+            let last = last.map(|message| &**message);
             let is_users = matches!(last, Some(ChatMessage::User { .. }))
                 && options.parent_session_id.is_none();
             out.set("x-initiator", if is_users { "user" } else { "agent" })?;

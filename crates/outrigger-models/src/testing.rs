@@ -38,7 +38,6 @@ pub(crate) fn one_step(said: Vec<Content>, params: ModelParams) -> ModelRequest 
                 is_error: false,
             },
         ]
-        .map(Into::into)
         .into(),
         tools: vec![ToolOffer {
             name: "read".into(),

@@ -1,5 +1,6 @@
 //! Models, providers, requests to them and what they stream back.
 
+mod messages;
 mod shared;
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +8,7 @@ use serde_json::Value;
 
 use crate::Object;
 
+pub use messages::{Block, Messages, Stretch};
 pub use shared::SharedMessage;
 
 /// Options of a provider, besides addresses, that say where models in a cloud are asked and by whose right: who sets one decides who gets
@@ -167,6 +169,17 @@ pub enum ChatMessage {
     },
 }
 
+/// Who speaks, besides the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -234,7 +247,7 @@ pub enum ToolChoice {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
     /// Messages, the system's first.
-    pub messages: Vec<SharedMessage>,
+    pub messages: Messages,
     /// Tools offered.
     pub tools: Vec<ToolOffer>,
     /// Whether one of them has to be called.

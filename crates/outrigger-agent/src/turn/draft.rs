@@ -11,7 +11,7 @@ use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
 use outrigger_protocol::model::{
-    ChatMessage, ModelParams, ModelRequest, SharedMessage, ToolChoice, ToolOffer,
+    ChatMessage, Messages, ModelParams, ModelRequest, SharedMessage, ToolChoice, ToolOffer,
 };
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
@@ -120,8 +120,10 @@ impl Draft {
         let system = self.system.into_iter();
         let system = system.map(|content| ChatMessage::System { content });
         let opening = system.chain(self.opening).map(SharedMessage::from);
+        let mut messages: Messages = opening.collect();
+        messages.append(request::messages(&self.history));
         ModelRequest {
-            messages: opening.chain(request::messages(&self.history)).collect(),
+            messages,
             tools: self.offers,
             tool_choice: ToolChoice::Auto,
             params: self.params,

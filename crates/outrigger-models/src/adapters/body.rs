@@ -1,11 +1,12 @@
-//! Request bodies. Their longest list, the conversation, is written message by message, and what was written of a message for an
-//! earlier request is not written again.
+//! Request bodies. Their longest list, the conversation, is written message by message, and what was written of a message, or of a
+//! block of them, for an earlier request is not written again.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{ChatMessage, ModelInfo, SharedMessage};
+use outrigger_protocol::model::{ChatMessage, Messages, ModelInfo, Role, SharedMessage, Stretch};
 use serde_json::Value;
 
 /// A body, as a JSON object.
@@ -13,12 +14,12 @@ use serde_json::Value;
 pub(crate) struct Body {
     fields: Object,
     /// The field that holds a list which is written already, and its items.
-    list: Option<(&'static str, String)>,
+    list: Option<(&'static str, Items)>,
 }
 
 impl Body {
     /// These fields; the list stands in the place of `name`, and last where there is none.
-    pub(crate) fn with_list(mut fields: Object, name: &'static str, items: String) -> Self {
+    pub(crate) fn with_list(mut fields: Object, name: &'static str, items: Items) -> Self {
         fields.entry(name).or_insert(Value::Null);
         Self {
             fields,
@@ -46,7 +47,7 @@ impl Body {
             match list.filter(|(name, _)| key == name) {
                 Some((_, items)) => {
                     out.push(b'[');
-                    out.extend_from_slice(items.as_bytes());
+                    items.append_to(&mut out);
                     out.push(b']');
                 }
                 None => {
@@ -78,6 +79,53 @@ impl From<Object> for Body {
     }
 }
 
+/// The text of a list's items, each with a comma before it.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    /// Texts that are kept, each with what stands before it.
+    kept: Vec<(String, Arc<str>)>,
+    end: String,
+}
+
+impl Items {
+    /// Where the next item is written.
+    pub(crate) fn end(&mut self) -> &mut String {
+        &mut self.end
+    }
+
+    fn push_kept(&mut self, text: Arc<str>) {
+        self.kept.push((std::mem::take(&mut self.end), text));
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &str> {
+        let kept = self.kept.iter();
+        let kept = kept.flat_map(|(before, kept)| [before.as_str(), kept]);
+        kept.chain([self.end.as_str()])
+    }
+
+    fn len(&self) -> usize {
+        self.pieces().map(str::len).sum()
+    }
+
+    /// What they are the text of.
+    #[cfg(test)]
+    pub(crate) fn into_values(self) -> Vec<Value> {
+        let mut text = b"[".to_vec();
+        self.append_to(&mut text);
+        text.push(b']');
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    /// Appends the items with commas between them.
+    fn append_to(&self, out: &mut Vec<u8>) {
+        let mut is_first = true;
+        for piece in self.pieces().filter(|piece| !piece.is_empty()) {
+            let comma = usize::from(std::mem::take(&mut is_first));
+            out.extend_from_slice(piece.as_bytes().get(comma..).unwrap_or_default());
+        }
+    }
+}
+
 /// How messages are written: all that the text of one depends on beside itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form(u64);
@@ -92,30 +140,71 @@ impl Form {
         Self(hasher.finish())
     }
 
-    /// Appends the items that `write` makes of a message. False where there are none.
-    pub(crate) fn append(
+    /// The items that `write` makes of each message.
+    pub(crate) fn list(
         self,
-        message: &SharedMessage,
-        list: &mut String,
-        write: impl FnOnce(&ChatMessage) -> Vec<Value>,
-    ) -> bool {
-        self.read(message, write, |items| {
-            if items.is_empty() {
-                return false;
-            }
-            if !list.is_empty() && !list.ends_with('[') {
-                list.push(',');
-            }
-            list.push_str(items);
-            true
-        })
+        messages: &Messages,
+        write: impl Fn(&ChatMessage) -> Vec<Value>,
+    ) -> Items {
+        let write = |message: &SharedMessage, _, out: &mut String| {
+            self.read(message, &write, |items| {
+                if !items.is_empty() {
+                    out.push(',');
+                    out.push_str(items);
+                }
+            });
+            None
+        };
+        let mut items = Items::default();
+        self.write(messages.stretches(usize::MAX), &mut items, write);
+        items
+    }
+
+    /// Writes messages that stand first in a list, each behind the one before. `write` is given the role of the item that is open,
+    /// and appends to it or to the list; it answers which one is open then. So does this.
+    pub(crate) fn write(
+        self,
+        messages: impl Iterator<Item = Stretch>,
+        items: &mut Items,
+        write: impl Fn(&SharedMessage, Option<Role>, &mut String) -> Option<Role>,
+    ) -> Option<Role> {
+        let write = |messages: &[SharedMessage], open, out: &mut String| {
+            let next = |open, message| write(message, open, out);
+            messages.iter().fold(open, next)
+        };
+        let mut open = None;
+        for stretch in messages {
+            let kept = match &stretch {
+                Stretch::One(_) => None,
+                Stretch::Block(block) => block.written(self.behind(open), |messages| {
+                    let mut text = String::new();
+                    let end = write(messages, open, &mut text);
+                    (text, end)
+                }),
+            };
+            open = match kept {
+                Some((text, end)) => {
+                    items.push_kept(text);
+                    end
+                }
+                None => write(stretch.messages(), open, items.end()),
+            };
+        }
+        open
+    }
+
+    /// The form of a block behind an item that is open.
+    fn behind(self, open: Option<Role>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.0, open).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Calls `read` with the items that `write` makes of a message, separated by commas.
     pub(crate) fn read<T>(
         self,
         message: &SharedMessage,
-        write: impl FnOnce(&ChatMessage) -> Vec<Value>,
+        write: impl Fn(&ChatMessage) -> Vec<Value>,
         read: impl FnOnce(&str) -> T,
     ) -> T {
         let write = |message: &ChatMessage| {
@@ -135,6 +224,9 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::openai::Dialect;
+    use crate::adapters::{anthropic, gemini, openai, responses};
+    use outrigger_protocol::model::{Content, ModelRequest};
     use serde_json::json;
 
     #[test]
@@ -143,12 +235,91 @@ mod tests {
             panic!("an object")
         };
         let text = |body: Body| String::from_utf8(body.into_bytes().to_vec()).unwrap();
-        let body = Body::with_list(fields, "list", r#"{"x":"]"},2"#.into());
+        let mut items = Items::default();
+        items.end().push_str(r#",{"x":"]"}"#);
+        items.push_kept(",2".into());
+        let body = Body::with_list(fields, "list", items);
         assert_eq!(text(body), r#"{"a\"":1,"list":[{"x":"]"},2],"b":{}}"#);
         assert_eq!(
-            text(Body::with_list(Object::new(), "x", String::new())),
+            text(Body::with_list(Object::new(), "x", Items::default())),
             r#"{"x":[]}"#
         );
         assert_eq!(text(Object::new().into()), "{}");
+    }
+
+    /// Messages of each kind, and some of which nothing is sent.
+    fn message(n: usize, kind: u8) -> ChatMessage {
+        let text = |text: String| Content::Text { text };
+        let call_id = format!("c{n}");
+        let call = Content::ToolCall {
+            call_id: call_id.clone(),
+            tool: "read".into(),
+            input: json!({ "n": n }),
+            metadata: None,
+        };
+        let thought = Content::Reasoning {
+            text: "hm".into(),
+            metadata: None,
+        };
+        let content = match kind % 6 {
+            0 => {
+                let content = vec![text(format!("said {n} "))];
+                return ChatMessage::User { content };
+            }
+            1 => {
+                let content = vec![text(String::new())];
+                return ChatMessage::User { content };
+            }
+            2 => {
+                let content = format!("answer {n}");
+                return ChatMessage::Tool {
+                    call_id,
+                    tool: "read".into(),
+                    content,
+                    is_error: n.is_multiple_of(2),
+                };
+            }
+            3 => vec![text(format!("answered {n} "))],
+            4 => vec![thought, call.clone(), call],
+            _ => vec![thought],
+        };
+        ChatMessage::Assistant { content }
+    }
+
+    proptest::proptest! {
+        /// The first request with a block writes its messages one by one, the second keeps its text, and the third has it.
+        #[test]
+        fn blocks_are_written_like_single_messages(
+            kinds in proptest::collection::vec((0_u8..6, proptest::bool::ANY), 1..40),
+        ) {
+            let system = || SharedMessage::from(ChatMessage::System { content: "S".into() });
+            let mut single = Messages::from_iter([system()]);
+            let mut blocks = single.clone();
+            let mut block = Vec::new();
+            for (n, (kind, ends)) in kinds.into_iter().enumerate() {
+                let message = SharedMessage::from(message(n, kind));
+                single.push(message.clone());
+                block.push(message);
+                if ends {
+                    blocks.push_block(Arc::new(std::mem::take(&mut block).into()));
+                }
+            }
+            block.into_iter().for_each(|it| blocks.push(it));
+            let model = ModelInfo::default();
+            let adapters = [
+                |model: &ModelInfo, request: &ModelRequest| openai::body(Dialect::Compatible, model, request),
+                anthropic::body,
+                responses::body,
+                gemini::body,
+            ];
+            let of = |messages: &Messages| ModelRequest { messages: messages.clone(), ..ModelRequest::default() };
+            for body in adapters {
+                let wanted = body(&model, &of(&single)).into_bytes();
+                serde_json::from_slice::<Value>(&wanted).unwrap();
+                for _ in 0..3 {
+                    proptest::prop_assert_eq!(&body(&model, &of(&blocks)).into_bytes(), &wanted);
+                }
+            }
+        }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn view(request: &ModelRequest, names: &[String], with_system: bool) 
     let clean = |text: &str| normal(&hide_directory(text, names));
     let mut ids: Vec<String> = Vec::new();
     let mut messages: Vec<Value> = Vec::new();
-    for message in &request.messages {
+    for message in request.messages.iter() {
         match &**message {
             ChatMessage::System { content } => {
                 if with_system {

@@ -54,6 +54,12 @@ fn second(dir: &Path, id: &str, took: &str) -> ModelRequest {
     next
 }
 
+fn replace(request: &mut ModelRequest, at: usize, message: ChatMessage) {
+    let mut messages: Vec<_> = request.messages.iter().cloned().collect();
+    messages[at] = message.into();
+    request.messages = messages.into_iter().collect();
+}
+
 fn tool_reply(dir: &Path) -> Reply {
     let arguments = json!({"filePath": dir.join("a.txt")}).to_string();
     let text = format!("Look at {}/a.txt now", dir.display());
@@ -160,7 +166,7 @@ async fn a_difference_is_named() {
     };
     let mut shown = Vec::new();
     let mut other_prompt = first(dir.path());
-    other_prompt.messages[1] = user("something else").into();
+    replace(&mut other_prompt, 1, user("something else"));
     let mut other_tools = first(dir.path());
     other_tools.tools.pop();
     for req in [other_prompt, other_tools] {
@@ -177,7 +183,7 @@ async fn a_difference_is_named() {
             .is_none()
     );
     let mut other_result = second(dir.path(), "c1", "3 ms");
-    other_result.messages[3] = result("c1", "not found".into()).into();
+    replace(&mut other_result, 3, result("c1", "not found".into()));
     shown.push(show(
         collect(tape.stream(&other_result, &at(dir.path())))
             .await

@@ -57,7 +57,7 @@ pub(crate) fn user(text: &str) -> ChatMessage {
 
 pub(crate) fn request(messages: Vec<ChatMessage>, tools: &[&str]) -> ModelRequest {
     ModelRequest {
-        messages: messages.into_iter().map(Into::into).collect(),
+        messages: messages.into(),
         tools: tools
             .iter()
             .map(|t| ToolOffer {

@@ -2,7 +2,7 @@
 
 use outrigger_protocol::history::History;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, ToolState};
-use outrigger_protocol::model::{ChatMessage, Content, SharedMessage};
+use outrigger_protocol::model::{ChatMessage, Content, Messages, SharedMessage};
 use serde_json::Value;
 
 /// What the model reads in place of a tool's answer that was taken out to save room.
@@ -11,12 +11,8 @@ pub const CLEARED: &str = "[Old tool result content cleared]";
 /// The messages of a request, without the system's. A message with nothing to say is left out, since providers refuse
 /// empty ones. What a message becomes is kept with it.
 #[must_use]
-pub fn messages(history: &History) -> Vec<SharedMessage> {
-    let mut messages = Vec::with_capacity(history.len());
-    for message in history.iter() {
-        messages.extend_from_slice(message.in_requests(of_message));
-    }
-    messages
+pub fn messages(history: &History) -> Messages {
+    history.in_requests(of_message)
 }
 
 /// What a request holds of a message.

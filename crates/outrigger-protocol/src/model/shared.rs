@@ -36,6 +36,12 @@ impl SharedMessage {
         let (_, text) = written.insert(kept);
         read(text)
     }
+
+    /// Drops the text that is kept: it is part of a longer one.
+    pub(super) fn forget(&self) {
+        let written = self.0.written.lock();
+        *written.unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl Deref for SharedMessage {

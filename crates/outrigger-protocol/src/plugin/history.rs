@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::conversation::message::MessageWithParts;
-use crate::model::SharedMessage;
+use crate::model::{Messages, SharedMessage};
 use crate::plugin::transfer::Piece;
 use tree::Node;
 
@@ -52,9 +52,9 @@ impl HistoryMessage {
     }
 
     /// What requests to models hold of the message: made once, however many there are. Nothing of what is no message.
-    pub fn in_requests(
+    fn in_requests(
         &self,
-        make: impl FnOnce(&MessageWithParts) -> Vec<SharedMessage>,
+        make: impl Fn(&MessageWithParts) -> Vec<SharedMessage>,
     ) -> &[SharedMessage] {
         self.in_requests.get_or_init(|| {
             let made = self.stored().map(make);
@@ -326,6 +326,15 @@ impl History {
             index += 1;
         }
         self.share(before);
+    }
+
+    /// What requests to models hold of all messages, where `make` says it of one: none of the system's. Kept with the messages, and
+    /// for many of them as a whole.
+    #[must_use]
+    pub fn in_requests(&self, make: impl Fn(&MessageWithParts) -> Vec<SharedMessage>) -> Messages {
+        let mut messages = Messages::default();
+        self.root.in_requests(&make, &mut messages);
+        messages
     }
 
     /// Takes what is kept of another history where both have the very same messages.

@@ -2,11 +2,11 @@
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{
-    ChatMessage, Content, ModelInfo, ModelRequest, SharedMessage, ToolChoice,
+    ChatMessage, Content, Messages, ModelInfo, ModelRequest, Role, SharedMessage, ToolChoice,
 };
 use serde_json::{Value, json};
 
-use crate::adapters::body::{Body, Form};
+use crate::adapters::body::{Body, Form, Items};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, data_of, plan_file};
 
@@ -108,57 +108,98 @@ fn thinking_option(option: &Value) -> Value {
 
 /// Messages of one role that follow each other: the API wants roles to alternate, so they become one.
 struct Said<'a> {
-    role: &'static str,
+    role: Role,
     messages: Vec<&'a SharedMessage>,
 }
 
 /// System blocks, and the items of `messages`. The first two system blocks and the last two messages are marked for the prompt
 /// cache, as OpenCode does.
-fn conversation(model: &ModelInfo, messages: &[SharedMessage]) -> (Vec<Value>, String) {
+fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Items) {
     let form = Form::of("anthropic", model);
-    let mut system: Vec<Value> = Vec::new();
-    let mut all: Vec<Said<'_>> = Vec::new();
-    for message in messages {
-        let role = match &**message {
-            ChatMessage::System { content } => {
-                if !content.trim().is_empty() {
-                    system.push(json!({"type": "text", "text": content}));
-                }
-                continue;
-            }
-            ChatMessage::User { .. } | ChatMessage::Tool { .. } => "user",
-            ChatMessage::Assistant { .. } => "assistant",
-        };
-        match all.last_mut() {
-            Some(last) if last.role == role => last.messages.push(message),
-            _ if form.read(message, |it| blocks(model, it), str::is_empty) => {}
-            _ => all.push(Said {
-                role,
-                messages: vec![message],
-            }),
-        }
-    }
+    let system = messages.system().filter(|text| !text.trim().is_empty());
+    let block = |text| json!({"type": "text", "text": text});
+    let mut system: Vec<Value> = system.map(block).collect();
     for block in system.iter_mut().take(2) {
         mark_for_cache(block);
     }
-    let mut list = String::new();
-    let marked = all.split_off(all.len().saturating_sub(2));
-    for said in all {
-        begin_message(said.role, &mut list);
-        for message in said.messages {
-            form.append(message, &mut list, |it| blocks(model, it));
-        }
-        list.push_str("]}");
+    let (marked, rest) = last_two(form, model, messages);
+    let mut items = Items::default();
+    let open = form.write(
+        messages.stretches(rest),
+        &mut items,
+        |message, open, list| {
+            let Some(role) = role(message) else {
+                return open;
+            };
+            form.read(
+                message,
+                |it| blocks(model, it),
+                |blocks| {
+                    if blocks.is_empty() {
+                        return open;
+                    }
+                    if open == Some(role) {
+                        list.push(',');
+                    } else {
+                        if open.is_some() {
+                            list.push_str("]}");
+                        }
+                        begin_message(role, list);
+                    }
+                    list.push_str(blocks);
+                    Some(role)
+                },
+            )
+        },
+    );
+    if open.is_some() {
+        items.end().push_str("]}");
     }
-    append_marked(model, &marked, &mut list);
-    (system, list)
+    append_marked(model, &marked, items.end());
+    (system, items)
 }
 
-fn begin_message(role: &str, list: &mut String) {
-    if !list.is_empty() {
-        list.push(',');
+/// Whose a message is there.
+fn role(message: &ChatMessage) -> Option<Role> {
+    match message {
+        ChatMessage::System { .. } => None,
+        ChatMessage::User { .. } | ChatMessage::Tool { .. } => Some(Role::User),
+        ChatMessage::Assistant { .. } => Some(Role::Assistant),
     }
-    list.push_str(&format!(r#"{{"role":"{role}","content":["#));
+}
+
+/// The last two, and how many messages there are before them.
+fn last_two<'a>(form: Form, model: &ModelInfo, messages: &'a Messages) -> (Vec<Said<'a>>, usize) {
+    let mut last: Vec<Said<'_>> = Vec::new();
+    let mut rest = messages.len();
+    for message in messages.iter().rev() {
+        let is_empty = || form.read(message, |it| blocks(model, it), str::is_empty);
+        if let Some(role) = role(message).filter(|_| !is_empty()) {
+            let count = last.len();
+            match last.last_mut() {
+                Some(said) if said.role == role => said.messages.push(message),
+                _ if count == 2 => break,
+                _ => last.push(Said {
+                    role,
+                    messages: vec![message],
+                }),
+            }
+        }
+        rest -= 1;
+    }
+    for said in &mut last {
+        said.messages.reverse();
+    }
+    last.reverse();
+    (last, rest)
+}
+
+fn begin_message(role: Role, list: &mut String) {
+    let role = match role {
+        Role::Assistant => "assistant",
+        Role::User | Role::Tool => "user",
+    };
+    list.push_str(&format!(r#",{{"role":"{role}","content":["#));
 }
 
 /// The last messages: they are marked, and trimmed, so that they are not what is kept of them.
@@ -168,7 +209,7 @@ fn append_marked(model: &ModelInfo, last: &[Said<'_>], list: &mut String) {
         let messages = said.messages.iter();
         let mut content: Vec<Value> = messages.flat_map(|it| blocks(model, it)).collect();
         end -= 1;
-        if end == 0 && said.role == "assistant" {
+        if end == 0 && said.role == Role::Assistant {
             trim_last_text(&mut content);
         }
         if let Some(block) = content.iter_mut().rev().find(|it| is_markable(it)) {
@@ -377,7 +418,6 @@ mod tests {
                     content: vec![Content::Text { text: "go".into() }],
                 },
             ]
-            .map(Into::into)
             .into(),
             tools: vec![ToolOffer {
                 name: "read".into(),

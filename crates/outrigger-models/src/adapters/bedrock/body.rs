@@ -2,7 +2,7 @@
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{
-    ChatMessage, Content, ModelInfo, ModelRequest, SharedMessage, ToolChoice,
+    ChatMessage, Content, Messages, ModelInfo, ModelRequest, ToolChoice,
 };
 use serde_json::{Value, json};
 
@@ -132,10 +132,10 @@ fn tools(request: &ModelRequest) -> Option<Value> {
 }
 
 /// System blocks and messages. Neighbours of one role become one message, as the API wants them to alternate.
-fn conversation(model: &ModelInfo, messages: &[SharedMessage]) -> (Vec<Value>, Vec<Value>) {
+fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Vec<Value>) {
     let mut system = Vec::new();
     let mut out: Vec<(&'static str, Vec<Value>)> = Vec::new();
-    for message in messages {
+    for message in messages.iter() {
         let (role, blocks): (_, Vec<Value>) = match &**message {
             ChatMessage::System { content } => {
                 if !content.trim().is_empty() {
@@ -295,8 +295,7 @@ mod tests {
                     content: vec![say("go on")],
                 },
             ]
-            .map(SharedMessage::from)
-            .to_vec(),
+            .into(),
             tools: vec![ToolOffer {
                 name: "read".into(),
                 description: " ".into(),

@@ -2,12 +2,12 @@
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{
-    ChatMessage, Content, ModelInfo, ModelRequest, SharedMessage, ToolChoice,
+    ChatMessage, Content, Messages, ModelInfo, ModelRequest, Role, ToolChoice,
 };
 use serde_json::{Value, json};
 
 use super::schema;
-use crate::adapters::body::{Body, Form};
+use crate::adapters::body::{Body, Form, Items};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, data_of, plan_file};
 
@@ -77,40 +77,43 @@ fn options(request: &ModelRequest) -> (Object, Object) {
 }
 
 /// Parts of the system instruction, and the items of `contents`.
-fn conversation(model: &ModelInfo, messages: &[SharedMessage]) -> (Vec<Value>, String) {
+fn conversation(model: &ModelInfo, messages: &Messages) -> (Vec<Value>, Items) {
     let form = Form::of("gemini", model);
-    let (mut system, mut list) = (Vec::new(), String::new());
-    // Whether the last item holds answers of tools; none before the first.
-    let mut last: Option<bool> = None;
-    for message in messages {
-        let (role, is_result) = match &**message {
-            ChatMessage::System { content } => {
-                system.push(json!({"text": content}));
-                continue;
-            }
-            ChatMessage::User { .. } => ("user", false),
-            ChatMessage::Assistant { .. } => ("model", false),
-            ChatMessage::Tool { .. } => ("user", true),
+    let system = messages.system().map(|text| json!({"text": text}));
+    let mut items = Items::default();
+    let all = messages.stretches(usize::MAX);
+    let open = form.write(all, &mut items, |message, open, list| {
+        let (role, whose) = match &**message {
+            ChatMessage::System { .. } => return open,
+            ChatMessage::User { .. } => ("user", Role::User),
+            ChatMessage::Assistant { .. } => ("model", Role::Assistant),
+            ChatMessage::Tool { .. } => ("user", Role::Tool),
         };
-        let begin = list.len();
-        // The answers of one message's calls belong together.
-        let goes_on = is_result && last == Some(true);
-        if !goes_on {
-            if last.is_some() {
-                list.push_str("]},");
-            }
-            list.push_str(&format!(r#"{{"role":"{role}","parts":["#));
-        }
-        if form.append(message, &mut list, |it| parts(model, it)) {
-            last = Some(is_result);
-        } else {
-            list.truncate(begin);
-        }
+        form.read(
+            message,
+            |it| parts(model, it),
+            |parts| {
+                if parts.is_empty() {
+                    return open;
+                }
+                // The answers of one message's calls belong together.
+                if whose == Role::Tool && open == Some(Role::Tool) {
+                    list.push(',');
+                } else {
+                    if open.is_some() {
+                        list.push_str("]}");
+                    }
+                    list.push_str(&format!(r#",{{"role":"{role}","parts":["#));
+                }
+                list.push_str(parts);
+                Some(whose)
+            },
+        )
+    });
+    if open.is_some() {
+        items.end().push_str("]}");
     }
-    if last.is_some() {
-        list.push_str("]}");
-    }
-    (system, list)
+    (system.collect(), items)
 }
 
 fn parts(model: &ModelInfo, message: &ChatMessage) -> Vec<Value> {
@@ -223,7 +226,6 @@ mod tests {
                 answer("c1"),
                 answer("c2"),
             ]
-            .map(Into::into)
             .into(),
             tools: vec![ToolOffer {
                 name: "read".into(),
@@ -337,9 +339,8 @@ mod tests {
                 "model read() read() | user read=A read=B",
             ),
         ] {
-            let messages: Vec<SharedMessage> = messages.into_iter().map(Into::into).collect();
-            let (_, contents) = conversation(&ModelInfo::default(), &messages);
-            let contents: Vec<Value> = serde_json::from_str(&format!("[{contents}]")).unwrap();
+            let (_, contents) = conversation(&ModelInfo::default(), &messages.into());
+            let contents = contents.into_values();
             let part = |part: &Value| {
                 let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
                 match (part.get("functionCall"), part.get("functionResponse")) {

@@ -15,12 +15,7 @@ pub(crate) fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) 
     out.insert("model".into(), model.api.id.clone().into());
     params(dialect, model, request, &mut out);
     let form = Form::of(("openai", dialect), model);
-    let mut messages = String::new();
-    for shared in &request.messages {
-        form.append(shared, &mut messages, |it| {
-            vec![message(dialect, model, it)]
-        });
-    }
+    let messages = form.list(&request.messages, |it| vec![message(dialect, model, it)]);
     // Its place; the list is put there.
     out.insert("messages".into(), Value::Null);
     if !request.tools.is_empty() {

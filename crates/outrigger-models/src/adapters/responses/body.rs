@@ -4,7 +4,7 @@ use outrigger_protocol::Object;
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest};
 use serde_json::{Value, json};
 
-use crate::adapters::body::{Body, Form};
+use crate::adapters::body::{Body, Form, Items};
 use crate::adapters::wire::js_number;
 use crate::content::{FilePlan, plan_file};
 
@@ -49,16 +49,11 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Body {
 /// The same request for a ChatGPT login: instructions stand apart from the conversation, as in OpenCode.
 pub(crate) fn with_instructions(request: &ModelRequest) -> ModelRequest {
     let mut request = request.clone();
-    let mut system = Vec::new();
-    request.messages.retain(|message| match &**message {
-        ChatMessage::System { content } => {
-            system.push(content.clone());
-            false
-        }
-        _ => true,
-    });
+    let system: Vec<&str> = request.messages.system().collect();
+    let instructions = system.join("\n");
+    request.messages.remove_system();
     let options = &mut request.params.options;
-    options.insert("instructions".into(), system.join("\n").into());
+    options.insert("instructions".into(), instructions.into());
     request
 }
 
@@ -106,13 +101,9 @@ fn options(options: Object, reasons: bool, out: &mut Object) {
 }
 
 /// The items of the conversation.
-fn input(model: &ModelInfo, request: &ModelRequest, reasons: bool, stored: bool) -> String {
+fn input(model: &ModelInfo, request: &ModelRequest, reasons: bool, stored: bool) -> Items {
     let form = Form::of(("responses", reasons, stored), model);
-    let mut list = String::new();
-    for message in &request.messages {
-        form.append(message, &mut list, |it| items(model, it, reasons, stored));
-    }
-    list
+    form.list(&request.messages, |it| items(model, it, reasons, stored))
 }
 
 fn items(model: &ModelInfo, message: &ChatMessage, reasons: bool, stored: bool) -> Vec<Value> {

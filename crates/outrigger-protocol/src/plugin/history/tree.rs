@@ -6,9 +6,13 @@
 use std::sync::{Arc, OnceLock};
 
 use super::{Digest, HistoryMessage};
+use crate::message::MessageWithParts;
+use crate::model::{Block, Messages, SharedMessage};
 
 /// Messages in a leaf, and nodes in every other node.
 pub(super) const WIDTH: usize = 16;
+/// Messages that are one block of a request.
+const BLOCK: usize = WIDTH * WIDTH;
 
 /// All nodes but the last one of each level are full, so messages are found by their place alone, and the hash of a tree
 /// depends on its messages and on nothing else.
@@ -20,6 +24,7 @@ pub(super) struct Node {
     size: OnceLock<u64>,
     digest: OnceLock<Digest>,
     is_stored: OnceLock<bool>,
+    in_requests: OnceLock<Arc<Block>>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,6 +47,7 @@ impl Node {
             size: OnceLock::new(),
             digest: OnceLock::new(),
             is_stored: OnceLock::new(),
+            in_requests: OnceLock::new(),
         }
     }
 
@@ -113,6 +119,7 @@ impl Node {
         own.size = OnceLock::new();
         own.digest = OnceLock::new();
         own.is_stored = OnceLock::new();
+        own.in_requests = OnceLock::new();
         match &mut own.below {
             Below::Messages(messages) => Some((messages, index)),
             Below::Nodes(nodes) => {
@@ -164,6 +171,47 @@ impl Node {
             Below::Messages(messages) => messages.iter().all(|it| it.stored().is_some()),
             Below::Nodes(nodes) => nodes.iter().all(|node| node.is_stored()),
         })
+    }
+
+    /// Appends what requests hold of the messages below. A full node of the right size is a block, which is made once.
+    pub(super) fn in_requests(
+        &self,
+        make: &impl Fn(&MessageWithParts) -> Vec<SharedMessage>,
+        messages: &mut Messages,
+    ) {
+        if self.room == BLOCK && self.is_full() {
+            let block = self.in_requests.get_or_init(|| {
+                let mut single = Messages::default();
+                self.below_in_requests(make, &mut single);
+                Arc::new(single.iter().cloned().collect::<Vec<_>>().into())
+            });
+            messages.push_block(Arc::clone(block));
+        } else {
+            self.below_in_requests(make, messages);
+        }
+    }
+
+    fn below_in_requests(
+        &self,
+        make: &impl Fn(&MessageWithParts) -> Vec<SharedMessage>,
+        messages: &mut Messages,
+    ) {
+        match &self.below {
+            Below::Messages(below) => {
+                let below = below.iter().flat_map(|it| it.in_requests(make));
+                below.cloned().for_each(|it| messages.push(it));
+            }
+            Below::Nodes(nodes) => nodes.iter().for_each(|it| it.in_requests(make, messages)),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        match &self.below {
+            Below::Messages(messages) => messages.len() == WIDTH,
+            Below::Nodes(nodes) => {
+                nodes.len() == WIDTH && nodes.last().is_some_and(|last| last.is_full())
+            }
+        }
     }
 
     /// Takes the nodes of another tree where they hold the very same messages. True when all of this one is shared now.

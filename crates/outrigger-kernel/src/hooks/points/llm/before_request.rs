@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::ModelRef;
-use outrigger_protocol::model::{ModelParams, ModelRequest, SharedMessage, ToolOffer};
+use outrigger_protocol::model::{Messages, ModelParams, ModelRequest, ToolOffer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Output<'a> {
     /// Messages, the system's first.
-    pub messages: &'a [SharedMessage],
+    pub messages: &'a Messages,
     /// Tools that are offered.
     pub tools: &'a [ToolOffer],
     /// Parameters.
@@ -86,7 +86,7 @@ impl<'a> Output<'a> {
 /// What handlers left of a request.
 #[derive(Deserialize)]
 struct Left {
-    messages: Vec<SharedMessage>,
+    messages: Messages,
     tools: Vec<ToolOffer>,
     params: ModelParams,
 }
