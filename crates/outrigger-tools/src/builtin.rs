@@ -15,8 +15,10 @@ mod session;
 mod skill;
 mod table;
 mod webfetch;
+mod websearch;
 
 pub use bash::{shell_environment, shell_program};
+pub use websearch::SearchService;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -40,6 +42,10 @@ pub fn is_bundled(name: &str) -> bool {
         let runtime = ToolRuntime::new();
         let options = Options {
             lsp: true,
+            search: Some(SearchService {
+                url: String::new(),
+                key: None,
+            }),
             ..Options::default()
         };
         if let Err(error) = register_all(&runtime, &options) {
@@ -66,6 +72,8 @@ pub struct Options {
     pub off: Vec<String>,
     /// The tool `lsp` is there (in OpenCode behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
     pub lsp: bool,
+    /// The service that the tool `websearch` asks; without one it is not there.
+    pub search: Option<SearchService>,
 }
 
 impl Default for Options {
@@ -77,12 +85,13 @@ impl Default for Options {
             tmux: None,
             off: Vec::new(),
             lsp: false,
+            search: None,
         }
     }
 }
 
 /// Names of the bundled tools.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "invalid",
     "question",
     "bash",
@@ -93,6 +102,7 @@ pub const NAMES: [&str; 16] = [
     "write",
     "task",
     "webfetch",
+    "websearch",
     "todowrite",
     "skill",
     "apply_patch",
@@ -106,7 +116,7 @@ pub const NAMES: [&str; 16] = [
 /// # Errors
 /// [`ToolError::BadSchema`], which would be a mistake in this crate.
 pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), ToolError> {
-    let tools: [Arc<dyn Tool>; 13] = [
+    let tools: [Arc<dyn Tool>; 11] = [
         Arc::new(invalid::invalid()),
         Arc::new(question::Question::new()),
         Arc::new(bash::Bash::new(options.clone())),
@@ -118,9 +128,13 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
         Arc::new(session::Task::new()),
         Arc::new(webfetch::WebFetch::new()),
         Arc::new(session::TodoWrite::new()),
+    ];
+    let more: [Arc<dyn Tool>; 2] = [
         Arc::new(skill::Skill::new()),
         Arc::new(files::patch::ApplyPatch::new()),
     ];
+    let search = options.search.clone();
+    let search = search.map(|it| Arc::new(websearch::WebSearch::new(it)) as Arc<dyn Tool>);
     let lsp = options
         .lsp
         .then(|| Arc::new(lsp::Language::new()) as Arc<dyn Tool>);
@@ -130,6 +144,8 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
     ];
     tools
         .into_iter()
+        .chain(search)
+        .chain(more)
         .chain(lsp)
         .chain(optional)
         .filter(|tool| !options.off.contains(&tool.spec().name))

@@ -67,13 +67,15 @@ pub(crate) fn environment(boot: &Boot) -> Environment {
 
 /// Whether the tool `lsp` is offered: OpenCode's switch, which that for all of its experiments stands in for.
 pub(crate) fn tool_is_on(env: &std::collections::BTreeMap<String, String>) -> bool {
-    let switch = |name: &str| {
-        let value = env.get(name)?.to_ascii_lowercase();
-        Some(["1", "true", "yes", "on", "y"].contains(&value.as_str()))
-    };
-    switch("OPENCODE_EXPERIMENTAL_LSP_TOOL")
-        .or_else(|| switch("OPENCODE_EXPERIMENTAL"))
+    switch(env, "OPENCODE_EXPERIMENTAL_LSP_TOOL")
+        .or_else(|| switch(env, "OPENCODE_EXPERIMENTAL"))
         .unwrap_or(false)
+}
+
+/// What a variable of OpenCode's that switches something says; `None` where it is not set.
+pub(crate) fn switch(env: &std::collections::BTreeMap<String, String>, name: &str) -> Option<bool> {
+    let value = env.get(name)?.to_ascii_lowercase();
+    Some(["1", "true", "yes", "on", "y"].contains(&value.as_str()))
 }
 
 /// Publishes when a server came up, as OpenCode does.

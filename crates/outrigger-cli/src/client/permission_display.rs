@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::terminal::frame::{Frame, Shown, Size, prompt};
 
 /// Our permissions. Other names are text of a plugin or server, and do not belong in the line of the prompt.
-const KNOWN: [&str; 18] = [
+const KNOWN: [&str; 19] = [
     "apply_patch",
     "bash",
     "doom_loop",
@@ -24,6 +24,7 @@ const KNOWN: [&str; 18] = [
     "task",
     "todowrite",
     "webfetch",
+    "websearch",
     "write",
 ];
 /// A command that runs outside of its sandbox.
@@ -197,6 +198,7 @@ fn about(permission: &str) -> &'static str {
         "external_directory" => "outside",
         "edit" | "read" | "list" => "file",
         "webfetch" => "address",
+        "websearch" => "query",
         "task" => "agent",
         _ => "about",
     }

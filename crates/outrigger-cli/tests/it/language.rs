@@ -236,7 +236,14 @@ fn the_lsp_tool_asks_the_server_of_a_file() {
 }
 
 #[test]
-fn the_lsp_tool_is_behind_opencodes_switch() {
+fn tools_are_behind_opencodes_switches() {
+    let searches = |variables: &[(&str, &str)]| {
+        let world = World::new([done()]);
+        world.run_with(variables, &["hi"]).ok();
+        let tools = world.mock.last().tools();
+        tools.contains(&"websearch".to_owned())
+    };
+    assert!(searches(&[("OPENCODE_ENABLE_EXA", "1")]));
     for (variables, there) in [
         (vec![], false),
         (vec![("OPENCODE_EXPERIMENTAL", "1")], true),
@@ -250,11 +257,11 @@ fn the_lsp_tool_is_behind_opencodes_switch() {
     ] {
         let world = World::new([done()]);
         world.run_with(&variables, &["hi"]).ok();
-        assert_eq!(
-            world.mock.last().tools().contains(&"lsp".to_owned()),
-            there,
-            "{variables:?}"
-        );
+        let tools = world.mock.last().tools();
+        let is_there = |tool: &str| tools.contains(&tool.to_owned());
+        assert_eq!(is_there("lsp"), there, "{variables:?}");
+        // Nothing but its own switch sends queries to a service.
+        assert!(!is_there("websearch"), "{variables:?}");
     }
 }
 

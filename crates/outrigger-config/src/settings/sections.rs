@@ -131,6 +131,9 @@ settings! {
         output_bytes: u64 = 51_200, POSITIVE, Counts;
         /// Lines of a tool's output for the model.
         output_lines: u64 = 2_000, POSITIVE, Counts;
+        /// The service that the tool `websearch` asks, where `OPENCODE_ENABLE_EXA=1` switches it on: an MCP server with the tool
+        /// `web_search_exa`.
+        websearch_url: String = "https://mcp.exa.ai/mcp".to_owned(), TEXT, Security;
         /// Time limit of a shell command that sets none.
         bash_timeout_ms: u64 = 120_000, MILLIS, Counts;
         /// MCP servers of skills that nobody has used for so long are ended.

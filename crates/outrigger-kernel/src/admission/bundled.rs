@@ -69,7 +69,7 @@ pub const BUNDLED: &[Bundled] = &[
     ),
     toolset("core-command", &["bash"]),
     toolset("core-table", &["table"]),
-    toolset("core-web", &["webfetch"]),
+    toolset("core-web", &["webfetch", "websearch"]),
     Bundled {
         external_bins: &["python3"],
         ..toolset("core-python", &["python"])

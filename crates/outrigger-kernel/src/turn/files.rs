@@ -18,7 +18,14 @@ use serde_json::{Value, json};
 use super::{Open, Turn};
 
 /// Tools that are not read-only and yet touch no file of the project.
-const NO_FILES: [&str; 5] = ["invalid", "question", "skill", "todowrite", "webfetch"];
+const NO_FILES: [&str; 6] = [
+    "invalid",
+    "question",
+    "skill",
+    "todowrite",
+    "webfetch",
+    "websearch",
+];
 
 /// The trees of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]

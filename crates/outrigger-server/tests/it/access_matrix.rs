@@ -84,7 +84,13 @@ impl Matrix {
         let config = json!({
             "permission": permission, "instructions": instructions, "command": { "look": { "template": "see $ARGUMENTS" } },
         });
-        let (nobody, lsp) = (Answering::Refuse, [("OPENCODE_EXPERIMENTAL_LSP_TOOL", "1")]);
+        let (nobody, lsp) = (
+            Answering::Refuse,
+            [
+                ("OPENCODE_EXPERIMENTAL_LSP_TOOL", "1"),
+                ("OPENCODE_ENABLE_EXA", "1"),
+            ],
+        );
         let harness =
             Harness::in_place(root, Mock::new([done()]), config, nobody, &lsp, |project| {
                 let settings = project.join("../home/.config/outrigger");

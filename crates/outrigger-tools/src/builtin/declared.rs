@@ -19,7 +19,7 @@ pub(super) fn of(name: &str) -> (Declared, bool) {
         "table" => (None, &[FsRead, FsWrite], true),
         "python" => (None, &[Exec], false),
         "lsp" => (None, &[FsRead], false),
-        "webfetch" => (None, &[Net], false),
+        "webfetch" | "websearch" => (None, &[Net], false),
         "task" => (None, &[Spawn], false),
         "question" => (None, &[User], false),
         "todowrite" => (None, &[Session], false),

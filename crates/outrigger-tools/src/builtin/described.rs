@@ -72,6 +72,11 @@ const TABLE: &[Line] = &[
     ("webfetch", "url", "Address to fetch"),
     ("webfetch", "format", "What to make of the page: text, markdown or html; markdown when left out"),
     ("webfetch", "timeout", "Seconds to wait, at most 120"),
+    ("websearch", "query", "What to search for"),
+    ("websearch", "numResults", "Most results; 8 when left out"),
+    ("websearch", "livecrawl", "Whether pages are fetched anew: preferred, or fallback (where the service has no copy), which it is when left out"),
+    ("websearch", "type", "How thoroughly: auto, fast or deep; auto when left out"),
+    ("websearch", "contextMaxCharacters", "Most characters of the answer; 10000 when left out"),
     ("write", "content", "Everything that the file is to hold"),
     ("write", "filePath", "Absolute path of the file"),
 ];
@@ -125,6 +130,10 @@ mod tests {
         let runtime = ToolRuntime::new();
         let options = Options {
             lsp: true,
+            search: Some(crate::builtin::SearchService {
+                url: String::new(),
+                key: None,
+            }),
             ..Options::default()
         };
         register_all(&runtime, &options).unwrap();

@@ -39,7 +39,9 @@ fn way(tool: &str) -> Option<Way> {
         ),
         "grep" | "glob" => Way::Searches,
         "bash" | "python" => Way::InASandbox,
-        "invalid" | "question" | "task" | "todowrite" | "skill" | "webfetch" => Way::None,
+        "invalid" | "question" | "task" | "todowrite" | "skill" | "webfetch" | "websearch" => {
+            Way::None
+        }
         _ => return None,
     })
 }
@@ -48,6 +50,7 @@ fn every_tool() -> ToolRuntime {
     let runtime = ToolRuntime::new();
     let options = Options {
         lsp: true,
+        search: Some(crate::web::service("http://127.0.0.1:1")),
         ..Options::default()
     };
     register_all(&runtime, &options).unwrap();

@@ -619,6 +619,7 @@ fn schemas_are_opencodes() {
     let runtime = ToolRuntime::new();
     let options = builtin::Options {
         lsp: true,
+        search: Some(crate::web::service("http://127.0.0.1:1")),
         ..builtin::Options::default()
     };
     builtin::register_all(&runtime, &options).unwrap();

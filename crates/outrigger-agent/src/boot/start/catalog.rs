@@ -42,6 +42,21 @@ impl Bootstrap {
         .await
     }
 
+    /// The service of the tool `websearch`, where OpenCode's variable switches it on: nothing is sent to a service that the user did
+    /// not choose.
+    fn search_service(&self) -> Option<builtin::SearchService> {
+        let env = &self.boot.env;
+        lsp::switch(env, "OPENCODE_ENABLE_EXA")
+            .unwrap_or(false)
+            .then(|| builtin::SearchService {
+                url: self.config.settings.tools.websearch_url.clone(),
+                key: env
+                    .get("EXA_API_KEY")
+                    .filter(|key| !key.is_empty())
+                    .cloned(),
+            })
+    }
+
     /// Registers the bundled tools. Those of plugins and MCP servers follow when the agent is there.
     ///
     /// # Errors
@@ -54,6 +69,7 @@ impl Bootstrap {
             shell_timeout: Duration::from_millis(self.config.settings.tools.bash_timeout_ms),
             tmux: Some(outrigger_plugins::tmux_dir(data, &self.place.directory)),
             lsp: lsp::tool_is_on(&self.boot.env),
+            search: self.search_service(),
             off: off.map(str::to_owned).collect(),
             ..Default::default()
         };

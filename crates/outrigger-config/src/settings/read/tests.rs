@@ -87,6 +87,7 @@ fn defaults_alone() {
         models.catalog_url = "https://models.dev"
         tools.output_bytes = 51200
         tools.output_lines = 2000
+        tools.websearch_url = "https://mcp.exa.ai/mcp"
         tools.bash_timeout_ms = 120000
         tools.skill_server_idle_ms = 300000
         tools.sandbox = "workspace-write"

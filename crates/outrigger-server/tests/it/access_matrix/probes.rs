@@ -41,6 +41,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("task", "none"),
     ("todowrite", "none"),
     ("webfetch", "none"),
+    ("websearch", "none"),
     ("write", "names"),
 ];
 
