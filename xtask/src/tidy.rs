@@ -11,6 +11,7 @@ mod kernel;
 mod modules;
 mod pages;
 mod peers;
+mod promises;
 mod requirements;
 mod rules;
 mod sizes;
@@ -23,7 +24,7 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 27] = [
+const RULES: [Rule; 28] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -48,6 +49,7 @@ const RULES: [Rule; 27] = [
     ("bypass", |repo| Ok(bypass::check(repo))),
     ("contracts", |repo| Ok(contracts::check(repo))),
     ("peers", |repo| Ok(peers::check(repo))),
+    ("promises", |repo| Ok(promises::check(repo))),
     ("requirement-numbers", |repo| Ok(requirements::check(repo))),
     ("where", |repo| Ok(pages::paths(repo))),
     ("page-length", |repo| Ok(pages::lengths(repo))),

@@ -1,0 +1,189 @@
+//! Pages whose promises have a test: a paragraph (a list, a table) with a number and its unit, or with "never", "always" or "every",
+//! names in a comment at its end what shows it. The list of pages grows.
+//!
+//!     <!-- shown by: crates/a/tests/it/b.rs::it_does_not -->
+//!
+//! One in which these words promise nothing says so instead: `<!-- no promise: WHY -->`.
+
+use super::{Repo, invariants};
+
+/// Pages that have been gone through.
+const PAGES: [&str; 6] = [
+    "docs/configuration.md",
+    "docs/permissions.md",
+    "docs/plugins.md",
+    "docs/sandbox.md",
+    "docs/threat-model.md",
+    "docs/turn.md",
+];
+
+const WORDS: [&str; 3] = ["never", "always", "every"];
+
+/// Units, in the plural: the singular of each counts as well.
+const UNITS: [&str; 32] = [
+    "%",
+    "B",
+    "GB",
+    "GiB",
+    "KB",
+    "KiB",
+    "MB",
+    "MiB",
+    "bytes",
+    "characters",
+    "columns",
+    "connections",
+    "days",
+    "entries",
+    "files",
+    "folders",
+    "hours",
+    "levels",
+    "lines",
+    "messages",
+    "milliseconds",
+    "minutes",
+    "ms",
+    "names",
+    "processes",
+    "rounds",
+    "s",
+    "seconds",
+    "steps",
+    "times",
+    "tokens",
+    "turns",
+];
+
+const SHOWN: &str = "<!-- shown by:";
+const NONE: &str = "<!-- no promise:";
+
+pub(super) fn check(repo: &Repo) -> Vec<String> {
+    PAGES.iter().flat_map(|page| offences(repo, page)).collect()
+}
+
+fn offences(repo: &Repo, page: &str) -> Vec<String> {
+    let Some(text) = repo.text(page) else {
+        return vec![format!("{page} is missing")];
+    };
+    let mut found = Vec::new();
+    for (line, block) in blocks(text) {
+        let names = shown_by(&block);
+        let unknown = names.iter().filter(|name| !invariants::shows(repo, name));
+        found.extend(unknown.map(|name| format!("{page}:{line} names `{name}`, which is no test")));
+        if names.is_empty()
+            && !block.contains(NONE)
+            && let Some(promise) = promise(&block)
+        {
+            found.push(format!(
+                "{page}:{line} says \"{promise}\", and no test is named for it (`{SHOWN} PATH::TEST -->` at its end)"
+            ));
+        }
+    }
+    found
+}
+
+/// Paragraphs, lists and tables with the number of their first line; code and headings are none.
+fn blocks(text: &str) -> Vec<(usize, String)> {
+    let mut all: Vec<(usize, String)> = Vec::new();
+    let (mut is_open, mut is_code) = (false, false);
+    for (index, line) in text.lines().enumerate() {
+        let is_fence = line.starts_with("```");
+        is_code ^= is_fence;
+        let is_text = !line.trim().is_empty() && !line.starts_with('#');
+        if !is_text || is_fence || is_code || (!is_open && line.starts_with("    ")) {
+            is_open = false;
+            continue;
+        }
+        match all.last_mut().filter(|_| is_open) {
+            Some((_, block)) => {
+                block.push('\n');
+                block.push_str(line);
+            }
+            None => all.push((index + 1, line.to_owned())),
+        }
+        is_open = true;
+    }
+    all
+}
+
+/// The names in the comments of a block.
+fn shown_by(block: &str) -> Vec<&str> {
+    let comments = block.split(SHOWN).skip(1);
+    let lists = comments.filter_map(|rest| rest.split("-->").next());
+    let names = lists.flat_map(|list| list.split(','));
+    names.map(str::trim).filter(|it| !it.is_empty()).collect()
+}
+
+/// The first words of a block that promise something.
+fn promise(block: &str) -> Option<String> {
+    let words: Vec<&str> = block.split_whitespace().map(plain).collect();
+    let word = words
+        .iter()
+        .find(|word| WORDS.contains(&word.to_lowercase().as_str()));
+    let number = || {
+        let mut pairs = words.windows(2);
+        pairs.find_map(|pair| match pair {
+            [number, unit] if is_number(number) && is_unit(unit) => {
+                Some(format!("{number} {unit}"))
+            }
+            _ => None,
+        })
+    };
+    word.map(|word| (*word).to_owned()).or_else(number)
+}
+
+/// A word without what stands around it.
+fn plain(word: &str) -> &str {
+    word.trim_matches(|it: char| !it.is_alphanumeric() && it != '%')
+}
+
+fn is_number(word: &str) -> bool {
+    let is_part = |it: char| it.is_ascii_digit() || it == ',' || it == '.';
+    word.starts_with(|it: char| it.is_ascii_digit()) && word.chars().all(is_part)
+}
+
+fn is_unit(word: &str) -> bool {
+    UNITS
+        .iter()
+        .any(|unit| word == *unit || (unit.len() > 2 && word == unit.trim_end_matches('s')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_without_an_existing_test_is_found() {
+        let page = "# Every page\n\nIt is fine.\n\nIt waits 5 s,\nor so.\n\n```\nnever\n```\n\n    always\n\n\
+            - It never\n  fails. <!-- shown by: crates/a/src/b.rs::it, crates/a/src/b.rs::gone -->\n\n\
+            Its \"Every\" is a word. <!-- no promise: a name -->\n\n| a | 1,000 files |\n|---|---|\n<!-- shown by: tidy:words -->\n";
+        let repo = Repo::of(&[
+            ("docs/a.md", page),
+            ("crates/a/src/b.rs", "#[test]\nfn it() {}\n"),
+        ]);
+        assert_eq!(
+            offences(&repo, "docs/a.md"),
+            [
+                "docs/a.md:5 says \"5 s\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
+                "docs/a.md:14 names `crates/a/src/b.rs::gone`, which is no test",
+            ]
+        );
+        assert_eq!(offences(&repo, "docs/b.md"), ["docs/b.md is missing"]);
+    }
+
+    #[test]
+    fn numbers_with_units_and_words_that_promise() {
+        for (text, want) in [
+            ("It takes 5 seconds.", Some("5 seconds")),
+            ("It takes 1 minute.", Some("1 minute")),
+            ("At most 1,000,000 files", Some("1,000,000 files")),
+            ("Every time", Some("Every")),
+            ("everything is `nevermore`", None),
+            ("HTTP 403 is an answer", None),
+            ("Linux 5.13 with user namespaces", None),
+        ] {
+            assert_eq!(promise(text).as_deref(), want, "{text}");
+        }
+    }
+}
