@@ -213,23 +213,26 @@ def main():
             show(name, gold, ours, options)
     averages = average(list(table.values()))
     print(f"{f'ALL {len(names)}':14} {report(averages)}")
+    failed = failing(options, names) if options.gates else []
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"scenarios": table, "average": averages}, file, indent=1)
-    return 1 if options.gates and not passes(options, names) else 0
+            json.dump({"scenarios": table, "average": averages, "failed": failed}, file, indent=1)
+    return 1 if failed else 0
 
 
-def passes(options, names):
-    """Whether every scenario passes its gate; what is wrong is printed."""
+def failing(options, names):
+    """The scenarios that do not pass their gates; what is wrong is printed."""
     differences = {name: gates.found(f"{options.gold}/{name}", f"{options.ours}/{name}") for name in names}
-    wrong, stale = gates.judge(load(options.gates), differences)
+    rules = load(options.gates)
+    wrong, stale = gates.judge(rules, differences)
     for name, line in wrong:
         print(f"parity: {name}: {line}", file=sys.stderr)
     for word, why in stale:
         print(f"parity: {options.gates}: nothing needs `{word}` any more ({why})", file=sys.stderr)
     failed = {name for name, _ in wrong}
     print(f"{len(names) - len(failed)} of {len(names)} scenarios pass their gates")
-    return not wrong and not stale
+    unused = {why for _, why in stale}
+    return sorted(failed | {name for name in names for rule in rules if rule["why"] in unused and gates.is_of(rule, name)})
 
 
 if __name__ == "__main__":

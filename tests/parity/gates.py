@@ -154,6 +154,11 @@ def found(gold, ours):
     return sorted(set(said))
 
 
+def is_of(rule, name):
+    """Whether a rule is about a scenario."""
+    return any(fnmatch.fnmatchcase(name, one) for one in rule["of"])
+
+
 def judge(rules, differences):
     """(what no rule covers, what nothing needs) of the differences by scenario, as pairs of a name and a sentence.
 
