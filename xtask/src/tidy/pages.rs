@@ -71,6 +71,7 @@ fn is_generated(text: &str) -> bool {
 /// Comments and names use the words of STYLE.md, and constants are named `MAX_*` and `*_TIMEOUT`.
 pub(super) fn words(repo: &Repo) -> Vec<String> {
     let mut found = old_words(repo);
+    found.extend(old_words_of_pages(repo));
     found.extend(old_constants(repo));
     found
 }
@@ -83,6 +84,26 @@ fn old_words(repo: &Repo) -> Vec<String> {
             if let Some((old, new)) = OLD_WORDS.iter().find(|(old, _)| has_old_word(line, old)) {
                 let number = number + 1;
                 found.push(format!("{path}:{number} says {old}: {new} (STYLE.md)"));
+            }
+        }
+    }
+    found
+}
+
+/// Pages for readers say it as the comments do. What changed is history, and STYLE.md names the words.
+fn old_words_of_pages(repo: &Repo) -> Vec<String> {
+    let is_page =
+        |path: &str| path.ends_with(".md") && (path.starts_with("docs/") || path == "README.md");
+    let (old, new) = ("told", "notified, published, reported or shown");
+    let mut found = Vec::new();
+    for (path, text) in repo.iter().filter(|(path, _)| is_page(path)) {
+        for (number, line) in text.lines().enumerate() {
+            let is_part = |it: char| !it.is_alphanumeric() && it != '_';
+            if line.split(is_part).any(|word| word == old) {
+                found.push(format!(
+                    "{path}:{} says {old}: {new} (STYLE.md)",
+                    number + 1
+                ));
             }
         }
     }
