@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use outrigger_protocol::keys::{looks_like_key, without_logins};
+use outrigger_protocol::keys::{
+    is_secret_name, is_secret_option, looks_like_key, names_secret_part, without_logins,
+};
 use serde_json::Value;
 
 use crate::opencode::jsonc;
@@ -45,7 +47,7 @@ pub fn names_secret(text: &str) -> bool {
         let value = value.trim();
         !value.is_empty()
             && value.parse::<f64>().is_err()
-            && is_secret(&child("", name.trim_matches(['"', '\''])))
+            && is_secret_name(name.trim_matches(['"', '\'']))
     })
 }
 
@@ -227,6 +229,7 @@ fn redact(value: &mut Value, pointer: &str, known: &[String]) {
         }
         Value::Null | Value::Bool(_) => {}
         leaf if is_secret(pointer) => *leaf = Value::from(REDACTED),
+        Value::String(text) if is_secret_value(pointer, text) => *text = REDACTED.to_owned(),
         Value::String(text) => hide_within(text, known),
         _ => {}
     }
@@ -273,7 +276,7 @@ fn shown_word(word: &str, is_next: &mut bool) -> String {
     const QUOTES: [char; 2] = ['"', '\''];
     let is_name = |name: &str| {
         let name = name.trim_start_matches(QUOTES).trim_start_matches('-');
-        !name.is_empty() && is_secret(&child("", name))
+        !name.is_empty() && is_secret_name(name)
     };
     let plain = word.trim_matches(QUOTES);
     if word.is_empty() || *is_next && SCHEMES.contains(&plain.to_ascii_lowercase().as_str()) {
@@ -300,28 +303,32 @@ fn shown_word(word: &str, is_next: &mut bool) -> String {
     word.to_owned()
 }
 
-/// Whether a value is likely a secret by its name: keys, tokens, passwords, all headers and the environment of MCP
-/// servers. Better one too many than one too few.
+/// Sections whose keys are names of options, and no patterns.
+const WITH_OPTIONS: [&str; 4] = ["/formatter/", "/lsp/", "/mcp/", "/provider/"];
+
+/// Whether a value is likely a secret by its name: keys, tokens, passwords, all headers and the environment of what is started. Better one
+/// too many than one too few.
 pub(crate) fn is_secret(pointer: &str) -> bool {
-    let key = last_key(pointer)
-        .to_ascii_lowercase()
-        .replace(['_', '-'], "");
-    let named = [
-        "apikey",
-        "token",
-        "secret",
-        "password",
-        "authorization",
-        "accesskey",
-        "credential",
-        "privatekey",
-        "passphrase",
-    ];
-    let limit = key.ends_with("tokens");
-    (!limit && named.iter().any(|name| key.contains(name)))
-        || pointer.contains("/headers/")
-        || pointer.contains("/credentials/")
-        || (pointer.starts_with("/mcp/") && pointer.contains("/environment/"))
+    let is_in = |folder: &str| pointer.contains(folder);
+    let has_options = WITH_OPTIONS.iter().any(|it| pointer.starts_with(it));
+    let is_started = has_options && !pointer.starts_with("/provider/");
+    let is_option = has_options || pointer.rfind('/') == Some(0) || is_in("/options/");
+    (is_option && is_secret_name(&last_key(pointer)))
+        || names_secret_part(&last_key(pointer))
+        || is_in("/headers/")
+        || is_in("/credentials/")
+        || is_started && (is_in("/environment/") || is_in("/env/"))
+}
+
+/// Whether an option of a provider, a model or an agent is likely a secret by its value.
+fn is_secret_value(pointer: &str, text: &str) -> bool {
+    let mut keys = pointer.trim_start_matches('/').split('/');
+    let section = keys.next().unwrap_or_default();
+    let is_option = matches!(section, "agent" | "mode" | "provider")
+        && (pointer.contains("/options/") || pointer.contains("/variants/"));
+    let is_index = |key: &str| key.bytes().all(|b| b.is_ascii_digit());
+    let name = keys.rfind(|key| !is_index(key)).unwrap_or_default();
+    is_option && is_secret_option(name, text)
 }
 
 #[cfg(test)]

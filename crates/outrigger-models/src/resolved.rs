@@ -111,6 +111,12 @@ impl Resolved {
         out
     }
 
+    /// Options of a request as plugins get them: with what is likely secret removed. [`crate::put_back`] takes that back.
+    #[must_use]
+    pub fn options_for_hooks(&self, options: &Object) -> Object {
+        self.provider.options_without_secrets(options)
+    }
+
     /// Sends the request when the stream is first polled. Retries happen inside, until the first content has come.
     /// Dropping the stream cancels the request.
     #[must_use]
@@ -313,8 +319,7 @@ impl Resolved {
     }
 
     fn asked_of_plugin(&self, request: &ModelRequest) -> Object {
-        let mut options = self.provider.options.clone();
-        crate::provider::redact_object(&mut options, &self.provider.secrets);
+        let options = self.provider.options_for_its_plugin();
         plugin::body(&self.model, options, request)
     }
 

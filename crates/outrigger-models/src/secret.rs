@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+pub(crate) use outrigger_protocol::keys::is_secret_name;
 use outrigger_protocol::keys::{KEY_PREFIXES, looks_like_key};
 
 /// What stands where a key was.
@@ -77,28 +78,6 @@ fn scrub_words(text: &str) -> String {
         rest = next;
     }
     out
-}
-
-/// Whether the value of a header or option of this name is a secret.
-pub(crate) fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name == "authorization"
-        || name == "cookie"
-        || [
-            "apikey",
-            "api-key",
-            "api_key",
-            "accesskey",
-            "access_key",
-            "privatekey",
-            "private_key",
-            "credential",
-            "token",
-            "secret",
-            "password",
-        ]
-        .iter()
-        .any(|part| name.contains(part))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How the keys of the usual services look, and logins in addresses.
+//! How the keys of the usual services look, the names that secrets have, and logins in addresses.
 
 /// How they begin.
 pub const KEY_PREFIXES: &[&str] = &[
@@ -29,6 +29,135 @@ const MIN_LENGTH: usize = 12;
 #[must_use]
 pub fn looks_like_key(word: &str) -> bool {
     word.len() >= MIN_LENGTH && KEY_PREFIXES.iter().any(|it| word.starts_with(it))
+}
+
+/// Parts of the names of secrets, in small letters and without `-` and `_`.
+const NAMED: [&str; 15] = [
+    "accesskey",
+    "apikey",
+    "authorization",
+    "bearer",
+    "connectionstring",
+    "cookie",
+    "credential",
+    "jwt",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "secret",
+    "signature",
+    "token",
+];
+/// Last words of such names.
+const LAST: [&str; 10] = [
+    "auth", "cert", "cred", "creds", "key", "pass", "pat", "pwd", "sas", "sig",
+];
+/// Words before `key` in names of what is no secret.
+const OPEN_KEYS: [&str; 2] = ["cache", "public"];
+/// Last words of names of options whose values are none, whatever they look like.
+const PLAIN: [&str; 44] = [
+    "account",
+    "api",
+    "beta",
+    "betas",
+    "date",
+    "deployment",
+    "description",
+    "dir",
+    "domain",
+    "effort",
+    "email",
+    "endpoint",
+    "family",
+    "file",
+    "format",
+    "host",
+    "hostname",
+    "id",
+    "ids",
+    "language",
+    "level",
+    "locale",
+    "location",
+    "mode",
+    "model",
+    "models",
+    "name",
+    "npm",
+    "org",
+    "organization",
+    "path",
+    "profile",
+    "project",
+    "prompt",
+    "region",
+    "resource",
+    "text",
+    "tier",
+    "title",
+    "type",
+    "uri",
+    "url",
+    "version",
+    "workspace",
+];
+/// Shorter values of options are words that one chooses among.
+const SHORTEST: usize = 8;
+
+/// Whether the value of an option, a header, a flag or a variable of this name is likely a secret. Better one too many than one too few.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    let words = words(name);
+    let plain = words.concat();
+    // `maxTokens` is a limit.
+    if plain.ends_with("tokens") {
+        return false;
+    }
+    let before = words.len().checked_sub(2).and_then(|at| words.get(at));
+    let is_last = |last: &String| LAST.contains(&last.as_str());
+    let is_open = before.is_some_and(|it| OPEN_KEYS.contains(&it.as_str()));
+    names_secret_part(name) || words.last().is_some_and(is_last) && !is_open
+}
+
+/// The same by a part of the name alone, for keys that may be patterns and the like.
+#[must_use]
+pub fn names_secret_part(name: &str) -> bool {
+    let plain = words(name).concat();
+    !plain.ends_with("tokens") && NAMED.iter().any(|it| plain.contains(it))
+}
+
+/// Whether an option of a provider or a model is likely a secret: by its name, or by its value where the name says nothing of it.
+/// Settings that one chooses among are words in small letters; ids, addresses and names of models are known by their names.
+#[must_use]
+pub fn is_secret_option(name: &str, value: &str) -> bool {
+    if is_secret_name(name) || looks_like_key(value) {
+        return true;
+    }
+    let is_word = |c: char| c.is_ascii_lowercase() || matches!(c, '-' | '_' | '.' | ' ');
+    let is_placed = value.contains("://") || value.starts_with(['/', '~', '.']);
+    let words = words(name);
+    let is_plain = words.last().is_some_and(|it| PLAIN.contains(&it.as_str()));
+    let is_text = value.split_whitespace().nth(1).is_some();
+    value.len() >= SHORTEST && !is_plain && !is_placed && !is_text && !value.chars().all(is_word)
+}
+
+/// `accountKey`, `account_key`, `ACCOUNT-KEY`: its words in small letters.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_small = false;
+    for c in name.chars() {
+        let is_new = !c.is_alphanumeric() || c.is_uppercase() && was_small;
+        if is_new {
+            words.push(String::new());
+        }
+        was_small = c.is_lowercase() || c.is_ascii_digit();
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|it| !it.is_empty());
+    words
 }
 
 /// A text without the logins that addresses in it have: passwords before the host, keys among the parameters. `None` where there are none.
@@ -102,6 +231,65 @@ fn is_secret_parameter(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_known_by_their_names_or_as_what_nobody_chooses() {
+        for name in [
+            "apiKey",
+            "key",
+            "accountKey",
+            "licence_key",
+            "MY_PAT",
+            "--pat",
+            "cookie",
+            "bearer",
+            "sas",
+            "signature",
+            "passphrase",
+            "connectionString",
+            "sessionToken",
+            "MY_CRED",
+            "client-cert",
+            "pwd",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in [
+            "promptCacheKey",
+            "prompt_cache_key",
+            "setCacheKey",
+            "maxTokens",
+            "budgetTokens",
+            "publicKey",
+            "keyboard",
+            "pattern",
+            "author",
+            "passes",
+            "reasoningEffort",
+            "monkey",
+        ] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+        for (name, value, want) in [
+            ("note", "hY7-ws92kq", true),
+            ("licence", "ABCD-EFGH-IJKL", true),
+            ("x", "sk-0123456789abc", true),
+            ("reasoningEffort", "minimal", false),
+            ("textVerbosity", "medium", false),
+            ("include", "reasoning.encrypted_content", false),
+            ("thinking", "enabled", false),
+            ("anthropicBeta", "context-1m-2025-08-07", false),
+            ("fallbackModel", "claude-3-7-sonnet-20250219", false),
+            ("projectId", "my-project-12345", false),
+            ("order", "anthropic", false),
+            ("baseURL", "https://Host.test/V1", false),
+            ("keyFilename", "/home/me/Key1.json", false),
+            ("serviceTier", "flex", false),
+            ("instructions", "Answer in 3 words", false),
+        ] {
+            assert_eq!(is_secret_option(name, value), want, "{name} {value}");
+        }
+    }
 
     #[test]
     fn logins_of_addresses_are_found() {

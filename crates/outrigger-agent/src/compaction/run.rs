@@ -145,7 +145,7 @@ impl Inner {
                 input.payload(&before_system::Output { system: [prompt] })
             }
             HookPoint::LlmBeforeParams => {
-                let parameters = request_options::parameters(&agent, &resolved, session_id, false);
+                let parameters = request_options::shown(&agent, &resolved, session_id, false);
                 before_params::Input(input).payload(&parameters)
             }
             _ => before_headers::Input(input).payload(&before_headers::Output::default()),

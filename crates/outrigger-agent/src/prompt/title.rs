@@ -88,6 +88,7 @@ impl Inner {
             tracing::warn!("[title] refused: {}", error.message());
             return Ok(None);
         }
+        request_options::put_back(&mut request.params, &agent, &resolved, session_id, true);
         let mut stream = resolved.stream(&request, &self.stream_options(session_id));
         let mut text = String::new();
         while let Some(item) = stream.next().await {
@@ -113,7 +114,7 @@ impl Inner {
             session_id,
             model: input.model,
         };
-        let parameters = request_options::parameters(agent, resolved, session_id, small);
+        let parameters = request_options::shown(agent, resolved, session_id, small);
         let mut draft = Draft::default();
         for (point, payload) in [
             system.call(&before_system::Output { system: [prompt] }),

@@ -165,7 +165,7 @@ fn payload(
             if point == HookPoint::LlmBeforeHeaders {
                 before_headers::Input(input).payload(&before_headers::Output::default())
             } else {
-                let parameters = request_options::parameters(&agent, &resolved, session_id, false);
+                let parameters = request_options::shown(&agent, &resolved, session_id, false);
                 before_params::Input(input).payload(&parameters)
             }
         }

@@ -79,8 +79,32 @@ impl Inner {
     }
 }
 
-/// The parameters that hooks get: absent where neither agent nor model says anything.
-pub(crate) fn parameters(
+/// The parameters that hooks get: absent where neither agent nor model says anything, and without what is likely secret.
+pub(crate) fn shown(
+    agent: &AgentInfo,
+    resolved: &Resolved,
+    session: &SessionId,
+    small: bool,
+) -> ModelParams {
+    let mut parameters = parameters(agent, resolved, session, small);
+    parameters.options = resolved.options_for_hooks(&parameters.options);
+    parameters
+}
+
+/// Puts what hooks did not get back into the parameters that they left.
+pub(crate) fn put_back(
+    left: &mut ModelParams,
+    agent: &AgentInfo,
+    resolved: &Resolved,
+    session: &SessionId,
+    small: bool,
+) {
+    let real = parameters(agent, resolved, session, small).options;
+    let shown = resolved.options_for_hooks(&real);
+    outrigger_models::put_back(&mut left.options, &shown, &real);
+}
+
+fn parameters(
     agent: &AgentInfo,
     resolved: &Resolved,
     session: &SessionId,

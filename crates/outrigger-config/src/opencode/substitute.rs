@@ -9,13 +9,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use outrigger_protocol::keys::is_secret_name;
 use serde_json::{Map, Value};
 
 use crate::ConfigError;
 use crate::opencode::jsonc::Document;
 use crate::origin::{child, position_of};
 use crate::paths;
-use crate::redact::is_secret;
 
 /// What strings may refer to.
 #[derive(Clone, Copy)]
@@ -43,7 +43,7 @@ impl Scope<'_> {
     fn note(&self, variable: Option<&str>, value: &str) {
         let is_word = !value.contains(char::is_whitespace) || value.starts_with("-----BEGIN");
         let is_secret = match variable {
-            Some(name) => is_secret(&child("", name)) || name.to_ascii_uppercase().ends_with("KEY"),
+            Some(name) => is_secret_name(name) || name.to_ascii_uppercase().ends_with("KEY"),
             None => is_word,
         };
         if is_secret && value.len() >= SHORTEST && !value.starts_with('/') {

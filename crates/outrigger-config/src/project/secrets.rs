@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use outrigger_protocol::keys::is_secret_name;
 use serde_json::{Map, Value, json};
 
 use crate::ConfigProblem;
@@ -320,7 +321,7 @@ fn variables<'a>(
     let is_one = move |(name, value): &(&String, &String)| {
         !value.is_empty()
             && starts.iter().any(|start| name.starts_with(start))
-            && (is_secret(&child("", name)) || name.ends_with("_CREDENTIALS"))
+            && is_secret_name(name)
     };
     env.iter().filter(is_one).map(|(name, _)| name.clone())
 }

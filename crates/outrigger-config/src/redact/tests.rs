@@ -59,6 +59,39 @@ fn secrets_inside_of_texts_are_hidden_and_come_back() {
     );
 }
 
+/// Keys under names that are not those of the usual ones, and those that only look like it.
+#[test]
+fn odd_names_of_secrets_are_known_and_options_that_one_chooses_among_stay() {
+    let original = json!({
+        "provider": {"p": {
+            "options": {"key": "IN", "accountKey": "IN", "cookie": "IN", "bearer": "IN", "pat": "IN", "sas": "IN", "signature": "IN",
+                "connectionString": "AccountKey=IN", "passphrase": "IN", "odd": "hIN7-ws92kq", "list": ["qIN8-ws92kq"]},
+            "models": {"m": {"options": {"odd": "hIN7-ws92kq"}, "variants": {"v": {"odd": "hIN7-ws92kq"}}}},
+        }},
+        "agent": {"a": {"options": {"odd": "hIN7-ws92kq"}}},
+        "lsp": {"l": {"env": {"L": "IN"}, "initialization": {"licenceKey": "IN"}}},
+        "formatter": {"f": {"environment": {"F": "IN"}}},
+        "mcp": {"l": {"command": ["x", "--pat", "IN"]}},
+    });
+    let shown = without(&original, &[]);
+    assert!(!shown.to_string().contains("IN"), "{shown}");
+    let mut back = shown.clone();
+    assert_eq!(restore(&mut back, &original), Vec::<String>::new());
+    assert_eq!(back, original);
+    let stays = json!({
+        "provider": {"p": {
+            "options": {"baseURL": "https://h.test/V1", "projectId": "my-project-1", "setCacheKey": true, "region": "eu-west-1"},
+            "models": {"m": {"id": "Model-20250219", "options": {
+                "reasoningEffort": "high", "textVerbosity": "medium", "include": ["reasoning.encrypted_content"],
+                "thinking": {"type": "enabled", "budgetTokens": 8000}, "promptCacheKey": "x", "serviceTier": "priority",
+            }}},
+        }},
+        "permission": {"bash": {"pass *": "ask", "keyring": "deny"}},
+        "keybinds": {"leader": "ctrl+x"},
+    });
+    assert_eq!(without(&stays, &[]), stays);
+}
+
 #[test]
 fn logins_in_addresses_and_flags_are_shown_to_nobody() {
     let original = json!({

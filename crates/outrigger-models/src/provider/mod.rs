@@ -4,6 +4,7 @@ mod build;
 mod model;
 pub(crate) mod near;
 pub(crate) mod presets;
+mod shown;
 pub(crate) mod withheld;
 
 use std::collections::BTreeMap;
@@ -15,14 +16,17 @@ use outrigger_protocol::keys::without_logins;
 use outrigger_protocol::model::{ModelInfo, ProviderInfo};
 use serde_json::Value;
 
+pub use shown::put_back;
+
 pub(crate) use build::{Sources, build, merged, needs_catalog, string_pairs};
 
+use self::shown::Shown;
 use crate::adapters::openai::Dialect;
 use crate::cassette::{Player, Recorder};
 use crate::cloud::{self, Cloud};
 use crate::error::ModelError;
 use crate::logins::LoginTokens;
-use crate::secret::{REMOVED, Secret, Secrets, is_secret_name};
+use crate::secret::{REMOVED, Secret, Secrets};
 use crate::transport::client::Http;
 use crate::transport::fetch::ProviderFetch;
 use crate::transport::retry::Deadlines;
@@ -114,10 +118,11 @@ impl Provider {
         } else {
             &self.plain_view
         };
+        let shown = Shown(&self.secrets);
         Arc::clone(cell.get_or_init(|| {
             let mut options = self.options.clone();
             if redact {
-                redact_object(&mut options, &self.secrets);
+                shown.options(&mut options);
             }
             let models = self
                 .models
@@ -125,7 +130,7 @@ impl Provider {
                 .map(|(id, model)| {
                     let mut value = serde_json::to_value(model).unwrap_or_default();
                     if redact {
-                        redact_value(&mut value, &self.secrets);
+                        shown.model(&mut value);
                     }
                     (id.clone(), value)
                 })
@@ -268,44 +273,34 @@ pub(crate) fn catalog_model(
     model::from_catalog(&model::Defaults { provider, npm, api }, id, entry)
 }
 
-fn redact_value(value: &mut Value, secrets: &Secrets) {
-    match value {
-        Value::Object(map) => redact_object(map, secrets),
-        Value::Array(items) => items.iter_mut().for_each(|it| redact_value(it, secrets)),
-        Value::String(text) => {
-            let shown = secrets.scrub_exact(text);
-            *text = without_logins(&shown, REMOVED).unwrap_or(shown);
-        }
-        _ => {}
-    }
-}
-
-/// Takes the secrets out: what has the name of one, headers, credentials, and what is known to be one wherever it stands.
-pub(crate) fn redact_object(map: &mut Object, secrets: &Secrets) {
-    for (name, value) in map.iter_mut() {
-        match value {
-            Value::String(text) if is_secret_name(name) => *text = REMOVED.into(),
-            // Headers may be secret whatever they are called, and so may what credentials are made of.
-            Value::Object(all) if name == "headers" || is_secret_name(name) => {
-                let texts = all.values_mut().filter(|it| it.is_string());
-                texts.for_each(|it| *it = REMOVED.into());
-            }
-            value => redact_value(value, secrets),
-        }
-    }
-}
-
 impl Provider {
     /// A model of it as plugins get it.
     pub(crate) fn without_secrets(&self, model: &ModelInfo) -> ModelInfo {
         let mut model = model.clone();
         let removed = model.headers.values_mut();
         removed.for_each(|header| *header = REMOVED.into());
-        redact_object(&mut model.options, &self.secrets);
-        redact_object(&mut model.variants, &self.secrets);
+        let shown = Shown(&self.secrets);
+        shown.options(&mut model.options);
+        shown.options(&mut model.variants);
         let shown = self.secrets.scrub_exact(&model.api.url);
         model.api.url = without_logins(&shown, REMOVED).unwrap_or(shown);
         model
+    }
+}
+
+impl Provider {
+    /// The options for the plugin whose provider it is: what the user set for it, but for what has the name of a secret.
+    pub(crate) fn options_for_its_plugin(&self) -> Object {
+        let mut shown = self.options.clone();
+        Shown(&self.secrets).named(&mut shown);
+        shown
+    }
+
+    /// Options of a request as plugins get them.
+    pub(crate) fn options_without_secrets(&self, options: &Object) -> Object {
+        let mut shown = options.clone();
+        Shown(&self.secrets).options(&mut shown);
+        shown
     }
 }
 

@@ -86,6 +86,34 @@ fn hooks_get_no_secret_of_a_provider_or_a_model() {
     assert_eq!(resolved.model.headers["X-H"], "in-other");
 }
 
+/// Options of a request go to hooks without what is likely secret, and it comes back where they left it as they got it.
+#[test]
+fn what_hooks_do_not_get_of_the_options_comes_back() {
+    let mut config = mock("http://127.0.0.1:1/v1");
+    config["mock"]["models"]["m1"]["options"] = json!({
+        "odd": "hY7-ws92kq", "nested": { "odd": ["qY8-ws92kq", "plain"] }, "reasoningEffort": "high", "thinking": { "type": "enabled" },
+    });
+    let resolved = resolve(&models(config, &[]), "mock/m1");
+    let real = resolved.default_options("ses_1", false);
+    let shown = resolved.options_for_hooks(&real);
+    let text = serde_json::to_string(&shown).unwrap();
+    assert!(!text.contains("ws92kq"), "{text}");
+    assert!(
+        text.contains("high") && text.contains("enabled") && text.contains("plain"),
+        "{text}"
+    );
+    let mut left = shown.clone();
+    left.insert("reasoningEffort".into(), json!("low"));
+    left.insert("temperature".into(), json!(1));
+    left.insert("elsewhere".into(), shown["odd"].clone());
+    outrigger_models::put_back(&mut left, &shown, &real);
+    assert_eq!(left["odd"], "hY7-ws92kq");
+    assert_eq!(left["nested"], real["nested"]);
+    assert_eq!(left["reasoningEffort"], "low");
+    assert_eq!(left["temperature"], 1);
+    assert!(!left.contains_key("elsewhere"));
+}
+
 #[test]
 fn names_that_do_not_exist_come_with_near_ones() {
     let env = [("ANTHROPIC_API_KEY", KEY)];

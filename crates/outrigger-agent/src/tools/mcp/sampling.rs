@@ -9,6 +9,7 @@ use outrigger_protocol::model::{ChatMessage, StreamEvent};
 use outrigger_tools::{SampleAnswer, SampleRequest};
 
 use crate::state::Inner;
+use crate::turn::request_options;
 
 /// The agent of such a request, for hooks.
 const AGENT: &str = "mcp_sampling";
@@ -55,6 +56,7 @@ impl Inner {
         if request.temperature.is_some() {
             sent.params.temperature = request.temperature;
         }
+        request_options::put_back(&mut sent.params, &agent, &resolved, session_id, false);
         let options = self.stream_options(session_id);
         let mut stream = resolved.stream(&sent, &options);
         let mut text = String::new();

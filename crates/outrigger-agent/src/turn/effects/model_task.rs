@@ -20,6 +20,7 @@ use crate::ids::now;
 use crate::state::Inner;
 use crate::state::notifications::About;
 use crate::turn::message::{Msg, Outbox};
+use crate::turn::request_options;
 
 /// Blocks that are not complete: whether they are reasoning, and what has come of them.
 type Texts = BTreeMap<u32, (bool, String)>;
@@ -87,6 +88,14 @@ impl ModelTask {
             .models
             .resolve(&model)
             .map_err(|error| error.to_named())?;
+        let agent = self.inner.agents.get(&self.step.agent).cloned();
+        request_options::put_back(
+            &mut request.params,
+            &agent.unwrap_or_default(),
+            &resolved,
+            &self.session_id,
+            false,
+        );
         let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
         // It is written; as it was, with the schemas of all tools, it is several times as large.
         drop(request);

@@ -1,0 +1,105 @@
+//! Providers, models and options as plugins get them, without what is secret, and how that comes back into a request.
+
+use outrigger_protocol::Object;
+use outrigger_protocol::keys::{is_secret_name, is_secret_option, without_logins};
+use serde_json::Value;
+
+use crate::secret::{REMOVED, Secrets};
+
+/// Takes the secrets of a provider out, and what is likely one.
+pub(super) struct Shown<'a>(pub(super) &'a Secrets);
+
+impl Shown<'_> {
+    /// Options: what has the name of a secret, headers, credentials, what nobody chooses among, and what is known to be secret.
+    pub(super) fn options(&self, options: &mut Object) {
+        self.object(options, true);
+    }
+
+    /// Options, without a look at values under other names.
+    pub(super) fn named(&self, options: &mut Object) {
+        self.object(options, false);
+    }
+
+    /// A model, as JSON.
+    pub(super) fn model(&self, model: &mut Value) {
+        let Value::Object(fields) = model else { return };
+        for (name, value) in fields.iter_mut() {
+            let is_options = matches!(name.as_str(), "options" | "variants");
+            self.value(name, value, is_options);
+        }
+    }
+
+    fn object(&self, fields: &mut Object, are_options: bool) {
+        for (name, value) in fields.iter_mut() {
+            self.value(name, value, are_options);
+        }
+    }
+
+    fn value(&self, name: &str, value: &mut Value, is_option: bool) {
+        match value {
+            // Headers may be secret whatever they are called, and so may what credentials are made of.
+            Value::Object(_) if name == "headers" || is_secret_name(name) => hide(value),
+            Value::Object(fields) => self.object(fields, is_option),
+            Value::Array(items) => items
+                .iter_mut()
+                .for_each(|it| self.value(name, it, is_option)),
+            Value::String(text) if is_secret_name(name) => *text = REMOVED.into(),
+            Value::String(text) if is_option && is_secret_option(name, text) => {
+                *text = REMOVED.into();
+            }
+            Value::String(text) => {
+                let shown = self.0.scrub_exact(text);
+                *text = without_logins(&shown, REMOVED).unwrap_or(shown);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn hide(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(hide),
+        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::String(text) => *text = REMOVED.into(),
+        _ => {}
+    }
+}
+
+/// Puts back what was taken out of options, where it stands as it was shown; what stands elsewhere goes. `shown` and `real`: as plugins got
+/// them, and as they are.
+pub fn put_back(options: &mut Object, shown: &Object, real: &Object) {
+    options.retain(|name, value| restore(value, shown.get(name), real.get(name)));
+}
+
+/// False where a stand-in is left.
+fn restore(value: &mut Value, shown: Option<&Value>, real: Option<&Value>) -> bool {
+    match value {
+        Value::Object(fields) => {
+            let of = |value: Option<&Value>| value.and_then(Value::as_object).cloned();
+            put_back(
+                fields,
+                &of(shown).unwrap_or_default(),
+                &of(real).unwrap_or_default(),
+            );
+            true
+        }
+        Value::Array(items) => {
+            let at = |value: Option<&Value>, at: usize| value?.get(at).cloned();
+            let mut index = 0;
+            items.retain_mut(|item| {
+                let (shown, real) = (at(shown, index), at(real, index));
+                index += 1;
+                restore(item, shown.as_ref(), real.as_ref())
+            });
+            true
+        }
+        Value::String(text) if text.contains(REMOVED) => match (shown, real) {
+            (Some(shown), Some(real)) if *shown == *text => {
+                *value = real.clone();
+                true
+            }
+            _ => false,
+        },
+        _ => true,
+    }
+}
