@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use outrigger_kernel::hooks::points::llm::before_request::{self, Step};
 use outrigger_kernel::hooks::points::llm::on_error;
 use outrigger_kernel::hooks::{Context, HookInput, HookPoint};
+use outrigger_models::Resolved;
 use outrigger_models::StreamItem;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, NamedError};
@@ -68,6 +69,13 @@ impl ModelTask {
         last
     }
 
+    /// What hooks of the turn did not get of the options.
+    fn put_back(&self, resolved: &Resolved, request: &mut ModelRequest) {
+        let agent = self.inner.agents.get(&self.step.agent).cloned();
+        let (agent, left) = (agent.unwrap_or_default(), &mut request.params);
+        request_options::put_back(left, &agent, resolved, &self.session_id, false);
+    }
+
     async fn stream(
         &self,
         model: ModelRef,
@@ -88,14 +96,7 @@ impl ModelTask {
             .models
             .resolve(&model)
             .map_err(|error| error.to_named())?;
-        let agent = self.inner.agents.get(&self.step.agent).cloned();
-        request_options::put_back(
-            &mut request.params,
-            &agent.unwrap_or_default(),
-            &resolved,
-            &self.session_id,
-            false,
-        );
+        self.put_back(&resolved, &mut request);
         let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
         // It is written; as it was, with the schemas of all tools, it is several times as large.
         drop(request);
