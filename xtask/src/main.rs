@@ -10,6 +10,7 @@ mod fuzz;
 mod generate;
 mod models;
 mod parity;
+mod picture;
 mod requirements;
 mod sandboxes;
 mod schema;
@@ -71,6 +72,7 @@ cargo xtask NAME [options]
   fuzz-shell [--minutes N] [--seed N]
                              lines of a generator under real shells, traced: what they execute and write and the reader of
                              command lines did not name is printed (10 minutes; needs strace)
+  picture [--bin PATH]       makes docs/demo.svg, the picture of the README, from `outrigger demo` in tmux
   sandboxes [--bin PATH] [--only NAMES] [--write] [-v]
                              the same shell commands in the sandboxes of Outrigger, Codex and Claude Code, judged by their
                              effect; --write: into docs/sandboxes.md (needs npm, bubblewrap, socat; not part of `test`)
@@ -124,6 +126,7 @@ fn run(arguments: &[String]) -> Result {
         "tidy" => tidy::run(rest),
         "models" => models::run(rest),
         "parity" => parity::run(rest),
+        "picture" => picture::run(rest),
         "bench" => bench::run(rest),
         "dist" => dist::run(rest),
         "soak" => soak::run(rest),
