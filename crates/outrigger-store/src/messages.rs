@@ -87,6 +87,8 @@ impl Reader<'_> {
                 }
             }
             let size = u32::try_from(size).unwrap_or(u32::MAX);
+            // A message mostly has one part, is kept long, and there are many.
+            own.shrink_to_fit();
             out.push((MessageWithParts { info, parts: own }, size));
         }
         Ok(out)

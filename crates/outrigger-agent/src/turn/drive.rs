@@ -59,16 +59,17 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
+    /// On the heap: each future that hands it on would have room for it otherwise.
     pub(crate) fn new(
         inner: Arc<Inner>,
         turn_id: TurnId,
         session_id: SessionId,
         changes: Changes,
         cancel: watch::Receiver<bool>,
-    ) -> Self {
+    ) -> Box<Self> {
         let (sender, inbox) = Outbox::new();
         let joined = Joined::new(&inner, &session_id);
-        Self {
+        Box::new(Self {
             inner,
             turn_id,
             session_id,
@@ -85,7 +86,7 @@ impl Driver {
             joined,
             continuation: Continuation::default(),
             outcome: None,
-        }
+        })
     }
 
     /// Takes over a turn that another process left: the stored steps are replayed without carrying anything out.
@@ -106,7 +107,7 @@ impl Driver {
     }
 
     /// Runs from this input to the end of the turn.
-    pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
+    pub(crate) async fn run(mut self: Box<Self>, first: Input) -> Result<TurnOutcome, AgentError> {
         let inner = Arc::clone(&self.inner);
         let steered = inner.turns.steer(&self.session_id, &self.sender);
         let result = self.follow(first).await;

@@ -143,7 +143,7 @@ impl Agent {
             Start::Prompt(prompt)
                 if prompt.input.no_reply == Some(true) && self.inner.turns.is_running(id) =>
             {
-                return self.beside(id, prompt, cancelled).await;
+                return Box::pin(self.beside(id, prompt, cancelled)).await;
             }
             start => start,
         };
@@ -153,7 +153,7 @@ impl Agent {
             Err(_) => {
                 let waiting = self.inner.waiting.enter(id, cancel.clone());
                 let waited = self.wait(&waiting, start, &queue, cancelled.clone(), origin);
-                match waited.await? {
+                match Box::pin(waited).await? {
                     Waited::Begins(start, place) => (start, place),
                     Waited::Over(outcome) => return Ok(outcome),
                 }
@@ -167,11 +167,11 @@ impl Agent {
         };
         if !matches!(start, Start::Resume(_)) {
             // What a dead process left open here, and nobody went on with, is over now.
-            self.close_open(id, "another prompt came instead").await?;
-            self.close_children(id).await?;
+            Box::pin(self.close_open(id, "another prompt came instead")).await?;
+            Box::pin(self.close_children(id)).await?;
         }
         let outcome = self.drive(id, start, cancelled).await?;
-        self.inner.prune(id).await?;
+        Box::pin(self.inner.prune(id)).await?;
         self.inner.store.flush(true).await?;
         Ok(outcome)
     }
@@ -271,11 +271,13 @@ impl Agent {
     ) -> Result<TurnOutcome, AgentError> {
         let mut session = self.session(id)?;
         if !matches!(start, Start::Resume(_)) && session.revert.is_some() {
-            self.clean_up_revert(&session).await?;
+            Box::pin(self.clean_up_revert(&session)).await?;
             session = self.session(id)?;
         }
         let mut conversation = self.inner.conversation(id)?;
-        if !matches!(start, Start::Resume(_)) && self.close_shells(id, &conversation).await? {
+        if !matches!(start, Start::Resume(_))
+            && Box::pin(self.close_shells(id, &conversation)).await?
+        {
             conversation = self.inner.conversation(id)?;
         }
         let changes = conversation.facts.changes.changes();
@@ -286,12 +288,13 @@ impl Agent {
         if let Start::Prompt(prompt) | Start::Beside(prompt, _) | Start::Announced(prompt) = &start
         {
             let input = &prompt.input;
-            self.switch_tools(&mut session, input.tools.as_ref(), &input.provenance)
-                .await?;
+            let switched = self.switch_tools(&mut session, input.tools.as_ref(), &input.provenance);
+            Box::pin(switched).await?;
         }
         match start {
             Start::Prompt(prompt) => {
-                let begin = self.begin(&session, &conversation, *prompt)?;
+                let begin = Box::new(self.begin(&session, &conversation, *prompt)?);
+                drop((session, conversation));
                 self.answered(driver(&begin.turn), begin).await
             }
             Start::Beside(prompt, message) => {
@@ -306,7 +309,8 @@ impl Agent {
                 let Some(begin) = crate::turn::queue::steering::stored(begin, &conversation) else {
                     return Ok(TurnOutcome::Cancelled);
                 };
-                self.answered(driver(&begin.turn), begin).await
+                drop((session, conversation));
+                self.answered(driver(&begin.turn), Box::new(begin)).await
             }
             Start::Compact(compact) => {
                 let begin = self.begin_compaction(&session, &conversation, compact)?;
@@ -321,7 +325,7 @@ impl Agent {
     async fn go_on(
         &self,
         id: &SessionId,
-        mut driver: Driver,
+        mut driver: Box<Driver>,
         turn: &TurnId,
     ) -> Result<TurnOutcome, AgentError> {
         self.close_children(id).await?;
@@ -350,9 +354,13 @@ impl Agent {
     }
 
     /// Runs a prompt's turn. That nobody could be asked is the caller's error too, not only the turn's.
-    async fn answered(&self, driver: Driver, begin: Begin) -> Result<TurnOutcome, AgentError> {
+    async fn answered(
+        &self,
+        driver: Box<Driver>,
+        begin: Box<Begin>,
+    ) -> Result<TurnOutcome, AgentError> {
         let (model, unaskable) = (begin.model.clone(), begin.unaskable.clone());
-        let outcome = driver.run(Input::Begin(Box::new(begin))).await?;
+        let outcome = driver.run(Input::Begin(begin)).await?;
         match &outcome {
             TurnOutcome::Failed { error } if unaskable.as_ref() == Some(error) => {
                 match self.inner.models.resolve(&model) {

@@ -98,7 +98,11 @@ impl Turn {
             message_id: &message.id,
             finish: self.finished.as_ref().map(|(reason, _)| reason.as_str()),
         };
-        let results = self.parts.values().filter_map(result).collect();
+        let results = self
+            .parts
+            .values()
+            .filter_map(|part| result(part))
+            .collect();
         let payload = input.payload(&after_step::Output { results });
         self.asked_after_step = Some(message.id.clone());
         self.hooks(HookPoint::ExecuteAfterStep, Some(payload), out);
@@ -109,7 +113,7 @@ impl Turn {
     pub(super) fn take_results(&mut self, at: Millis, left: &Value, out: &mut Vec<Effect>) {
         let ids: Vec<PartId> = self.parts.keys().cloned().collect();
         for id in ids {
-            let Some(mut part) = self.parts.get(&id).cloned() else {
+            let Some(mut part) = self.part(&id) else {
                 continue;
             };
             if let PartKind::Tool(call) = &mut part.kind
@@ -117,7 +121,7 @@ impl Turn {
             {
                 after_step::read(left, &call.call_id, title, output);
             }
-            if self.parts.get(&id) != Some(&part) {
+            if self.parts.get(&id).map(|it| &**it) != Some(&part) {
                 out.push(self.keep_part(at, part));
             }
         }

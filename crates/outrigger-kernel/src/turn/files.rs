@@ -168,7 +168,7 @@ impl Turn {
         if let PartKind::StepStart(fields) = &mut part.kind {
             fields.insert("snapshot".to_string(), Value::String(tree.to_string()));
         }
-        out.push(self.keep_part(at, part));
+        out.push(self.keep_part(at, *part));
     }
 
     /// The process that made the tree is gone: it is made again, unless the step begins anew anyway.

@@ -93,8 +93,8 @@ pub struct Turn {
     /// Parts of the user message as they went to the hooks.
     offered: Vec<Part>,
     message: Option<AssistantMessage>,
-    /// Parts of the current assistant message.
-    parts: BTreeMap<PartId, Part>,
+    /// Parts of the current assistant message. Each has its own allocation: the map has room for eleven from its first on.
+    parts: BTreeMap<PartId, Box<Part>>,
     blocks: Vec<OpenBlock>,
     writing: Vec<OpenCall>,
     tools: Vec<KnownTool>,
@@ -245,7 +245,7 @@ impl Turn {
     #[must_use]
     pub fn part_of_call(&self, effect: EffectId) -> Option<&Part> {
         match self.open.get(&effect)? {
-            Open::Tool(id, _) => self.parts.get(id),
+            Open::Tool(id, _) => self.parts.get(id).map(|part| &**part),
             _ => None,
         }
     }

@@ -25,9 +25,14 @@ impl Turn {
         }
     }
 
+    /// A part of the assistant message.
+    pub(super) fn part(&self, id: &PartId) -> Option<Part> {
+        self.parts.get(id).map(|part| Part::clone(part))
+    }
+
     /// Remembers a part of the assistant message as it is now, and publishes it.
     pub(super) fn keep_part(&mut self, at: Millis, part: Part) -> Effect {
-        self.parts.insert(part.id.clone(), part.clone());
+        self.parts.insert(part.id.clone(), Box::new(part.clone()));
         self.publish_part(at, part)
     }
 
@@ -125,7 +130,7 @@ impl Turn {
         text: Option<&str>,
         out: &mut Vec<Effect>,
     ) {
-        let Some(mut part) = self.parts.get(id).cloned() else {
+        let Some(mut part) = self.part(id) else {
             return;
         };
         if let PartKind::Text(body) = &mut part.kind {
@@ -153,7 +158,7 @@ impl Turn {
         let Some(id) = self.take_block(index) else {
             return;
         };
-        let Some(mut part) = self.parts.get(&id).cloned() else {
+        let Some(mut part) = self.part(&id) else {
             return;
         };
         if let PartKind::Reasoning(body) = &mut part.kind {
@@ -170,7 +175,7 @@ impl Turn {
         self.writing.clear();
         let ids: Vec<PartId> = self.parts.keys().cloned().collect();
         for id in ids {
-            let Some(mut part) = self.parts.get(&id).cloned() else {
+            let Some(mut part) = self.part(&id) else {
                 continue;
             };
             let changed = match &mut part.kind {

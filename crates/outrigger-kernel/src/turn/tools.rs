@@ -1,5 +1,6 @@
 //! Tool calls of the model.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -88,7 +89,7 @@ impl Turn {
             return;
         };
         let id = self.writing.remove(place).part;
-        let Some(mut part) = self.parts.get(&id).cloned() else {
+        let Some(mut part) = self.part(&id) else {
             return;
         };
         let PartKind::Tool(body) = &mut part.kind else {
@@ -112,7 +113,7 @@ impl Turn {
             input,
             provenance: self.begin.provenance.clone(),
         };
-        self.parts.insert(id.clone(), part);
+        self.parts.insert(id.clone(), Box::new(part));
         self.calls_in_step += 1;
         if self.stopping() {
             return;
@@ -157,7 +158,7 @@ impl Turn {
         {
             time.start = at;
             body.provenance.extend(provenance);
-            self.parts.insert(part.id.clone(), part);
+            self.parts.insert(part.id.clone(), Box::new(part));
             return;
         }
         if let PartKind::Tool(body) = &mut part.kind {

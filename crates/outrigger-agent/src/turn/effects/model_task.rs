@@ -91,13 +91,12 @@ impl ModelTask {
             Some(self.cancel.clone()),
         );
         Box::pin(hooks).await?;
-        let resolved = self
-            .inner
-            .models
-            .resolve(&model)
-            .map_err(|error| error.to_named())?;
-        self.put_back(&resolved, &mut request);
-        let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
+        let mut stream = {
+            let resolved = self.inner.models.resolve(&model);
+            let resolved = resolved.map_err(|error| error.to_named())?;
+            self.put_back(&resolved, &mut request);
+            resolved.stream(&request, &self.inner.stream_options(&self.session_id))
+        };
         // It is written; as it was, with the schemas of all tools, it is several times as large.
         drop(request);
         loop {
