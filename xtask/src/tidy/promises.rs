@@ -8,11 +8,15 @@
 use super::{Repo, invariants};
 
 /// Pages that have been gone through.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 10] = [
+    "README.md",
+    "docs/compaction.md",
     "docs/configuration.md",
+    "docs/mcp.md",
     "docs/permissions.md",
     "docs/plugins.md",
     "docs/sandbox.md",
+    "docs/store.md",
     "docs/threat-model.md",
     "docs/turn.md",
 ];
