@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use outrigger_protocol::auth::Credential;
 use reqwest::Url;
 
@@ -181,7 +181,8 @@ impl LoginTokens {
         ];
         let answer = post_form(&self.servers.at(url), &form).await;
         let answer = answer.map_err(Unsigned::Passing)?;
-        if answer.status.is_server_error() {
+        // A server that is busy says nothing about the login.
+        if answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS {
             return Err(Unsigned::Passing(self.scrub(&answer.refusal())));
         }
         let renewed = credential(&answer, Some(&stored.credential));

@@ -419,16 +419,18 @@ async fn a_renewal_that_nobody_waits_for_any_more_is_kept() {
 
 #[tokio::test]
 async fn a_login_that_cannot_be_renewed_says_so_and_shows_no_token() {
-    let world = World::new(|request| match request.text.contains("refresh-secret-1") {
-        true => bad(
+    let world = World::new(|request| match field(request, "refresh_token").as_str() {
+        "refresh-secret-1" => bad(
             &json!({ "error": "invalid_grant", "error_description": "refresh-secret-1 is over" }),
         ),
-        false => status("503 Service Unavailable", "", "{}"),
+        "refresh-secret-3" => status("503 Service Unavailable", "", "{}"),
+        _ => status("429 Too Many Requests", "", "{}"),
     })
     .await;
     for (refresh, code, says) in [
         ("refresh-secret-1", "model.login", "cannot be renewed: "),
         ("refresh-secret-3", "model.connect", "503"),
+        ("refresh-secret-4", "model.connect", "429"),
     ] {
         let credential = json!({ "type": "oauth", "refresh": refresh, "access": "access-secret-1", "expires": 5 });
         let models = world.with("xai", &credential, json!({}));
