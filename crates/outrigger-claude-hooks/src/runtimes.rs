@@ -4,10 +4,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use outrigger_sandbox::host_path;
+
 /// What Bun takes options from, besides its command line.
 const BUN_OPTIONS: &str = "BUN_OPTIONS";
 /// Options of Bun that are followed by a program.
 const BUN_PROGRAMS: [&str; 4] = ["-e", "--eval", "-p", "--print"];
+
+/// Where interpreters look for modules.
+const MODULES: [&str; 5] = ["PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LUA_PATH"];
 
 /// A hook that is about to be run.
 pub(crate) struct Runtimes<'a> {
@@ -37,12 +42,30 @@ impl Runtimes<'_> {
         if imports_from_here(self.line) {
             all.push(("PYTHONSAFEPATH", "1".into()));
         }
+        if is_users && self.may_refuse {
+            all.extend(self.found_elsewhere());
+        }
         if is_users && self.reads_nothing_here(Runtime::Bun) {
             all.push((BUN_OPTIONS, self.bun_options()));
         }
         if is_users && self.reads_nothing_here(Runtime::Uv) {
             all.extend(self.uv());
         }
+        all
+    }
+
+    /// A guard's programs and modules are those outside of what commands write to: a `python3` or `grep` of an activated `.venv` would
+    /// answer for it. A program that is nowhere else is taken from there.
+    fn found_elsewhere(&self) -> Vec<(&'static str, OsString)> {
+        let mut all = Vec::new();
+        if let Some(path) = self.variable("PATH") {
+            all.push(("PATH", host_path::last(path)));
+        }
+        let modules = MODULES.iter().filter_map(|name| {
+            let kept = host_path::without(self.variable(name)?);
+            Some((*name, kept))
+        });
+        all.extend(modules);
         all
     }
 

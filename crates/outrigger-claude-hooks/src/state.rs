@@ -67,7 +67,8 @@ impl Commands {
         breakers: CommandBreakers,
     ) -> Self {
         let path = with.environment.iter().find(|(name, _)| name == "PATH");
-        let shell = path.and_then(|(_, path)| outrigger_sandbox::which("bash", path));
+        let shell =
+            path.and_then(|(_, path)| outrigger_sandbox::host_path::which_of_host("bash", path));
         Self {
             shell: shell.unwrap_or_else(|| PathBuf::from("sh")),
             with,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use outrigger_sandbox::host_path::which_of_host;
 use outrigger_sandbox::{Spawner, Spec, env, run, which};
 
 use crate::error::JsError;
@@ -118,7 +119,7 @@ impl JsRuntime {
             let found = if path.components().count() > 1 {
                 path.is_file().then(|| path.clone())
             } else {
-                which(path, &lookup.path)
+                which_of_host(path, &lookup.path)
             };
             let Some(found) = found else {
                 return Err(JsError::RuntimeNotThere {
@@ -132,12 +133,12 @@ impl JsRuntime {
             ));
         }
         let installed = lookup.data.as_ref().map(|data| data.join("bun/bin/bun"));
-        if let Some(bun) =
-            which("bun", &lookup.path).or_else(|| installed.clone().filter(|path| path.is_file()))
+        if let Some(bun) = which_of_host("bun", &lookup.path)
+            .or_else(|| installed.clone().filter(|path| path.is_file()))
         {
             return Ok(Self::at(RuntimeKind::Bun, absolute(bun)));
         }
-        if let Some(node) = which("node", &lookup.path) {
+        if let Some(node) = which_of_host("node", &lookup.path) {
             return Ok(Self::at(RuntimeKind::Node, absolute(node)));
         }
         let mut searched: Vec<String> =
@@ -146,6 +147,11 @@ impl JsRuntime {
                 .to_vec();
         searched.extend(installed.map(|path| path.display().to_string()));
         searched.push("node on PATH".to_owned());
+        let passed_over = ["bun", "node"].map(|name| which(name, &lookup.path));
+        searched.extend(passed_over.into_iter().flatten().map(|path| {
+            let path = path.display();
+            format!("not {path}: commands of the model may write there")
+        }));
         Err(JsError::RuntimeMissing { searched })
     }
 
@@ -163,7 +169,7 @@ impl JsRuntime {
         };
         let spec = Spec::new(&self.path)
             .arg("--version")
-            .vars(env::allow_list(&[]));
+            .vars(env::of_host(&[]));
         let output = run(spawner, spec, VERSION_DEADLINE, 4096)
             .await
             .map_err(|error| failed(error.to_string()))?;

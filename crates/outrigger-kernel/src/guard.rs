@@ -78,6 +78,8 @@ enum When {
     Always,
     /// Once it says this.
     Says(Word),
+    /// Where it is there.
+    There,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +123,10 @@ pub const PLACES: &[Place] = &[
     Place { point: HookPoint::ToolAfterResult, path: &["isError"], rule: Rule::Failure, when: When::Says(Word::True) },
     Place { point: HookPoint::ToolAfterResult, path: &["metadata", "isError"], rule: Rule::Failure, when: When::Says(Word::True) },
     Place { point: HookPoint::ToolAfterResult, path: &["metadata", "exit"], rule: Rule::Failure, when: When::Says(Word::Failed) },
+    // What a person is shown of a change.
+    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "diff"], rule: Rule::Identity, when: When::There },
+    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "filediff"], rule: Rule::Identity, when: When::There },
+    Place { point: HookPoint::ToolAfterResult, path: &["metadata", "files"], rule: Rule::Identity, when: When::There },
     Place { point: HookPoint::ToolAfterResult, path: &["status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
     Place { point: HookPoint::ToolAfterResult, path: &["metadata", "status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
     Place { point: HookPoint::ToolAfterResult, path: &["metadata", "verify"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
@@ -189,6 +195,7 @@ pub fn keep(point: HookPoint, output: &Value) -> Kept {
             let guarded = match place.when {
                 When::Always => true,
                 When::Says(word) => value.is_some_and(|value| word.is(value)),
+                When::There => value.is_some(),
             };
             guarded.then(|| (i, value.cloned()))
         })

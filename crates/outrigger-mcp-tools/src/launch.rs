@@ -16,7 +16,7 @@ use outrigger_config::settings::{Profile, Sandbox};
 use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest, Launcher, Placement};
 use outrigger_permissions::helper_sandbox::HelperSandbox;
 use outrigger_permissions::project_programs::ProjectPrograms;
-use outrigger_sandbox::{Spawner, which};
+use outrigger_sandbox::{Spawner, host_path, which};
 use outrigger_workspace::sync::lock;
 use outrigger_workspace::{Folders, Place};
 use serde_json::{Value, json};
@@ -169,12 +169,51 @@ impl ServerLauncher {
 
     /// Looks whether a server of the user's runs what commands may write.
     fn look(&self, request: &LaunchRequest) -> bool {
-        let path = request.env.iter().rev().find(|(name, _)| name == "PATH");
-        let path = path.map_or(OsStr::new(""), |(_, path)| path);
-        let found = request.command.first().and_then(|it| which(it, path));
+        let found = self.program(request);
         let entry = &request.entry;
         let is_written = self.programs.written_by_commands(entry, found.as_deref());
         self.settle(request, is_written.is_some())
+    }
+
+    /// Where the program of a server of the user's is. One that was outside of what commands write to when the server was first started
+    /// here stays that one, though they put another of its name in front of it in `PATH`. Reads the disk.
+    fn program(&self, request: &LaunchRequest) -> Option<PathBuf> {
+        let word = request.command.first()?;
+        let path = path_of(&request.env);
+        let found = which(word, path)?;
+        if word.contains('/') {
+            return Some(found);
+        }
+        let is_outside = !host_path::is_passed_over(&found);
+        let was_outside = self.is_first_outside(request, is_outside);
+        let outside = || host_path::which_of_host(word, path);
+        let stays = was_outside && !is_outside;
+        stays.then(outside).flatten().or(Some(found))
+    }
+
+    /// Whether the program was outside at the first start since a person trusted the folder: as it is now, where this is it.
+    fn is_first_outside(&self, request: &LaunchRequest, now: bool) -> bool {
+        let name = ProjectPrograms::server_key(&request.server, &request.entry);
+        let name = format!("{name} PATH");
+        let now = vec![now.to_string()];
+        let known = self.programs.settle_server(&name, &now);
+        let known = known.unwrap_or_else(|| {
+            let mut first = lock(&self.first);
+            first.entry(name).or_insert(now).clone()
+        });
+        known == ["true"]
+    }
+
+    /// `PATH` of a server of the user's that is started in the project: as the user has it where its program lies there. Of another
+    /// one that starts as the user nothing is looked for where commands write.
+    fn search_path(&self, request: &LaunchRequest, profile: Profile) -> OsString {
+        let path = path_of(&request.env);
+        let program = self.program(request);
+        match program.is_some_and(|it| host_path::is_passed_over(&it)) {
+            true => path.to_owned(),
+            false if profile == Profile::Full => host_path::without(path),
+            false => host_path::last(path),
+        }
     }
 
     fn settle(&self, request: &LaunchRequest, is_written: bool) -> bool {
@@ -267,6 +306,11 @@ impl ServerLauncher {
     }
 }
 
+fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
+    let path = env.iter().rev().find(|(name, _)| name == "PATH");
+    path.map_or(OsStr::new(""), |(_, path)| path)
+}
+
 fn refusal(reason: String, hint: &str) -> LaunchRefusal {
     LaunchRefusal {
         reason,
@@ -285,7 +329,11 @@ impl Launcher for ServerLauncher {
                     return outside.launch(self.spawners.of(self.profile(request, &origin)));
                 }
                 self.check_users(request)?;
-                Ok(self.in_project(request, self.profile(request, &origin)))
+                let profile = self.profile(request, &origin);
+                let mut launch = self.in_project(request, profile);
+                let path = self.search_path(request, profile);
+                launch.env.push(("PATH".into(), path));
+                Ok(launch)
             }
             Origin::Project(_) | Origin::Claude(_) => {
                 self.check_project(&origin)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use outrigger_config::claude_hooks::HookScope;
 use outrigger_config::{HookPrograms, Loaded};
+use outrigger_sandbox::host_path;
 use outrigger_workspace::{Folders, Place};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -29,12 +30,23 @@ pub struct ProjectPrograms {
 impl ProjectPrograms {
     /// Those of a project with these settings, before plugins changed them.
     pub fn new(config: &Loaded, place: &Place, folders: &Folders) -> Arc<Self> {
-        Arc::new(Self {
+        let it = Self {
             config: config.clone(),
             place: place.clone(),
             folders: folders.clone(),
             roots: roots(place, &folders.home),
-        })
+        };
+        host_path::pass_over(it.roots.iter().cloned());
+        host_path::pass_over(it.written_elsewhere());
+        Arc::new(it)
+    }
+
+    /// What commands write to besides the project. Reads the disk.
+    fn written_elsewhere(&self) -> Vec<PathBuf> {
+        let settings = &self.config.settings.tools;
+        let mut folders: Vec<PathBuf> = settings.write.iter().map(PathBuf::from).collect();
+        folders.extend(HomeFiles::of(&self.folders, &settings.secrets).caches);
+        folders
     }
 
     /// Whether programs of the project may be started at all.
@@ -84,9 +96,7 @@ impl ProjectPrograms {
     /// folders that they write to. `found`: where the first word of its command is. Reads the disk.
     #[must_use]
     pub fn written_by_commands(&self, entry: &Value, found: Option<&Path>) -> Option<PathBuf> {
-        let settings = &self.config.settings.tools;
-        let mut folders: Vec<PathBuf> = settings.write.iter().map(PathBuf::from).collect();
-        folders.extend(HomeFiles::of(&self.folders, &settings.secrets).caches);
+        let mut folders = self.written_elsewhere();
         let mut existing = None;
         if self.is_trusted() {
             let project = [&self.place.directory, &self.place.worktree];
@@ -165,6 +175,11 @@ impl ProjectPrograms {
         let below = below.find_map(|it| file.strip_prefix(it).ok());
         below.unwrap_or(file).display().to_string()
     }
+}
+
+/// Nothing that this program starts for itself is taken from the folders of this project: commands write to them. Reads the disk.
+pub fn pass_over_project(directory: &Path, home: &Path) {
+    host_path::pass_over(roots(&Place::find(directory), home));
 }
 
 /// The folders of a project. One that the home folder lies in is the user's own.

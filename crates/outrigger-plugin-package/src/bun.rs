@@ -188,7 +188,7 @@ pub async fn setup_bun(
 
 // A package for another C library or processor must not stand where every later start would find it.
 async fn check(bun: &Path, spawner: &Spawner) -> Result<(), PackageError> {
-    let spec = Spec::new(bun).arg("--version").vars(env::allow_list(&[]));
+    let spec = Spec::new(bun).arg("--version").vars(env::of_host(&[]));
     let failed = |reason: String| PackageError::Bun {
         message: format!("what npm installed does not run here: {reason}"),
     };

@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger_sandbox::{Spawner, Spec, env, run, which};
+use outrigger_sandbox::host_path::which_of_host;
+use outrigger_sandbox::{Spawner, Spec, env, run};
 
 use crate::error::PackageError;
 use crate::growth::{Growing, watched};
@@ -64,9 +65,9 @@ impl Installer {
     #[must_use]
     pub fn find_in(bun: Option<&Path>, path: &OsString) -> Option<Self> {
         bun.map(Path::to_path_buf)
-            .or_else(|| which("bun", path))
+            .or_else(|| which_of_host("bun", path))
             .map(Self::Bun)
-            .or_else(|| which("npm", path).map(Self::Npm))
+            .or_else(|| which_of_host("npm", path).map(Self::Npm))
     }
 
     /// `bun` or `npm`.
@@ -135,7 +136,7 @@ impl Installer {
         growing: Growing<'_>,
     ) -> Result<(), PackageError> {
         let command = command
-            .vars(env::allow_list(VARIABLES))
+            .vars(env::of_host(VARIABLES))
             .vars(own_caches(dir))
             .cwd(dir)
             .label(format!("{} for {spec}", self.name()));

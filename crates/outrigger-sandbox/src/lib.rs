@@ -24,7 +24,7 @@ pub use fs::anchor::Anchor;
 pub use fs::path_masks::CoversFn;
 pub use fs::programs::named as programs_named;
 pub use fs::which::which;
-pub use fs::{absent, folders, path_masks, paths, private_tmp, stale_masks};
+pub use fs::{absent, folders, host_path, path_masks, paths, private_tmp, stale_masks};
 pub use namespaces::view::is_possible as has_views;
 pub use policy::Policy;
 pub use policy::level::Level;

@@ -1,8 +1,10 @@
 //! Spreadsheets.
 
+mod repeated;
+
 use std::io::{self, Cursor};
 
-use calamine::{Data, Reader, open_workbook_auto_from_rs};
+use calamine::{Data, Reader, Sheets, open_workbook_auto_from_rs};
 use rust_xlsxwriter::Workbook;
 use serde_json::{Number, Value};
 use zip::ZipArchive;
@@ -26,6 +28,7 @@ fn unreadable(why: impl ToString) -> TableError {
 
 pub(crate) fn read(bytes: &[u8], sheet: Option<&str>) -> Result<Table, TableError> {
     unpacks(bytes, MAX_UNPACKED)?;
+    repeated::check(bytes)?;
     let mut book = open_workbook_auto_from_rs(Cursor::new(bytes)).map_err(unreadable)?;
     let sheets = book.sheet_names();
     let name = match sheet {
@@ -38,6 +41,7 @@ pub(crate) fn read(bytes: &[u8], sheet: Option<&str>) -> Result<Table, TableErro
             sheets: sheets.join(", "),
         });
     };
+    extent(&mut book, &name)?;
     let range = book.worksheet_range(&name).map_err(unreadable)?;
     let (height, width) = range.get_size();
     bounded(height, width)?;
@@ -49,6 +53,50 @@ pub(crate) fn read(bytes: &[u8], sheet: Option<&str>) -> Result<Table, TableErro
         columns,
         rows: rows.collect(),
     })
+}
+
+/// An error where there are too many cells between the first and the last one that are filled: room is made for all of them, and two
+/// cells of a small file may be as far from each other as a sheet is large.
+fn extent<R: io::Read + io::Seek>(book: &mut Sheets<R>, name: &str) -> Result<(), TableError> {
+    let mut extent = Extent::default();
+    match book {
+        Sheets::Xlsx(book) => {
+            let mut cells = book.worksheet_cells_reader(name).map_err(unreadable)?;
+            while let Some(cell) = cells.next_cell().map_err(unreadable)? {
+                extent.add(cell.get_position())?;
+            }
+        }
+        Sheets::Xlsb(book) => {
+            let mut cells = book.worksheet_cells_reader(name).map_err(unreadable)?;
+            while let Some(cell) = cells.next_cell().map_err(unreadable)? {
+                extent.add(cell.get_position())?;
+            }
+        }
+        // What is in these has been read with the book; `repeated` looked at the one.
+        Sheets::Xls(_) | Sheets::Ods(_) => {}
+    }
+    Ok(())
+}
+
+/// Where cells were found: the first and the last row, the first and the last column, and how many.
+#[derive(Default)]
+struct Extent {
+    around: Option<[u32; 4]>,
+    count: usize,
+}
+
+impl Extent {
+    fn add(&mut self, (row, column): (u32, u32)) -> Result<(), TableError> {
+        let [top, bottom, left, right] = self.around.unwrap_or([row, row, column, column]);
+        let (top, bottom) = (top.min(row), bottom.max(row));
+        let (left, right) = (left.min(column), right.max(column));
+        self.around = Some([top, bottom, left, right]);
+        self.count += 1;
+        let length = |from: u32, to: u32| (to - from) as usize + 1;
+        bounded(length(top, bottom), length(left, right))?;
+        // One place may be there many times.
+        bounded(self.count, 1)
+    }
 }
 
 /// A few kilobytes of a packed file may become more than there is memory, and what a file says of its own size may be a lie:
@@ -174,6 +222,107 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+
+    fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        for (name, text) in files {
+            archive.start_file(*name, options).unwrap();
+            archive.write_all(text.as_bytes()).unwrap();
+        }
+        archive.finish().unwrap().into_inner()
+    }
+
+    fn xlsx(cells: &str) -> Vec<u8> {
+        const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+        const RELATIONS: &str =
+            "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+        const PACKAGE: &str = "http://schemas.openxmlformats.org/package/2006";
+        packed(&[
+            (
+                "[Content_Types].xml",
+                &format!("<Types xmlns=\"{PACKAGE}/content-types\"/>"),
+            ),
+            (
+                "_rels/.rels",
+                &format!(
+                    "<Relationships xmlns=\"{PACKAGE}/relationships\"><Relationship Id=\"rId1\" Type=\"{RELATIONS}/officeDocument\" Target=\"xl/workbook.xml\"/></Relationships>"
+                ),
+            ),
+            (
+                "xl/workbook.xml",
+                &format!(
+                    "<workbook xmlns=\"{MAIN}\" xmlns:r=\"{RELATIONS}\"><sheets><sheet name=\"S\" sheetId=\"1\" r:id=\"rId1\"/></sheets></workbook>"
+                ),
+            ),
+            (
+                "xl/_rels/workbook.xml.rels",
+                &format!(
+                    "<Relationships xmlns=\"{PACKAGE}/relationships\"><Relationship Id=\"rId1\" Type=\"{RELATIONS}/worksheet\" Target=\"worksheets/sheet1.xml\"/></Relationships>"
+                ),
+            ),
+            (
+                "xl/worksheets/sheet1.xml",
+                &format!("<worksheet xmlns=\"{MAIN}\"><sheetData>{cells}</sheetData></worksheet>"),
+            ),
+        ])
+    }
+
+    fn ods(rows: &str) -> Vec<u8> {
+        packed(&[
+            ("mimetype", "application/vnd.oasis.opendocument.spreadsheet"),
+            ("META-INF/manifest.xml", "<manifest:manifest/>"),
+            (
+                "content.xml",
+                &format!(
+                    "<office:document-content><office:body><office:spreadsheet><table:table table:name=\"S\">{rows}</table:table></office:spreadsheet></office:body></office:document-content>"
+                ),
+            ),
+        ])
+    }
+
+    /// No room is made for what is between them.
+    #[test]
+    fn two_cells_that_are_far_from_each_other_are_too_many() {
+        let cell = |name: &str, row: u32| {
+            format!("<row r=\"{row}\"><c r=\"{name}{row}\"><v>1</v></c></row>")
+        };
+        let near = xlsx(&[cell("A", 1), cell("C", 3)].concat());
+        assert_eq!(read(&near, None).unwrap().rows.len(), 2);
+        let value = "<table:table-cell office:value-type=\"float\" office:value=\"1\"/>";
+        let row = |repeated: &str, cells: &str| {
+            format!("<table:table-row{repeated}>{cells}</table:table-row>")
+        };
+        let many = |what: &str, count: u32| format!(" table:number-{what}-repeated=\"{count}\"");
+        let empty = |count: u32| format!("<table:table-cell{}/>", many("columns", count));
+        // As spreadsheets are written, with what is empty at the end.
+        let plain = [
+            row("", value),
+            row(&many("rows", 3), value),
+            row(&many("rows", 1_048_572), &empty(16_384)),
+        ];
+        assert_eq!(read(&ods(&plain.concat()), None).unwrap().rows.len(), 3);
+        for far in [
+            xlsx(&[cell("A", 1), cell("XFD", 1_048_576)].concat()),
+            ods(&row(
+                &many("rows", 1_000_000),
+                &[empty(16_000), value.to_owned()].concat(),
+            )),
+            ods(&[
+                row("", &[empty(16_000), value.to_owned()].concat()),
+                row(&many("rows", 1_000_000), &empty(1)),
+                row("", value),
+            ]
+            .concat()),
+            ods(&row(
+                &many("rows", 1_000_000),
+                &value.replace("/>", &format!("{}/>", many("columns", 16_000))),
+            )),
+        ] {
+            let error = read(&far, None).unwrap_err().to_string();
+            assert!(error.starts_with("the number of cells has "), "{error}");
+        }
+    }
 
     #[test]
     fn a_packed_file_that_unpacks_to_more_than_there_is_room_for_is_refused() {

@@ -19,14 +19,27 @@ const OF_THE_USER: [&str; 4] = [
 /// Bytes of a repository's file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// What git may touch: the repository and the project, to read and, since filters keep things there, to write; nothing else
-/// of the machine but its programs, and no network. `kept` is kept from it besides.
-pub fn policy(place: &Place, home: &Path, kept: Kept) -> Policy {
+/// Commands of git's that change the project or its repository.
+const WRITING: [&str; 3] = ["apply", "checkout", "init"];
+/// Where the filter of git-lfs keeps things, in a repository's folder.
+const KEPT_BY_FILTERS: &str = "lfs";
+
+/// What git may touch for a `command` of its own: the repository and the project, to write where the command does; nothing else of the
+/// machine but its programs, and no network. A filter that the repository names runs in here, too, and it may be a script of the project:
+/// of what commands of the model do not change (`.git/config`, hooks, `.envrc`) it changes nothing. `kept` is kept from it besides.
+pub fn policy(place: &Place, home: &Path, kept: Kept, command: &str) -> Policy {
     let mut policy = Policy::system();
-    for folder in [&place.directory, &place.worktree] {
-        policy.write.push(folder.clone());
+    let mut folders = stores(&place.worktree);
+    let repositories = folders.iter().cloned().chain([place.worktree.join(".git")]);
+    let by_filters: Vec<PathBuf> = repositories.map(|it| it.join(KEPT_BY_FILTERS)).collect();
+    folders.extend([&place.directory, &place.worktree].map(Clone::clone));
+    match WRITING.contains(&command) {
+        true => policy.write.extend(folders),
+        false => {
+            policy.read.extend(folders);
+            policy.write.extend(by_filters);
+        }
     }
-    policy.write.extend(stores(&place.worktree));
     policy.read.extend(OF_THE_USER.map(|name| home.join(name)));
     policy.bind_tcp = Some(Vec::new());
     policy.connect_tcp = Some(Vec::new());
@@ -58,7 +71,7 @@ pub fn stores(worktree: &Path) -> Vec<PathBuf> {
 }
 
 /// Files of a repository that git reads, whatever it is asked.
-const READ_BY_GIT: [&str; 8] = [
+const READ_BY_GIT: [&str; 13] = [
     "HEAD",
     "config",
     "config.worktree",
@@ -67,7 +80,15 @@ const READ_BY_GIT: [&str; 8] = [
     "packed-refs",
     "info/exclude",
     "info/attributes",
+    "shallow",
+    "objects/info/alternates",
+    "objects/info/commit-graph",
+    "objects/info/commit-graphs/commit-graph-chain",
+    "objects/pack/multi-pack-index",
 ];
+
+/// Files of the project itself that git reads.
+const OF_THE_PROJECT: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
 /// Why git is not started in a worktree: a pipe or a device is in the place of one of the repository's files, and git would wait for it
 /// or read for ever. Reads the disk.
@@ -77,7 +98,8 @@ pub fn unfit(worktree: &Path) -> Option<String> {
     let all = folders
         .iter()
         .flat_map(|git| READ_BY_GIT.map(|name| git.join(name)));
-    let mut unfit = all.filter_map(|path| {
+    let of_project = OF_THE_PROJECT.map(|name| worktree.join(name));
+    let mut unfit = all.chain(of_project).filter_map(|path| {
         let error = outrigger_files::open(&path).err()?;
         let why = outrigger_files::FileError::of(&error)?.to_string();
         Some(format!("git is not started for {}: {why}", path.display()))

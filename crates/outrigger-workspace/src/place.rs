@@ -104,12 +104,12 @@ impl Place {
             tracing::warn!("[git] {why}");
             return None;
         }
-        let env = outrigger_sandbox::env::allow_list(&[]);
+        let env = outrigger_sandbox::env::of_host(&[]);
         let path = env
             .iter()
             .find(|(key, _)| key == "PATH")
             .map(|(_, value)| value.clone());
-        let git = outrigger_sandbox::which("git", path?)?;
+        let git = outrigger_sandbox::host_path::which_of_host("git", path?)?;
         let mut spec = Spec::new(git)
             .args(["rev-list", "--max-parents=0", "HEAD"])
             .cwd(&self.worktree)
@@ -117,7 +117,7 @@ impl Place {
             .vars(git_policy::NO_PROGRAMS);
         if let Some(home) = home {
             spec = spec.var("HOME", home).vars(git_policy::variables(home));
-            spec.policy = Some(git_policy::policy(self, home, Kept::default()));
+            spec.policy = Some(git_policy::policy(self, home, Kept::default(), "rev-list"));
         }
         let output = outrigger_sandbox::run(spawner, spec, std::time::Duration::from_secs(5), 4096)
             .await

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_js::{JsRuntime, Lookup};
+use outrigger_permissions::project_programs::pass_over_project;
 use outrigger_plugins::Progress;
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::ledger::Ledger;
@@ -80,8 +81,10 @@ impl Boot {
     /// The usual start in a folder.
     #[must_use]
     pub fn new(directory: PathBuf, env: BTreeMap<String, String>) -> Self {
+        let folders = Folders::from_env(&env);
+        pass_over_project(&directory, &folders.home);
         Self {
-            folders: Folders::from_env(&env),
+            folders,
             directory,
             env,
             pure: false,

@@ -78,9 +78,15 @@ impl FoundHooks {
             return None;
         }
         let (programs, projects) = (self.programs, Arc::clone(projects));
+        let mut environment = outrigger_tools::builtin::shell_environment(&[], None);
+        if !projects.is_trusted() {
+            for (_, path) in environment.iter_mut().filter(|(name, _)| name == "PATH") {
+                *path = outrigger_sandbox::host_path::without(path);
+            }
+        }
         Some(CommandHooks {
             files: self.files,
-            environment: outrigger_tools::builtin::shell_environment(&[], None),
+            environment,
             permission_mode: match boot.answering {
                 Answering::Allow => "bypassPermissions",
                 Answering::Ask | Answering::Refuse => "default",

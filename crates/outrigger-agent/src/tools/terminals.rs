@@ -46,9 +46,7 @@ impl Inner {
         let own = std::env::var_os("SHELL").map(PathBuf::from);
         named
             .or_else(|| own.filter(|shell| shell.is_file()))
-            .or_else(|| {
-                outrigger_sandbox::which("bash", std::env::var_os("PATH").unwrap_or_default())
-            })
+            .or_else(|| outrigger_sandbox::host_path::find("bash"))
             .unwrap_or_else(|| PathBuf::from("/bin/sh"))
     }
 }

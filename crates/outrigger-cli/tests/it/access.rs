@@ -270,6 +270,7 @@ fn pages() -> String {
 fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
     let base = pages();
     let port = base.rsplit(':').next().unwrap().to_owned();
+    let but = |denied: &str| json!({ "http*": "allow", "http://127.0.0.1:*": "allow", format!("{base}{denied}"): "deny", "http://u*": "allow" });
     let named = json!({ "http://127.0.0.1:*": "allow", "http://127.0.0.9*": "allow", "http://evil.test/*": "allow", "http://localhost*": "allow" });
     for (url, rules, shown, says) in [
         (
@@ -346,6 +347,18 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
             false,
             "no rule allows it by name",
         ),
+        // Another spelling of what a rule denies.
+        (base.replace("//", "//u:p@") + "/x", but("/x*"), false, ""),
+        (format!("{base}/%78"), but("/x*"), false, ""),
+        (format!("{base}//x"), but("/x*"), false, ""),
+        (base.clone(), but("/*"), false, "A rule denies"),
+        (
+            format!("{base}/to?{base}/%78"),
+            but("/x*"),
+            false,
+            "a rule denies it",
+        ),
+        (format!("{base}/%79"), but("/x*"), true, ""),
     ] {
         let fetch = call("webfetch", json!({ "url": url, "format": "text" }));
         let world = World::new([turn([fetch]), done()]);

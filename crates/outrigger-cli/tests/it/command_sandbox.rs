@@ -521,6 +521,43 @@ fn a_command_is_offered_outside_of_its_sandbox_once() {
     }
 }
 
+/// A script that is exchanged while the question stands is asked about again, and what was not looked at does not run.
+#[test]
+fn what_a_person_lets_run_outside_is_what_was_there_when_they_were_asked() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let world = with(&["sh build.sh"]);
+    world.config(json!({ "permission": { "*": "allow" } }));
+    let script = world.file("build.sh", REFUSED);
+    let command = world.command(&["serve", "--no-auth", "--port", &free_port()]);
+    let server = world.serve_with(command);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
+    server.post(&format!("/session/{id}/prompt_async"), &prompt);
+    let mut known = String::new();
+    for (reply, says) in [("once", ""), ("reject", "build.sh was changed")] {
+        let mut asked = Value::Null;
+        assert!(wait_until(WAIT_TIMEOUT, || {
+            asked = server.get("/permission").json(200)[0].clone();
+            asked["id"].as_str().is_some_and(|id| id != known)
+        }));
+        known = asked["id"].as_str().unwrap().to_owned();
+        let reason = asked["metadata"]["reason"].as_str().unwrap();
+        assert!(reason.contains(says), "{reason}");
+        fs::write(&script, "touch $HOME/exchanged; touch $HOME/outside.txt\n").unwrap();
+        let path = format!("/permission/{known}/reply");
+        server.post(&path, &json!({ "reply": reply })).json(200);
+    }
+    let has_result = || {
+        let sent = world.mock.requests();
+        sent.iter().any(|it| !it.texts("tool").is_empty())
+    };
+    assert!(wait_until(WAIT_TIMEOUT, has_result));
+    assert!(!world.home().join("exchanged").exists());
+}
+
 /// A terminal of the user's takes nothing that a command writes, and gives it nothing that the user types.
 #[test]
 fn commands_reach_no_terminal_of_the_users() {

@@ -54,6 +54,7 @@ mod hook_effects;
 mod hook_programs;
 mod hooks;
 mod hooks_bad;
+mod host_programs;
 mod impostor;
 mod interrupt;
 mod kept_code;

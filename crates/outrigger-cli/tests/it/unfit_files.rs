@@ -155,19 +155,26 @@ fn the_program_starts_in_a_repository_whose_files_are_none() {
 /// git would wait for who writes into it.
 #[test]
 fn a_pipe_as_settings_of_git_is_reported_at_once() {
-    let world = world();
-    world.file(".git/HEAD", "ref: refs/heads/main\n");
-    put(&world.path(".git/config"), "a pipe");
-    let begun = std::time::Instant::now();
-    let done = world.run(&["run", "do it"]);
-    let took = begun.elapsed();
-    assert!(
-        done.stderr.contains("config: it is a named pipe"),
-        "{}",
-        done.stderr
-    );
-    // That long git may take.
-    assert!(took < std::time::Duration::from_secs(30), "{took:?}");
+    for name in [
+        ".git/config",
+        ".git/objects/info/commit-graph",
+        ".gitattributes",
+        ".gitignore",
+    ] {
+        let world = world();
+        world.file(".git/HEAD", "ref: refs/heads/main\n");
+        put(&world.path(name), "a pipe");
+        let begun = std::time::Instant::now();
+        let done = world.run(&["run", "do it"]);
+        let took = begun.elapsed();
+        let says = format!("{name}: it is a named pipe");
+        assert!(done.stderr.contains(&says), "{name}: {}", done.stderr);
+        // That long git may take.
+        assert!(
+            took < std::time::Duration::from_secs(30),
+            "{name}: {took:?}"
+        );
+    }
 }
 
 /// What the user's own files say holds, or nothing starts: one that cannot be read denies what it would have denied.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use outrigger_config::Loaded;
 use outrigger_mcp::{Launch, LaunchRefusal, LaunchRequest};
 use outrigger_permissions::reserved_paths::SERVER_FOLDERS;
-use outrigger_sandbox::{Spawner, which};
+use outrigger_sandbox::{Spawner, host_path, which};
 
 use super::{ServerLauncher, TRUST, refusal};
 
@@ -105,7 +105,9 @@ impl<'a> Outside<'a> {
             let mut value = value.clone();
             if known == "PATH" {
                 let paths = std::env::split_paths(&value);
-                let paths = paths.filter(|it| it.is_absolute() && !self.holds(it));
+                let paths = paths.filter(|it| {
+                    it.is_absolute() && !self.holds(it) && !host_path::is_passed_over(it)
+                });
                 value = std::env::join_paths(paths).unwrap_or_default();
             } else {
                 let is_searched = SEARCHED.iter().any(|it| known.contains(it));

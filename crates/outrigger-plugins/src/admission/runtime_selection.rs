@@ -11,7 +11,8 @@ use outrigger_config::settings::{Install, Js, JsRuntime as Wanted};
 use outrigger_js::{JsRuntime, Lookup, RuntimeKind};
 use outrigger_plugin_package::{BUN_SPEC, setup_bun};
 use outrigger_plugin_status::{Cause, Fetched, Progress, ProgressFn, Stage};
-use outrigger_sandbox::{Spawner, which};
+use outrigger_sandbox::Spawner;
+use outrigger_sandbox::host_path::which_of_host;
 
 use crate::options::{ConsentFn, LoadOptions};
 use outrigger_plugin_registry::Registry;
@@ -43,7 +44,7 @@ impl Fetch {
             return None;
         }
         Some(Self {
-            npm: which("npm", &lookup.path)?,
+            npm: which_of_host("npm", &lookup.path)?,
             data: options.data.clone(),
             spawner: options.spawner.clone(),
             progress: options.progress.clone(),
@@ -141,7 +142,7 @@ pub async fn setup_runtime(
     if !has_a_use(&settings.js, lookup, &found) {
         return found;
     }
-    let npm = which("npm", &lookup.path);
+    let npm = which_of_host("npm", &lookup.path);
     if npm.is_some() {
         progress(bun_progress(Stage::Installing, None));
     }

@@ -4,6 +4,7 @@ pub mod absent;
 pub(crate) mod allowed_paths;
 pub(crate) mod anchor;
 pub mod folders;
+pub mod host_path;
 pub mod path_masks;
 pub mod paths;
 pub mod private_tmp;

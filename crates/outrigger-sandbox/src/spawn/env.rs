@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 
 use outrigger_kernel::guard::runs_other_code;
 
+use crate::fs::host_path;
+
 /// Variables that are handed down. A trailing `*` stands for any rest.
 const ALLOWED: &[&str] = &[
     "PATH",
@@ -33,6 +35,17 @@ const ALLOWED: &[&str] = &[
 #[must_use]
 pub fn allow_list(extra: &[&str]) -> Vec<(OsString, OsString)> {
     allow_list_of(std::env::vars_os(), extra)
+}
+
+/// The same for what the host starts for itself: `PATH` is without the folders that sandboxed processes write to
+/// ([`host_path`]). Reads the disk.
+#[must_use]
+pub fn of_host(extra: &[&str]) -> Vec<(OsString, OsString)> {
+    let mut kept = allow_list(extra);
+    for (_, value) in kept.iter_mut().filter(|(name, _)| name == "PATH") {
+        *value = host_path::without(value);
+    }
+    kept
 }
 
 /// As [`allow_list`], from a given environment instead of the host's.

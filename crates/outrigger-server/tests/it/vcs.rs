@@ -89,6 +89,32 @@ async fn the_raw_patch_makes_the_change_again() {
     }
 }
 
+/// A filter that the user's repository names runs for us, and may be a script of the project that commands write to.
+#[tokio::test]
+async fn a_filter_writes_nothing_of_the_project() {
+    let world = World::git().await;
+    let project = world.project();
+    let read = |name: &str| std::fs::read_to_string(project.join(name)).ok();
+    std::fs::create_dir_all(project.join(".git/lfs")).unwrap();
+    let names = [".git/config", ".git/hooks/post-checkout", ".envrc", "new"];
+    let writes = names.map(|name| format!("echo '# evil' >> {name}\n"));
+    world.write(
+        "clean.sh",
+        &format!(
+            "mkdir -p .git/hooks\n{}touch .git/lfs/ran\ncat\n",
+            writes.concat()
+        ),
+    );
+    git(&project, &["config", "filter.x.clean", "sh ./clean.sh"]);
+    world.write(".gitattributes", "*.txt filter=x\n");
+    world.write("hello.txt", "changed\n");
+    let before = names.map(read);
+    world.get("/vcs/status").await.ok();
+    world.get("/vcs/diff/raw").await;
+    assert!(project.join(".git/lfs/ran").exists());
+    assert_eq!(names.map(read), before);
+}
+
 #[tokio::test]
 async fn patches_that_do_not_fit_or_lead_out_change_nothing() {
     let world = World::git().await;

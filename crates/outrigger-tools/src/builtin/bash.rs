@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookInput;
 use outrigger_kernel::hooks::points::execute::before_shell;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
-use outrigger_sandbox::{Spec, Stdio, env, which};
+use outrigger_sandbox::{Spec, Stdio, env, host_path};
 use serde_json::{Value, json};
 
 use super::{MAX_SAFE, Options, number, spec, text};
@@ -177,9 +177,8 @@ pub fn shell_program(options: &Options) -> PathBuf {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| SHELLS.contains(&name)) && path.is_file()
     });
-    let path = std::env::var_os("PATH").unwrap_or_default();
     named
-        .or_else(|| which("bash", &path))
+        .or_else(|| host_path::find("bash"))
         .unwrap_or_else(|| PathBuf::from("/bin/sh"))
 }
 

@@ -158,7 +158,7 @@ fn redirected(from: &Url, answer: &Response, ctx: &ToolContext) -> Result<Option
         return Err(refused("it is no web address".to_owned()));
     }
     outrigger_net::check(&to).map_err(|why| refused(why.to_string()))?;
-    if ctx.host.denies_address(to.as_str()) {
+    if is_denied(&to, ctx) {
         return Err(refused("a rule denies it".to_owned()));
     }
     if is_local(&to) && to.origin() != from.origin() && !ctx.host.names_address(to.as_str()) {
@@ -185,12 +185,64 @@ fn address(input: &Value) -> Result<&str, ToolError> {
     Err(ToolError::failed("URL must start with http:// or https://"))
 }
 
-/// An address as it is written and as it is asked, where that is not the same: rules are about what is asked.
+/// An address as it is written, as it is asked and in its plain form, where these are not the same: rules are about what is asked.
 fn spelled(url: &str) -> Vec<String> {
-    let asked = Url::parse(url).map(String::from).unwrap_or_default();
-    let is_same = asked.is_empty() || asked.trim_end_matches('/') == url.trim_end_matches('/');
-    let more = (!is_same).then_some(asked);
-    std::iter::once(url.to_owned()).chain(more).collect()
+    let asked = Url::parse(url).ok();
+    let more = asked.iter().flat_map(|it| [it.to_string(), plain(it)]);
+    let mut all = vec![url.to_owned()];
+    for form in more {
+        let is_known = |it: &String| it.trim_end_matches('/') == form.trim_end_matches('/');
+        if !all.iter().any(is_known) {
+            all.push(form);
+        }
+    }
+    all
+}
+
+/// An address without what leads to the same place with it and without it: a name and a password, the dot behind a host's name, and
+/// characters of the path that are written by their numbers.
+fn plain(url: &Url) -> String {
+    let mut plain = url.clone();
+    // These fail for addresses without a host, which have none of it.
+    let _ = plain.set_username("");
+    let _ = plain.set_password(None);
+    let host = plain.host_str().and_then(|it| it.strip_suffix('.'));
+    if let Some(host) = host.map(str::to_owned) {
+        let _ = plain.set_host(Some(&host));
+    }
+    plain.set_path(&unescaped(url.path()));
+    plain.into()
+}
+
+/// A path in which `%73` is `s`: characters that mean the same either way.
+fn unescaped(path: &str) -> String {
+    let mut parts = path.split('%');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let byte = part.get(..2).and_then(|it| u8::from_str_radix(it, 16).ok());
+        let same = byte.filter(|it| it.is_ascii_alphanumeric() || b"-._~".contains(it));
+        match same.zip(part.get(2..)) {
+            Some((byte, rest)) => {
+                out.push(char::from(byte));
+                out.push_str(rest);
+            }
+            None => {
+                out.push('%');
+                out.push_str(part);
+            }
+        }
+    }
+    // `//x` is `/x` for most servers.
+    while out.contains("//") {
+        out = out.replace("//", "/");
+    }
+    out
+}
+
+/// Whether a rule denies what is asked, in any of its forms.
+fn is_denied(url: &Url, ctx: &ToolContext) -> bool {
+    let mut forms = [url.to_string(), plain(url)].into_iter();
+    forms.any(|form| ctx.host.denies_address(&form))
 }
 
 /// What "always" allows: an address of this machine or its network is allowed by name and with no other.
@@ -251,16 +303,24 @@ impl Tool for WebFetch {
     fn permissions(
         &self,
         input: &Value,
-        _ctx: &ToolContext,
+        ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let url = address(input)?;
+        // `http://x` is asked as `http://x/`, which a pattern of the host's pages (`http://x/*`) means.
+        let patterns = spelled(url);
+        if let Ok(asked) = Url::parse(url).map(String::from)
+            && !patterns.contains(&asked)
+            && ctx.host.denies_address(&asked)
+        {
+            return Err(ToolError::Denied(format!("A rule denies {asked}")));
+        }
         let mut metadata = input.clone();
         if let Value::Object(fields) = &mut metadata {
             fields.entry("format").or_insert(json!("markdown"));
         }
         Ok(vec![PermissionAsk {
             permission: "webfetch".to_owned(),
-            patterns: spelled(url),
+            patterns,
             always: vec![always(url)],
             metadata,
             ..PermissionAsk::default()

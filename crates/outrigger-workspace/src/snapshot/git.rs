@@ -16,18 +16,22 @@ const MAX_OUTPUT: usize = 64 * 1024 * 1024;
 
 /// Where the git program is.
 pub(super) fn program() -> Option<PathBuf> {
-    let env = outrigger_sandbox::env::allow_list(&[]);
+    let env = outrigger_sandbox::env::of_host(&[]);
     let path = env.into_iter().find(|(key, _)| key == "PATH")?.1;
-    outrigger_sandbox::which("git", path)
+    outrigger_sandbox::host_path::which_of_host("git", path)
 }
 
 impl Snapshots {
     /// What git may touch: what it may of the project anyway, and the store. Nothing is covered: what the rules deny is left
     /// out by its name.
-    fn policy(&self) -> Policy {
+    fn policy(&self, command: &str) -> Policy {
         // None of the user's files: their configuration is left out.
-        let mut policy =
-            git_policy::policy(&self.place, Path::new("/nonexistent"), Kept::default());
+        let mut policy = git_policy::policy(
+            &self.place,
+            Path::new("/nonexistent"),
+            Kept::default(),
+            command,
+        );
         policy.write.push(self.store.clone());
         policy
     }
@@ -61,6 +65,9 @@ impl Snapshots {
         let Some(program) = &self.git else {
             return Err(SnapshotError::Run("there are no snapshots here".into()));
         };
+        if let Some(why) = git_policy::unfit(&self.place.worktree) {
+            return Err(SnapshotError::Run(why));
+        }
         let mut spec = Spec::new(program)
             .arg("--literal-pathspecs")
             .arg("--git-dir")
@@ -69,13 +76,13 @@ impl Snapshots {
             .arg(&self.place.worktree)
             .args(args)
             .cwd(folder)
-            .vars(outrigger_sandbox::env::allow_list(&[]))
+            .vars(outrigger_sandbox::env::of_host(&[]))
             .var("GIT_CONFIG_NOSYSTEM", "1")
             .var("GIT_CONFIG_GLOBAL", "/dev/null")
             .vars(git_policy::NO_PROGRAMS)
             .var("LC_ALL", "C")
             .label("git");
-        spec.policy = self.withheld.as_ref().map(|_| self.policy());
+        spec.policy = self.withheld.as_ref().map(|_| self.policy(&what()));
         let output =
             outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MAX_OUTPUT)
                 .await

@@ -1,6 +1,8 @@
 //! The store's folder.
 
 use std::fs::{File, TryLockError};
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,6 +11,9 @@ use crate::git_policy::small;
 
 /// How long another process is waited for.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes of an index that is copied: a million files have about a hundred megabytes.
+const LARGEST_INDEX: u64 = 512 << 20;
 
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tautocrlf = false\n\
     \tsymlinks = true\n\tfsmonitor = false\n\tquotepath = false\n\tpreloadindex = true\n[gc]\n\tauto = 0\n";
@@ -92,10 +97,25 @@ fn borrow(store: &Path, own: &Path, common: &Path) -> std::io::Result<()> {
             .to_string_lossy()
             .starts_with("sharedindex.")
     });
-    if !split && own.join("index").is_file() {
+    if !split && is_index(&own.join("index"))? {
         std::fs::copy(own.join("index"), store.join("index"))?;
     }
     Ok(())
+}
+
+/// Whether that is an index worth a copy. A command can make one with holes that takes no room where it is, and all that there is as a
+/// copy.
+fn is_index(path: &Path) -> std::io::Result<bool> {
+    let Ok(mut file) = outrigger_files::open(path) else {
+        return Ok(false);
+    };
+    let meta = file.metadata()?;
+    let has_holes = meta.blocks().saturating_mul(512) < meta.len();
+    if meta.len() > LARGEST_INDEX || has_holes {
+        return Ok(false);
+    }
+    let mut begins = [0; 4];
+    Ok(file.read_exact(&mut begins).is_ok() && begins == *b"DIRC")
 }
 
 /// The repository's folder of this worktree, and the one that it shares with others.
@@ -132,4 +152,36 @@ fn exclude(store: &Path, worktree: &Path) -> std::io::Result<()> {
 pub(super) fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
     let found = path.metadata().ok()?;
     Some((found.modified().ok()?, found.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy takes the room that the original does not.
+    #[test]
+    fn an_index_with_holes_is_not_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at(".git")).unwrap();
+        let real = [&b"DIRC"[..], &[0; 8000]].concat();
+        for (text, length, is_copied) in [
+            (&real[..], None, true),
+            (b"none of git's", None, false),
+            (b"", Some(1 << 31), false),
+            (b"DIRC", Some(1 << 30), false),
+            (b"DIRC", Some(1 << 22), false),
+        ] {
+            std::fs::write(at(".git/index"), text).unwrap();
+            if let Some(length) = length {
+                let file = File::options().write(true).open(at(".git/index")).unwrap();
+                file.set_len(length).unwrap();
+            }
+            let store = at("store");
+            let _ = std::fs::remove_dir_all(&store);
+            std::fs::create_dir_all(&store).unwrap();
+            make(&store, dir.path()).unwrap();
+            assert_eq!(store.join("index").exists(), is_copied, "{length:?}");
+        }
+    }
 }

@@ -146,10 +146,10 @@ impl Vcs {
         if let Some(why) = git_policy::unfit(&self.place().worktree) {
             return Err(VcsError::Sandbox(why));
         }
-        let env = outrigger_sandbox::env::allow_list(&[]);
+        let env = outrigger_sandbox::env::of_host(&[]);
         let path = env.iter().find(|(key, _)| key == "PATH");
         let git = path
-            .and_then(|(_, path)| outrigger_sandbox::which("git", path))
+            .and_then(|(_, path)| outrigger_sandbox::host_path::which_of_host("git", path))
             .ok_or(VcsError::NoGit)?;
         let guard = [
             "--no-optional-locks",
@@ -176,7 +176,9 @@ impl Vcs {
             .label("git");
         let covers = self.kept.get_or_try_init(|| self.host.kept());
         let covers = covers.await.map_err(VcsError::Sandbox)?;
-        let sandbox = |covers: &Kept| git_policy::policy(self.place(), home, covers.clone());
+        let command = args.first().copied().unwrap_or_default();
+        let sandbox =
+            |covers: &Kept| git_policy::policy(self.place(), home, covers.clone(), command);
         spec.policy = covers.as_ref().map(sandbox);
         outrigger_sandbox::run_with_input(self.host.spawner(), spec, input, DEADLINE, MAX_OUTPUT)
             .await

@@ -15,13 +15,26 @@ use crate::permission::audit::Decided;
 use crate::state::Inner;
 use crate::state::questions::Firmness;
 
+/// How often the question about one command comes where its files keep being changed.
+const MAX_QUESTIONS: usize = 3;
 /// The permission of a command that runs outside of its sandbox.
 const OUTSIDE: &str = "sandbox";
 /// That of an answer of the model for an MCP server.
 const SAMPLING: &str = "mcp_sampling";
 
+/// A file that is another one now, or is there in one of the lists only.
+fn first_changed(before: &[String], now: &[String]) -> String {
+    let of_now = now.iter().filter(|it| !before.contains(it));
+    let of_before = before.iter().filter(|it| !now.contains(it));
+    let first = of_now.chain(of_before).next();
+    let file = first.and_then(|it| it.rsplit_once(' ')).map(|it| it.0);
+    file.unwrap_or("a file that it runs").to_owned()
+}
+
 impl Inner {
-    /// Asks whether a command that failed in its sandbox runs once more outside of it.
+    /// Asks whether a command that failed in its sandbox runs once more outside of it, with the files of the project that it names as they
+    /// are while the question stands: another command, or a plugin, may exchange them until there is an answer. Where one did, the
+    /// question comes again, and says so.
     pub(crate) async fn ask_person_outside(
         self: &Arc<Self>,
         asker: &Asker<'_>,
@@ -29,15 +42,41 @@ impl Inner {
         why: &str,
         printed: &str,
     ) -> bool {
-        let metadata = json!({
-            "command": command,
-            "reason": format!(
-                "it failed in the sandbox of commands ({why}); what it starts may have been changed by that; \
-                 run it once more, outside of the sandbox?"
-            ),
-            "output": printed,
-        });
-        self.ask_person(asker, (OUTSIDE, command), metadata).await
+        let mut shown = self.files_of_line(command).await;
+        let mut changed: Option<String> = None;
+        for _ in 0..MAX_QUESTIONS {
+            let again = changed.take().map_or(String::new(), |file| {
+                format!("{file} was changed by something else while you were asked; ")
+            });
+            let metadata = json!({
+                "command": command,
+                "reason": format!(
+                    "{again}it failed in the sandbox of commands ({why}); what it starts may have been changed by that; \
+                     run it once more, outside of the sandbox?"
+                ),
+                "output": printed,
+            });
+            if !self.ask_person(asker, (OUTSIDE, command), metadata).await {
+                return false;
+            }
+            let now = self.files_of_line(command).await;
+            if now == shown {
+                return true;
+            }
+            changed = Some(first_changed(&shown, &now));
+            shown = now;
+        }
+        false
+    }
+
+    /// The files of the project that a command line names, with digests of what they hold. Each is a name, a blank and a digest.
+    async fn files_of_line(&self, command: &str) -> Vec<String> {
+        let entry = json!({ "command": ["sh", "-c", command] });
+        let (project, home) = (self.place.directory.clone(), self.folders.home.clone());
+        let look = move || outrigger_config::files_run_by(&entry, &project, &home);
+        let found = tokio::task::spawn_blocking(look).await.ok().flatten();
+        // More than are looked at: nothing is known of them.
+        found.unwrap_or_default()
     }
 
     /// Asks whether the session's model answers an MCP server.

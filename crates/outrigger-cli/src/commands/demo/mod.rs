@@ -126,7 +126,7 @@ impl Demo {
 
     /// What is harmless of the user's environment, with every folder inside the demo's. No settings and no keys.
     fn environment(&self) -> BTreeMap<String, String> {
-        let harmless = outrigger_sandbox::env::allow_list(&[]);
+        let harmless = outrigger_sandbox::env::of_host(&[]);
         let mut env: BTreeMap<String, String> = harmless
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -89,7 +89,7 @@ impl Program {
         let spec = Spec::new(self.path())
             .arg("test.js")
             .cwd(ground.project())
-            .vars(env::allow_list(&[]))
+            .vars(env::of_host(&[]))
             .var("HOME", ground.folder("state/home"));
         let begun = Instant::now();
         let output = outrigger_sandbox::run(spawner, spec, DEADLINE, MAX_OUTPUT)

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use outrigger_shell_parse::Command;
 use serde_json::{Value, json};
 
-use super::{locate, text, which};
+use outrigger_sandbox::which;
+
+use super::{locate, text};
 use crate::error::ToolError;
 use crate::files::{Located, always_in};
 use crate::host::{PermissionAsk, ToolContext};

@@ -1,0 +1,155 @@
+//! Programs that Outrigger starts by their names, with a folder of the project in front of `PATH` as an activated `.venv` or direnv has
+//! it: what a command of the model puts there is not run as the user, nor in a wider sandbox, nor in the place of a guard (issue 18;
+//! docs/bypass.md). Each attack is one that worked.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::helper_sandbox::{STEAL, kept, keyed, untrusted};
+use crate::mcp::RICH;
+use crate::support::*;
+
+/// The folder of the project in front of `PATH`.
+const BIN: &str = ".venv/bin";
+
+/// A command of the model that makes a program there.
+fn makes(name: &str, text: &str) -> Value {
+    let line = format!("mkdir -p {BIN}; cat > {BIN}/{name} <<'X'\n{text}X\nchmod +x {BIN}/{name}");
+    turn([call("bash", json!({ "command": line, "description": "x" }))])
+}
+
+fn path(world: &World) -> OsString {
+    let own = std::env::var_os("PATH").unwrap();
+    let folders = std::env::split_paths(&own);
+    std::env::join_paths([world.path(BIN)].into_iter().chain(folders)).unwrap()
+}
+
+/// Runs it with the folder in front of `PATH`, and without a Bun that is named.
+fn active(world: &World, args: &[&str]) -> Done {
+    let mut command = world.command(args);
+    command.env("PATH", path(world)).env_remove("OUTRIGGER_BUN");
+    world.start(command).end()
+}
+
+#[test]
+fn no_runtime_or_git_is_taken_from_where_commands_write() {
+    for is_trusted in [true, false] {
+        let world = match is_trusted {
+            true => keyed([done()], &[]),
+            false => untrusted([done()], json!({}), &[]),
+        };
+        let plugins = world.home().join(".config/opencode/plugin");
+        fs::create_dir_all(&plugins).unwrap();
+        fs::write(plugins.join("x.js"), "export const X = async () => ({})\n").unwrap();
+        let mark = world.path("ran.txt");
+        for name in ["bun", "node", "npm", "git"] {
+            let text = format!(
+                "#!/bin/sh\necho {name} $* >> {}\necho 1.3.14\n",
+                mark.display()
+            );
+            let program = world.file(&format!("{BIN}/{name}"), &text);
+            fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for args in [&["plugin", "list"][..], &["doctor"], &["run", "hello"]] {
+            active(&world, args);
+            let ran = fs::read_to_string(&mark).unwrap_or_default();
+            assert_eq!(ran, "", "{args:?} {is_trusted}");
+        }
+    }
+}
+
+/// The server's program is outside of the project at its first start, and is in front of it afterwards.
+#[test]
+fn a_server_of_the_user_stays_the_program_that_it_was() {
+    let world = keyed(
+        [done(), makes("node", STEAL), done()],
+        &[(".venv/bin/other", "#!/bin/sh\n")],
+    );
+    let entry =
+        json!({ "mcp": { "s": { "type": "local", "command": ["node", RICH], "timeout": 5000 } } });
+    let folder = world.home().join(".config/opencode");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("opencode.json"), entry.to_string()).unwrap();
+    world.trust(&world.project());
+    active(&world, &["run", "first"]).ok();
+    active(&world, &["run", "make it"]).ok();
+    assert!(world.path(BIN).join("node").exists());
+    let listed = active(&world, &["mcp", "list"]).ok().stdout;
+    assert!(listed.contains("connected    s"), "{listed}");
+    assert!(listed.contains("as you, in "), "{listed}");
+    assert!(!world.path("leak.txt").exists());
+    kept(&world, "a server");
+    // One that begins in the project is in the sandbox of commands.
+    let world = keyed([done()], &[]);
+    fs::create_dir_all(world.home().join(".config/opencode")).unwrap();
+    let file = world.home().join(".config/opencode/opencode.json");
+    fs::write(file, entry.to_string()).unwrap();
+    let text = format!("{STEAL}PATH=${{PATH#*:}} exec node \"$@\"\n");
+    let program = world.file(&format!("{BIN}/node"), &text);
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    let listed = active(&world, &["mcp", "list"]).ok().stdout;
+    assert!(listed.contains("in the sandbox of commands"), "{listed}");
+    kept(&world, "a server that begins in the project");
+}
+
+/// By another program of the name that starts it or that it uses, and by modules of the project.
+#[test]
+fn a_guard_is_not_answered_for_by_programs_of_the_project() {
+    const PYTHON: &str =
+        "import json, sys\nif 'forbidden' in str(json.load(sys.stdin)): sys.exit(2)\n";
+    const SHELL: &str = "if grep -q forbidden; then exit 2; fi\n";
+    let modules = turn([call(
+        "bash",
+        json!({ "command": "mkdir -p src; echo 'import os; os._exit(0)' > src/json.py", "description": "x" }),
+    )]);
+    for (guard, line, attack) in [
+        (
+            PYTHON,
+            "python3 $HOME/guard",
+            makes("python3", "#!/bin/sh\nexit 0\n"),
+        ),
+        (
+            SHELL,
+            "sh $HOME/guard",
+            makes("grep", "#!/bin/sh\nexit 1\n"),
+        ),
+        (SHELL, "sh $HOME/guard", makes("sh", "#!/bin/sh\nexit 0\n")),
+        (PYTHON, "python3 $HOME/guard", modules),
+    ] {
+        for is_trusted in [true, false] {
+            let forbidden = turn([call(
+                "bash",
+                json!({ "command": "touch forbidden", "description": "x" }),
+            )]);
+            let turns = [attack.clone(), forbidden, done()];
+            let world = match is_trusted {
+                true => keyed(turns, &[]),
+                false => untrusted(turns, json!({}), &[]),
+            };
+            fs::write(world.home().join("guard"), guard).unwrap();
+            let hook =
+                json!({"type": "command", "command": line, "timeout": 20, "onFailure": "block"});
+            let hooks = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
+            fs::create_dir_all(world.home().join(".claude")).unwrap();
+            fs::write(
+                world.home().join(".claude/settings.json"),
+                hooks.to_string(),
+            )
+            .unwrap();
+            let mut command = world.command(&["run", "go"]);
+            command
+                .env("PATH", path(&world))
+                .env("PYTHONPATH", world.path("src"));
+            let run = world.start(command).end();
+            let made = world.path(BIN).exists() || world.path("src").exists();
+            assert!(made, "{line}: {}", run.stderr);
+            assert!(
+                !world.path("forbidden").exists(),
+                "{line} {attack} {is_trusted}"
+            );
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What an OpenDocument spreadsheet says of how often cells and rows are repeated: one line of it may stand for more cells than there is
+//! memory. Its reader makes them while it opens the file, so they are counted before.
+
+use std::io::{self, Cursor};
+
+use zip::ZipArchive;
+
+use super::unreadable;
+use crate::error::TableError;
+use crate::{MAX_UNPACKED, bounded};
+
+const CONTENT: &str = "content.xml";
+const TABLE: &str = "table:table";
+const ROW: &str = "table:table-row";
+const CELLS: [&str; 2] = ["table:table-cell", "table:covered-table-cell"];
+
+/// An error where a table of it has too many cells.
+pub(super) fn check(bytes: &[u8]) -> Result<(), TableError> {
+    let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
+        return Ok(());
+    };
+    let Ok(content) = archive.by_name(CONTENT) else {
+        return Ok(());
+    };
+    let mut text = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(content, MAX_UNPACKED), &mut text)
+        .map_err(unreadable)?;
+    let mut size = Size::default();
+    let text = String::from_utf8_lossy(&text);
+    for tag in text.split('<').skip(1) {
+        let end = tag.find('>').unwrap_or(tag.len());
+        let (tag, rest) = tag.split_at(end);
+        size.tag(tag, rest.trim_start_matches('>'))?;
+    }
+    Ok(())
+}
+
+/// How large a table is so far, to the last cell that is filled.
+#[derive(Default)]
+struct Size {
+    rows: usize,
+    width: usize,
+    /// Of the row that is being read.
+    repeats: usize,
+    columns: usize,
+    filled: usize,
+    height: usize,
+    /// A cell that has begun: how often it is there.
+    cell: Option<usize>,
+}
+
+impl Size {
+    fn tag(&mut self, tag: &str, text: &str) -> Result<(), TableError> {
+        let name = tag.split([' ', '\t', '\r', '\n', '/']).next();
+        let name = name.unwrap_or_default();
+        if name == TABLE {
+            *self = Self::default();
+        } else if name == ROW {
+            (self.columns, self.filled) = (0, 0);
+            self.repeats = number(tag, "table:number-rows-repeated");
+        } else if CELLS.contains(&name) {
+            let count = number(tag, "table:number-columns-repeated");
+            self.columns = self.columns.saturating_add(count);
+            if tag.contains("value") {
+                self.filled = self.columns;
+            }
+            self.cell = (!tag.ends_with('/')).then_some(count);
+        } else if self.cell.is_some() && !tag.starts_with('/') {
+            // What stands in a cell fills it.
+            self.filled = self.columns;
+        }
+        if self.cell.is_some() && !text.trim().is_empty() {
+            self.filled = self.columns;
+        }
+        if tag
+            .strip_prefix('/')
+            .is_some_and(|it| CELLS.contains(&it.trim()))
+        {
+            self.cell = None;
+        }
+        let ends = tag.strip_prefix('/').is_some_and(|it| it.trim() == ROW);
+        if ends {
+            self.rows = self.rows.saturating_add(self.repeats);
+            if self.filled > 0 {
+                self.height = self.rows;
+                self.width = self.width.max(self.filled);
+            }
+        }
+        bounded(self.height, self.width.max(1))
+    }
+}
+
+/// What an attribute says; a number that is none counts as more than there may be.
+fn number(tag: &str, attribute: &str) -> usize {
+    let Some((_, rest)) = tag.split_once(attribute) else {
+        return 1;
+    };
+    let value = rest.trim_start().strip_prefix('=').unwrap_or_default();
+    let value = value.trim_start().trim_start_matches(['"', '\'']);
+    let value = value.split(['"', '\'']).next().unwrap_or_default();
+    value.trim().parse().unwrap_or(usize::MAX)
+}
