@@ -161,7 +161,7 @@ impl Messages {
         self.0.push(Stretch::One(message));
     }
 
-    /// The messages of a block. It holds none of the system's.
+    /// One block more. None of its messages is the system's.
     pub fn push_block(&mut self, block: Arc<Block>) {
         self.0.push(Stretch::Block(block));
     }
