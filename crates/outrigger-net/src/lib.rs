@@ -111,6 +111,13 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
+/// Whether a name leads to this machine or its network. One that leads nowhere does not.
+pub async fn leads_to_local(name: &str) -> bool {
+    let name = name.trim_matches(['[', ']']);
+    let found = tokio::net::lookup_host((name, 0)).await;
+    found.is_ok_and(|mut all| all.any(|it| !is_public(it.ip())))
+}
+
 /// A client that connects to nothing that the policy forbids, whatever a name leads to.
 pub fn builder() -> ClientBuilder {
     reqwest::Client::builder().dns_resolver(resolver::Guarded::default())

@@ -6,12 +6,11 @@ use std::time::Duration;
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
-use crate::transport::remote::{Way, client, reason};
+use crate::transport::remote::{Redirects, Way, client, reason};
 
 const WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a metadata document or an answer.
 const MAX_BYTES: usize = 256 * 1024;
-const REDIRECTS: usize = 3;
 /// Where a server has its resource metadata, at its root (RFC 9728).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
@@ -77,7 +76,9 @@ pub(crate) async fn discover(
     accepted_issuer: Option<&str>,
     challenge: &Challenge,
 ) -> Result<Endpoints, String> {
-    let resource = resource_metadata(url, challenge, way).await?;
+    let near = Near::of(url).await;
+    let acceptable = |text: &str| near.acceptable(text);
+    let resource = resource_metadata(url, challenge, (way, near)).await?;
     let issuer = match resource
         .as_ref()
         .and_then(|meta| meta["authorization_servers"].get(0)?.as_str())
@@ -85,7 +86,7 @@ pub(crate) async fn discover(
         Some(issuer) => acceptable(issuer)?,
         None => root(url),
     };
-    let meta = issuer_metadata(&issuer, way).await?;
+    let meta = issuer_metadata(&issuer, (way, near)).await?;
     let named = meta.as_ref().and_then(|meta| meta["issuer"].as_str());
     let issuer = checked_issuer(&issuer, named, accepted_issuer)?;
     let text = |key: &str| meta.as_ref().and_then(|meta| meta[key].as_str());
@@ -144,11 +145,11 @@ fn check_pkce(meta: Option<&Value>) -> Result<(), String> {
 async fn resource_metadata(
     url: &Url,
     challenge: &Challenge,
-    way: &Way,
+    (way, near): (&Way, Near),
 ) -> Result<Option<Value>, String> {
     let mut places = Vec::new();
     if let Some(named) = &challenge.resource_metadata {
-        places.push(acceptable(named)?);
+        places.push(near.acceptable(named)?);
     } else {
         let path = url.path().trim_end_matches('/');
         for path in [path, ""] {
@@ -158,7 +159,7 @@ async fn resource_metadata(
         places.dedup();
     }
     for place in places {
-        let Some(meta) = json(&place, way).await? else {
+        let Some(meta) = json(&place, (way, near)).await? else {
             continue;
         };
         check_resource(&meta, &place, url)?;
@@ -227,7 +228,7 @@ fn within(outer: &str, inner: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-async fn issuer_metadata(issuer: &Url, way: &Way) -> Result<Option<Value>, String> {
+async fn issuer_metadata(issuer: &Url, (way, near): (&Way, Near)) -> Result<Option<Value>, String> {
     let path = issuer.path().trim_end_matches('/');
     let mut places = vec![
         format!("/.well-known/oauth-authorization-server{path}"),
@@ -238,11 +239,43 @@ async fn issuer_metadata(issuer: &Url, way: &Way) -> Result<Option<Value>, Strin
     }
     for place in places {
         let place = issuer.join(&place).map_err(|error| error.to_string())?;
-        if let Some(meta) = json(&place, way).await? {
+        if let Some(meta) = json(&place, (way, near)).await? {
             return Ok(Some(meta));
         }
     }
     Ok(None)
+}
+
+/// Whether a server is at this machine or in its network. One that is elsewhere names nothing there: what listens there takes a request of
+/// this machine for the user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Near(bool);
+
+impl Near {
+    async fn of(server: &Url) -> Self {
+        let leads_here = async {
+            let host = server.host_str().unwrap_or_default();
+            outrigger_net::leads_to_local(host).await
+        };
+        Self(outrigger_net::is_local(server) || leads_here.await)
+    }
+
+    fn acceptable(self, text: &str) -> Result<Url, String> {
+        let url = acceptable(text)?;
+        match !self.0 && outrigger_net::is_local(&url) {
+            true => Err(format!(
+                "it names {url}, which is of this machine or its network, and the server is not"
+            )),
+            false => Ok(url),
+        }
+    }
+
+    fn redirects(self) -> Redirects {
+        match self.0 {
+            true => Redirects::Any,
+            false => Redirects::Public,
+        }
+    }
 }
 
 /// Tokens and codes only go where nobody listens: to https, and within this machine.
@@ -276,10 +309,10 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 /// A document; `None` where there is none (any 4xx, as servers answer many things there).
-async fn json(url: &Url, way: &Way) -> Result<Option<Value>, String> {
+async fn json(url: &Url, (way, near): (&Way, Near)) -> Result<Option<Value>, String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
     outrigger_net::check(url).map_err(|refused| refused.to_string())?;
-    let client = client(url.as_str(), REDIRECTS, way).map_err(failed)?;
+    let client = client(url.as_str(), near.redirects(), way).map_err(failed)?;
     let request = client
         .get(url.clone())
         .header("accept", "application/json")
@@ -325,7 +358,7 @@ pub(crate) async fn post(
 ) -> Result<(StatusCode, Value), String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
     outrigger_net::check(url).map_err(|refused| refused.to_string())?;
-    let client = client(url.as_str(), 0, way).map_err(failed)?;
+    let client = client(url.as_str(), Redirects::None, way).map_err(failed)?;
     let mut request = client
         .post(url.clone())
         .header("accept", "application/json")
@@ -442,6 +475,33 @@ mod tests {
             let checked = checked_issuer(&tenant, named, accepted);
             assert_eq!(checked.is_ok(), is_taken, "{named:?}: {checked:?}");
         }
+    }
+
+    /// A server on the internet has nothing of this machine or its network asked, by name or by a redirect.
+    #[tokio::test]
+    async fn a_server_elsewhere_names_nothing_of_this_machine() {
+        let far = Near(false);
+        for place in [
+            "http://127.0.0.1:9901/admin/delete?x=1",
+            "http://localhost/x",
+            "https://169.254.169.254/latest/",
+            "https://10.0.0.1/",
+            "https://[::1]/",
+        ] {
+            assert!(far.acceptable(place).is_err(), "{place}");
+        }
+        assert!(far.acceptable("https://auth.test/").is_ok());
+        let near = Near::of(&Url::parse("http://127.0.0.1:1/mcp").unwrap()).await;
+        assert!(near.acceptable("http://127.0.0.1:2/login").is_ok());
+        assert!(
+            !Near::of(&Url::parse("https://8.8.8.8/mcp").unwrap())
+                .await
+                .0
+        );
+        let redirect = |text: &str| Redirects::Public.check(&Url::parse(text).unwrap());
+        assert!(redirect("http://169.254.169.254/latest/").is_err());
+        assert!(redirect("http://localhost:1/").is_err());
+        assert!(redirect("https://auth.test/").is_ok());
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Remote {
             server: server.to_owned(),
             reason: refused.to_string(),
         })?;
-        let client = client(url, 0, way).map_err(|error| McpError::Http {
+        let client = client(url, Redirects::None, way).map_err(|error| McpError::Http {
             server: server.to_owned(),
             reason: error.to_string(),
         })?;
@@ -235,20 +235,46 @@ pub(crate) fn reason(error: &reqwest::Error, url: &str) -> String {
     reason
 }
 
-/// A client for an address, which follows so many redirects.
-pub(crate) fn client(url: &str, redirects: usize, way: &Way) -> Result<Client, reqwest::Error> {
+/// Which redirects are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Redirects {
+    /// None: they would carry the configured headers to another place.
+    None,
+    /// Some, wherever they lead.
+    Any,
+    /// Some, but to nothing of this machine and its network, as the first request.
+    Public,
+}
+
+/// So many.
+const MAX_REDIRECTS: usize = 3;
+
+impl Redirects {
+    /// Whether one may lead there.
+    pub(crate) fn check(self, url: &reqwest::Url) -> Result<(), String> {
+        outrigger_net::check(url).map_err(|refused| refused.to_string())?;
+        match self == Self::Public && outrigger_net::is_local(url) {
+            true => Err(format!("{url} is of this machine or its network")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A client for an address.
+pub(crate) fn client(url: &str, redirects: Redirects, way: &Way) -> Result<Client, reqwest::Error> {
     // Fails only when a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let policy = match redirects {
-        // A redirect would carry the configured headers to another place.
-        0 => reqwest::redirect::Policy::none(),
-        most => reqwest::redirect::Policy::custom(move |attempt| {
-            match outrigger_net::check(attempt.url()) {
-                _ if attempt.previous().len() > most => attempt.error("too many redirects"),
+        Redirects::None => reqwest::redirect::Policy::none(),
+        redirects => {
+            reqwest::redirect::Policy::custom(move |attempt| match redirects.check(attempt.url()) {
+                _ if attempt.previous().len() > MAX_REDIRECTS => {
+                    attempt.error("too many redirects")
+                }
                 Ok(()) => attempt.follow(),
                 Err(refused) => attempt.error(refused),
-            }
-        }),
+            })
+        }
     };
     let builder = outrigger_net::builder()
         .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
@@ -264,7 +290,7 @@ pub(crate) fn client(url: &str, redirects: usize, way: &Way) -> Result<Client, r
         None => builder,
     };
     // Loading the system's certificates takes tens of milliseconds.
-    let builder = if url.starts_with("http://") && redirects == 0 {
+    let builder = if url.starts_with("http://") && redirects == Redirects::None {
         builder.tls_certs_only([])
     } else {
         builder
