@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outrigger_config::narrow_providers;
 use outrigger_plugins::Plugins;
 use outrigger_sandbox::SandboxOverrides;
 use outrigger_sandbox::paths::resolve;
@@ -47,6 +48,11 @@ pub async fn sandbox_contributions(
             fields.extend(before.get(key).map(|value| (key.to_owned(), value.clone())));
         }
     }
+    for key in narrow_providers(after, before) {
+        tracing::warn!(
+            "[config] a plugin changed `{key}` so that more providers would be in use, which is the user's to choose: these stay off"
+        );
+    }
     keep_files(before, after);
     for (key, built_in) in [
         ("formatter", outrigger_workspace::formatters::built_in()),
@@ -85,6 +91,7 @@ pub async fn sandbox_contributions(
 /// Where there was nothing, an entry of a plugin is that entry and not all the programs that come with the switch: those run for
 /// whatever the project says, in no sandbox.
 fn keep_others_off(key: &str, built_in: &[&str], before: &Value, after: &mut Value) {
+    keep_disabled(key, before, after);
     let is_off =
         |value: Option<&Value>| matches!(value, None | Some(Value::Null | Value::Bool(false)));
     if !is_off(before.get(key)) || is_off(after.get(key)) {
@@ -106,6 +113,24 @@ fn keep_others_off(key: &str, built_in: &[&str], before: &Value, after: &mut Val
                 fields.shift_remove(key);
                 fields.extend(before.get(key).map(|value| (key.to_owned(), value.clone())));
             }
+        }
+    }
+}
+
+/// What the user switched off by its name stays that, unless a plugin brings a program of its own under the name.
+fn keep_disabled(key: &str, before: &Value, after: &mut Value) {
+    let off = before.get(key).and_then(Value::as_object);
+    let off = off.into_iter().flatten();
+    let Some(entries) = after.get_mut(key).and_then(Value::as_object_mut) else {
+        return;
+    };
+    for (name, own) in off.filter(|(_, own)| own["disabled"] == true) {
+        let brings = |entry: &Value| entry["disabled"] == true || entry.get("command").is_some();
+        if !entries.get(name).is_some_and(brings) {
+            tracing::warn!(
+                "[config] a plugin switched `{key}.{name}` on, which is the user's to do: it stays off"
+            );
+            entries.insert(name.clone(), own.clone());
         }
     }
 }
@@ -296,6 +321,28 @@ mod tests {
             after["formatter"] = given.clone();
             keep_others_off("formatter", &["a", "b"], &before, &mut after);
             assert_eq!(after["formatter"], want, "{before} {given}");
+        }
+    }
+
+    #[test]
+    fn what_the_user_switched_off_stays_off() {
+        let own = json!({ "a": { "disabled": true }, "b": { "command": ["b"] } });
+        let brings = json!({ "a": { "command": ["x"] }, "b": { "command": ["b"] } });
+        for (given, want) in [
+            (json!({}), json!({ "a": { "disabled": true } })),
+            (json!({ "a": {} }), json!({ "a": { "disabled": true } })),
+            (
+                json!({ "a": { "disabled": false } }),
+                json!({ "a": { "disabled": true } }),
+            ),
+            // A program of its own, in its own sandbox.
+            (brings.clone(), brings),
+            (json!(false), json!(false)),
+        ] {
+            let before = json!({ "lsp": own });
+            let mut after = json!({ "lsp": given });
+            keep_others_off("lsp", &["a"], &before, &mut after);
+            assert_eq!(after["lsp"], want, "{given}");
         }
     }
 

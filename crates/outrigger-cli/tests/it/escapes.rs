@@ -277,9 +277,12 @@ fn what_git_is_asked_by_a_plugin_stays_in_the_project() {
     world.config(
         json!({ "permission": { "read": { "*.env": "deny" }, "edit": { "*.lock": "deny" } } }),
     );
+    // The one place of the project where a filter writes.
+    world.file(".git/lfs/there", "");
     let filter = format!(
-        "\n[filter \"z\"]\n\tclean = sh -c \"{}; cat\"\n",
-        steal(&world, "git").replace('"', "\\\"")
+        "\n[filter \"z\"]\n\tclean = sh -c \"{}; echo ran > {}; cat\"\n",
+        steal(&world, "git").replace('"', "\\\""),
+        world.path(".git/lfs/ran").display()
     );
     // Written before, as a command of the model could have: a plugin itself cannot change it.
     let config = world.read(".git/config");
@@ -315,7 +318,8 @@ export const A = async ({{ serverUrl, directory }}) => ({{ 'chat.message': async
         "{seen}"
     );
     assert!(seen.contains("changed"), "{seen}");
-    assert!(world.path("ran-git").exists(), "the filter ran");
+    assert!(world.path(".git/lfs/ran").exists(), "the filter ran");
+    assert!(!world.path("ran-git").exists(), "{seen}");
     kept(&world, &["git"]);
     assert!(!world.path("stolen.txt").exists() && !world.path("new.lock").exists());
     assert!(world.path("fine.txt").exists());

@@ -273,3 +273,22 @@ fn an_untrusted_project_switches_the_user_into_no_other_agent() {
     world.cli(&["trust"]).ok();
     assert!(has_run(&world));
 }
+
+/// `plan` changes no files: what a project asks about does not come in the place of that.
+#[test]
+fn an_untrusted_projects_question_lifts_no_deny_of_a_built_in_agent() {
+    let write = call("write", json!({ "filePath": "ran.txt", "content": "x" }));
+    for project in [
+        json!({ "permission": { "edit": { "*": "ask" } } }),
+        json!({ "agent": { "plan": { "permission": { "*": "ask" } } } }),
+    ] {
+        let world = World::new([turn([write.clone()]), done()]);
+        world.config(json!({}));
+        world.trusts_nothing();
+        world.file("opencode.json", &project.to_string());
+        world.run(&["--agent", "plan", "--auto", "do it"]).ok();
+        assert!(!world.path("ran.txt").exists(), "{project}");
+        let answer = world.mock.last().texts("tool").remove(0);
+        assert!(answer.contains("denies edit"), "{project}: {answer}");
+    }
+}

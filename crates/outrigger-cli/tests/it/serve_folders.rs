@@ -146,7 +146,9 @@ fn a_session_moves_to_another_folder_of_its_project() {
         json!(world.path("sub"))
     );
     server.post(&format!("{path}/prompt_async?{sub}"), &prompt);
-    events.until("session.status");
+    // Its turn runs: the model was asked a third time, and does not end.
+    let is_asked = || world.mock.requests().len() == 3;
+    assert!(wait_until(WAIT_TIMEOUT, is_asked));
     let junk = json!({ "sessionID": id, "destination": { "directory": 7 } });
     let junk = server.post("/experimental/control-plane/move-session", &junk);
     assert_eq!(junk.status, 400);

@@ -19,7 +19,7 @@ use loader::{Extent, Loader};
 use options::LoadOptions;
 
 use crate::origin::{child, nearest};
-use crate::{ConfigError, ConfigProblem, OpenCodeConfig, ProjectConfig, unknown};
+use crate::{ConfigError, ConfigProblem, OpenCodeConfig, ProjectConfig, narrow_providers, unknown};
 
 /// Reads the whole configuration. Nothing is written and no folder is made.
 ///
@@ -50,6 +50,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let has_project = |file: &PathBuf| layers::is_project_folder(options, file.parent());
     if loaded.files.iter().any(has_project) {
         let users = load_as(options, Extent::Nothing)?;
+        let narrowed = narrow_providers(&mut loaded.value, &users.value);
         if !loaded.is_trusted {
             let left_out = keep_users(&mut loaded.value, &users.value).into_iter();
             loaded
@@ -59,6 +60,8 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
                     pointer: Some(pointer),
                     message: USERS_COUNTS.to_owned(),
                 }));
+        }
+        if !loaded.is_trusted || !narrowed.is_empty() {
             loaded.config = OpenCodeConfig::from_value(loaded.value.clone(), &options.home)?;
         }
         loaded.users = Some(Box::new(users.config));

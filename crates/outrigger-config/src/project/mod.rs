@@ -14,6 +14,7 @@ mod own_programs;
 mod packages;
 mod patterns;
 mod plugin_files;
+pub(crate) mod provider_choice;
 pub(crate) mod secrets;
 #[cfg(test)]
 mod tests;
@@ -130,6 +131,8 @@ const HARMLESS: &[&str] = &[
     "username",
     "watcher",
 ];
+/// Keys of which an object, even an empty one, switches on what is built in, as `true` does.
+const SWITCHES: [&str; 2] = ["formatter", "lsp"];
 /// Agents that come with the program. Where one of them is no longer there to be chosen, another one answers.
 const BUILT_IN_AGENTS: [&str; 7] = [
     "build",
@@ -207,7 +210,10 @@ impl Sieve<'_> {
             }
             // One by one: a list that is taken away as a whole hides what changed in it.
             ("mcp" | "provider" | "lsp" | "formatter", Value::Object(entries)) => {
-                sieve.members(entries, &format!("/{key}"), |_, _, _| true)
+                // One without entries switches on those that are built in.
+                let is_switch = entries.is_empty() && SWITCHES.contains(&key);
+                sieve.members(entries, &format!("/{key}"), |_, _, _| true);
+                is_switch
             }
             ("plugin", Value::Array(list)) => sieve.elements(list, "/plugin", |_, _| true),
             ("instructions", Value::Array(list)) => {
@@ -222,6 +228,12 @@ impl Sieve<'_> {
             ("autoshare", value) => *value == true,
             (key, value) => !HARMLESS.contains(&key) || sieve.leads_out(value),
         });
+        let is_empty = |it: &Value| it.as_object().is_some_and(Map::is_empty);
+        for key in SWITCHES {
+            if !self.keep && fields.get(key).is_some_and(is_empty) {
+                fields.shift_remove(key);
+            }
+        }
     }
 
     /// Asks `takes` about each member, and takes those that it says yes to. `false`: the object itself stays.

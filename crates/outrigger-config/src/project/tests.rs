@@ -50,8 +50,13 @@ fn what_starts_reads_sends_or_loosens_is_left_out() {
         ),
         (
             json!({"lsp": true, "formatter": {"x": {}}}),
-            json!({"formatter": {}}),
+            json!({}),
             vec!["/lsp", "/formatter/x"],
+        ),
+        (
+            json!({"lsp": {}, "formatter": {"x": {"disabled": true}, "y": {}}}),
+            json!({}),
+            vec!["/lsp", "/formatter/x", "/formatter/y"],
         ),
         (
             json!({"experimental": {}, "new": 1}),

@@ -384,6 +384,23 @@ fn an_untrusted_project_replaces_no_agent_and_no_command() {
     }
 }
 
+/// A list of providers of a project, trusted or not, is no wider than the user's.
+#[test]
+fn a_project_switches_no_provider_on() {
+    let own = r#"{"disabled_providers": ["off"], "enabled_providers": ["on", "off"]}"#;
+    let theirs = r#"{"disabled_providers": ["on"], "enabled_providers": ["off", "other"]}"#;
+    let mut world = World::new(&[
+        ("home/.config/opencode/opencode.json", own),
+        ("work/opencode.json", theirs),
+    ]);
+    for project in [ProjectConfig::Trusted(None), ProjectConfig::All] {
+        world.options.project = project;
+        let config = world.load().unwrap().config;
+        assert_eq!(config.disabled_providers, ["on", "off"]);
+        assert_eq!(config.enabled_providers, Some(vec!["off".to_owned()]));
+    }
+}
+
 /// What the configuration takes from variables with a secret's name, and from files of one word, is secret under any key.
 #[test]
 fn what_texts_take_from_elsewhere_is_secret() {

@@ -30,6 +30,22 @@ impl UserRules {
         default: Option<&str>,
         places: Places<'_>,
     ) -> Vec<LiftedRule> {
+        let wanted: Vec<Vec<Rule>> = agents.values().map(|it| it.permission.clone()).collect();
+        let lifted = self.hold_agents(agents, default, places);
+        for (agent, wanted) in agents.values_mut().zip(wanted) {
+            agent.wanted = Some(wanted).filter(|wanted| *wanted != agent.permission);
+        }
+        lifted
+    }
+
+    /// Holds agents to what they would be by these rules alone, those of the program's own agents with them: a project that is not
+    /// trusted makes none wider. Answers what it would have lifted.
+    pub fn hold_agents(
+        &self,
+        agents: &mut BTreeMap<String, AgentInfo>,
+        default: Option<&str>,
+        places: Places<'_>,
+    ) -> Vec<LiftedRule> {
         let without = agents::all(&self.agents, &self.everywhere, places);
         // One that a plugin brings may do what the usual agent may before the user says anything of that one.
         let usual = agents::all(&[], &self.everywhere, places).remove("build");
@@ -39,14 +55,12 @@ impl UserRules {
         let replaced = replaced.and_then(|name| without.get(name));
         let mut all = Vec::new();
         for (name, agent) in agents {
-            let wanted = agent.permission.clone();
             let held = without.get(name).map_or(&usual, |it| &it.permission);
             all.extend(limit(held, name, &mut agent.permission));
             // An agent that answers in the place of the user's choice has that one's limits, too.
             if let Some(replaced) = replaced.filter(|_| default == Some(name)) {
                 all.extend(limit(&replaced.permission, name, &mut agent.permission));
             }
-            agent.wanted = Some(wanted).filter(|wanted| *wanted != agent.permission);
         }
         all
     }

@@ -9,7 +9,7 @@ use outrigger_config::claude::ClaudeCommand;
 use outrigger_config::skills::Skill;
 use outrigger_permissions::agents::{self, AgentInfo};
 use outrigger_permissions::home_files;
-use outrigger_permissions::pinned_rules::LiftedRule;
+use outrigger_permissions::pinned_rules::{LiftedRule, UserRules};
 use outrigger_plugins::Plugins;
 use outrigger_prompt::command::CommandInfo;
 use outrigger_prompt::template::BUNDLED;
@@ -101,6 +101,20 @@ impl Bootstrap {
             let rules = &parts.user_rules;
             let lifted = rules.limit(&mut all, default.as_deref(), places);
             warn_of_lifted(&lifted, &parts.ungranted);
+        }
+        if let Some(users) = self.config.users.as_deref()
+            && !self.config.is_trusted
+        {
+            let default = agents::default_name(&all, config.default_agent.as_deref());
+            let rules = UserRules::of(users);
+            for lifted in rules.hold_agents(&mut all, default.as_deref(), places) {
+                tracing::debug!(
+                    "[config] the folder is not trusted, and its rules lift nothing: `{}` of {} stays as it is for {}",
+                    lifted.kept.permission,
+                    lifted.kept.pattern,
+                    lifted.agent
+                );
+            }
         }
         all
     }
