@@ -558,9 +558,15 @@ proptest! {
         let after = decide(all(&found), &stricter, &Machine::default());
         for (before, after) in before.iter().zip(&after) {
             prop_assert_eq!(&before.candidate, &after.candidate);
-            // But for what had its place, and cannot do without what is denied.
-            let freed = matches!(before.disabled, Some(Reason::ShadowedByHigherPrecedence { .. }))
-                || matches!(before.disabled, Some(Reason::DependencyDisabled { .. }));
+            // But for what had its place, and cannot do without what is denied; and a cycle that it was part of.
+            let freed = matches!(
+                before.disabled,
+                Some(
+                    Reason::ShadowedByHigherPrecedence { .. }
+                        | Reason::DependencyDisabled { .. }
+                        | Reason::DependencyCycle { .. }
+                )
+            );
             prop_assert!(before.is_enabled() || !after.is_enabled() || freed, "{:?}", after.candidate);
         }
     }
