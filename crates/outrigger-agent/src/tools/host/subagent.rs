@@ -34,6 +34,8 @@ impl CallHost {
         };
         let model = info.model.clone().unwrap_or_else(|| self.model.clone());
         self.started_subagent(&session.id, &model, &request);
+        // Clients know of the child session before anything comes of it.
+        self.sender.flushed().await;
         let prompt = self.subagent_prompt(&info.name, &model, request.prompt);
         let _awaited = self.inner.deferred.awaits(&session.id, &self.session_id);
         // Dropping this cancels the child's turn, which then ends by itself.
