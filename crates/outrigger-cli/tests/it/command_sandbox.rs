@@ -538,13 +538,8 @@ fn what_a_person_lets_run_outside_is_what_was_there_when_they_were_asked() {
     server.post(&format!("/session/{id}/prompt_async"), &prompt);
     let mut known = String::new();
     for (reply, says) in [("once", ""), ("reject", "build.sh was changed")] {
-        let mut asked = Value::Null;
-        assert!(wait_until(WAIT_TIMEOUT, || {
-            asked = server.get("/permission").json(200)[0].clone();
-            asked["id"].as_str().is_some_and(|id| id != known)
-        }));
-        known = asked["id"].as_str().unwrap().to_owned();
-        let reason = asked["metadata"]["reason"].as_str().unwrap();
+        let reason;
+        (known, reason) = next_question(&server, &known);
         assert!(reason.contains(says), "{reason}");
         fs::write(&script, "touch $HOME/exchanged; touch $HOME/outside.txt\n").unwrap();
         let path = format!("/permission/{known}/reply");
@@ -556,6 +551,41 @@ fn what_a_person_lets_run_outside_is_what_was_there_when_they_were_asked() {
     };
     assert!(wait_until(WAIT_TIMEOUT, has_result));
     assert!(!world.home().join("exchanged").exists());
+}
+
+/// The question that stands after the one of `known`: its id, and its reason.
+fn next_question(server: &Server, known: &str) -> (String, String) {
+    let mut asked = Value::Null;
+    assert!(wait_until(WAIT_TIMEOUT, || {
+        asked = server.get("/permission").json(200)[0].clone();
+        asked["id"].as_str().is_some_and(|id| id != known)
+    }));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&asked["id"]), text(&asked["metadata"]["reason"]))
+}
+
+#[test]
+fn a_line_with_more_files_than_are_looked_at_says_so() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let names: Vec<String> = (0..220).map(|n| format!("script{n}.sh")).collect();
+    let world = with(&[&format!("sh build.sh {}", names.join(" "))]);
+    world.config(json!({ "permission": { "*": "allow" } }));
+    world.file("build.sh", REFUSED);
+    for name in &names {
+        world.file(name, "true\n");
+    }
+    let server = world.serve_with(world.command(&["serve", "--no-auth", "--port", &free_port()]));
+    let session = server.post("/session", &json!({})).json(200);
+    let path = format!("/session/{}/prompt_async", session["id"].as_str().unwrap());
+    let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
+    server.post(&path, &prompt);
+    let (_, reason) = next_question(&server, "");
+    assert!(
+        reason.starts_with("it names more files than are looked at"),
+        "{reason}"
+    );
 }
 
 /// A terminal of the user's takes nothing that a command writes, and gives it nothing that the user types.

@@ -163,7 +163,7 @@ impl Snapshot {
         entries.find(|entry| entry.id == id && entry.source == Source::Bundled)
     }
 
-    /// It with a bundled plugin enabled that its profile alone leaves out, since it is in use.
+    /// The snapshot with a bundled plugin enabled that only its profile leaves out: it is in use.
     #[must_use]
     pub fn with_in_use(mut self, id: &str, by: &str) -> Self {
         let left_out = |it: &&mut SnapshotEntry| {

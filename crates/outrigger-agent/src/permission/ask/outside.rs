@@ -17,6 +17,8 @@ use crate::state::questions::Firmness;
 
 /// How often the question about one command comes where its files keep being changed.
 const MAX_QUESTIONS: usize = 3;
+/// What is said of a line whose files cannot be kept an eye on.
+const UNSEEN: &str = "it names more files than are looked at, and something else may change them while you are asked; ";
 /// The permission of a command that runs outside of its sandbox.
 const OUTSIDE: &str = "sandbox";
 /// That of an answer of the model for an MCP server.
@@ -45,9 +47,13 @@ impl Inner {
         let mut shown = self.files_of_line(command).await;
         let mut changed: Option<String> = None;
         for _ in 0..MAX_QUESTIONS {
-            let again = changed.take().map_or(String::new(), |file| {
-                format!("{file} was changed by something else while you were asked; ")
-            });
+            let again = match (changed.take(), &shown) {
+                (Some(file), _) => {
+                    format!("{file} was changed by something else while you were asked; ")
+                }
+                (None, None) => UNSEEN.to_owned(),
+                (None, Some(_)) => String::new(),
+            };
             let metadata = json!({
                 "command": command,
                 "reason": format!(
@@ -63,20 +69,23 @@ impl Inner {
             if now == shown {
                 return true;
             }
-            changed = Some(first_changed(&shown, &now));
+            let (before, after) = (shown.as_deref(), now.as_deref());
+            changed = Some(first_changed(
+                before.unwrap_or_default(),
+                after.unwrap_or_default(),
+            ));
             shown = now;
         }
         false
     }
 
     /// The files of the project that a command line names, with digests of what they hold. Each is a name, a blank and a digest.
-    async fn files_of_line(&self, command: &str) -> Vec<String> {
+    /// `None`: more than are looked at.
+    async fn files_of_line(&self, command: &str) -> Option<Vec<String>> {
         let entry = json!({ "command": ["sh", "-c", command] });
         let (project, home) = (self.place.directory.clone(), self.folders.home.clone());
         let look = move || outrigger_config::files_run_by(&entry, &project, &home);
-        let found = tokio::task::spawn_blocking(look).await.ok().flatten();
-        // More than are looked at: nothing is known of them.
-        found.unwrap_or_default()
+        tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 
     /// Asks whether the session's model answers an MCP server.
