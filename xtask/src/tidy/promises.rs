@@ -1,20 +1,28 @@
 //! Pages whose promises have a test: a paragraph (a list, a table) with a number and its unit, or with "never", "always" or "every",
 //! names in a comment at its end what shows it. The list of pages grows.
 //!
-//!     <!-- shown by: crates/a/tests/it/b.rs::it_does_not -->
+//!     <!-- shown by: crates/a/tests/it/b.rs::it_does_not, crates/a/src/b.rs::MAX_FILES = 100 -->
+//!
+//! The second form holds a number on the page to a constant (or a field) of the source, where a test uses its name; it stands
+//! beside a test, not in its place.
 //!
 //! One in which these words promise nothing says so instead: `<!-- no promise: WHY -->`.
 
 use super::{Repo, invariants};
 
 /// Pages that have been gone through.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 15] = [
     "README.md",
+    "docs/audit.md",
     "docs/compaction.md",
     "docs/configuration.md",
     "docs/mcp.md",
     "docs/permissions.md",
     "docs/plugins.md",
+    "docs/plugins/manifest.md",
+    "docs/plugins/sandbox.md",
+    "docs/plugins/trust.md",
+    "docs/plugins/writing.md",
     "docs/sandbox.md",
     "docs/store.md",
     "docs/threat-model.md",
@@ -73,9 +81,13 @@ fn offences(repo: &Repo, page: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (line, block) in blocks(text) {
         let names = shown_by(&block);
-        let unknown = names.iter().filter(|name| !invariants::shows(repo, name));
+        let (values, tests): (Vec<&str>, Vec<&str>) =
+            names.into_iter().partition(|name| name.contains(" = "));
+        let changed = values.iter().filter(|value| !is_value(repo, value));
+        found.extend(changed.map(|value| format!("{page}:{line}: `{value}` is not so (any more)")));
+        let unknown = tests.iter().filter(|name| !invariants::shows(repo, name));
         found.extend(unknown.map(|name| format!("{page}:{line} names `{name}`, which is no test")));
-        if names.is_empty()
+        if tests.is_empty()
             && !block.contains(NONE)
             && let Some(promise) = promise(&block)
         {
@@ -117,6 +129,26 @@ fn shown_by(block: &str) -> Vec<&str> {
     let lists = comments.filter_map(|rest| rest.split("-->").next());
     let names = lists.flat_map(|list| list.split(','));
     names.map(str::trim).filter(|it| !it.is_empty()).collect()
+}
+
+/// Whether `PATH::NAME = VALUE` is what the source says of a constant or a field.
+fn is_value(repo: &Repo, name: &str) -> bool {
+    let Some((place, value)) = name.split_once(" = ") else {
+        return false;
+    };
+    let Some((path, name)) = place.split_once("::") else {
+        return false;
+    };
+    let lines = repo.text(path).unwrap_or_default().lines().map(str::trim);
+    let constant = format!("const {name}: ");
+    let mut said = lines.filter_map(|line| match line.split_once(&constant) {
+        Some((_, rest)) => rest.split_once(" = ")?.1.strip_suffix(';'),
+        None => line
+            .strip_prefix(name)?
+            .strip_prefix(": ")?
+            .strip_suffix(','),
+    });
+    said.any(|said| said.replace('_', "") == value.replace('_', ""))
 }
 
 /// The first words of a block that promise something.
@@ -161,16 +193,23 @@ mod tests {
     fn a_promise_without_an_existing_test_is_found() {
         let page = "# Every page\n\nIt is fine.\n\nIt waits 5 s,\nor so.\n\n```\nnever\n```\n\n    always\n\n\
             - It never\n  fails. <!-- shown by: crates/a/src/b.rs::it, crates/a/src/b.rs::gone -->\n\n\
-            Its \"Every\" is a word. <!-- no promise: a name -->\n\n| a | 1,000 files |\n|---|---|\n<!-- shown by: tidy:words -->\n";
+            Its \"Every\" is a word. <!-- no promise: a name -->\n\n| a | 1,000 files |\n|---|---|\n<!-- shown by: tidy:words -->\n\n\
+            At most 10 files. <!-- shown by: crates/a/src/b.rs::MAX = 1000 * 10, crates/a/src/b.rs::most = 20, tidy:words -->\n\n\
+            At most 11 files. <!-- shown by: crates/a/src/b.rs::MAX = 11 -->\n";
         let repo = Repo::of(&[
             ("docs/a.md", page),
-            ("crates/a/src/b.rs", "#[test]\nfn it() {}\n"),
+            (
+                "crates/a/src/b.rs",
+                "pub(crate) const MAX: usize = 1_000 * 10;\n    most: 20,\n#[test]\nfn it() {}\n",
+            ),
         ]);
         assert_eq!(
             offences(&repo, "docs/a.md"),
             [
                 "docs/a.md:5 says \"5 s\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
                 "docs/a.md:14 names `crates/a/src/b.rs::gone`, which is no test",
+                "docs/a.md:25: `crates/a/src/b.rs::MAX = 11` is not so (any more)",
+                "docs/a.md:25 says \"11 files\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
             ]
         );
         assert_eq!(offences(&repo, "docs/b.md"), ["docs/b.md is missing"]);

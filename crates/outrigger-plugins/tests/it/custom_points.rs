@@ -397,6 +397,43 @@ async fn refusals_are_listed_so_many_times_a_minute_and_counted() {
     ");
 }
 
+/// Calls one out of the other, calls at once, a call that is too large, and more calls within a minute than are listed.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_bounded_in_depth_number_and_size() {
+    let project = Project::new();
+    let source = r#"export default { id: "acme", server: async ({ outrigger }) => {
+      const refused = []
+      const call = (name, input) => outrigger.call("acme/deep." + name, input, {}).catch((error) => refused.push(name + " " + error.code))
+      const hooks = { "experimental.chat.system.transform": async (input, output) => {
+        await call("p0", {})
+        await Promise.all(Array.from({ length: 40 }, () => call("waits", { ms: 300 })))
+        await call("waits", { pad: "x".repeat(1024 * 1024) })
+        for (let n = 0; n < 400; n++) await call("quick", {})
+        output.system.push(refused.join(", "))
+      } }
+      for (let n = 0; n < 9; n++) hooks["acme/deep.p" + n] = () => call("p" + (n + 1), {})
+      hooks["acme/deep.waits"] = ({ ms }) => new Promise((resolve) => setTimeout(resolve, ms ?? 0))
+      hooks["acme/deep.quick"] = async () => {}
+      return hooks
+    } }"#;
+    let names = (0..10).map(|n| format!("p{n}"));
+    let names = names.chain(["waits".to_owned(), "quick".to_owned()]);
+    let points: String = names
+        .map(|name| format!("[[points]]\nname = \"acme/deep.{name}\"\ndescription = \"x\"\n"))
+        .collect();
+    let plugins = project
+        .load(vec![declaring(&project, "acme", &points, source)])
+        .await;
+    let at_once = ["waits own.rate"; 40 - 32].join(", ");
+    assert_eq!(
+        summary(&system(&plugins).await),
+        format!("p8 own.depth, {at_once}, waits own.size | acme ok")
+    );
+    let written = records(&project);
+    let ran = written.iter().filter(|it| it.ends_with(" ok")).count();
+    assert_eq!(ran, 300, "of 8 + 32 + 400");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscriber_that_hangs_costs_itself_and_not_the_caller() {
     let mut project = Project::new();

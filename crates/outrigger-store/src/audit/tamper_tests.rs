@@ -492,6 +492,23 @@ fn the_key_is_for_this_user_alone_and_made_once() {
     assert_eq!(rest.len(), 2, "{rest:?}");
 }
 
+/// A long turn does not wait for its end.
+#[test]
+fn a_seal_comes_after_a_thousand_records() {
+    let folder = tempfile::tempdir().unwrap();
+    runtime().block_on(async {
+        let (store, _) = Store::open(&folder.path().join("store.db")).unwrap();
+        let unsealed = async |records: std::ops::RangeInclusive<i64>| {
+            store.audit(1, records.map(record).collect()).await.unwrap();
+            // Nothing goes to disk by this.
+            store.flush(false).await.unwrap();
+            store.verify_audit(None).unwrap().unsealed
+        };
+        assert_eq!(unsealed(1..=999).await, 999);
+        assert_eq!(unsealed(1000..=1000).await, 0);
+    });
+}
+
 #[test]
 fn nothing_is_written_over_and_secrets_do_not_get_in() {
     let case = case(2, 2);

@@ -313,6 +313,16 @@ fn wrong_variables_are_named() {
             "many",
             "OUTRIGGER_AGENT_MAX_STEPS: setting `agent.max_steps`: expected a whole number from 1, found \"many\"",
         ),
+        (
+            "OUTRIGGER_AUDIT_KEEP_RECORDS",
+            "9999",
+            "OUTRIGGER_AUDIT_KEEP_RECORDS: setting `audit.keep_records`: expected a whole number from 10000, found \"9999\"",
+        ),
+        (
+            "OUTRIGGER_AUDIT_KEEP_DAYS",
+            "6",
+            "OUTRIGGER_AUDIT_KEEP_DAYS: setting `audit.keep_days`: expected a whole number from 7, found \"6\"",
+        ),
     ] {
         let error = Place::new(&[], &[(name, value)]).load().unwrap_err();
         assert_eq!(error.to_string(), expected);
