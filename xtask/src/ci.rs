@@ -132,14 +132,34 @@ fn threads() -> String {
     (cores * 2).to_string()
 }
 
+/// The crates whose doc comments have examples. Of the others `cargo test --doc` would start `rustdoc` to find none.
+fn crates_with_examples() -> Result<BTreeSet<String>> {
+    let sources = sh::output(command("git").args([
+        "grep",
+        "-l",
+        "^ *//[/!] ```",
+        "--",
+        "crates/*/src/*.rs",
+    ]))?;
+    let name = |path: &str| {
+        let name = path.strip_prefix("crates/")?.split('/').next()?;
+        let library = sh::root().join("crates").join(name).join("src/lib.rs");
+        library.is_file().then(|| name.to_owned())
+    };
+    Ok(sources.lines().filter_map(name).collect())
+}
+
 /// The workspace's tests; nextest does not run the examples in doc comments, so those come first.
 fn tests() -> Result {
     let bun = setup::bun(&setup::tools()?)?;
     let nextest = sh::output(&mut cargo(&["nextest", "--version"])).is_ok();
     let threads = threads();
+    let mut examples = vec!["test", "--doc", "--quiet"];
+    let crates = crates_with_examples()?;
+    examples.extend(crates.iter().flat_map(|name| ["--package", name]));
     let commands: &[&[&str]] = if nextest {
         &[
-            &["test", "--workspace", "--doc", "--quiet"],
+            &examples,
             &[
                 "nextest",
                 "run",
@@ -178,6 +198,15 @@ fn tests() -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn doc_tests_run_where_a_library_has_examples() {
+        let names = crates_with_examples().unwrap();
+        assert!(names.contains("outrigger-kernel"), "{names:?}");
+        // Its library has none, and the command has no library.
+        assert!(!names.contains("outrigger-agent"), "{names:?}");
+        assert!(!names.contains("outrigger-cli"), "{names:?}");
+    }
 
     #[test]
     fn what_was_skipped_is_counted_once_and_named() {
