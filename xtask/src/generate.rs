@@ -86,9 +86,8 @@ fn hooks() -> String {
     let mut out = String::from(
         "# Hook points\n\n\
          Made by `cargo xtask generate` from the one table, `crates/outrigger-kernel/src/hooks/points/`; CI fails when the\n\
-         two differ. Points stand in the order in which a turn reaches them. A plugin brings a handler under the\n\
-         name in the second column: OpenCode's, or one of ours where it has none. Spellings without `experimental.` and the\n\
-         points' own names are accepted.\n\n\
+         two differ. A plugin brings a handler under the name in the second column: OpenCode's, or one of ours where it has\n\
+         none. Spellings without `experimental.` and the points' own names are accepted.\n\n\
          | Point | Hook | Reached | Input | May change in `output` | May refuse | A throw | Deadline |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
@@ -106,6 +105,11 @@ fn hooks() -> String {
             seconds(point.deadline.default_ms()),
         );
     }
+    out.push_str(
+        "<!-- shown by: crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
+         crates/outrigger-kernel/tests/it/guarded.rs::every_point_and_field_takes_what_it_allows_and_nothing_else, \
+         crates/outrigger-kernel/tests/it/chain.rs::failures_by_table -->\n",
+    );
     out.push_str("\nFurther names of points, which are accepted too:");
     for (n, (alias, name)) in ALIASES.iter().enumerate() {
         let _ = write!(
@@ -128,6 +132,12 @@ fn hooks() -> String {
         );
     }
     out.push_str(
+        "<!-- shown by: crates/outrigger-cli/tests/it/points_all.rs::every_point_fires_from_its_place, \
+         crates/outrigger-cli/tests/it/points.rs::each_is_reached_as_often_as_it_happens, \
+         crates/outrigger-cli/tests/it/permission.rs::no_plugin_allows_without_a_grant, \
+         crates/outrigger-cli/tests/it/command_hooks.rs::a_turn_is_kept_from_ending_so_many_times_at_most -->\n",
+    );
+    out.push_str(
         "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
          the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
          handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\
@@ -137,7 +147,11 @@ fn hooks() -> String {
          256 wait for slow handlers, further ones are dropped until there is room: the log names the first, and says how many\n\
          there were. Texts in `context` of `llm.on_error` and `tool.on_error` stand behind the error wherever it is read (C4).\n\
          The reader has the error of the other points by then: what they add is logged, stored and published as\n\
-         `outrigger.error.context`.\n\n\
+         `outrigger.error.context`.\n\
+         <!-- shown by: crates/outrigger-cli/tests/it/points.rs::notify_only_points_come_in_order_and_hold_nothing_up, \
+         crates/outrigger-agent/src/state/notifications.rs::a_line_is_in_order_and_has_an_end, \
+         crates/outrigger-agent/src/state/notifications.rs::MAX_PENDING = 256, \
+         crates/outrigger-cli/tests/it/points.rs::context_stands_behind_the_error_of_a_request -->\n\n\
          Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by an\n\
          error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\
          do of all this, its manifest says ([plugins.md](plugins/writing.md#refusing)).\n\n\

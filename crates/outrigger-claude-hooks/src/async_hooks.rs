@@ -109,3 +109,18 @@ fn messages(answer: &Answer) -> impl Iterator<Item = String> {
     let said: Vec<String> = said.chain(&answer.failures).cloned().collect();
     said.into_iter().chain(ignored)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn so_many_run_at_a_time_and_the_rest_is_ended() {
+        let hooks = AsyncHooks::default();
+        let start = || hooks.start("ses_1".into(), "Stop", std::future::pending(), |_| ());
+        let started = (0..40).filter(|_| start()).count();
+        assert_eq!(started, 32);
+        hooks.end(Duration::ZERO).await;
+        assert!(start());
+    }
+}

@@ -11,12 +11,18 @@
 use super::{Repo, invariants};
 
 /// Pages that have been gone through.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 21] = [
     "README.md",
     "docs/audit.md",
+    "docs/cli.md",
+    "docs/command-hooks.md",
     "docs/compaction.md",
+    "docs/compatibility.md",
     "docs/configuration.md",
+    "docs/contracts.md",
+    "docs/hooks.md",
     "docs/mcp.md",
+    "docs/models.md",
     "docs/permissions.md",
     "docs/plugins.md",
     "docs/plugins/manifest.md",

@@ -88,6 +88,12 @@ fn files_that_cannot_go_along() {
     insta::assert_snapshot!(refused("large.txt"), @r"
     error: cannot attach PROJECT/large.txt: it is longer than 256 KiB; let the agent read what it needs of it instead [agent.attachment]
     ");
+    // No more than a size of the disk is written.
+    let picture = std::fs::File::create(world.path("large.png")).unwrap();
+    picture.set_len(10 * 1024 * 1024 + 1).unwrap();
+    insta::assert_snapshot!(refused("large.png"), @r"
+    error: cannot attach PROJECT/large.png: it is longer than 10240 KiB; let the agent read what it needs of it instead [agent.attachment]
+    ");
     insta::assert_snapshot!(refused("blob.bin"), @"error: cannot attach PROJECT/blob.bin: it is neither text nor an image [agent.attachment]");
     insta::assert_snapshot!(refused("missing.txt"), @r"
     error: cannot attach PROJECT/missing.txt: No such file or directory (os error 2) [agent.attachment]

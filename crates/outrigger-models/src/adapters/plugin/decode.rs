@@ -206,6 +206,21 @@ mod tests {
     }
 
     #[test]
+    fn a_long_answer_is_refused() {
+        for (rest, fits) in [(100, true), (10, false)] {
+            let mut decoder = Decoder {
+                bytes: 64 * 1024 * 1024 - rest,
+                ..Decoder::default()
+            };
+            let event = SseEvent {
+                name: String::new(),
+                data: json!({"type": "text", "text": "a"}).to_string(),
+            };
+            assert_eq!(decoder.feed(&event, &mut Vec::new()).is_ok(), fits);
+        }
+    }
+
+    #[test]
     fn what_is_no_piece_or_an_error_ends_it() {
         for piece in [
             json!(null),
