@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outrigger_agent::Boot;
+use outrigger_client::{Login, Remote};
 
-use crate::args::Global;
+use crate::args::{Global, ServerArgs};
 use crate::consent;
 use crate::failure::Failure;
 use crate::terminal::person_is_there;
@@ -39,6 +40,19 @@ pub(crate) fn trusting(
         env.insert(outrigger_agent::TRUST_PROJECT.to_owned(), "1".to_owned());
     }
     env
+}
+
+/// The server at an address, with the login of the options or of the environment.
+///
+/// # Errors
+/// An address that is none.
+pub(crate) fn remote(url: &str, args: &ServerArgs, global: &Global) -> Result<Remote, Failure> {
+    let login = Login {
+        password: args.password.clone(),
+        username: args.username.clone(),
+    };
+    let remote = Remote::new(url, &login, &environment(), global.dir.as_deref())?;
+    Ok(remote)
 }
 
 /// An agent of this folder, with what the options of every command say.

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use outrigger_agent::{FolderQuestion, FolderSection};
 use outrigger_plugins::TrustQuestion;
+use outrigger_terminal::{Frame, brief, prompt};
 
-use crate::terminal::frame::{Frame, Size, brief, prompt};
 use crate::terminal::progress::Line;
-use crate::terminal::{self, name};
+use crate::terminal::{self, err_size, name};
 
 /// Whether a program may be fetched from npm. A plain thread reads the answer: a user who leaves instead of answering must not
 /// be waited for.
@@ -89,14 +89,14 @@ impl Sheet {
     }
 
     async fn answer(&self, line: &Line) -> bool {
-        let (size, head) = (Size::of_stderr(), &self.head);
+        let (size, head) = (err_size(), &self.head);
         line.say(&format!(
             "{head}{}",
             self.bounded.bounded(size.less(head), "").text
         ));
         let mut next = 0;
         loop {
-            let size = Size::of_stderr();
+            let size = err_size();
             line.say(&prompt(
                 &self.what,
                 self.short,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use outrigger_agent::AgentError;
+use outrigger_client::ClientError;
 use outrigger_protocol::id::SessionId;
 use serde_json::json;
 
@@ -62,16 +63,6 @@ impl Failure {
         self.code == code
     }
 
-    /// The other side answered, and said no.
-    pub(crate) fn is_refusal(&self) -> bool {
-        ["agent.refused", "attach.refused"].contains(&self.code.as_str())
-    }
-
-    /// What failed.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
     /// As people read it: what failed, its code, and what to do.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("error: {} [{}]\n", self.message, self.code);
@@ -86,6 +77,16 @@ impl Failure {
         Self {
             session: Some(id.clone()),
             ..self
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        match error.is(ClientError::USAGE) {
+            true => Self::usage(error.message(), hint),
+            false => Self::of_agent(error.code(), error.message().to_owned(), hint),
         }
     }
 }

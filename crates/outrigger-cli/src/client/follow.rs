@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use outrigger_client::{
+    Asker, ClientError, Connection, Events, ModelQuestion, Sessions, StreamItem,
+};
 use outrigger_protocol::event::{BusEvent, Event, StoredEvents};
 use outrigger_protocol::id::{QuestionId, SessionId};
 use outrigger_protocol::permission::{PermissionRequest, Reply};
@@ -11,15 +14,12 @@ use outrigger_protocol::turn::{TurnBody, TurnOutcome};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::connection::Connection;
-use super::events::{Events, StreamItem};
-use super::model_question::ModelQuestion;
-use super::permission_question::{Asker, Questions, Sessions};
+use super::permission_question::Questions;
 use super::view::View;
 use crate::exit;
 use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::terminal::{self, progress::Line};
+use crate::terminal::{self, err_size, progress::Line};
 
 /// A turn that is only about to begin cannot be cancelled yet: it is tried again after this, ...
 const CANCEL_INTERVAL: Duration = Duration::from_millis(25);
@@ -198,8 +198,8 @@ impl<'a> Follower<'a> {
     async fn until_over(
         &mut self,
         screen: &mut Screen<'_>,
-        turn: impl Future<Output = Result<TurnOutcome, Failure>>,
-    ) -> Option<Result<TurnOutcome, Failure>> {
+        turn: impl Future<Output = Result<TurnOutcome, ClientError>>,
+    ) -> Option<Result<TurnOutcome, ClientError>> {
         tokio::pin!(turn);
         let signals = self.signals;
         let _turn = signals.turn();
@@ -227,7 +227,7 @@ impl<'a> Follower<'a> {
                         self.on(screen.view, &event).await;
                     }
                     Next::Agent(StreamItem::Gap) => self.catch_up(screen).await,
-                    Next::Agent(StreamItem::End) => return Some(Err(gone())),
+                    Next::Agent(StreamItem::End) => return Some(Err(ClientError::gone())),
                     Next::Typed(typed) => self.typed(typed.as_deref()).await,
                 },
                 outcome = &mut turn => return Some(outcome),
@@ -330,14 +330,16 @@ impl<'a> Follower<'a> {
         self.questions.hold(true);
         self.line.wait_for(None);
         terminal::hold(true);
-        self.line.say(&question.text());
+        self.line.say(&question.text(err_size()));
         self.questions.want();
     }
 
     /// Shows again, below what was printed since, what waits for a line.
     fn again(&self) {
         match self.model_questions.front() {
-            Some(question) if !self.questions.is_shown() => self.line.say(&question.text()),
+            Some(question) if !self.questions.is_shown() => {
+                self.line.say(&question.text(err_size()))
+            }
             _ => self.questions.again(self.line),
         }
     }
@@ -373,13 +375,13 @@ impl<'a> Follower<'a> {
             self.reply(&path, &body).await;
             self.go_on().await;
         } else {
-            self.line.say(&question.text());
+            self.line.say(&question.text(err_size()));
             self.questions.want();
         }
     }
 
     async fn reply(&self, path: &str, body: &Value) {
-        let replied: Result<bool, Failure> = self.connection.post(path, body).await;
+        let replied: Result<bool, ClientError> = self.connection.post(path, body).await;
         if let Err(failure) = replied {
             tracing::warn!("[client] an answer did not arrive: {failure:?}");
         }
@@ -433,13 +435,4 @@ async fn resized(resizes: &mut Option<Signal>) {
 
 fn is_idle(event: &BusEvent, id: &SessionId) -> bool {
     matches!(&event.event, Event::SessionIdle { session_id } if session_id == id)
-}
-
-/// The server went away in the middle.
-pub(crate) fn gone() -> Failure {
-    Failure::new(
-        "attach.gone",
-        "the server is gone",
-        Some("what was said is in its store; start it again, and go on with --continue".into()),
-    )
 }

@@ -1,121 +1,15 @@
 //! Permission questions at the terminal: one after the other, however many tools ask at the same time.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::io::BufRead as _;
 
-use outrigger_protocol::id::{PermissionId, SessionId};
+use outrigger_client::{Asker, Display};
+use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{PermissionRequest, Reply};
-use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::connection::Connection;
-use super::permission_display::Display;
-use crate::failure::Failure;
-use crate::terminal::frame::Size;
 use crate::terminal::progress::Line;
-use crate::terminal::{self, Paint, name};
-
-/// Whose questions are put.
-#[derive(Debug)]
-pub(super) enum Sessions {
-    /// Those of every session: the agent is the person's own.
-    All,
-    /// Those of a session and its subagents.
-    Of(HashSet<SessionId>),
-}
-
-impl Sessions {
-    pub(super) fn of(id: &SessionId) -> Self {
-        Self::Of(HashSet::from([id.clone()]))
-    }
-
-    pub(super) fn hold(&self, id: &SessionId) -> bool {
-        match self {
-            Self::All => true,
-            Self::Of(sessions) => sessions.contains(id),
-        }
-    }
-
-    /// There is a new session.
-    pub(super) fn created(&mut self, id: &SessionId, parent: Option<&SessionId>) {
-        if let Self::Of(sessions) = self
-            && parent.is_some_and(|parent| sessions.contains(parent))
-        {
-            sessions.insert(id.clone());
-        }
-    }
-}
-
-/// Where the questions are, and their answers go.
-pub(super) struct Asker {
-    connection: Connection,
-    pub(super) sessions: Sessions,
-}
-
-impl Asker {
-    pub(super) fn new(connection: Connection) -> Self {
-        let sessions = match connection.is_local() {
-            true => Sessions::All,
-            false => Sessions::Of(HashSet::new()),
-        };
-        Self {
-            connection,
-            sessions,
-        }
-    }
-
-    /// Questions that wait for an answer.
-    async fn questions(&self) -> Vec<PermissionRequest> {
-        let open = self.connection.get("/permission").await;
-        let mut open: Vec<PermissionRequest> = open.unwrap_or_else(|failure| {
-            tracing::warn!("[client] the open questions are not known: {failure:?}");
-            Vec::new()
-        });
-        open.retain(|request| self.sessions.hold(&request.session_id));
-        open
-    }
-
-    /// Answers a question. One that nobody waits for any more needs no answer.
-    pub(super) async fn answer(&self, id: &PermissionId, reply: Reply) {
-        self.answer_with(id, reply, None).await;
-    }
-
-    /// The same, with what the model is to do instead.
-    async fn answer_with(&self, id: &PermissionId, reply: Reply, instead: Option<&str>) {
-        let path = format!("/permission/{id}/reply");
-        let answered: Result<bool, Failure> = self
-            .connection
-            .post(&path, &json!({ "reply": reply, "message": instead }))
-            .await;
-        if let Err(failure) = answered
-            && !failure.is_refusal()
-        {
-            tracing::warn!("[client] an answer did not arrive: {failure:?}");
-        }
-    }
-
-    /// Grants for good what the question is about, and answers it; says what came of it. `None` where that cannot be done from
-    /// here.
-    async fn grant(&self, id: &PermissionId) -> Option<Result<String, String>> {
-        #[derive(serde::Deserialize)]
-        struct Granted {
-            file: Option<String>,
-        }
-        if !self.can_grant() {
-            return None;
-        }
-        let path = format!("/outrigger/permission/{id}/grant");
-        match self.connection.post::<Granted>(&path, &json!({})).await {
-            Ok(granted) => granted.file.map(|file| Ok(format!("granted in {file}"))),
-            Err(failure) => Some(Err(failure.message().to_owned())),
-        }
-    }
-
-    /// Whether [`Self::grant`] does something: only the person at the program changes what its plugins may do.
-    fn can_grant(&self) -> bool {
-        self.connection.is_local()
-    }
-}
+use crate::terminal::{self, Paint, err_size, name};
 
 /// Questions in the order in which they came; one of them is shown.
 #[derive(Debug, Default)]
@@ -277,7 +171,7 @@ impl Questions {
             &mut self.display,
             typed.is_some_and(is_view),
         ) {
-            line.say(&display.view(Size::of_stderr()));
+            line.say(&display.view(err_size()));
             return self.reader.want();
         }
         if let Some(shown) = self.queue.shown.take() {
@@ -324,7 +218,7 @@ impl Questions {
     /// Shows the question again, below what was printed since.
     pub(crate) fn again(&self, line: &Line) {
         if let (Some(_), Some(display)) = (&self.queue.shown, &self.display) {
-            line.say(&display.text(Size::of_stderr()));
+            line.say(&display.text(err_size()));
         }
     }
 
@@ -349,7 +243,7 @@ impl Questions {
             terminal::hold(true);
             terminal::settle().await;
             let display = Display::of(request, asker.can_grant());
-            let text = display.text(Size::of_stderr());
+            let text = display.text(err_size());
             self.display = Some(display);
             // What was typed before a question could be read is no answer to it; what is typed as soon as it can be is one.
             let _ =

@@ -2,17 +2,15 @@
 
 use std::io::IsTerminal as _;
 
+use outrigger_client::session::{self, Wanted};
+use outrigger_client::{ClientError, Connection, StreamItem};
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{CommandCall, TurnBody};
 use serde_json::{Value, json};
 
 use crate::args::{AttachArgs, Global};
-use crate::client::connection::Connection;
-use crate::client::events::StreamItem;
-use crate::client::follow::{Answers, Follower, Next, gone};
-use crate::client::remote::Remote;
-use crate::client::session::{self, Wanted};
+use crate::client::follow::{Answers, Follower, Next};
 use crate::client::view::{Show, View};
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -88,7 +86,7 @@ pub(crate) async fn attach(
             Some("add -c or -s ID".into()),
         ));
     }
-    let remote = Remote::new(&args.url, &args.server, global.dir.as_deref())?;
+    let remote = crate::boot::remote(&args.url, &args.server, global)?;
     let line = Line::new();
     let _ticking = line.run();
     let answers = if args.auto {
@@ -181,7 +179,7 @@ impl Talk<'_> {
             match self.follower.next().await {
                 Next::Typed(typed) if !self.follower.asks() => return Ok(typed),
                 Next::Typed(typed) => self.follower.typed(typed.as_deref()).await,
-                Next::Agent(StreamItem::End) => return Err(gone()),
+                Next::Agent(StreamItem::End) => return Err(ClientError::gone().into()),
                 Next::Agent(StreamItem::Gap) => {
                     self.line.say("~ some of what happened is not shown\n");
                 }

@@ -6,7 +6,6 @@ use outrigger_agent::Place;
 
 use crate::args::{ConfigCommand, Global};
 use crate::failure::Failure;
-use crate::terminal::frame::Size;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
 
@@ -67,7 +66,7 @@ pub(crate) fn trust(
         )),
         false => out(&format!(
             "{}{folder} is trusted, as long as its settings ask for this\n",
-            frame.whole(Size::of_stdout().columns)
+            frame.whole(crate::terminal::out_size().columns)
         )),
     }
     Ok(0)

@@ -1,7 +1,6 @@
 //! The terminal: what is printed there, and what is read from it.
 
 pub(crate) mod download;
-pub(crate) mod frame;
 mod json;
 mod output;
 mod paint;

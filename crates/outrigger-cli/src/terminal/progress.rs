@@ -10,7 +10,6 @@ use outrigger_files::sync::lock;
 use outrigger_plugins::{Cause, Fetched, Progress, Stage};
 
 use crate::terminal::download::Fetching;
-use crate::terminal::frame::Size;
 use crate::terminal::{self, name};
 use crate::terminal::{Paint, entry, err};
 
@@ -226,7 +225,7 @@ impl Line {
         let Some(text) = state.text(now) else {
             return;
         };
-        let text = cut(&name(&text), Size::of_stderr().columns);
+        let text = cut(&name(&text), crate::terminal::err_size().columns);
         terminal::last_line(&Paint::for_stderr().dim(&format!("~ {text}")));
         state.shown = true;
     }

@@ -11,15 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_agent::{Agent, Boot, Folders};
+use outrigger_client::{Connection, session};
 use outrigger_plugins::{PluginStatus, Stage};
 use outrigger_sandbox::Spawner;
 
 use self::program::{Program, TestRun};
 use self::project::Ground;
 use crate::args::{DemoArgs, Global, RunArgs};
-use crate::client::connection::Connection;
 use crate::client::follow::{Answers, Follower};
-use crate::client::session;
 use crate::client::view::Show;
 use crate::commands::run::Prompt;
 use crate::exit;

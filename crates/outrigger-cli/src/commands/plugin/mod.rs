@@ -21,7 +21,6 @@ use outrigger_plugins::matrix::{Feature, Matrix, Use};
 
 use self::listing::{listing, recorded, table};
 use crate::args::{Global, PluginCommand};
-use crate::client::remote::Remote;
 use crate::commands::session::stored::find;
 use crate::exit;
 use crate::failure::Failure;
@@ -74,7 +73,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
         PluginCommand::Resume(args) => switch::on_server(global, args, "resume").await,
         PluginCommand::Reload(args) => switch::on_server(global, args, "reload").await,
         PluginCommand::Top { url, once, server } => {
-            let remote = Remote::new(&url, &server, global.dir.as_deref())?;
+            let remote = crate::boot::remote(&url, &server, global)?;
             perf::top(&remote, once).await
         }
         PluginCommand::Setup => setup(global).await,

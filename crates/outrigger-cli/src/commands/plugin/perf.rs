@@ -11,10 +11,10 @@ use outrigger_protocol::log::LogRecord;
 use outrigger_store::{RecordQuery, Scope, Store};
 use serde_json::Value;
 
-use crate::client::remote::Remote;
 use crate::failure::Failure;
 use crate::terminal;
 use crate::terminal::out;
+use outrigger_client::Remote;
 
 /// Records that are read at once.
 const PAGE: usize = 10_000;

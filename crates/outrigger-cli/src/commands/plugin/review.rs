@@ -7,9 +7,9 @@ use outrigger_plugins::{ManifestShown, PluginStatus, Review, Reviewed, accept, r
 use crate::args::{Global, ReviewArgs};
 use crate::exit;
 use crate::failure::Failure;
-use crate::terminal::frame::{Frame, Size};
 use crate::terminal::progress::Line;
 use crate::terminal::{name, out};
+use outrigger_terminal::{Frame, Size};
 
 /// Runs the command; no plugin is started. It ends with the code for plugins when one of them is not trusted afterwards.
 pub(crate) async fn run(global: &Global, args: ReviewArgs) -> Result<u8, Failure> {
@@ -82,7 +82,7 @@ fn entry(review: &Review, all: bool) -> String {
     }
     let size = Size {
         rows: MAX_ROWS,
-        ..Size::of_stdout()
+        ..crate::terminal::out_size()
     };
     let frame = Frame::new().with("", review.changes.text());
     text.push_str(&match all {

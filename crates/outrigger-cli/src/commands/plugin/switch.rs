@@ -7,7 +7,6 @@ use outrigger_plugins::SnapshotEntry;
 use serde_json::json;
 
 use crate::args::{Global, LifeArgs};
-use crate::client::remote::Remote;
 use crate::failure::Failure;
 use crate::terminal::out;
 use crate::terminal::progress::Line;
@@ -86,7 +85,7 @@ fn key<'a>(named: &[&'a SnapshotEntry], id: &'a str, on: bool) -> &'a str {
 
 /// `suspend`, `resume` and `reload`: asks a running server.
 pub(crate) async fn on_server(global: &Global, args: LifeArgs, what: &str) -> Result<u8, Failure> {
-    let remote = Remote::new(&args.url, &args.server, global.dir.as_deref())?;
+    let remote = crate::boot::remote(&args.url, &args.server, global)?;
     let path = format!("/outrigger/plugin/{what}");
     let answer: serde_json::Value = remote.post(&path, &json!({ "id": args.id })).await?;
     out(&format!(

@@ -6,15 +6,14 @@ mod prompt;
 use std::path::Path;
 
 use outrigger_agent::{Agent, AgentError, Answering, Boot};
+use outrigger_client::Connection;
 use outrigger_plugins::Stage;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::session::PartInput;
 
 pub(super) use self::prompt::Prompt;
 use crate::args::{Global, RunArgs};
-use crate::client::connection::Connection;
 use crate::client::follow::{Answers, Follower};
-use crate::client::remote::Remote;
 use crate::client::view::Show;
 use crate::consent;
 use crate::failure::Failure;
@@ -106,7 +105,7 @@ impl Run<'_> {
 
     /// At a server. `--dir` names a folder of it; without that it is the server's own. Files are those of this machine.
     async fn at_server(self, url: &str) -> Result<u8, Failure> {
-        let remote = Remote::new(url, &self.args.server, self.global.dir.as_deref())?;
+        let remote = crate::boot::remote(url, &self.args.server, self.global)?;
         let here = std::env::current_dir().unwrap_or_default();
         let boot = Boot::new(here.clone(), crate::boot::environment());
         let answers = match (self.args.auto, person_is_there()) {

@@ -1,5 +1,6 @@
 //! One prompt, from the session to the end of the turn.
 
+use outrigger_client::session::{self, Wanted};
 use outrigger_protocol::id::TurnId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule};
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use super::says_nothing;
 use crate::args::RunArgs;
 use crate::client::follow::Follower;
-use crate::client::session::{self, Wanted};
 use crate::client::view::{Show, View};
 use crate::failure::Failure;
 use crate::terminal::{Paint, err, out};
@@ -76,6 +76,7 @@ impl Prompt<'_> {
             .connection
             .post("/outrigger/check", &named)
             .await
+            .map_err(Failure::from)
     }
 
     /// The session to work in, and whether it was there before.
@@ -103,7 +104,7 @@ impl Prompt<'_> {
         let path = format!("/session/{}", session.id);
         let messages: Vec<IgnoredAny> = connection.get(&format!("{path}/message")).await?;
         match messages.is_empty() {
-            true => connection.delete(&path).await,
+            true => Ok(connection.delete(&path).await?),
             false => Ok(()),
         }
     }

@@ -15,10 +15,10 @@ use tokio::task::JoinHandle;
 
 use self::network::Network;
 use crate::args::{Global, ServeArgs};
-use crate::client::remote::USERNAME;
 use crate::failure::Failure;
 use crate::signals::{Signals, Turn};
 use crate::terminal::{err, out};
+use outrigger_client::USERNAME;
 
 /// Runs the command. No agent is started before the first request for its folder, unless plugins have to load
 /// (`--strict-plugins`).

@@ -10,8 +10,8 @@ use outrigger_store::{RecordQuery, Scope, Store};
 use super::causes::Causes;
 use crate::failure::Failure;
 use crate::terminal::Paint;
-use crate::terminal::frame::{Size, set_off, set_off_below};
 use crate::terminal::transcript::{is_tool, tool_text};
+use outrigger_terminal::{set_off, set_off_below};
 
 /// A session's conversation, made again from its stored events.
 pub(crate) fn conversation(
@@ -30,7 +30,7 @@ pub(crate) fn conversation(
     let mut merged = merge_all(messages);
     // The log has what became final first; identifiers are in the order in which the model said it.
     merged.sort_by(|a, b| a.id.cmp(&b.id));
-    let columns = Size::of_stdout().columns;
+    let columns = crate::terminal::out_size().columns;
     // A text and the call that it announces belong together, and so do calls that have no more than a line to tell.
     let mut together = true;
     for message in merged {

@@ -5,8 +5,8 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::session::Session;
 use outrigger_store::{SessionFilter, Store};
 
-use crate::client::session::with_prefix;
 use crate::failure::Failure;
+use outrigger_client::session::with_prefix;
 
 /// The store, if there is one.
 pub(crate) fn open(boot: &Boot) -> Result<Store, Failure> {
@@ -48,6 +48,9 @@ pub(crate) fn find(store: &Store, place: &Place, id: Option<String>) -> Result<S
     };
     match store.session(&SessionId(id.clone()))? {
         Some(session) => Ok(session),
-        None => with_prefix(store.sessions(&SessionFilter::default())?, &id),
+        None => Ok(with_prefix(
+            store.sessions(&SessionFilter::default())?,
+            &id,
+        )?),
     }
 }

@@ -1,9 +1,8 @@
 //! What is shown of a permission question: the whole call, who wants it, and what an answer means.
 
 use outrigger_protocol::permission::{CALL, HOOK_REASON, PermissionRequest};
+use outrigger_terminal::{Frame, Shown, Size, name, prompt};
 use serde_json::Value;
-
-use crate::terminal::frame::{Frame, Shown, Size, prompt};
 
 /// Our permissions. Other names are text of a plugin or server, and do not belong in the line of the prompt.
 const KNOWN: [&str; 19] = [
@@ -36,7 +35,7 @@ const UNSHOWN: [&str; 2] = ["timeout", "description"];
 
 /// A question as it is shown, with how far the person has looked at it.
 #[derive(Debug)]
-pub(super) struct Display {
+pub struct Display {
     frame: Frame,
     what: String,
     short: String,
@@ -46,8 +45,9 @@ pub(super) struct Display {
 }
 
 impl Display {
-    /// `can_grant`: who asks can grant for good.
-    pub(super) fn of(request: &PermissionRequest, can_grant: bool) -> Self {
+    /// The question of a request. `can_grant`: who asks can grant for good.
+    #[must_use]
+    pub fn of(request: &PermissionRequest, can_grant: bool) -> Self {
         let permission = request.permission.as_str();
         let grant = request.missing_grant.as_ref().filter(|_| can_grant);
         let mut keys = vec!["[y]es", "[n]o"];
@@ -81,14 +81,15 @@ impl Display {
     }
 
     /// The question: what it is about, as much as fits on the screen, and the prompt.
-    pub(super) fn text(&self, size: Size) -> String {
+    #[must_use]
+    pub fn text(&self, size: Size) -> String {
         let Shown { text, is_cut } = self.frame.bounded(size, "; [v]iew shows all");
         let view = if is_cut { Some("[v]iew") } else { None };
         text + &self.prompt(view, size)
     }
 
     /// The next part of all that there is, and the prompt.
-    pub(super) fn view(&mut self, size: Size) -> String {
+    pub fn view(&mut self, size: Size) -> String {
         let pages = self.frame.pages(size);
         let page = pages.get(self.page).or(pages.first());
         let page = page.map(String::as_str).unwrap_or_default();
@@ -102,6 +103,18 @@ impl Display {
             _ => Some("[v]iew more"),
         };
         format!("{page}{}", self.prompt(view, size))
+    }
+
+    /// The texts of others that it shows, whole.
+    #[must_use]
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// What is asked, in words of ours alone.
+    #[must_use]
+    pub fn what(&self) -> &str {
+        &self.what
     }
 
     fn prompt(&self, view: Option<&'static str>, size: Size) -> String {
@@ -229,7 +242,7 @@ fn arguments(input: &Value) -> String {
 }
 
 fn flat(key: &str) -> String {
-    crate::terminal::name(key)
+    name(key)
 }
 
 /// What a plugin says of its question.

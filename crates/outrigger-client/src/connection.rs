@@ -5,13 +5,13 @@ use outrigger_server::{LocalClient, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::events::{self, Events};
-use super::remote::Remote;
-use crate::failure::Failure;
+use crate::error::ClientError;
+use crate::events::{self, Events};
+use crate::remote::Remote;
 
 /// An agent's routes. Cheap to clone.
 #[derive(Clone)]
-pub(crate) enum Connection {
+pub enum Connection {
     /// The agent is in this process.
     Local(LocalClient),
     /// A server has it.
@@ -20,7 +20,7 @@ pub(crate) enum Connection {
 
 impl Connection {
     /// The agent is in this process: it ends with us.
-    pub(crate) fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         matches!(self, Self::Local(_))
     }
 
@@ -28,7 +28,7 @@ impl Connection {
     ///
     /// # Errors
     /// What the route refuses; a server that cannot be reached.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call(Method::GET, path, None).await
     }
 
@@ -36,11 +36,11 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Self::get`].
-    pub(crate) async fn post<T: DeserializeOwned>(
+    pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         with: &impl Serialize,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, ClientError> {
         let with = serde_json::to_vec(with).map_err(|error| unreadable(&error))?;
         self.call(Method::POST, path, Some(with)).await
     }
@@ -49,9 +49,23 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Self::get`].
-    pub(crate) async fn delete(&self, path: &str) -> Result<(), Failure> {
-        let deleted: Result<bool, Failure> = self.call(Method::DELETE, path, None).await;
+    pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
+        let deleted: Result<bool, ClientError> = self.call(Method::DELETE, path, None).await;
         deleted.map(drop)
+    }
+
+    /// What a request answers, whatever it is; `null` where it answers nothing.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        with: Option<&serde_json::Value>,
+    ) -> Result<serde_json::Value, ClientError> {
+        self.call(method, path, with.map(|it| it.to_string().into_bytes()))
+            .await
     }
 
     async fn call<T: DeserializeOwned>(
@@ -59,7 +73,7 @@ impl Connection {
         method: Method,
         path: &str,
         with: Option<Vec<u8>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, ClientError> {
         match self {
             Self::Local(client) => {
                 let body = client.call(method, path, with).await.map_err(refused)?;
@@ -74,7 +88,7 @@ impl Connection {
     ///
     /// # Errors
     /// A server that cannot be reached or refuses.
-    pub(crate) async fn listen(&self) -> Result<Events, Failure> {
+    pub async fn listen(&self) -> Result<Events, ClientError> {
         match self {
             Self::Local(client) => Ok(Events::Local(client.listen())),
             Self::Remote(remote) => Ok(Events::Remote(events::listen(remote).await?)),
@@ -82,13 +96,13 @@ impl Connection {
     }
 }
 
-fn refused(refusal: Refusal) -> Failure {
+fn refused(refusal: Refusal) -> ClientError {
     let code = refusal.code.unwrap_or("agent.refused");
-    Failure::of_agent(code, refusal.message, refusal.hint)
+    ClientError::new(code, refusal.message, refusal.hint)
 }
 
-fn unreadable(error: &serde_json::Error) -> Failure {
-    Failure::new(
+fn unreadable(error: &serde_json::Error) -> ClientError {
+    ClientError::new(
         "agent.answer",
         format!("what was asked or answered has another form: {error}"),
         None,
@@ -96,7 +110,7 @@ fn unreadable(error: &serde_json::Error) -> Failure {
 }
 
 /// Percent-encoding of everything but letters, digits and what stays as it is in a path.
-pub(crate) fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -14,8 +14,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::terminal::name;
-use crate::terminal::output::{err_size, is_control, is_invisible, out_size};
+use crate::sanitize::{is_control, is_invisible, name};
 
 /// Columns of a tab, at most.
 const TAB: usize = 8;
@@ -40,32 +39,23 @@ const MIN_ROWS: usize = 6;
 
 /// A terminal's size in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
-    pub(crate) columns: usize,
-    pub(crate) rows: usize,
+pub struct Size {
+    /// Columns.
+    pub columns: usize,
+    /// Rows.
+    pub rows: usize,
 }
 
 impl Size {
     /// Where a terminal does not say.
-    const USUAL: Self = Self {
+    pub const USUAL: Self = Self {
         columns: 80,
         rows: 24,
     };
 
-    /// Of standard error, where questions are put.
-    pub(crate) fn of_stderr() -> Self {
-        Self::of(err_size()).unwrap_or(Self::USUAL)
-    }
-
-    /// Of standard output. What is no terminal wraps nothing.
-    pub(crate) fn of_stdout() -> Self {
-        Self::of(out_size()).unwrap_or(Self {
-            columns: usize::MAX,
-            ..Self::USUAL
-        })
-    }
-
-    fn of(size: Option<(u16, u16)>) -> Option<Self> {
+    /// Of what a terminal says; `None` where there is none.
+    #[must_use]
+    pub fn of(size: Option<(u16, u16)>) -> Option<Self> {
         let (columns, rows) = size?;
         Some(match columns > 0 && rows > 0 {
             true => Self {
@@ -77,7 +67,7 @@ impl Size {
     }
 
     /// What is left below these lines of ours.
-    pub(crate) fn less(self, above: &str) -> Self {
+    pub fn less(self, above: &str) -> Self {
         let rows = above
             .lines()
             .map(|line| line.len().div_ceil(self.columns.max(1)).max(1));
@@ -95,17 +85,17 @@ impl Size {
 
 /// Texts from outside, each with a label of ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub struct Frame {
     fields: Vec<(String, String)>,
 }
 
 /// A frame as it is printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub struct Shown {
     /// Whole rows.
-    pub(crate) text: String,
+    pub text: String,
     /// Something is left out.
-    pub(crate) is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// A row: what stands before its mark, the mark, and the text.
@@ -116,17 +106,20 @@ struct Row {
 }
 
 impl Frame {
-    pub(crate) fn new() -> Self {
+    /// One without texts.
+    #[must_use]
+    pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a text; an empty one is nothing. A label has at most eight characters, ours.
-    pub(crate) fn with(mut self, label: &str, text: impl Into<String>) -> Self {
+    pub fn with(mut self, label: &str, text: impl Into<String>) -> Self {
         self.add(label, text);
         self
     }
 
-    pub(crate) fn add(&mut self, label: &str, text: impl Into<String>) {
+    /// As [`Self::with`].
+    pub fn add(&mut self, label: &str, text: impl Into<String>) {
         let text = text.into();
         if !text.trim_end_matches('\n').is_empty() {
             self.fields.push((label.to_owned(), text));
@@ -134,7 +127,7 @@ impl Frame {
     }
 
     /// As much as fits above a prompt, of each text its beginning and its end; `how` says what shows the rest.
-    pub(crate) fn bounded(&self, size: Size, how: &str) -> Shown {
+    pub fn bounded(&self, size: Size, how: &str) -> Shown {
         let fields: Vec<Vec<Row>> = self.rows(size.columns);
         let lengths: Vec<usize> = fields.iter().map(Vec::len).collect();
         let shares = shares(&lengths, size.frame_rows());
@@ -176,7 +169,7 @@ impl Frame {
     }
 
     /// All of it, a screen at a time.
-    pub(crate) fn pages(&self, size: Size) -> Vec<String> {
+    pub fn pages(&self, size: Size) -> Vec<String> {
         let rows: Vec<Row> = self.rows(size.columns).into_iter().flatten().collect();
         let pages = rows.chunks(size.frame_rows()).map(|rows| {
             let mut text = String::new();
@@ -188,7 +181,7 @@ impl Frame {
     }
 
     /// All of it.
-    pub(crate) fn whole(&self, columns: usize) -> String {
+    pub fn whole(&self, columns: usize) -> String {
         let mut text = String::new();
         for row in self.rows(columns).iter().flatten() {
             row.print(columns, &mut text);
@@ -297,7 +290,7 @@ fn shares(lengths: &[usize], rows: usize) -> Vec<usize> {
 }
 
 /// A line in which nothing is hidden by what it does not show, or shows too often.
-pub(crate) fn shortened(line: &str) -> String {
+pub fn shortened(line: &str) -> String {
     let characters: Vec<char> = line.chars().collect();
     let alike = |a: &char, b: &char| a == b || is_blank(*a) && is_blank(*b);
     characters.chunk_by(alike).map(run).collect()
@@ -319,7 +312,7 @@ fn run(run: &[char]) -> String {
 }
 
 /// A short text as one row of at most so many columns: its beginning, and how much more there is.
-pub(crate) fn brief(text: &str, columns: usize) -> String {
+pub fn brief(text: &str, columns: usize) -> String {
     let text = shortened(text);
     let rows = wrapped(&text, columns);
     match rows.as_slice() {
@@ -332,13 +325,13 @@ pub(crate) fn brief(text: &str, columns: usize) -> String {
 }
 
 /// Lines from outside among entries of ours: a mark before each row.
-pub(crate) fn set_off(text: &str, columns: usize) -> String {
+pub fn set_off(text: &str, columns: usize) -> String {
     let rows = text.lines().flat_map(|line| wrapped(line, narrow(columns)));
     rows.map(|row| format!("│ {row}\n")).collect()
 }
 
 /// The same of an entry of ours, which begins with a mark of its own.
-pub(crate) fn set_off_below(entry: &str, columns: usize) -> String {
+pub fn set_off_below(entry: &str, columns: usize) -> String {
     let shown = set_off(entry, columns);
     shown.strip_prefix("│ ").unwrap_or(&shown).to_owned()
 }
@@ -386,7 +379,7 @@ fn width(c: char) -> usize {
 }
 
 /// The last line of a question, in words of ours alone. `short` is for a terminal that is too narrow for the other.
-pub(crate) fn prompt(what: &str, short: &str, keys: &[&str], size: Size) -> String {
+pub fn prompt(what: &str, short: &str, keys: &[&str], size: Size) -> String {
     let long = format!("? {what}? {}: ", keys.join(", "));
     if long.len() < size.columns {
         return long;

@@ -2,20 +2,20 @@
 
 use outrigger_protocol::id::QuestionId;
 use outrigger_protocol::question::{Answer, QuestionRequest};
+use outrigger_terminal::{Frame, Size, name};
 use serde_json::{Value, json};
-
-use crate::terminal::frame::{Frame, Size};
-use crate::terminal::name;
 
 /// A request with one or more questions, and the answers so far.
 #[derive(Debug)]
-pub(crate) struct ModelQuestion {
+pub struct ModelQuestion {
     request: QuestionRequest,
     answers: Vec<Answer>,
 }
 
 impl ModelQuestion {
-    pub(crate) fn new(request: QuestionRequest) -> Self {
+    /// One to which nothing is answered yet.
+    #[must_use]
+    pub fn new(request: QuestionRequest) -> Self {
         Self {
             request,
             answers: Vec::new(),
@@ -23,12 +23,14 @@ impl ModelQuestion {
     }
 
     /// Whether it is the request of this identifier.
-    pub(crate) fn is(&self, id: &QuestionId) -> bool {
+    #[must_use]
+    pub fn is(&self, id: &QuestionId) -> bool {
         self.request.id == *id
     }
 
     /// The question that is to be answered next.
-    pub(crate) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self, size: Size) -> String {
         let Some(question) = self.request.questions.get(self.answers.len()) else {
             return String::new();
         };
@@ -54,7 +56,7 @@ impl ModelQuestion {
             Some("") => "it stays empty; Ctrl-D: no answer".to_owned(),
             Some(text) => format!("{}; Ctrl-D: no answer", name(text)),
         };
-        let columns = Size::of_stderr().columns;
+        let columns = size.columns;
         format!(
             "{}? answer {by}{own}; nothing: {nothing}: ",
             frame.whole(columns)
@@ -62,13 +64,14 @@ impl ModelQuestion {
     }
 
     /// Where a refusal goes.
-    pub(crate) fn rejection(&self) -> String {
+    #[must_use]
+    pub fn rejection(&self) -> String {
         format!("/question/{}/reject", self.request.id)
     }
 
     /// Takes a line; once all is answered, where the answers go and what they are. An empty line is the question's default, and
     /// refuses where it has none; the end of the input refuses.
-    pub(crate) fn take(&mut self, typed: Option<&str>) -> Option<(String, Value)> {
+    pub fn take(&mut self, typed: Option<&str>) -> Option<(String, Value)> {
         let question = self.request.questions.get(self.answers.len());
         let text = typed.unwrap_or_default().trim();
         if let Some(question) = question {

@@ -10,8 +10,8 @@ use outrigger_sse::Parser;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc};
 
-use super::remote::Remote;
-use crate::failure::Failure;
+use crate::error::ClientError;
+use crate::remote::Remote;
 
 /// Between the end of a stream and the next try.
 const RETRY_INTERVAL: Duration = Duration::from_millis(300);
@@ -26,7 +26,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// What comes next of the events.
 #[derive(Debug)]
-pub(crate) enum StreamItem {
+pub enum StreamItem {
     /// An event.
     Event(Arc<BusEvent>),
     /// Something is missing here.
@@ -36,7 +36,7 @@ pub(crate) enum StreamItem {
 }
 
 /// The events of an agent.
-pub(crate) enum Events {
+pub enum Events {
     /// Of this process.
     Local(broadcast::Receiver<Arc<BusEvent>>),
     /// Of a server.
@@ -45,7 +45,7 @@ pub(crate) enum Events {
 
 impl Events {
     /// The next one.
-    pub(crate) async fn next(&mut self) -> StreamItem {
+    pub async fn next(&mut self) -> StreamItem {
         match self {
             Self::Local(events) => match events.recv().await {
                 Ok(event) => StreamItem::Event(event),
@@ -58,7 +58,7 @@ impl Events {
 
     /// The next one of a turn that has been answered; `None` when there are no more. Those of this process are there already,
     /// those of a server may be on their way, until the session is idle.
-    pub(crate) async fn rest(&mut self, idle: bool) -> Option<StreamItem> {
+    pub async fn rest(&mut self, idle: bool) -> Option<StreamItem> {
         match self {
             Self::Local(events) => match events.try_recv() {
                 Ok(event) => Some(StreamItem::Event(event)),
@@ -80,7 +80,7 @@ impl Events {
     }
 
     /// What waits here belongs to what came before the next turn.
-    pub(crate) fn skip_waiting(&mut self) {
+    pub fn skip_waiting(&mut self) {
         if let Self::Local(events) = self {
             *events = events.resubscribe();
         }
@@ -91,9 +91,9 @@ impl Events {
 ///
 /// # Errors
 /// A server that cannot be reached or refuses.
-pub(super) async fn listen(
+pub(crate) async fn listen(
     remote: &Remote,
-) -> Result<mpsc::UnboundedReceiver<StreamItem>, Failure> {
+) -> Result<mpsc::UnboundedReceiver<StreamItem>, ClientError> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let mut stream = Stream::open(remote).await?;
     let remote = remote.clone();
@@ -132,7 +132,7 @@ struct Stream {
 
 impl Stream {
     /// Opened, and its first event has come: nothing is missed from here on.
-    async fn open(remote: &Remote) -> Result<Self, Failure> {
+    async fn open(remote: &Remote) -> Result<Self, ClientError> {
         let response = remote.send(Method::GET, "/event", None).await?;
         let mut stream = Self {
             response,

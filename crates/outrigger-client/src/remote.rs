@@ -1,5 +1,6 @@
 //! A server somewhere else, over its HTTP API (`attach`, `run --attach`).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -10,16 +11,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::args::ServerArgs;
-use crate::client::connection::encoded;
-use crate::failure::Failure;
+use crate::connection::encoded;
+use crate::error::ClientError;
 
 /// The user where none is named, as in OpenCode.
-pub(crate) const USERNAME: &str = "opencode";
+pub const USERNAME: &str = "opencode";
+
+/// How to log in to a server.
+#[derive(Clone, Default)]
+pub struct Login {
+    /// Else that of the environment, else the kept one.
+    pub password: Option<String>,
+    /// Else that of the environment, else [`USERNAME`].
+    pub username: Option<String>,
+}
 
 /// A server and how it is asked. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Remote {
+pub struct Remote {
     client: Client,
     base: String,
     username: String,
@@ -82,32 +91,32 @@ impl Remote {
     ///
     /// # Errors
     /// An address that is none.
-    pub(crate) fn new(
+    pub fn new(
         url: &str,
-        args: &ServerArgs,
+        login: &Login,
+        env: &BTreeMap<String, String>,
         directory: Option<&Path>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ClientError> {
         let base = url.trim_end_matches('/').to_owned();
         if !["http://", "https://"]
             .iter()
             .any(|scheme| base.starts_with(scheme))
         {
-            return Err(Failure::usage(
+            return Err(ClientError::usage(
                 format!("`{url}` is not the address of a server"),
                 Some("write it as http://HOST:PORT".into()),
             ));
         }
-        let env = crate::boot::environment();
         let of = |name: &str| env.get(name).filter(|value| !value.is_empty()).cloned();
-        let given = args.password.clone();
+        let given = login.password.clone();
         let password = match given.or_else(|| of("OPENCODE_SERVER_PASSWORD")) {
             Some(password) => Password::Given(password),
-            None => Password::kept(&base, Folders::from_env(&env).data),
+            None => Password::kept(&base, Folders::from_env(env).data),
         };
         Ok(Self {
             client: outrigger_models::http_client(&base)
-                .map_err(|message| Failure::new("attach.client", message, None))?,
-            username: args
+                .map_err(|message| ClientError::new("attach.client", message, None))?,
+            username: login
                 .username
                 .clone()
                 .or_else(|| of("OPENCODE_SERVER_USERNAME"))
@@ -122,7 +131,7 @@ impl Remote {
     ///
     /// # Errors
     /// A server that cannot be reached or refuses.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.read(&self.call(Method::GET, path, None).await?)
     }
 
@@ -130,11 +139,11 @@ impl Remote {
     ///
     /// # Errors
     /// A server that cannot be reached or refuses.
-    pub(crate) async fn post<T: DeserializeOwned>(
+    pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         with: &impl Serialize,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, ClientError> {
         let with = serde_json::to_vec(with).unwrap_or_default();
         self.read(&self.call(Method::POST, path, Some(with)).await?)
     }
@@ -143,16 +152,16 @@ impl Remote {
     ///
     /// # Errors
     /// A server that cannot be reached or refuses.
-    pub(crate) async fn call(
+    pub async fn call(
         &self,
         method: Method,
         path: &str,
         with: Option<Vec<u8>>,
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Vec<u8>, ClientError> {
         let response = self.send(method, path, with).await?;
         let body = response.bytes().await.map_err(|error| {
             let message = format!("the answer broke off: {}", error.without_url());
-            Failure::new("attach.unreachable", message, None)
+            ClientError::new("attach.unreachable", message, None)
         })?;
         Ok(match body.is_empty() {
             true => b"null".to_vec(),
@@ -164,11 +173,11 @@ impl Remote {
     ///
     /// # Errors
     /// One of another form.
-    pub(crate) fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, Failure> {
+    pub fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         match serde_json::from_slice(body) {
             Ok(answer) => Ok(answer),
             Err(error) if error.is_data() => Err(self.strange(&error.to_string())),
-            Err(error) => Err(Failure::new(
+            Err(error) => Err(ClientError::new(
                 "attach.answer",
                 format!("the server does not answer in JSON: {error}"),
                 None,
@@ -176,24 +185,25 @@ impl Remote {
         }
     }
 
-    pub(crate) fn strange(&self, why: &str) -> Failure {
+    /// That this is no server of ours.
+    pub(crate) fn strange(&self, why: &str) -> ClientError {
         let message = format!(
             "{} does not answer as a server of this API: {why}",
             self.base
         );
-        Failure::new("attach.answer", message, None)
+        ClientError::new("attach.answer", message, None)
     }
 
     /// The answer to a request, once its head is there.
     ///
     /// # Errors
     /// A server that cannot be reached or refuses.
-    pub(crate) async fn send(
+    pub async fn send(
         &self,
         method: Method,
         path: &str,
         with: Option<Vec<u8>>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, ClientError> {
         let mut request = self.client.request(method, format!("{}{path}", self.base));
         if let Some(directory) = &self.directory {
             request = request.header("x-opencode-directory", encoded(directory));
@@ -212,7 +222,7 @@ impl Remote {
             } else {
                 "the connection broke off"
             };
-            Failure::new(
+            ClientError::new(
                 "attach.unreachable",
                 format!("{} cannot be reached: {why}", self.base),
                 Some("start it with `outrigger serve`, and give the address that it prints".into()),
@@ -225,14 +235,18 @@ impl Remote {
         if status.as_u16() == 401 {
             let message = format!("{} asks for another password", self.base);
             let hint = "set OPENCODE_SERVER_PASSWORD, or give --password (the kept one goes only to a server that you have started on this machine)";
-            return Err(Failure::new("attach.password", message, Some(hint.into())));
+            return Err(ClientError::new(
+                "attach.password",
+                message,
+                Some(hint.into()),
+            ));
         }
         Err(refused(response, &self.base, path).await)
     }
 }
 
 /// What a server says that refuses.
-async fn refused(response: Response, base: &str, path: &str) -> Failure {
+async fn refused(response: Response, base: &str, path: &str) -> ClientError {
     let status = response.status();
     let text = response.text().await.unwrap_or_default();
     let error: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -241,7 +255,7 @@ async fn refused(response: Response, base: &str, path: &str) -> Failure {
         str::to_owned,
     );
     let code = error["data"]["code"].as_str().unwrap_or("attach.refused");
-    Failure::new(code, message, None)
+    ClientError::new(code, message, None)
 }
 
 /// The port of a server on this machine; none for any other address.

@@ -4,17 +4,17 @@ use outrigger_agent::AgentError;
 use outrigger_protocol::session::Session;
 use serde_json::json;
 
-use super::connection::{Connection, encoded};
-use crate::failure::Failure;
+use crate::connection::{Connection, encoded};
+use crate::error::ClientError;
 
 /// Which session is meant.
-pub(crate) struct Wanted<'a> {
+pub struct Wanted<'a> {
     /// This one.
-    pub(crate) id: Option<&'a str>,
+    pub id: Option<&'a str>,
     /// The last one of the folder.
-    pub(crate) latest: bool,
+    pub latest: bool,
     /// A copy of it.
-    pub(crate) fork: bool,
+    pub fork: bool,
 }
 
 /// The session that is wanted, and whether it was there before: a copy was not. `None` where a new one is wanted, or there is
@@ -22,10 +22,10 @@ pub(crate) struct Wanted<'a> {
 ///
 /// # Errors
 /// No session of that identifier.
-pub(crate) async fn find(
+pub async fn find(
     connection: &Connection,
     wanted: &Wanted<'_>,
-) -> Result<Option<(Session, bool)>, Failure> {
+) -> Result<Option<(Session, bool)>, ClientError> {
     let found = match wanted.id {
         Some(id) => Some(by_id(connection, id).await?),
         None if wanted.latest => latest(connection).await?,
@@ -45,7 +45,7 @@ pub(crate) async fn find(
 ///
 /// # Errors
 /// There is none, or several.
-pub(crate) async fn by_id(connection: &Connection, id: &str) -> Result<Session, Failure> {
+pub async fn by_id(connection: &Connection, id: &str) -> Result<Session, ClientError> {
     if id.is_empty() {
         return Err(AgentError::NoSession(id.to_owned()).into());
     }
@@ -68,7 +68,7 @@ const MAX_NAMED: usize = 5;
 ///
 /// # Errors
 /// None starts so, or several do.
-pub(crate) fn with_prefix(sessions: Vec<Session>, prefix: &str) -> Result<Session, Failure> {
+pub fn with_prefix(sessions: Vec<Session>, prefix: &str) -> Result<Session, ClientError> {
     let bare = prefix.strip_prefix("ses_").unwrap_or(prefix);
     let fits = |session: &Session| {
         let id = session.id.as_str();
@@ -82,7 +82,7 @@ pub(crate) fn with_prefix(sessions: Vec<Session>, prefix: &str) -> Result<Sessio
             let ids = found.iter().take(MAX_NAMED).map(|it| it.id.as_str());
             let ids = ids.collect::<Vec<_>>().join(", ");
             let more = if count > MAX_NAMED { ", ..." } else { "" };
-            Err(Failure::usage(
+            Err(ClientError::usage(
                 format!("`{prefix}` is the start of {count} session IDs"),
                 Some(format!("name more of it: {ids}{more}")),
             ))
@@ -94,6 +94,6 @@ pub(crate) fn with_prefix(sessions: Vec<Session>, prefix: &str) -> Result<Sessio
 ///
 /// # Errors
 /// Those of the connection.
-pub(crate) async fn latest(connection: &Connection) -> Result<Option<Session>, Failure> {
+pub async fn latest(connection: &Connection) -> Result<Option<Session>, ClientError> {
     connection.get("/outrigger/session/latest").await
 }
