@@ -1,5 +1,5 @@
 //! Pages whose promises have a test: a paragraph (a list, a table) with a number and its unit, or with "never", "always" or "every",
-//! names in a comment at its end what shows it. The list of pages grows.
+//! names in a comment at its end what shows it.
 //!
 //!     <!-- shown by: crates/a/tests/it/b.rs::it_does_not, crates/a/src/b.rs::MAX_FILES = 100 -->
 //!
@@ -10,29 +10,18 @@
 
 use super::{Repo, invariants};
 
-/// Pages that have been gone through.
-const PAGES: [&str; 21] = [
-    "README.md",
-    "docs/audit.md",
-    "docs/cli.md",
-    "docs/command-hooks.md",
-    "docs/compaction.md",
-    "docs/compatibility.md",
-    "docs/configuration.md",
-    "docs/contracts.md",
-    "docs/hooks.md",
-    "docs/mcp.md",
-    "docs/models.md",
-    "docs/permissions.md",
-    "docs/plugins.md",
-    "docs/plugins/manifest.md",
-    "docs/plugins/sandbox.md",
-    "docs/plugins/trust.md",
-    "docs/plugins/writing.md",
-    "docs/sandbox.md",
-    "docs/store.md",
-    "docs/threat-model.md",
-    "docs/turn.md",
+/// Pages (and folders of them) that are not held to this, and why.
+const EXCEPTIONS: [(&str, &str); 4] = [
+    (
+        "docs/bypass/",
+        "made of rows that name their tests (tidy:bypass)",
+    ),
+    ("docs/decisions/", "what was decided and why, at the time"),
+    ("docs/peers.md", "its rows name their tests (tidy:peers)"),
+    (
+        "docs/requirements.md",
+        "made of rows that name their tests (tidy:requirements)",
+    ),
 ];
 
 const WORDS: [&str; 3] = ["never", "always", "every"];
@@ -77,13 +66,19 @@ const SHOWN: &str = "<!-- shown by:";
 const NONE: &str = "<!-- no promise:";
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
-    PAGES.iter().flat_map(|page| offences(repo, page)).collect()
+    let pages = repo.iter().filter(|(path, _)| is_held(path));
+    pages
+        .flat_map(|(page, text)| offences(repo, page, text))
+        .collect()
 }
 
-fn offences(repo: &Repo, page: &str) -> Vec<String> {
-    let Some(text) = repo.text(page) else {
-        return vec![format!("{page} is missing")];
-    };
+/// Whether a file is a page for users.
+fn is_held(path: &str) -> bool {
+    let is_page = path == "README.md" || (path.starts_with("docs/") && path.ends_with(".md"));
+    is_page && !EXCEPTIONS.iter().any(|(place, _)| path.starts_with(place))
+}
+
+fn offences(repo: &Repo, page: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (line, block) in blocks(text) {
         let names = shown_by(&block);
@@ -146,9 +141,13 @@ fn is_value(repo: &Repo, name: &str) -> bool {
         return false;
     };
     let lines = repo.text(path).unwrap_or_default().lines().map(str::trim);
-    let constant = format!("const {name}: ");
+    let constant = format!("const {name}");
     let mut said = lines.filter_map(|line| match line.split_once(&constant) {
-        Some((_, rest)) => rest.split_once(" = ")?.1.strip_suffix(';'),
+        // Rust names the type before the value, JavaScript has none.
+        Some((_, rest)) if rest.starts_with([':', ' ']) => {
+            rest.split_once(" = ")?.1.strip_suffix(';')
+        }
+        Some(_) => None,
         None => line
             .strip_prefix(name)?
             .strip_prefix(": ")?
@@ -204,13 +203,15 @@ mod tests {
             At most 11 files. <!-- shown by: crates/a/src/b.rs::MAX = 11 -->\n";
         let repo = Repo::of(&[
             ("docs/a.md", page),
+            ("docs/peers.md", "Every row.\n"),
+            ("crates/README.md", "Every crate.\n"),
             (
                 "crates/a/src/b.rs",
                 "pub(crate) const MAX: usize = 1_000 * 10;\n    most: 20,\n#[test]\nfn it() {}\n",
             ),
         ]);
         assert_eq!(
-            offences(&repo, "docs/a.md"),
+            check(&repo),
             [
                 "docs/a.md:5 says \"5 s\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
                 "docs/a.md:14 names `crates/a/src/b.rs::gone`, which is no test",
@@ -218,7 +219,6 @@ mod tests {
                 "docs/a.md:25 says \"11 files\", and no test is named for it (`<!-- shown by: PATH::TEST -->` at its end)",
             ]
         );
-        assert_eq!(offences(&repo, "docs/b.md"), ["docs/b.md is missing"]);
     }
 
     #[test]
