@@ -26,40 +26,71 @@ const EXCEPTIONS: [(&str, &str); 4] = [
 
 const WORDS: [&str; 3] = ["never", "always", "every"];
 
+/// Numbers in words; "a" and "an" are some only before a unit of time: prose is full of them.
+const NUMBERS: [&str; 17] = [
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve", "fifteen",
+    "sixteen", "twenty", "thirty", "sixty", "hundred", "thousand",
+];
+
+/// Times that are promised by "a" as well.
+const TIMES: [&str; 2] = ["minute", "hour"];
+
 /// Units, in the plural: the singular of each counts as well.
-const UNITS: [&str; 32] = [
+const UNITS: [&str; 54] = [
     "%",
+    "addresses",
+    "attempts",
     "B",
-    "GB",
-    "GiB",
-    "KB",
-    "KiB",
-    "MB",
-    "MiB",
+    "bits",
     "bytes",
+    "calls",
+    "cells",
     "characters",
     "columns",
     "connections",
+    "cores",
     "days",
     "entries",
+    "events",
     "files",
     "folders",
+    "GB",
+    "GiB",
+    "gigabytes",
+    "hosts",
     "hours",
+    "KB",
+    "KiB",
     "levels",
     "lines",
+    "MB",
+    "megabytes",
     "messages",
+    "MiB",
     "milliseconds",
+    "min",
     "minutes",
     "ms",
     "names",
     "processes",
+    "records",
+    "requests",
+    "restarts",
+    "retries",
     "rounds",
+    "rules",
     "s",
     "seconds",
+    "sessions",
     "steps",
+    "threads",
     "times",
     "tokens",
+    "tries",
     "turns",
+    "us",
+    "weeks",
+    "years",
 ];
 
 const SHOWN: &str = "<!-- shown by:";
@@ -128,7 +159,18 @@ fn blocks(text: &str) -> Vec<(usize, String)> {
 fn shown_by(block: &str) -> Vec<&str> {
     let comments = block.split(SHOWN).skip(1);
     let lists = comments.filter_map(|rest| rest.split("-->").next());
-    let names = lists.flat_map(|list| list.split(','));
+    let names = lists.flat_map(|list| {
+        // Values may have commas of their own.
+        let mut depth = 0_usize;
+        list.split(move |it| {
+            match it {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            it == ',' && depth == 0
+        })
+    });
     names.map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
@@ -165,7 +207,7 @@ fn promise(block: &str) -> Option<String> {
     let number = || {
         let mut pairs = words.windows(2);
         pairs.find_map(|pair| match pair {
-            [number, unit] if is_number(number) && is_unit(unit) => {
+            [number, unit] if is_number(number, unit) && is_unit(unit) => {
                 Some(format!("{number} {unit}"))
             }
             _ => None,
@@ -179,9 +221,11 @@ fn plain(word: &str) -> &str {
     word.trim_matches(|it: char| !it.is_alphanumeric() && it != '%')
 }
 
-fn is_number(word: &str) -> bool {
+fn is_number(word: &str, unit: &str) -> bool {
     let is_part = |it: char| it.is_ascii_digit() || it == ',' || it == '.';
-    word.starts_with(|it: char| it.is_ascii_digit()) && word.chars().all(is_part)
+    let is_digits = word.starts_with(|it: char| it.is_ascii_digit()) && word.chars().all(is_part);
+    let is_one = ["a", "an"].contains(&word) && TIMES.contains(&unit);
+    is_digits || is_one || NUMBERS.contains(&word.to_lowercase().as_str())
 }
 
 fn is_unit(word: &str) -> bool {
@@ -199,7 +243,7 @@ mod tests {
         let page = "# Every page\n\nIt is fine.\n\nIt waits 5 s,\nor so.\n\n```\nnever\n```\n\n    always\n\n\
             - It never\n  fails. <!-- shown by: crates/a/src/b.rs::it, crates/a/src/b.rs::gone -->\n\n\
             Its \"Every\" is a word. <!-- no promise: a name -->\n\n| a | 1,000 files |\n|---|---|\n<!-- shown by: tidy:words -->\n\n\
-            At most 10 files. <!-- shown by: crates/a/src/b.rs::MAX = 1000 * 10, crates/a/src/b.rs::most = 20, tidy:words -->\n\n\
+            At most 10 files. <!-- shown by: crates/a/src/b.rs::MAX = 1000 * 10, crates/a/src/b.rs::most = (20, f(2)), tidy:words -->\n\n\
             At most 11 files. <!-- shown by: crates/a/src/b.rs::MAX = 11 -->\n";
         let repo = Repo::of(&[
             ("docs/a.md", page),
@@ -207,7 +251,7 @@ mod tests {
             ("crates/README.md", "Every crate.\n"),
             (
                 "crates/a/src/b.rs",
-                "pub(crate) const MAX: usize = 1_000 * 10;\n    most: 20,\n#[test]\nfn it() {}\n",
+                "pub(crate) const MAX: usize = 1_000 * 10;\n    most: (20, f(2)),\n#[test]\nfn it() {}\n",
             ),
         ]);
         assert_eq!(
@@ -229,6 +273,9 @@ mod tests {
             ("At most 1,000,000 files", Some("1,000,000 files")),
             ("Every time", Some("Every")),
             ("everything is `nevermore`", None),
+            ("It waits ten minutes.", Some("ten minutes")),
+            ("Once a minute", Some("a minute")),
+            ("A file of two kinds", None),
             ("HTTP 403 is an answer", None),
             ("Linux 5.13 with user namespaces", None),
         ] {
