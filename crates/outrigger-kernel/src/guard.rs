@@ -7,6 +7,8 @@
 //! ([`Rule::Failure`]). Those of the bridge (1 to 3, 8) are its own: its points only notify, so no hook can touch them.
 //! That of leases (6) comes with the browser.
 
+mod request;
+
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -14,6 +16,8 @@ use alloc::vec::Vec;
 
 use serde_json::Value;
 
+pub(crate) use self::request::uphold_request;
+pub use self::request::{is_guarded_header, is_guarded_option};
 use crate::hooks::HookPoint;
 
 /// Why an answer, or a part of it, has no effect.
@@ -33,11 +37,13 @@ pub enum Rule {
     Verify,
     /// What was approved is what runs (C9, 5).
     Approval,
+    /// Whose account pays for a model request, and which model answers.
+    Account,
 }
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Rights,
         Self::Shape,
         Self::Identity,
@@ -45,6 +51,7 @@ impl Rule {
         Self::Failure,
         Self::Verify,
         Self::Approval,
+        Self::Account,
     ];
 
     /// As the audit names it.
@@ -58,6 +65,7 @@ impl Rule {
             Self::Failure => "failure",
             Self::Verify => "verify",
             Self::Approval => "approval",
+            Self::Account => "account",
         }
     }
 }

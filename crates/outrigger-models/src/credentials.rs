@@ -4,7 +4,7 @@
 //! credentials, `OPENCODE_AUTH_CONTENT` (instead of all files, as in OpenCode), our `auth.json`, OpenCode's
 //! `auth.json`. The last is only ever read: logging out of what it holds is remembered in ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -165,6 +165,16 @@ impl Credentials {
     /// read, with a warning.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, Stored> {
+        self.all_or(|error| tracing::warn!("[auth] {error}"))
+    }
+
+    /// The providers that there are credentials of, without a word on files that cannot be read.
+    #[must_use]
+    pub fn providers(&self) -> BTreeSet<String> {
+        self.all_or(|_| {}).into_keys().collect()
+    }
+
+    fn all_or(&self, failed: impl Fn(CredentialError)) -> BTreeMap<String, Stored> {
         let mut out = BTreeMap::new();
         if let Some(content) = &self.0.content {
             add(&mut out, content, Origin::Environment);
@@ -189,7 +199,7 @@ impl Credentials {
         for (path, origin) in files {
             match path.map_or(Ok(Object::new()), read) {
                 Ok(entries) => add(&mut out, &entries, origin),
-                Err(error) => tracing::warn!("[auth] {error}"),
+                Err(error) => failed(error),
             }
         }
         out

@@ -1,7 +1,7 @@
 //! Agents: the bundled ones and those of the configuration.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outrigger_config::{AgentEntry, AgentMode};
 use outrigger_kernel::permission::evaluate;
@@ -120,15 +120,32 @@ fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
     }
 }
 
-/// What holds where nothing else is said, as in OpenCode. `allowed_folders` may be read and written outside the project
-/// (artifacts, temporary files, the config folders).
-fn defaults(allowed_folders: &[&Path]) -> Vec<Rule> {
+/// Folders of the user's settings that hold what models are given to read: agents, commands, skills and code. What lies beside
+/// them may have keys.
+pub const TEXT_FOLDERS: [&str; 13] = [
+    "agent",
+    "agents",
+    "command",
+    "commands",
+    "mode",
+    "modes",
+    "node_modules",
+    "plugin",
+    "plugins",
+    "skill",
+    "skills",
+    "tool",
+    "tools",
+];
+
+/// What holds where nothing else is said, as in OpenCode, but for the files with keys in the folders of the user's settings.
+fn defaults(places: Places<'_>) -> Vec<Rule> {
     let mut rules = vec![
         rule("*", "*", Action::Allow),
         rule("doom_loop", "*", Action::Ask),
         rule("external_directory", "*", Action::Ask),
     ];
-    rules.extend(allowed_folders.iter().map(|dir| {
+    rules.extend(places.allowed_folders.iter().map(|dir| {
         rule(
             "external_directory",
             &format!("{}/*", dir.display()),
@@ -140,6 +157,15 @@ fn defaults(allowed_folders: &[&Path]) -> Vec<Rule> {
         rule("plan_enter", "*", Action::Deny),
         rule("plan_exit", "*", Action::Deny),
         rule("read", "*", Action::Allow),
+    ]);
+    for folder in places.settings_folders {
+        let below = |name: &str| format!("{}/{name}", folder.display());
+        rules.push(rule("read", &below("*"), Action::Ask));
+        rules.push(rule("read", &below("*.md"), Action::Allow));
+        let texts = TEXT_FOLDERS.iter();
+        rules.extend(texts.map(|name| rule("read", &below(&format!("{name}/*")), Action::Allow)));
+    }
+    rules.extend([
         rule("read", "*.env", Action::Ask),
         rule("read", "*.env.*", Action::Ask),
         last_default(),
@@ -171,8 +197,10 @@ pub fn asked_by_the_user(evaluate: impl FnOnce(&[&[Rule]]) -> Action, layers: &[
 /// What the defaults know of places.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Places<'a> {
-    /// May be read and written outside of the project.
+    /// May be read and written outside of the project (artifacts, temporary files, the config folders).
     pub allowed_folders: &'a [&'a Path],
+    /// Folders of the user's own settings, of which models read texts unasked and nothing else.
+    pub settings_folders: &'a [PathBuf],
     /// Patterns of files in the project that are asked about before they are read: secrets of the home folder, where that is the project.
     pub secrets: &'a [String],
 }
@@ -186,7 +214,7 @@ pub fn all(
 ) -> BTreeMap<String, AgentInfo> {
     let secrets = places.secrets.iter();
     let template = Template {
-        base: defaults(places.allowed_folders),
+        base: defaults(places),
         secrets: secrets.map(|it| rule("read", it, Action::Ask)).collect(),
         global,
     };
@@ -384,6 +412,7 @@ mod tests {
             Places {
                 allowed_folders: &[Path::new("/tmp/out")],
                 secrets: &["/home/u/.ssh".to_owned()],
+                ..Places::default()
             },
         )
     }

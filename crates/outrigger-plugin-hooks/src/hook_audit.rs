@@ -1,10 +1,16 @@
 //! What is written down of a chain: lines of the log, and for the audit hashes of what each handler was given and of what
 //! it answered (C13).
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use outrigger_files::sync::lock;
+use outrigger_kernel::guard::Rule;
 use outrigger_kernel::hooks::HandlerRun;
 use outrigger_plugin_status::DETAIL;
 use outrigger_protocol::hook::HookAudit;
 use outrigger_protocol::hook::{Decision, HookOutcome, HookRecord, OutcomeKind};
+use outrigger_protocol::id::PluginId;
 use outrigger_protocol::rpc::RanCalls;
 use outrigger_protocol::turn::HookPayload;
 
@@ -120,11 +126,29 @@ pub fn log_observed(calls: &RanCalls) {
     }
 }
 
+/// What a plugin tries with every request is said once.
+#[derive(Default)]
+pub struct SaidOnce(Mutex<BTreeSet<(PluginId, String)>>);
+
+impl SaidOnce {
+    /// A model request is not for whom a plugin would have it.
+    fn log(&self, record: &HookRecord) {
+        let message = record.message.clone().unwrap_or_default();
+        let (plugin, hook) = (&record.plugin, &record.hook);
+        if lock(&self.0).insert((plugin.clone(), message.clone())) {
+            tracing::warn!("plugin {plugin}: its answer was refused at {hook}: {message}");
+        }
+    }
+}
+
 /// A handler's run in the log of the program. `heals`: a process that does not answer or has ended is started again, which is
 /// a warning of its own, and says why.
-pub(crate) fn log(record: &HookRecord, heals: bool) {
+pub(crate) fn log(record: &HookRecord, heals: bool, once: &SaidOnce) {
     if tracing::enabled!(target: PERF, tracing::Level::DEBUG) {
         tracing::debug!(target: PERF, "[plugin-perf] {}", perf(record));
+    }
+    if record.audit.refused == Some(Rule::Account.name()) {
+        return once.log(record);
     }
     if matches!(
         record.decision,

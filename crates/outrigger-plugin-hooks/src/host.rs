@@ -7,6 +7,7 @@ use outrigger_protocol::Millis;
 
 use crate::breakers::Breakers;
 use crate::custom_points::links::Links;
+use crate::hook_audit::SaidOnce;
 use crate::perf::Perf;
 use outrigger_plugin_registry::Registry;
 use outrigger_plugin_registry::access::settings::PluginSettings;
@@ -30,4 +31,6 @@ pub struct HookHost {
     pub commands: Option<Commands>,
     /// The chains that plugins may reach points of their own from.
     pub links: Links,
+    /// What has been said of answers that are refused again and again.
+    pub said: SaidOnce,
 }

@@ -19,6 +19,6 @@ pub mod pipeline;
 
 pub use cost::{Cost, Costs};
 pub use digest::hash;
-pub use hook_audit::log_observed;
+pub use hook_audit::{SaidOnce, log_observed};
 pub use perf::{Perf, PerfRow};
 pub use pipeline::{Pipeline, PipelineContext, PipelineResult};

@@ -29,6 +29,7 @@ use crate::admission::command_hooks;
 use crate::contributions::tools::{PluginToolEntry, ToolRunner};
 use crate::options::LoadOptions;
 use crate::plugin_host::{Loading, PluginHost};
+use outrigger_plugin_hooks::SaidOnce;
 use outrigger_plugin_hooks::breakers::Breakers;
 use outrigger_plugin_hooks::custom_points::links::Links;
 use outrigger_plugin_hooks::host::HookHost;
@@ -96,6 +97,7 @@ impl Plugins {
             perf: Mutex::default(),
             commands: None,
             links: Links::default(),
+            said: SaidOnce::default(),
         };
         Self(Arc::new(PluginHost {
             registry,
@@ -344,6 +346,7 @@ fn host(options: &Arc<LoadOptions>, base: usize, registry: &Arc<Registry>) -> Pl
         perf: Mutex::default(),
         commands: command_hooks(options, base, registry),
         links: Links::default(),
+        said: SaidOnce::default(),
     };
     PluginHost {
         registry: Arc::clone(registry),

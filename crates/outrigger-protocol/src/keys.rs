@@ -143,7 +143,8 @@ pub fn is_secret_option(name: &str, value: &str) -> bool {
 }
 
 /// `accountKey`, `account_key`, `ACCOUNT-KEY`: its words in small letters.
-fn words(name: &str) -> Vec<String> {
+#[must_use]
+pub fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_small = false;
     for c in name.chars() {

@@ -153,6 +153,7 @@ impl Boot {
             self.env.clone(),
         );
         options.xdg_config.clone_from(&self.folders.config);
+        options.logins = self.credentials().providers();
         options
     }
 

@@ -62,7 +62,7 @@ fn repository(world: &World) {
     }
 }
 
-const SECRETS: [&str; 26] = [
+const SECRETS: [&str; 29] = [
     ".ssh/id_rsa",
     ".ssh/config",
     ".gnupg/private-keys-v1.d/k",
@@ -89,6 +89,9 @@ const SECRETS: [&str; 26] = [
     ".codex/auth.json",
     ".config/rclone/rclone.conf",
     ".pgpass",
+    ".config/opencode/opencode.json.bak",
+    ".config/opencode/keys/acme",
+    ".opencode/gh-pat",
 ];
 
 const READS: [&str; 8] = [
@@ -106,6 +109,54 @@ fn home_file(world: &World, name: &str, text: &str) {
     let path = world.home().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
+}
+
+/// Of the folder of the user's settings a model reads texts unasked, and what may have keys in it after a question.
+#[test]
+fn of_the_users_settings_a_model_reads_texts_unasked() {
+    let open = ["AGENTS.md", "skills/x/scripts/run.py", "agent/a.txt"];
+    let asked = [
+        "opencode.json",
+        "gh-pat",
+        "accounts.json",
+        "opencode.json.bak",
+        ".env",
+        "skills/x/.env",
+        "keys/acme.txt",
+    ];
+    let names: Vec<&str> = open.into_iter().chain(asked).collect();
+    let world = World::new([done()]);
+    let folder = world.home().join(".config/opencode");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let reads = names
+        .iter()
+        .map(|name| call("read", json!({ "filePath": path(name) })));
+    world.mock.when("do it", turn(reads));
+    for name in &names {
+        let text = if *name == "opencode.json" {
+            format!("{{\"username\": \"{SECRET}\"}}")
+        } else {
+            SECRET.to_owned()
+        };
+        home_file(&world, &format!(".config/opencode/{name}"), &text);
+    }
+    world.run(&["do it"]);
+    let parts = world.parts("tool");
+    let answers: Vec<String> = parts
+        .iter()
+        .map(|it| it["state"]["output"].to_string())
+        .collect();
+    let read: Vec<&str> = names
+        .iter()
+        .zip(&answers)
+        .filter(|(_, it)| it.contains(SECRET))
+        .map(|(name, _)| *name)
+        .collect();
+    assert_eq!(
+        (answers.len(), read),
+        (names.len(), open.to_vec()),
+        "{answers:?}"
+    );
 }
 
 #[test]

@@ -599,3 +599,47 @@ fn a_worktree_of_a_trusted_repository_is_not_trusted_with_it() {
         assert_eq!(noticed, left_out, "{folder}: {}", done.stderr);
     }
 }
+
+/// A token that is there for something else opens a provider of the catalog: the user may choose that one, and a project that nobody
+/// trusts may not.
+#[test]
+fn a_project_chooses_no_provider_that_the_user_did_not() {
+    let with = |model: Option<&str>, trusts: bool| {
+        let world = users([done()], json!({}));
+        let limit = json!({ "context": 100_000, "output": 4000 });
+        let catalog = json!({ "github-models": {
+            "id": "github-models", "name": "GitHub Models", "env": ["GITHUB_TOKEN"], "npm": "@ai-sdk/openai-compatible",
+            "api": world.mock.url(), "models": { "m": { "id": "m", "name": "M", "limit": limit, "tool_call": true } },
+        } });
+        world.file("opencode.json", &json!({
+            "model": "github-models/m", "small_model": "github-models/m", "agent": { "build": { "model": "github-models/m" } },
+        }).to_string());
+        let catalog_file = world.root().join("catalog.json");
+        fs::write(&catalog_file, catalog.to_string()).unwrap();
+        let args: Vec<&str> = ["run", "hi"]
+            .into_iter()
+            .chain(model.into_iter().flat_map(|it| ["-m", it]))
+            .collect();
+        let mut command = match trusts {
+            true => world.command(&args),
+            false => untrusted(&world, &args),
+        };
+        command
+            .env("GITHUB_TOKEN", "ghp_of-something-else")
+            .env("OPENCODE_MODELS_PATH", catalog_file);
+        let done = world.start(command).end().ok();
+        let requests = world.mock.all_requests();
+        let sent = requests.iter().any(|it| {
+            it.header("authorization")
+                .is_some_and(|it| it.contains("ghp_"))
+        });
+        (sent, done.stderr)
+    };
+    let (sent, says) = with(None, false);
+    let left_out = "of its settings model, small_model, agent are left out";
+    assert!(!sent && says.contains(left_out), "{says}");
+    for (model, trusts) in [(None, true), (Some("github-models/m"), false)] {
+        let (sent, says) = with(model, trusts);
+        assert!(sent, "{model:?} {trusts}: {says}");
+    }
+}

@@ -229,3 +229,44 @@ fn a_projects_plugin_does_not_say_where_a_login_of_the_users_is_sent() {
         );
     }
 }
+
+/// What decides whose account pays for a request and which model answers is no plugin's without the grant; the rest of what it sets counts.
+#[test]
+fn no_account_and_no_model_of_a_request_without_the_grant() {
+    let setter = "export const P = async () => ({
+  'chat.headers': async (_, o) => { o.headers.authorization = 'Bearer of-the-plugin'; o.headers['x-test'] = 'kept' },
+  'chat.params': async (_, o) => { o.temperature = 0.25; o.options = { ...o.options, model: 'ft:theirs', reasoning_effort: 'low' } },
+})";
+    for granted in [false, true] {
+        let world = World::new([turn([call("glob", json!({ "pattern": "*.txt" }))]), done()]);
+        let plugin = world.plugin("p", setter);
+        if granted {
+            granting(&world, &format!("[plugins.{plugin:?}]\nmodel = true\n"));
+        }
+        let done = world.run(&["hi"]).ok();
+        let request = world.mock.last();
+        let of_plugin = request.header("authorization") == Some("Bearer of-the-plugin");
+        let theirs = request.body["model"] == "ft:theirs";
+        assert_eq!((of_plugin, theirs), (granted, granted), "{}", request.body);
+        let kept = (
+            request.header("x-test"),
+            request.body["temperature"].as_f64(),
+        );
+        assert_eq!(kept, (Some("kept"), Some(0.25)));
+        assert_eq!(request.body["reasoning_effort"], "low");
+        for says in [
+            "its answer was refused at chat.headers: the header `authorization`",
+            "at chat.params: the option `model`",
+        ] {
+            let lines = done
+                .stderr
+                .lines()
+                .filter(|it| it.contains(says) && it.contains("`model = true`"));
+            assert_eq!(lines.count(), usize::from(!granted), "{}", done.stderr);
+        }
+        let audit = world
+            .cli(&["audit", "list", "--kind", "hook", "--json"])
+            .ok();
+        assert_eq!(audit.stdout.contains("refused: account"), !granted);
+    }
+}

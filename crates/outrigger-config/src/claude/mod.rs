@@ -179,6 +179,21 @@ pub(crate) struct OfProject<'a> {
     pub(crate) lets: &'a dyn Fn(&Path, &str) -> bool,
     /// Nothing of the folder counts, and one line says so of all.
     pub(crate) is_quiet: bool,
+    /// Whether a model is of a provider that the user has chosen.
+    pub(crate) may_choose: &'a dyn Fn(&Value) -> bool,
+}
+
+impl OfProject<'_> {
+    /// Takes out of a command of a project that is not trusted a model of a provider that the user did not choose, and says so.
+    fn narrow(&self, command: &mut CommandEntry) -> Option<String> {
+        let is_others = |model: &mut String| {
+            !self.is_trusted && !(self.may_choose)(&Value::from(model.as_str()))
+        };
+        let model = command.model.take_if(is_others)?;
+        Some(format!(
+            "its model {model} is left out: you have not chosen that provider, and the folder is not trusted"
+        ))
+    }
 }
 
 /// The commands of `.claude/commands`: the user's, then those of the project from its root down to the working folder; of
@@ -213,7 +228,7 @@ pub(crate) fn commands(
                         problems.push(problem(&file, why.to_owned()));
                     }
                 }
-                Ok(Some(entry)) => {
+                Ok(Some(mut entry)) => {
                     let is_users = dir == options.home;
                     let is_same = |it: &ClaudeCommand| it.entry.name == entry.name;
                     if !is_users
@@ -224,6 +239,9 @@ pub(crate) fn commands(
                         continue;
                     }
                     all.retain(|it| !is_same(it));
+                    if !is_users && let Some(why) = of_project.narrow(&mut entry) {
+                        problems.push(problem(&file, why));
+                    }
                     all.push(ClaudeCommand { entry, is_users });
                 }
                 Ok(None) => {}
@@ -401,6 +419,7 @@ mod tests {
                 is_trusted,
                 lets: &|_, _| true,
                 is_quiet: false,
+                may_choose: &|_| is_trusted,
             };
             let mut problems = Vec::new();
             let found = commands(&options(dir.path()), &of_project, &[], &mut problems).into_iter();

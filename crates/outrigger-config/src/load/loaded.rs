@@ -11,6 +11,7 @@ use crate::claude::{self, ClaudeCommand, ClaudeServer};
 use crate::load::layers;
 use crate::load::links::Links;
 use crate::opencode::plugin_list::{PluginSpec, SkippedPlugin};
+use crate::project::chosen_providers::ChosenProviders;
 use crate::{
     Asked, ConfigProblem, LoadOptions, OpenCodeConfig, Origin, PolicyFile, Settings, paths,
 };
@@ -53,6 +54,8 @@ pub struct Loaded {
     pub users: Option<Box<OpenCodeConfig>>,
     /// What variables and files put into texts that is likely a secret, whatever the key is called: the longest first.
     pub(crate) secrets: Vec<String>,
+    /// Providers of models that the user has chosen.
+    pub(crate) chosen: ChosenProviders,
     pub(crate) options: LoadOptions,
 }
 
@@ -121,6 +124,7 @@ impl Loaded {
                     lets: &|file, template| self.lets_command(file, template),
                     // Where nothing of the folder counts, one line says so of all.
                     is_quiet: self.left_out,
+                    may_choose: &|model| self.chosen.have(model),
                 },
                 &self.config.permission,
                 &mut problems,

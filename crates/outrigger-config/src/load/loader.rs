@@ -40,6 +40,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) users: Users,
     /// What the user's rules refuse.
     refused: Vec<Rule>,
+    /// Whether a model is of a provider that the user has chosen.
+    may_choose: Box<dyn Fn(&Value) -> bool + 'a>,
     /// Plugins so far, once each.
     pub(crate) plugins: Vec<PluginSpec>,
     /// Tool files so far.
@@ -63,13 +65,18 @@ pub(crate) struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn new(options: &'a LoadOptions, extent: Extent) -> Result<Self, ConfigError> {
+    pub(super) fn new(
+        options: &'a LoadOptions,
+        extent: Extent,
+        may_choose: impl Fn(&Value) -> bool + 'a,
+    ) -> Result<Self, ConfigError> {
         Ok(Self {
             options,
             policies: crate::policy::policies(options)?,
             merged: Layered::new(),
             users: Users::default(),
             refused: Vec::new(),
+            may_choose: Box::new(may_choose),
             plugins: Vec::new(),
             tool_files: Vec::new(),
             lost: Vec::new(),
@@ -135,6 +142,7 @@ impl<'a> Loader<'a> {
             file,
             project: &project,
             may_read: &|real| links.may_read(real),
+            may_choose: &self.may_choose,
             keep: self.extent == Extent::Everything,
             asks: Vec::new(),
         };

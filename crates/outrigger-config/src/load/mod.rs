@@ -9,6 +9,7 @@ pub(crate) mod options;
 pub(crate) mod plugin_folders;
 mod plugins;
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -19,6 +20,7 @@ use loader::{Extent, Loader};
 use options::LoadOptions;
 
 use crate::origin::{child, nearest};
+use crate::project::chosen_providers::ChosenProviders;
 use crate::{ConfigError, ConfigProblem, OpenCodeConfig, ProjectConfig, narrow_providers, unknown};
 
 /// Reads the whole configuration. Nothing is written and no folder is made.
@@ -48,8 +50,10 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
         }
     };
     let has_project = |file: &PathBuf| layers::is_project_folder(options, file.parent());
+    loaded.chosen = ChosenProviders::new(options, &loaded.value);
     if loaded.files.iter().any(has_project) {
         let users = load_as(options, Extent::Nothing)?;
+        loaded.chosen = ChosenProviders::new(options, &users.value);
         let narrowed = narrow_providers(&mut loaded.value, &users.value);
         if !loaded.is_trusted {
             let left_out = keep_users(&mut loaded.value, &users.value).into_iter();
@@ -95,7 +99,13 @@ fn keep_users(value: &mut Value, users: &Value) -> Vec<String> {
 }
 
 fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError> {
-    let mut loader = Loader::new(options, extent)?;
+    // Asked once a project chooses a model, which is not so where only the user's files are read.
+    let chosen = OnceCell::new();
+    let may_choose = move |model: &Value| {
+        let chosen = chosen.get_or_init(|| chosen_providers(options));
+        chosen.have(model)
+    };
+    let mut loader = Loader::new(options, extent, may_choose)?;
     loader.global()?;
     if let Some(path) = layers::path_variable(options, "OPENCODE_CONFIG") {
         if !path.exists() {
@@ -123,6 +133,13 @@ fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError>
     loader.finish(config_dirs)
 }
 
+/// The providers of models that the user has chosen: what a project says counts for nothing there.
+fn chosen_providers(options: &LoadOptions) -> ChosenProviders {
+    // Files that cannot be read end the start, a moment later.
+    let users = load_as(options, Extent::Nothing).map(|it| it.value);
+    ChosenProviders::new(options, &users.unwrap_or_default())
+}
+
 /// What the user's own files say, merged, in OpenCode's form.
 ///
 /// # Errors
@@ -141,7 +158,7 @@ pub fn load_global_redacted(options: &LoadOptions) -> Result<Value, ConfigError>
 }
 
 fn global_with_secrets(options: &LoadOptions) -> Result<(Value, Vec<String>), ConfigError> {
-    let mut loader = Loader::new(options, Extent::Everything)?;
+    let mut loader = Loader::new(options, Extent::Everything, |_| true)?;
     let dir = layers::global_dir(options);
     let mut merged = Value::Object(serde_json::Map::new());
     for name in layers::GLOBAL_FILES {

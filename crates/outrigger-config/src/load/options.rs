@@ -1,6 +1,6 @@
 //! Where the configuration is read from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::ProjectConfig;
@@ -30,6 +30,8 @@ pub struct LoadOptions {
     pub username: Option<String>,
     /// How much of the project's files counts.
     pub project: ProjectConfig,
+    /// Providers of models that the user has logged in at.
+    pub logins: BTreeSet<String>,
 }
 
 impl LoadOptions {
@@ -59,6 +61,7 @@ impl LoadOptions {
             hooks: Vec::new(),
             username: None,
             project: ProjectConfig::default(),
+            logins: BTreeSet::new(),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::opencode::unmatched;
 use crate::opencode::username;
 use crate::origin::nearest;
 use crate::origin::{Positions, child};
+use crate::project::chosen_providers::ChosenProviders;
 use crate::{ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, Settings, settings};
 
 /// What OpenCode writes into a file without `$schema`.
@@ -80,6 +81,7 @@ impl Loader<'_> {
         self.ask_of_files(&settings.settings);
         let (left_out, is_trusted) = self.counts();
         Ok(Loaded {
+            chosen: ChosenProviders::default(),
             asks: self.asks,
             left_out,
             is_trusted,

@@ -5,6 +5,7 @@
 //! ignored, too.
 
 pub(crate) mod asks;
+pub(crate) mod chosen_providers;
 pub(crate) mod command_words;
 mod executed;
 mod file_digest;
@@ -182,6 +183,8 @@ pub(crate) struct Sieve<'a> {
     pub(crate) project: &'a Path,
     /// Whether the user's rules let a file be read unasked.
     pub(crate) may_read: &'a dyn Fn(&Path) -> bool,
+    /// Whether a model is of a provider that the user has chosen.
+    pub(crate) may_choose: &'a dyn Fn(&Value) -> bool,
     /// Only look, and take nothing out.
     pub(crate) keep: bool,
     /// What was found.
@@ -205,7 +208,7 @@ impl Sieve<'_> {
             }
             ("command", Value::Object(commands)) => {
                 sieve.members(commands, "/command", |sieve, name, command| {
-                    !sieve.is_harmless_command(command) || sieve.command_agent(name, command)
+                    !sieve.is_harmless_command(command) || sieve.command_choices(name, command)
                 })
             }
             // One by one: a list that is taken away as a whole hides what changed in it.
@@ -224,6 +227,9 @@ impl Sieve<'_> {
                 })
             }
             ("lsp" | "formatter", value) => *value != false,
+            ("model" | "small_model", value) => {
+                sieve.leads_out(value) || !(sieve.may_choose)(value)
+            }
             ("share", Value::String(value)) => sieve.filled(value) == "auto",
             ("autoshare", value) => *value == true,
             (key, value) => !HARMLESS.contains(&key) || sieve.leads_out(value),
@@ -314,19 +320,21 @@ impl Sieve<'_> {
             (key, _) if is_built_in && CHOICE.contains(&key) => true,
             ("permission", value) => sieve.rules(value, &format!("{at}/permission")),
             ("tools", Value::Object(tools)) => sieve.tools(tools, &format!("{at}/tools")),
+            ("model", value) => sieve.leads_out(value) || !(sieve.may_choose)(value),
             // As agents in files of their own have it that say nothing of the kind.
             ("options", Value::Object(options)) if options.is_empty() => false,
             (key, value) => !HARMLESS_OF_AGENTS.contains(&key) || sieve.leads_out(value),
         })
     }
 
-    /// Takes out which agent a command is for: it switches the user into that one. The command stays.
-    fn command_agent(&mut self, name: &str, command: &mut Value) -> bool {
+    /// Takes out which agent a command is for, as it switches the user into that one, and a model of a provider that the user did not
+    /// choose. The command stays.
+    fn command_choices(&mut self, name: &str, command: &mut Value) -> bool {
         let Value::Object(fields) = command else {
             return false;
         };
-        self.members(fields, &format!("/command/{name}"), |_, key, _| {
-            key == "agent"
+        self.members(fields, &format!("/command/{name}"), |sieve, key, value| {
+            key == "agent" || key == "model" && !(sieve.may_choose)(value)
         })
     }
 

@@ -12,6 +12,7 @@ fn sieved(keep: bool, mut document: Value) -> (Value, Vec<String>) {
         file: &file,
         project: &project,
         may_read: &|_| true,
+        may_choose: &|model| model != "github-models/m",
         keep,
         asks: Vec::new(),
     };
@@ -32,6 +33,17 @@ fn what_starts_reads_sends_or_loosens_is_left_out() {
             json!({"model": "a/b", "theme": "x"}),
             json!({"model": "a/b", "theme": "x"}),
             vec![],
+        ),
+        (
+            json!({"model": "github-models/m", "small_model": "github-models/m", "agent": {"build": {"model": "github-models/m", "prompt": "p"}},
+                "command": {"c": {"template": "t", "model": "github-models/m"}}}),
+            json!({"agent": {"build": {"prompt": "p"}}, "command": {"c": {"template": "t"}}}),
+            vec![
+                "/model",
+                "/small_model",
+                "/agent/build/model",
+                "/command/c/model",
+            ],
         ),
         (
             json!({"mcp": {"n": {"command": ["sh"]}}}),

@@ -66,6 +66,7 @@ impl Answer {
         self,
         item: &mut HookPayload,
         point: HookPoint,
+        account: Option<&'static str>,
         check: Option<&OutputCheck>,
     ) -> Taken {
         let (before, messages) = (item.output.clone(), item.history.clone());
@@ -85,7 +86,11 @@ impl Answer {
             taken.changed.clear();
             return taken;
         }
-        let breaches = guard::uphold(point, &kept, &mut item.output);
+        let mut breaches = guard::uphold(point, &kept, &mut item.output);
+        if let Some(grant) = account {
+            let request = guard::uphold_request(point, grant, &before, &mut item.output);
+            breaches.extend(request);
+        }
         if !breaches.is_empty() && item.output == before && item.history == messages {
             taken.changed.clear();
         }

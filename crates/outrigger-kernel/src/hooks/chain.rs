@@ -394,7 +394,7 @@ impl Chain {
                 history: rearranged.take(),
                 prefix: if many { format!("/{i}") } else { String::new() },
             };
-            let taken = answer.fold_into(item, self.point, self.check.as_ref());
+            let taken = answer.fold_into(item, self.point, rights.account, self.check.as_ref());
             run.changed.extend(taken.changed);
             refused.extend(taken.refused);
         }

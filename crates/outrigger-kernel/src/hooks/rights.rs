@@ -12,6 +12,8 @@ pub struct Rights {
     pub block: bool,
     /// The grant that it would take to change something there, for the message, where only that is missing.
     pub missing: Option<&'static str>,
+    /// The grant that it would take to change who pays for a model request and what answers it, where it has not that one.
+    pub account: Option<&'static str>,
 }
 
 /// C3's list for plugins with a manifest, as the points of today: the chains that make a request are views of
@@ -33,6 +35,7 @@ impl Rights {
         patch: true,
         block: true,
         missing: None,
+        account: None,
     };
 
     /// Of a plugin whose manifest names no hooks. In the error phase everybody may add context (C4).
@@ -42,6 +45,7 @@ impl Rights {
             patch: PATCHED.contains(&point) || point.spec().phase == Phase::Error,
             block: false,
             missing: None,
+            account: None,
         }
     }
 
@@ -51,6 +55,15 @@ impl Rights {
         Self {
             patch: false,
             missing: self.patch.then_some(grant),
+            ..self
+        }
+    }
+
+    /// Without what decides who pays for a model request and what answers it, which this grant of the user's would give.
+    #[must_use]
+    pub fn without_account(self, grant: &'static str) -> Self {
+        Self {
+            account: Some(grant),
             ..self
         }
     }

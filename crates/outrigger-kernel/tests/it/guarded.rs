@@ -461,6 +461,7 @@ fn any_handler() -> impl Strategy<Value = Handler> {
             patch,
             block,
             missing: None,
+            account: None,
         },
         ..handler(0, 1)
     })
@@ -582,4 +583,112 @@ fn rules_have_names_of_their_own() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), Rule::ALL.len());
+}
+
+/// What decides who pays for a model request, where it goes and what answers it takes the grant; the rest of an answer counts.
+#[test]
+fn a_request_keeps_its_account_and_model_without_the_grant() {
+    let tried = |point: &str, before: &Value, changes: Vec<Change>, account| {
+        let rights = Rights {
+            account,
+            ..Rights::ALL
+        };
+        let handler = Handler {
+            rights,
+            ..handler(0, 1)
+        };
+        let mut chain = Chain::new(at(point), vec![handler], vec![payload(before.clone())]);
+        chain.feed(0, HookOutcome::patch(vec![changes]), 1.0);
+        let mut end = folded(&chain);
+        let run = end.runs.remove(0);
+        (end.outputs.remove(0), run)
+    };
+    let headers = "Authorization x-api-key API-KEY x_api_key x-goog-api-key cookie Host openai-organization x-goog-user-project \
+        x-forwarded-host proxy-authorization Content-Length transfer-encoding x-amz-security-token chatgpt-account-id";
+    let options = "model models tools mcp_servers mcpServers server_tools webhook webhook_url prompt previousResponseId conversation \
+        cachedContent apiKey api_key base_url apiBase extra_body additionalModelRequestFields plugins web_search_options container";
+    let free = [
+        "x-test X-Trace anthropic-beta user-agent x-initiator originator session_id x-opencode-session",
+        "temperature \
+        reasoningEffort thinking promptCacheKey store max_tokens parallel_tool_calls max_tool_calls custom_option user service_tier safetySettings",
+    ];
+    for (point, way, guarded, free) in [
+        ("llm.before_headers", &["headers"][..], headers, free[0]),
+        ("llm.before_params", &["options"][..], options, free[1]),
+        (
+            "llm.before_request",
+            &["params", "options"][..],
+            options,
+            free[1],
+        ),
+    ] {
+        let mut before = output(at(point));
+        let names = |text: &'static str| text.split_whitespace();
+        let old: Map<String, Value> = names("model authorization")
+            .map(|it| (it.into(), json!("old")))
+            .collect();
+        before[way[0]] = match way {
+            [_] => json!(old),
+            _ => json!({ "options": old }),
+        };
+        for name in names(guarded) {
+            let deep: Vec<&str> = way.iter().copied().chain([name]).collect();
+            let mut whole = before[way[0]].clone();
+            let fields = match way {
+                [_] => &mut whole,
+                _ => &mut whole["options"],
+            };
+            fields[name] = json!("evil");
+            let gone = old.contains_key(name).then(|| vec![change(&deep, None)]);
+            let set = vec![change(&deep, Some(json!("evil")))];
+            for changes in [Some(set), Some(vec![change(&way[..1], Some(whole))]), gone]
+                .into_iter()
+                .flatten()
+            {
+                let (after, run) = tried(point, &before, changes.clone(), Some("model"));
+                let got = (after, run.decision, run.refused);
+                assert_eq!(
+                    got,
+                    (before.clone(), Decision::Refused, Some(Rule::Account)),
+                    "{point} {name}"
+                );
+                let message = run.message.unwrap_or_default();
+                assert!(
+                    message.contains(&format!("`{name}`")) && message.contains("model = true"),
+                    "{message}"
+                );
+                let (after, run) = tried(point, &before, changes, None);
+                assert!(after != before && run.refused.is_none(), "{point} {name}");
+            }
+            let other: Vec<&str> = way.iter().copied().chain(["x-test"]).collect();
+            let both = vec![
+                change(&deep, Some(json!("evil"))),
+                change(&other, Some(json!("1"))),
+            ];
+            let (after, run) = tried(point, &before, both, Some("model"));
+            let fields = way.iter().fold(&after, |place, key| &place[key]);
+            assert_eq!(
+                (&fields["x-test"], fields.get(name)),
+                (&json!("1"), old.get(name)),
+                "{point} {name}"
+            );
+            assert_eq!(
+                (run.decision, run.refused),
+                (Decision::Patch, Some(Rule::Account))
+            );
+        }
+        for name in names(free) {
+            let deep: Vec<&str> = way.iter().copied().chain([name]).collect();
+            let (after, run) = tried(
+                point,
+                &before,
+                vec![change(&deep, Some(json!("1")))],
+                Some("model"),
+            );
+            assert!(
+                after != before && run.refused.is_none(),
+                "{point} {name}: {run:?}"
+            );
+        }
+    }
 }

@@ -106,7 +106,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
     ("programs", &["lsp", "formatter", "shell"]),
     ("commands", &["command"]),
     ("rules", &["permission", "tools", "agent", "mode"]),
-    ("models", &["provider"]),
+    ("models", &["provider", "model", "small_model"]),
     ("files", &[IS_RUN]),
     ("others", &[]),
 ];

@@ -1,6 +1,7 @@
 //! What of a user's home folder matters to the sandbox of commands: which files the [lists] mean, for this user and environment.
 
 mod lists;
+mod settings;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use outrigger_sandbox::path_masks::Covers;
 use outrigger_workspace::Folders;
 
 pub use lists::{CACHES, SECRETS, STARTUP};
+pub use settings::settings_folders;
 
 use lists::{CACHES_BY_VARIABLE, SECRETS_BY_VARIABLE};
 
@@ -28,6 +30,7 @@ impl HomeFiles {
     pub fn of(folders: &Folders, shown: &[String]) -> Self {
         let shown: Vec<&Path> = shown.iter().map(Path::new).collect();
         let mut secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
+        secrets.extend(settings::with_keys(folders));
         secrets.retain(|it| it.exists() && !shown.iter().any(|shown| it.starts_with(shown)));
         let mut caches = all(folders, CACHES, CACHES_BY_VARIABLE);
         caches.retain(|it| it.exists() && is_a_cache(it, &folders.home));
@@ -101,7 +104,8 @@ pub fn check(folders: &Folders, shown: &[String]) {
 
 /// Secrets that a user shows and of which the list knows none.
 fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
-    let secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
+    let mut secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
+    secrets.extend(settings::with_keys(folders));
     let known = |it: &&String| secrets.iter().any(|secret| secret.starts_with(it));
     let unknown = shown.iter().filter(|it| !known(it));
     unknown.map(String::as_str).collect()
@@ -229,20 +233,49 @@ mod tests {
             "home/.aws",
             "xdg/gh",
             "home/.config/google-chrome-beta",
+            "xdg/opencode/agent",
+            "xdg/opencode/keys",
+            "home/.opencode",
         ] {
             std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        let settings = [
+            "home/.opencode/opencode.jsonc",
+            "xdg/opencode/.env",
+            "xdg/opencode/keys/acme",
+            "xdg/opencode/opencode.json.bak",
+        ];
+        let others = [
+            "agent/a.md",
+            "agent/x.json",
+            "AGENTS.md",
+            "package.json",
+            "bun.lock",
+        ];
+        let others = others.map(|it| format!("xdg/opencode/{it}"));
+        for file in settings
+            .iter()
+            .copied()
+            .chain(others.iter().map(String::as_str))
+        {
+            std::fs::write(at(file), "x").unwrap();
         }
         let folders = folders(root.path());
         let shown = [at("home/.ssh").display().to_string()];
         let names = |shown: &[String]| HomeFiles::of(&folders, shown).secrets;
-        let all = [
+        let listed = [
             "home/.aws",
             "home/.config/google-chrome-beta",
             "home/.ssh",
             "xdg/gh",
         ];
-        assert_eq!(names(&[]), all.map(at));
-        assert_eq!(names(&shown), [all[0], all[1], all[3]].map(at));
+        let all: Vec<PathBuf> = listed.into_iter().chain(settings).map(at).collect();
+        assert_eq!(names(&[]), all);
+        let without_ssh: Vec<PathBuf> = all
+            .into_iter()
+            .filter(|it| *it != at("home/.ssh"))
+            .collect();
+        assert_eq!(names(&shown), without_ssh);
         assert_eq!(unknown(&folders, &shown), [""; 0]);
         let wrong = [at("home/.sshh").display().to_string()];
         assert_eq!(unknown(&folders, &wrong), [wrong[0].as_str()]);

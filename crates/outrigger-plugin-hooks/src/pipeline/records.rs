@@ -44,7 +44,7 @@ impl Drive<'_> {
                 audit: audit.of(run),
             };
             let heals = self.host.settings.self_heal && !bound.guards();
-            log(&record, heals);
+            log(&record, heals, &self.host.said);
             Some(record)
         });
         let records: Vec<HookRecord> = records.collect();

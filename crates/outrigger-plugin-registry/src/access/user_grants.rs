@@ -79,12 +79,17 @@ impl PluginRules {
 
 impl PluginRules {
     /// What its hooks may do at a point (C3): whatever it allows, but for a manifest that does not name them, and for
-    /// variables of commands without the grant to change calls: a command with another `PATH` is another command.
+    /// variables of commands without the grant to change calls: a command with another `PATH` is another command. What answers
+    /// a model request, and for whose account, takes the grant to be the model.
     pub fn rights(&self, point: HookPoint) -> Rights {
         let unnamed = self.access.as_ref().is_some_and(|access| !access.named);
         let rights = match unnamed {
             true => Rights::unnamed(point),
             false => Rights::ALL,
+        };
+        let rights = match self.model {
+            true => rights,
+            false => rights.without_account(Grant::Model.key()),
         };
         match point == HookPoint::ExecuteBeforeShell && !self.rewrite {
             true => rights.without(Grant::Rewrite.key()),

@@ -91,8 +91,10 @@ impl Bootstrap {
         ];
         let shown = &self.config.settings.tools.secrets;
         let secrets = home_files::secrets_of_project(&self.boot.folders, shown, project);
+        let settings = home_files::settings_folders(&self.boot.folders, &self.place.directory);
         let places = agents::Places {
             allowed_folders: &folders,
+            settings_folders: &settings,
             secrets: &secrets,
         };
         let mut all = agents::all(&config.agent, &config.permission, places);

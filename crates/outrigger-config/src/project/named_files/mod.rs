@@ -84,6 +84,8 @@ pub(super) fn runs(what: &str) -> bool {
         "instructions",
         "agent",
         "mode",
+        "model",
+        "small_model",
         "share",
         "autoshare",
         "sends",
