@@ -191,6 +191,35 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// What of a command and those below it `page` does not name.
+    fn unnamed(command: &clap::Command, page: &str) -> Vec<String> {
+        let options = command.get_arguments().filter(|it| !it.is_hide_set());
+        let options = options
+            .filter_map(|it| it.get_long())
+            .map(|it| format!("--{it}"));
+        let mut missing: Vec<String> = options
+            .filter(|option| option != "--help" && option != "--version" && !page.contains(option))
+            .map(|option| format!("{} {option}", command.get_name()))
+            .collect();
+        for below in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+            let name = below.get_name();
+            if !["outrigger ", "`"]
+                .iter()
+                .any(|before| page.contains(&format!("{before}{name}")))
+            {
+                missing.push(name.to_owned());
+            }
+            missing.extend(unnamed(below, page));
+        }
+        missing
+    }
+
+    #[test]
+    fn the_page_names_every_command_and_option() {
+        let page = include_str!("../../../../docs/cli.md");
+        assert_eq!(unnamed(&Cli::command(), page), Vec::<String>::new());
+    }
+
     #[test]
     fn print_is_run_where_a_command_would_stand() {
         for (typed, meant) in [

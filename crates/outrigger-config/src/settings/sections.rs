@@ -42,8 +42,8 @@ pub const TOP: &[Key<Settings>] = &[
 settings! {
     /// `[trust]`: which plugins are started (issue 5, trust by content).
     trust: Trust {
-        /// Plugins that a project brings: those that are there when it is first used are trusted, later ones asked
-        /// for. `"ask"`: each is asked for; `"deny"`: none is started but those that were trusted before. See
+        /// Plugins that a project brings: those that are there when its folder is trusted are trusted with it, later ones
+        /// asked for. `"ask"`: each is asked for; `"deny"`: none is started but those that were trusted before. See
         /// [plugins.md](../plugins/trust.md).
         projects: TrustProjects = TrustProjects::Trust, ("trust" | "ask" | "deny"), Security;
         /// A plugin that is not as it was trusted: a person is asked, without one it is not started. Settings that
