@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::{LONG, Room, hook, run, runtimes, show};
 
-fn summary(plugin: &LoadedPlugin) -> String {
+pub(crate) fn summary(plugin: &LoadedPlugin) -> String {
     let instances: Vec<String> = plugin
         .instances
         .iter()

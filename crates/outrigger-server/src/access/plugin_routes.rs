@@ -97,7 +97,7 @@ pub(crate) async fn listed(request: Request, next: Next) -> Response {
         if !has(request.method(), path) {
             return ApiError::forbidden(format!(
                 "{} {path} starts processes or changes what belongs to the user, outside of a plugin's box: its client \
-                 does not have it (docs/plugins.md says what it has)",
+                 does not have it (docs/plugins/writing.md says what it has)",
                 request.method()
             ))
             .into_response();

@@ -26,7 +26,7 @@ pub(crate) struct Limits {
     pub(crate) stall_timeout: Duration,
 }
 
-/// The figures of docs/compatibility.md and docs/plugins.md.
+/// The figures of docs/compatibility.md and docs/plugins/writing.md.
 pub(crate) const LIMITS: Limits = Limits {
     reading: 64 << 20,
     stalled: 4 << 20,
