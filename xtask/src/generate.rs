@@ -3,6 +3,7 @@
 //! `docs/hooks.md` is the table of hook points (C1: every hook of OpenCode is a view of one of ours).
 //! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`, `docs/opencode.schema.json` and
 //! `docs/outrigger.schema.json` for those of `opencode.json` and `outrigger.toml`. The tables in `docs/configuration/outrigger-toml.md` are those of the settings.
+//! `docs/api.schema.json` and `web/src/api.ts` are what our own HTTP API takes and answers.
 //! The pages in `docs/bypass` are the tables of `docs/bypass/attempts.toml`, `docs/requirements.md` is made of
 //! `docs/requirements/rows.toml`.
 
@@ -32,6 +33,8 @@ fn files<'t>(
             "docs/outrigger.schema.json".to_owned(),
             crate::schema::settings(),
         ),
+        ("docs/api.schema.json".to_owned(), outrigger_api::schema()),
+        ("web/src/api.ts".to_owned(), outrigger_api::typescript()),
     ];
     let source = |path: &str| read(path).ok_or_else(|| format!("{path} is missing"));
     let page = settings::page(source(settings::PAGE)?)?;

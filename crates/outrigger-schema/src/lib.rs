@@ -26,6 +26,7 @@ mod check;
 mod example;
 pub mod json;
 mod notation;
+pub mod ts;
 mod words;
 
 pub use check::{Mismatch, UnknownMember, whole};

@@ -150,6 +150,22 @@ impl Store {
             .read(|r| r.newest_messages(session, before, most))
     }
 
+    /// The same, and the number of the log's last record at that moment: what comes after it is not in them.
+    ///
+    /// # Errors
+    /// As [`Store::session`].
+    pub fn newest_messages_at(
+        &self,
+        session: &SessionId,
+        before: Option<&MessageId>,
+        most: usize,
+    ) -> Result<(i64, Vec<MessageWithParts>), StoreError> {
+        self.readers().read(|r| {
+            let head = r.sql(crate::chain::head)?.seq;
+            Ok((head, r.newest_messages(session, before, most)?))
+        })
+    }
+
     /// Brings the messages of a session up to date: what was committed before, by whichever process, is in it. Always called
     /// with the same session for the same history.
     ///

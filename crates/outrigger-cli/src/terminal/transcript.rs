@@ -11,6 +11,9 @@ use crate::terminal::paint::Paint;
 /// Lines of a tool's output that are shown; the model gets more, the session keeps all.
 pub(crate) const SHOWN_LINES: usize = 40;
 
+/// Names of a list of files that are shown.
+const SHOWN_FILES: usize = 10;
+
 /// A message about a tool: a start, a result, or both merged into one.
 pub(crate) fn is_tool(message: &ConversationMessage) -> bool {
     matches!(
@@ -88,7 +91,9 @@ fn merged(message: &ConversationMessage, paint: Paint, directory: &str) -> Strin
             new_content,
             ..
         }) => tool.content("←") + &diff(&old_content, &new_content, paint),
-        Some(Details::FileList { files }) => tool.files(files.len()),
+        Some(Details::FileList { .. }) if tool.is("apply_patch") => tool.patch(),
+        Some(Details::FileList { .. }) if tool.is("read") => tool.content("→"),
+        Some(Details::FileList { files }) => tool.files(&files),
         None if tool.is("todowrite") => tool.todos(),
         None if tool.is("task") => tool.task(),
         None if message.content.starts_with("Read ") => tool.content("→"),
@@ -168,16 +173,38 @@ impl<'m> Tool<'m> {
         )
     }
 
-    fn files(&self, count: usize) -> String {
+    fn files(&self, files: &[String]) -> String {
         let what = terminal::name(self.input("pattern").unwrap_or_default());
-        let noun = if count == 1 { "file" } else { "files" };
-        format!(
-            "{} {} \"{what}\" {}{}\n",
-            self.paint.bold("✱"),
-            self.name(),
-            self.paint.dim(&format!("{count} {noun}")),
-            self.time()
-        )
+        let noun = if files.len() == 1 { "file" } else { "files" };
+        let count = self.paint.dim(&format!("{} {noun}", files.len()));
+        let mark = self.paint.bold("✱");
+        let mut text = format!("{mark} {} \"{what}\" {count}{}\n", self.name(), self.time());
+        for file in files.iter().take(SHOWN_FILES) {
+            text.push_str(&format!("  {}\n", terminal::name(&self.shorten(file))));
+        }
+        if files.len() > SHOWN_FILES {
+            text.push_str(&format!("  … {} more\n", files.len() - SHOWN_FILES));
+        }
+        text
+    }
+
+    /// A patch of several files: what changed in each.
+    fn patch(&self) -> String {
+        let changes = self.field("changes").cloned().unwrap_or_default();
+        let changes: Vec<Details> = serde_json::from_value(changes).unwrap_or_default();
+        let shown = changes.iter().filter_map(|change| match change {
+            Details::Diff {
+                old_content,
+                new_content,
+                path,
+            } => Some(format!(
+                "{}\n{}",
+                terminal::name(path.as_deref().unwrap_or_default()),
+                diff(old_content, new_content, self.paint)
+            )),
+            _ => None,
+        });
+        self.content("←") + &clip(&shown.collect::<String>())
     }
 
     fn is(&self, name: &str) -> bool {
@@ -322,6 +349,49 @@ mod tests {
         ✗ read x failed  0 ms
         Error: File not found: x
         ");
+    }
+
+    #[test]
+    fn files_are_named_and_patches_show_what_changed() {
+        let found: Vec<String> = (0..12).map(|n| format!("/p/{n}.txt")).collect();
+        let found = json!({ "type": "fileList", "data": { "files": found } });
+        let glob = message(
+            json!({ "tool_name": "glob", "input": { "pattern": "*" }, "duration_ms": 1, "details": found }),
+            "glob completed",
+        );
+        let change = |path: &str| json!({ "type": "diff", "data": { "oldContent": "1\n", "newContent": "2\n", "path": path } });
+        let files = json!({ "type": "fileList", "data": { "files": ["a", "b"] } });
+        let patch = message(
+            json!({ "tool_name": "apply_patch", "duration_ms": 1, "details": files, "changes": [change("a"), change("b")] }),
+            "Patched a, b",
+        );
+        let text: String = [glob, patch]
+            .iter()
+            .map(|m| tool_text(m, Paint::off(), "/p"))
+            .collect();
+        insta::assert_snapshot!(text, @r#"
+        ✱ glob "*" 12 files  1 ms
+          0.txt
+          1.txt
+          2.txt
+          3.txt
+          4.txt
+          5.txt
+          6.txt
+          7.txt
+          8.txt
+          9.txt
+          … 2 more
+        ← Patched a, b  1 ms
+        a
+        @@ -1 +1 @@
+        -1
+        +2
+        b
+        @@ -1 +1 @@
+        -1
+        +2
+        "#);
     }
 
     #[test]

@@ -293,6 +293,7 @@ fn with_neither() {
 
         │ Is the comparator where it should be, and nowhere else?
         ✱ grep "sort\(\(a, b\)" 1 file N ms
+        │   stats.js
 
         │ Fixed: `median` sorted its numbers as text. I have not run the test.
 

@@ -1,175 +1,328 @@
-//! From bus events, and from what other agents say, to conversation messages.
+//! From a message and its parts, as they are stored, to messages of the conversation.
 
-use alloc::collections::BTreeSet;
+use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
 use outrigger_protocol::event::Event;
-use outrigger_protocol::merged::{AgentOutput, ConversationMessage};
-use outrigger_protocol::message::{MessageInfo, Part, PartKind, ToolPart, ToolState};
+use outrigger_protocol::id::MessageId;
+use outrigger_protocol::merged::{Change, ConversationMessage, Details, EntryState, Placed};
+use outrigger_protocol::message::{MessageInfo, Part, PartKind, PartTime, ToolPart, ToolState};
 use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
 use super::PLUGIN;
+use super::agents::{UNMATCHED, UNMATCHED_RESULT, UNMATCHED_START};
+use super::pair::pair;
+use super::processors::{ToolProcessor, bundled};
 
-/// Follows the events of a session and says what its conversation stream carries.
-#[derive(Clone, Debug, Default)]
-pub struct Conversation {
-    users: BTreeSet<String>,
-    started: BTreeSet<String>,
-    said: BTreeSet<String>,
+/// How tools stand in a conversation (E5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Start and result are one message.
+    #[default]
+    Merged,
+    /// Start and result are two messages.
+    Apart,
 }
 
-impl Conversation {
-    /// The messages that an event gives; none for most. Every part is said once, however often it is updated.
+/// What the messages of a part take from the message that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// `user` or `assistant`.
+    pub role: &'static str,
+    /// When the message was made.
+    pub created: Millis,
+    /// The prompt that it is, or that it answers.
+    pub attempt: MessageId,
+}
+
+impl From<&MessageInfo> for Author {
+    fn from(info: &MessageInfo) -> Self {
+        match info {
+            MessageInfo::User(user) => Self {
+                role: "user",
+                created: user.time.created,
+                attempt: user.id.clone(),
+            },
+            MessageInfo::Assistant(assistant) => Self {
+                role: "assistant",
+                created: assistant.time.created,
+                attempt: assistant.parent_id.clone(),
+            },
+        }
+    }
+}
+
+/// Makes messages of the conversation.
+pub struct Converter {
+    processors: Vec<Box<dyn ToolProcessor>>,
+}
+
+impl Default for Converter {
+    fn default() -> Self {
+        Self::new(bundled())
+    }
+}
+
+impl Converter {
+    /// With these processors; the first that knows a tool describes it.
     #[must_use]
-    pub fn on(&mut self, event: &Event) -> Vec<ConversationMessage> {
+    pub fn new(processors: Vec<Box<dyn ToolProcessor>>) -> Self {
+        Self { processors }
+    }
+
+    /// What a part says. Depends on nothing else, so it is the same whenever the part is looked at.
+    #[must_use]
+    pub fn part(&self, author: &Author, part: &Part, form: Form) -> Vec<Placed> {
+        let key = format!("{}/{}", part.message_id, part.id);
+        match &part.kind {
+            PartKind::Tool(call) => self.call(author, part, call, form),
+            _ => text_of(author, part)
+                .map(|(state, message)| Placed {
+                    key,
+                    state,
+                    message,
+                })
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// What an event changes; nothing for most. `author`: that of the message which its part belongs to, where it is known.
+    #[must_use]
+    pub fn event(&self, event: &Event, author: Option<&Author>, form: Form) -> Vec<Change> {
         match event {
             Event::MessageUpdated { info, .. } => {
-                if let MessageInfo::User(user) = info.as_ref() {
-                    self.users.insert(user.id.0.clone());
-                }
-                vec![]
+                Self::info(info).map(Change::Put).into_iter().collect()
             }
-            Event::PartUpdated { part, time, .. } => self.part(part, *time),
-            _ => vec![],
-        }
-    }
-
-    fn part(&mut self, part: &Part, time: Millis) -> Vec<ConversationMessage> {
-        match &part.kind {
-            PartKind::Text(text) => {
-                let user = self.users.contains(part.message_id.as_str());
-                let complete = user || text.time.as_ref().is_some_and(|t| t.end.is_some());
-                if !complete || !self.said.insert(part.id.0.clone()) {
-                    return vec![];
-                }
-                let at = text.time.as_ref().map_or(time, |t| t.start);
-                let role = if user { "user" } else { "assistant" };
-                vec![message(
-                    &part.id.0,
-                    role,
-                    "text",
-                    text.text.clone(),
-                    at,
-                    Object::new(),
-                )]
-            }
-            PartKind::Tool(call) => self.tool(part, call, time),
-            _ => vec![],
-        }
-    }
-
-    fn tool(&mut self, part: &Part, call: &ToolPart, time: Millis) -> Vec<ConversationMessage> {
-        let id = &part.id.0;
-        let start = |at| {
-            let metadata = json!({ "tool_name": call.tool, "tool_use_id": call.call_id, "input": call.state.input() });
-            message(
-                id,
-                "assistant",
-                "tool_use",
-                call.tool.clone(),
-                at,
-                fields_of(call, metadata),
-            )
-        };
-        let (begun, output, metadata, is_error) = match &call.state {
-            ToolState::Pending { .. } => return vec![],
-            ToolState::Running { time, .. } => {
-                return if self.started.insert(id.clone()) {
-                    vec![start(time.start)]
-                } else {
-                    vec![]
+            Event::PartUpdated { part, .. } => {
+                // The message of a part is stored before it; one that is not known can only be that of a model.
+                let unknown = || Author {
+                    role: "assistant",
+                    created: 0,
+                    attempt: part.message_id.clone(),
                 };
+                let author = author.cloned().unwrap_or_else(unknown);
+                let placed = self.part(&author, part, form).into_iter();
+                placed.map(Change::Put).collect()
             }
-            ToolState::Completed {
-                output,
-                metadata,
-                time,
+            Event::MessageRemoved { message_id, .. } => {
+                vec![Change::Remove(message_id.to_string())]
+            }
+            Event::PartRemoved {
+                message_id,
+                part_id,
                 ..
-            } => (time, output, Some(metadata), false),
-            ToolState::Error {
-                error,
-                metadata,
-                time,
-                ..
-            } => (time, error, metadata.as_ref(), true),
+            } => {
+                let key = format!("{message_id}/{part_id}");
+                // In this form a call has two.
+                let result = (form == Form::Apart).then(|| format!("{key}-result"));
+                let keys = core::iter::once(key).chain(result);
+                keys.map(Change::Remove).collect()
+            }
+            _ => vec![],
+        }
+    }
+
+    /// What a message says beside its parts: why it failed.
+    #[must_use]
+    pub fn info(info: &MessageInfo) -> Option<Placed> {
+        let MessageInfo::Assistant(assistant) = info else {
+            return None;
         };
-        if !self.said.insert(id.clone()) {
-            return vec![];
-        }
-        let mut out = vec![];
-        // A call that was refused before it ran has no start of its own.
-        if self.started.insert(id.clone()) {
-            out.push(start(begun.start));
-        }
-        let fields = json!({
-            "tool_name": call.tool, "tool_use_id": call.call_id, "output": output, "is_error": is_error,
-            "metadata": metadata.cloned().unwrap_or(Value::Null), "started": begun.start,
-        });
-        let result_id = alloc::format!("{id}-result");
-        out.push(message(
-            &result_id,
-            "assistant",
-            "tool_result",
-            output.clone(),
-            begun.end.unwrap_or(time),
-            fields_of(call, fields),
-        ));
-        out
+        let error = assistant.error.as_ref()?;
+        let id = format!("{}-error", assistant.id);
+        let at = assistant.time.completed.unwrap_or(assistant.time.created);
+        let metadata = object(json!({ "name": error.name, "error": error.data }));
+        Some(Placed {
+            // After all parts, whose identifiers begin with a letter.
+            key: format!("{}/~error", assistant.id),
+            state: EntryState::Done,
+            message: message(
+                &id,
+                "assistant",
+                "error",
+                error.message().into(),
+                at,
+                metadata,
+            ),
+        })
     }
-}
 
-/// A conversation message of what another agent said (E1). `id` is the caller's.
-#[must_use]
-pub fn from_agent(id: &str, output: AgentOutput) -> ConversationMessage {
-    match output {
-        AgentOutput::ToolUse {
-            id: call,
-            tool_name,
-            tool_input,
-            timestamp,
-        } => {
-            let metadata =
-                json!({ "tool_name": tool_name, "tool_use_id": call, "input": tool_input });
-            message(
-                id,
-                "assistant",
-                "tool_use",
-                tool_name,
-                timestamp,
-                object(metadata),
-            )
-        }
-        AgentOutput::ToolResult {
-            tool_use_id,
-            tool_name,
-            result,
-            is_error,
-            timestamp,
-        } => {
-            let content = match &result {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let metadata = json!({ "tool_name": tool_name, "tool_use_id": tool_use_id, "output": result, "is_error": is_error });
-            message(
-                id,
-                "assistant",
-                "tool_result",
-                content,
-                timestamp,
-                object(metadata),
-            )
-        }
-        AgentOutput::Text { text, timestamp } => {
-            message(id, "assistant", "text", text, timestamp, Object::new())
+    fn call(&self, author: &Author, part: &Part, call: &ToolPart, form: Form) -> Vec<Placed> {
+        let key = format!("{}/{}", part.message_id, part.id);
+        let start = start_of(author, part, call);
+        let result = result_of(author, part, call);
+        let state = match call.state.is_final() {
+            true => EntryState::Done,
+            false => EntryState::Running,
+        };
+        let placed = |key: String, state, message| Placed {
+            key,
+            state,
+            message,
+        };
+        match (unmatched(call), result) {
+            // It passes as it is (E4).
+            (Some(UNMATCHED_RESULT), Some(result)) => vec![placed(key, state, result)],
+            (Some(UNMATCHED_START), _) | (_, None) => vec![placed(key, state, start)],
+            (_, Some(result)) if form == Form::Merged => {
+                vec![placed(key, state, pair(&self.processors, &start, &result))]
+            }
+            (_, Some(result)) => {
+                let after = format!("{key}-result");
+                vec![placed(key, state, start), placed(after, state, result)]
+            }
         }
     }
 }
 
-fn message(
+fn unmatched(call: &ToolPart) -> Option<&str> {
+    call.extra.get(UNMATCHED).and_then(Value::as_str)
+}
+
+fn start_of(author: &Author, part: &Part, call: &ToolPart) -> ConversationMessage {
+    let fields = json!({
+        "tool_name": call.tool, "tool_use_id": call.call_id, "input": call.state.input(),
+    });
+    let at = begun(&call.state).map_or(author.created, |time| time.start);
+    let mut fields = fields_of(call, fields);
+    if let ToolState::Running {
+        title, metadata, ..
+    } = &call.state
+    {
+        let shown = title.as_ref().map(|title| ("title", json!(title)));
+        let progress = metadata.as_ref().map(|it| ("progress", it.clone()));
+        let said = shown.into_iter().chain(progress);
+        fields.extend(said.map(|(key, value)| (key.to_string(), value)));
+    }
+    let name = call.tool.clone();
+    message(part.id.as_str(), "assistant", "tool_use", name, at, fields)
+}
+
+fn begun(state: &ToolState) -> Option<&PartTime> {
+    match state {
+        ToolState::Pending { .. } => None,
+        ToolState::Running { time, .. }
+        | ToolState::Completed { time, .. }
+        | ToolState::Error { time, .. } => Some(time),
+    }
+}
+
+/// The result, where there is one.
+fn result_of(author: &Author, part: &Part, call: &ToolPart) -> Option<ConversationMessage> {
+    let (time, output, metadata, is_error) = match &call.state {
+        ToolState::Pending { .. } | ToolState::Running { .. } => return None,
+        ToolState::Completed {
+            output,
+            metadata,
+            time,
+            ..
+        } => (time, output, Some(metadata), false),
+        ToolState::Error {
+            error,
+            metadata,
+            time,
+            ..
+        } => (time, error, metadata.as_ref(), true),
+    };
+    let fields = json!({
+        "tool_name": call.tool, "tool_use_id": call.call_id, "output": output, "is_error": is_error,
+        "metadata": metadata.cloned().unwrap_or(Value::Null),
+    });
+    let id = format!("{}-result", part.id);
+    let at = time.end.unwrap_or(time.start.max(author.created));
+    let fields = fields_of(call, fields);
+    Some(message(
+        &id,
+        "assistant",
+        "tool_result",
+        output.clone(),
+        at,
+        fields,
+    ))
+}
+
+/// What a part without a tool says.
+fn text_of(author: &Author, part: &Part) -> Option<(EntryState, ConversationMessage)> {
+    let said = |kind: &str, content: String, at, fields| {
+        message(part.id.as_str(), author.role, kind, content, at, fields)
+    };
+    match &part.kind {
+        PartKind::Text(text) => {
+            let is_complete =
+                author.role == "user" || text.time.as_ref().is_none_or(|time| time.end.is_some());
+            let at = text.time.as_ref().map_or(author.created, |time| time.start);
+            let flags = [("synthetic", text.synthetic), ("ignored", text.ignored)].into_iter();
+            let flags = flags.filter(|(_, flag)| *flag == Some(true));
+            let fields = flags.map(|(key, _)| (key.to_string(), json!(true)));
+            let message = said("text", text.text.clone(), at, fields.collect());
+            Some((state(is_complete), message))
+        }
+        PartKind::Reasoning(thought) => {
+            let at = thought.time.start;
+            let message = said("reasoning", thought.text.clone(), at, Object::new());
+            Some((state(thought.time.end.is_some()), message))
+        }
+        other => {
+            let (kind, content, fields) = fact(other)?;
+            let message = said(kind, content, author.created, fields);
+            Some((EntryState::Done, message))
+        }
+    }
+}
+
+/// What a part says that is complete from the beginning: kind, content, fields.
+fn fact(part: &PartKind) -> Option<(&'static str, String, Object)> {
+    let named = |fields: &Object, key: &str| {
+        let name = fields.get(key).and_then(Value::as_str);
+        name.unwrap_or_default().to_string()
+    };
+    Some(match part {
+        PartKind::File(file) => ("file", named(file, "filename"), file.clone()),
+        PartKind::Agent(agent) => ("agent", named(agent, "name"), agent.clone()),
+        PartKind::Subtask(task) => ("subtask", named(task, "description"), task.clone()),
+        PartKind::Retry(retry) => {
+            let why = retry
+                .get("error")
+                .and_then(|it| it.pointer("/data/message"));
+            let why = why.and_then(Value::as_str);
+            let why = why.unwrap_or("the request is made again");
+            ("retry", why.to_string(), retry.clone())
+        }
+        PartKind::Compaction(asked) => {
+            let text = "the conversation is summarised".to_string();
+            ("compaction", text, asked.clone())
+        }
+        PartKind::Patch(patch) => {
+            let files = patch.get("files").and_then(Value::as_array);
+            let files = files.into_iter().flatten().filter_map(Value::as_str);
+            let files: Vec<String> = files.map(ToString::to_string).collect();
+            let noun = if files.len() == 1 { "file" } else { "files" };
+            let text = format!("{} {noun} changed", files.len());
+            let fields = json!({ "details": Details::FileList { files } });
+            ("patch", text, object(fields))
+        }
+        PartKind::StepFinish(step) => {
+            let fields = json!({ "reason": step.reason, "cost": step.cost, "tokens": step.tokens });
+            ("step", String::new(), object(fields))
+        }
+        PartKind::StepStart(_) | PartKind::Snapshot(_) | PartKind::Text(_) => return None,
+        PartKind::Reasoning(_) | PartKind::Tool(_) => return None,
+    })
+}
+
+fn state(is_complete: bool) -> EntryState {
+    match is_complete {
+        true => EntryState::Done,
+        false => EntryState::Running,
+    }
+}
+
+pub(super) fn message(
     id: &str,
     role: &str,
     kind: &str,
@@ -196,9 +349,15 @@ fn fields_of(call: &ToolPart, fields: Value) -> Object {
     fields
 }
 
-fn object(value: Value) -> Object {
+pub(super) fn object(value: Value) -> Object {
     match value {
         Value::Object(fields) => fields,
         _ => Object::new(),
     }
+}
+
+/// The details of a merged message, if it has any that can be read.
+#[must_use]
+pub fn details(message: &ConversationMessage) -> Option<Details> {
+    serde_json::from_value(message.metadata.get("details")?.clone()).ok()
 }

@@ -4,8 +4,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use outrigger_protocol::Object;
 use outrigger_protocol::merged::{ConversationMessage, Details};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::processors::{ToolProcessor, failed, reported};
 
@@ -19,8 +20,28 @@ impl ToolProcessor for Patched {
     fn tools(&self) -> &[&str] {
         &["apply_patch"]
     }
-    fn details(&self, _: &ConversationMessage, _: &ConversationMessage) -> Option<Details> {
-        None
+    /// Of one file what its patch shows of it, of several the list of them: what changed in each is in `changes`.
+    fn details(&self, _: &ConversationMessage, result: &ConversationMessage) -> Option<Details> {
+        if failed(result) {
+            return None;
+        }
+        let files = reported(result, "/files")?.as_array()?;
+        match files.as_slice() {
+            [one] => change(one),
+            _ => Some(Details::FileList {
+                files: files.iter().filter_map(path).collect(),
+            }),
+        }
+    }
+    fn more(&self, _: &ConversationMessage, result: &ConversationMessage) -> Object {
+        let files = reported(result, "/files").and_then(Value::as_array);
+        let files = files.filter(|files| files.len() > 1 && !failed(result));
+        let changes: Vec<Details> = files.into_iter().flatten().filter_map(change).collect();
+        let mut more = Object::new();
+        if !changes.is_empty() {
+            more.insert("changes".into(), json!(changes));
+        }
+        more
     }
     fn summary(
         &self,
@@ -54,16 +75,72 @@ impl ToolProcessor for Patched {
     }
 }
 
+fn path(file: &Value) -> Option<String> {
+    Some(file.get("relativePath")?.as_str()?.to_string())
+}
+
+/// What a unified diff shows of a file before and after.
+fn change(file: &Value) -> Option<Details> {
+    let patch = file.get("patch")?.as_str()?;
+    let (mut old, mut new) = (String::new(), String::new());
+    let hunks = patch.lines().skip_while(|line| !line.starts_with("@@"));
+    for line in hunks.filter(|line| !line.starts_with("@@")) {
+        let (mark, text) = line.split_at_checked(1).unwrap_or((" ", ""));
+        for (side, other) in [(&mut old, "+"), (&mut new, "-")] {
+            // A backslash says that the last line has no end.
+            if mark != other && mark != "\\" {
+                side.push_str(text);
+                side.push('\n');
+            }
+        }
+    }
+    Some(Details::Diff {
+        old_content: old,
+        new_content: new,
+        path: path(file),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use alloc::vec;
 
-    fn said(metadata: &Value) -> Option<String> {
+    fn message(metadata: &Value) -> ConversationMessage {
         let message = json!({
             "id": "m", "role": "assistant", "messageType": "tool_result", "content": "", "timestamp": 1, "metadata": metadata,
         });
-        let message: ConversationMessage = serde_json::from_value(message).unwrap();
+        serde_json::from_value(message).unwrap()
+    }
+
+    #[test]
+    fn one_file_is_a_diff_and_several_are_a_list_with_their_diffs() {
+        let patch = "Index: a\n--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n\\ No newline at end of file\n";
+        let file = |name: &str| json!({ "type": "update", "relativePath": name, "patch": patch });
+        let diff = |name: &str| Details::Diff {
+            old_content: "one\ntwo\n".into(),
+            new_content: "one\n2\n".into(),
+            path: Some(name.into()),
+        };
+        let one = message(&json!({ "metadata": { "files": [file("a")] } }));
+        assert_eq!(Patched.details(&one, &one), Some(diff("a")));
+        assert!(Patched.more(&one, &one).is_empty());
+        let two = message(&json!({ "metadata": { "files": [file("a"), file("b")] } }));
+        let files = vec!["a".to_string(), "b".to_string()];
+        assert_eq!(
+            Patched.details(&two, &two),
+            Some(Details::FileList { files })
+        );
+        assert_eq!(
+            Patched.more(&two, &two)["changes"],
+            json!([diff("a"), diff("b")])
+        );
+        let failed = message(&json!({ "is_error": true, "metadata": { "files": [file("a")] } }));
+        assert_eq!(Patched.details(&failed, &failed), None);
+    }
+
+    fn said(metadata: &Value) -> Option<String> {
+        let message = message(metadata);
         Patched.summary(&message, &message, None)
     }
 

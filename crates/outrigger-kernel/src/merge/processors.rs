@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use outrigger_protocol::Object;
 use outrigger_protocol::merged::{ConversationMessage, Details};
 use serde_json::Value;
 
@@ -23,7 +24,36 @@ pub trait ToolProcessor: Send + Sync {
         result: &ConversationMessage,
         details: Option<&Details>,
     ) -> Option<String>;
+    /// Further fields of `metadata`, for what the three kinds of details do not hold.
+    fn more(&self, _start: &ConversationMessage, _result: &ConversationMessage) -> Object {
+        Object::new()
+    }
 }
+
+/// What a result says of itself.
+#[derive(Default)]
+pub(super) struct Declared {
+    pub(super) details: Option<Details>,
+    pub(super) summary: Option<String>,
+}
+
+/// Plugins and MCP servers describe the results of their tools themselves: `metadata.details` in the form of [`Details`], and
+/// `metadata.summary`. That is how a plugin brings a processor: a program runs none of its code to show a conversation.
+pub(super) fn declared(result: &ConversationMessage) -> Declared {
+    if failed(result) {
+        return Declared::default();
+    }
+    let details = reported(result, "/details").cloned();
+    let summary = reported(result, "/summary").and_then(Value::as_str);
+    let summary = summary.filter(|text| !text.trim().is_empty() && text.len() <= MAX_SUMMARY);
+    Declared {
+        details: details.and_then(|details| serde_json::from_value(details).ok()),
+        summary: summary.map(|text| text.replace(['\n', '\r'], " ")),
+    }
+}
+
+/// Bytes of a summary that a result brings itself; a longer one is no line.
+const MAX_SUMMARY: usize = 500;
 
 /// The processors of the bundled tools.
 #[must_use]
@@ -34,6 +64,9 @@ pub fn bundled() -> Vec<Box<dyn ToolProcessor>> {
         Box::new(FileRead),
         Box::new(FileList),
         Box::new(Shell),
+        Box::new(Reported("task", "/sessionId", "conversation")),
+        Box::new(Reported("todowrite", "/todos", "todos")),
+        Box::new(Reported("question", "/answers", "answers")),
     ]
 }
 
@@ -126,8 +159,16 @@ impl ToolProcessor for FileRead {
     fn tools(&self) -> &[&str] {
         &["read", "Read"]
     }
-    fn details(&self, _: &ConversationMessage, _: &ConversationMessage) -> Option<Details> {
-        None
+    /// Of a folder what is in it.
+    fn details(&self, _: &ConversationMessage, result: &ConversationMessage) -> Option<Details> {
+        if failed(result) || reported(result, "/display/type")?.as_str() != Some("directory") {
+            return None;
+        }
+        let names = reported(result, "/display/entries")?.as_array()?.iter();
+        let files = names.filter_map(|name| Some(name.as_str()?.to_string()));
+        Some(Details::FileList {
+            files: files.collect(),
+        })
     }
     fn summary(
         &self,
@@ -186,12 +227,12 @@ impl ToolProcessor for FileList {
     }
 }
 
-/// `bash`.
+/// `bash` and `python`.
 struct Shell;
 
 impl ToolProcessor for Shell {
     fn tools(&self) -> &[&str] {
-        &["bash", "Bash", "shell"]
+        &["bash", "python", "Bash", "shell"]
     }
     fn details(&self, _: &ConversationMessage, result: &ConversationMessage) -> Option<Details> {
         let text = |pointer| {
@@ -222,5 +263,32 @@ impl ToolProcessor for Shell {
         _: Option<&Details>,
     ) -> Option<String> {
         None
+    }
+}
+
+/// A tool, a place in what it reports, and the field that has it: the child conversation of a subagent, a list of todos, answers.
+struct Reported(&'static str, &'static str, &'static str);
+
+impl ToolProcessor for Reported {
+    fn tools(&self) -> &[&str] {
+        core::slice::from_ref(&self.0)
+    }
+    fn details(&self, _: &ConversationMessage, _: &ConversationMessage) -> Option<Details> {
+        None
+    }
+    fn summary(
+        &self,
+        _: &ConversationMessage,
+        _: &ConversationMessage,
+        _: Option<&Details>,
+    ) -> Option<String> {
+        None
+    }
+    fn more(&self, _: &ConversationMessage, result: &ConversationMessage) -> Object {
+        let value = reported(result, self.1).cloned();
+        value
+            .map(|value| (String::from(self.2), value))
+            .into_iter()
+            .collect()
     }
 }

@@ -7,6 +7,7 @@
 )]
 
 mod admission;
+mod agent_parts;
 mod breaker;
 mod chain;
 mod chain_laws;

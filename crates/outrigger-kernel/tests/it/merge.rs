@@ -1,38 +1,42 @@
 //! One message per tool execution (E2, E3): what single tools become.
 
-use outrigger_kernel::merge::{
-    Limits, Merger, ToolProcessor, bundled, details, from_agent, merge_all,
-};
-use outrigger_protocol::merged::{AgentOutput, ConversationMessage, Details};
+use outrigger_kernel::merge::{Author, Converter, Form, ToolProcessor, bundled, details};
+use outrigger_protocol::merged::{ConversationMessage, Details};
+use outrigger_protocol::message::Part;
 use serde_json::{Value, json};
 
-pub(crate) fn start(id: &str, tool: &str, input: Value) -> ConversationMessage {
-    let use_ = AgentOutput::ToolUse {
-        id: id.into(),
-        tool_name: tool.into(),
-        tool_input: input,
-        timestamp: 1000,
-    };
-    from_agent(&format!("{id}-start"), use_)
-}
-
-pub(crate) fn result(
-    id: &str,
+/// A call that is complete, as a part.
+pub(crate) fn call(
     tool: &str,
+    input: Value,
     output: &str,
     metadata: Value,
     is_error: bool,
-) -> ConversationMessage {
-    let result = AgentOutput::ToolResult {
-        tool_use_id: id.into(),
-        tool_name: tool.into(),
-        result: json!(output),
-        is_error,
-        timestamp: 1250,
+) -> Part {
+    let time = json!({ "start": 1000, "end": 1250 });
+    let state = if is_error {
+        json!({ "status": "error", "input": input, "error": output, "metadata": metadata, "time": time })
+    } else {
+        json!({ "status": "completed", "input": input, "output": output, "title": "", "metadata": metadata, "time": time })
     };
-    let mut message = from_agent(&format!("{id}-result"), result);
-    message.metadata.insert("metadata".into(), metadata);
-    message
+    let part = json!({
+        "id": "prt_1", "sessionID": "ses_1", "messageID": "msg_2", "type": "tool", "callID": "c", "tool": tool, "state": state,
+    });
+    serde_json::from_value(part).unwrap()
+}
+
+pub(crate) fn assistant() -> Author {
+    Author {
+        role: "assistant",
+        created: 900,
+        attempt: "msg_1".into(),
+    }
+}
+
+fn said_by(converter: &Converter, part: &Part) -> ConversationMessage {
+    let mut all = converter.part(&assistant(), part, Form::Merged);
+    assert_eq!(all.len(), 1);
+    all.remove(0).message
 }
 
 fn merged(
@@ -42,12 +46,8 @@ fn merged(
     metadata: Value,
     is_error: bool,
 ) -> ConversationMessage {
-    let mut all = merge_all([
-        start("c", tool, input),
-        result("c", tool, output, metadata, is_error),
-    ]);
-    assert_eq!(all.len(), 1);
-    all.remove(0)
+    let part = call(tool, input, output, metadata, is_error);
+    said_by(&Converter::default(), &part)
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_merged_message_has_what_e2_names() {
     assert_eq!(
         serde_json::to_value(&message).unwrap(),
         json!({
-            "id": "c-start-merged", "role": "assistant", "messageType": "tool_execution", "content": "Read /p/a", "timestamp": 1000,
+            "id": "prt_1-merged", "role": "assistant", "messageType": "tool_execution", "content": "Read /p/a", "timestamp": 1000,
             "metadata": {
                 "tool_name": "read", "tool_use_id": "c", "input": {"filePath": "/p/a"}, "output": "content", "is_error": false,
                 "duration_ms": 250, "summary": "Read /p/a",
@@ -73,14 +73,11 @@ fn a_merged_message_has_what_e2_names() {
 
 #[test]
 fn what_is_missing_has_a_default() {
-    let mut from = start("c", "x", json!(null));
-    from.metadata.shift_remove("input");
-    from.metadata.shift_remove("tool_name");
-    let mut to = result("c", "x", "o", json!(null), true);
-    to.metadata.shift_remove("is_error");
     // A clock that stepped back makes no negative duration.
-    to.timestamp = 900;
-    let message = merge_all([from, to]).remove(0);
+    let mut part = serde_json::to_value(call("x", json!(null), "o", json!(null), false)).unwrap();
+    part["state"]["time"]["end"] = json!(900);
+    let part: Part = serde_json::from_value(part).unwrap();
+    let message = said_by(&Converter::default(), &part);
     let field = |key: &str| message.metadata[key].clone();
     assert_eq!(
         (field("input"), field("is_error"), field("duration_ms")),
@@ -459,7 +456,7 @@ impl ToolProcessor for Weather {
 fn processors_can_be_added() {
     let mut processors: Vec<Box<dyn ToolProcessor>> = vec![Box::new(Weather)];
     processors.extend(bundled());
-    let mut merger = Merger::new(processors, Limits::default());
+    let converter = Converter::new(processors);
     for (tool, input, want) in [
         ("weather", json!({"place": "Rome"}), "Sky: blue"),
         ("weather", json!({}), "weather completed"),
@@ -470,11 +467,68 @@ fn processors_can_be_added() {
             "Updated a",
         ),
     ] {
-        assert!(merger.push(start("c", tool, input)).is_empty());
-        assert_eq!(
-            merger.push(result("c", tool, "blue", json!(null), false))[0].content,
-            want,
-            "{tool}"
+        let part = call(tool, input, "blue", json!(null), false);
+        assert_eq!(said_by(&converter, &part).content, want, "{tool}");
+    }
+}
+
+/// E3: a tool of a plugin or an MCP server describes its result itself, in the same form.
+#[test]
+fn a_result_describes_itself() {
+    let files = json!({ "type": "fileList", "data": { "files": ["a"] } });
+    let metadata = json!({ "details": files, "summary": "Deployed\na" });
+    let message = merged("deploy", json!({}), "o", metadata.clone(), false);
+    assert_eq!(message.content, "Deployed a");
+    assert_eq!(message.metadata["details"], files);
+    for (metadata, is_error) in [
+        (metadata, true),
+        (
+            json!({ "details": { "type": "page", "data": {} }, "summary": " " }),
+            false,
+        ),
+        (json!({ "details": 7, "summary": "x".repeat(501) }), false),
+    ] {
+        let message = merged("deploy", json!({}), "o", metadata, is_error);
+        assert_eq!(message.content, "deploy completed");
+        assert!(!message.metadata.contains_key("details"));
+    }
+}
+
+/// What is no detail has a field of its own: the child conversation of a subagent, the todos, the answers to a question.
+#[test]
+fn what_is_linked_stands_beside_the_details() {
+    for (tool, metadata, key, want) in [
+        (
+            "task",
+            json!({"sessionId": "ses_2"}),
+            "conversation",
+            json!("ses_2"),
+        ),
+        (
+            "todowrite",
+            json!({"todos": [{"content": "a"}]}),
+            "todos",
+            json!([{"content": "a"}]),
+        ),
+        (
+            "question",
+            json!({"answers": [["a"]]}),
+            "answers",
+            json!([["a"]]),
+        ),
+        (
+            "read",
+            json!({"display": {"type": "directory", "entries": ["b/"]}}),
+            "details",
+            json!({"type": "fileList", "data": {"files": ["b/"]}}),
+        ),
+    ] {
+        let message = merged(tool, json!({}), "o", metadata, false);
+        assert_eq!(message.metadata[key], want, "{tool}");
+        assert!(
+            !merged(tool, json!({}), "o", json!({}), false)
+                .metadata
+                .contains_key(key)
         );
     }
 }

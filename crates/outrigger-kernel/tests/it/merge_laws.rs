@@ -1,184 +1,253 @@
-//! Laws of the merger (E4, E5), whatever the messages and their order.
+//! Laws of the conversation (E4, E5), whatever agents say and in which order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use outrigger_kernel::merge::{Conversation, Limits, Merger, bundled, merge_all, merger};
+use outrigger_kernel::merge::{AgentParts, Author, Conversation, Converter, Form, Transcript};
 use outrigger_kernel::turn::Effect;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::merged::ConversationMessage;
+use outrigger_protocol::merged::{AgentOutput, Change, EntryState};
+use outrigger_protocol::message::{MessageInfo, Part};
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::agent_parts::Written;
 use crate::script::script;
 use crate::world::World;
 
-fn messages() -> impl Strategy<Value = Vec<ConversationMessage>> {
-    let kind = prop::sample::select(vec!["tool_use", "tool_result", "text", "tool_execution"]);
-    let call = prop::sample::select(vec![
-        Some("a"),
-        Some("b"),
-        Some("c"),
-        Some("d"),
-        Some(""),
-        None,
-    ]);
+fn outputs() -> impl Strategy<Value = Vec<AgentOutput>> {
+    let kind = prop::sample::select(vec!["use", "result", "text", "other"]);
+    let call = prop::sample::select(vec!["a", "b", "c", "d", ""]);
     let tool = prop::sample::select(vec!["read", "edit", "bash", "grep", "other"]);
     let one = (kind, call, tool, 0..400_u64, any::<bool>());
     prop::collection::vec(one, 0..40).prop_map(|all| {
-        let make = |(n, (kind, call, tool, timestamp, is_error)): (usize, (&str, Option<&str>, &str, u64, bool))| {
-            let mut metadata = json!({ "tool_name": tool, "is_error": is_error, "output": "/p/a:", "input": {"filePath": "x"} });
-            if let Some(call) = call {
-                metadata["tool_use_id"] = json!(call);
-            }
-            ConversationMessage {
-                id: format!("m{n}"),
-                role: "assistant".into(),
-                message_type: kind.into(),
-                content: format!("content {n}"),
-                timestamp,
-                metadata: metadata.as_object().cloned().unwrap(),
+        let make = |(n, (kind, call, tool, timestamp, is_error)): (
+            usize,
+            (&str, &str, &str, u64, bool),
+        )| {
+            let text = format!("content {n}");
+            match kind {
+                "use" => AgentOutput::ToolUse {
+                    id: call.into(),
+                    tool_name: tool.into(),
+                    tool_input: json!({ "n": n }),
+                    timestamp,
+                },
+                "result" => AgentOutput::ToolResult {
+                    tool_use_id: call.into(),
+                    tool_name: tool.into(),
+                    result: json!(text),
+                    is_error,
+                    timestamp,
+                },
+                "text" => AgentOutput::Text { text, timestamp },
+                _ => AgentOutput::Other { text, timestamp },
             }
         };
         all.into_iter().enumerate().map(make).collect()
     })
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
-    (0..500_u64, 0..5_usize).prop_map(|(max_wait_ms, max_waiting)| Limits {
-        max_wait_ms,
-        max_waiting,
-    })
+/// What a message holds of the outputs, by their numbers: those of its texts and results, and of the inputs of its starts.
+fn holds(message: &outrigger_protocol::merged::ConversationMessage) -> Vec<usize> {
+    let number = |text: &str| text.strip_prefix("content ").and_then(|n| n.parse().ok());
+    let input = message
+        .metadata
+        .get("input")
+        .and_then(|input| input.get("n")?.as_u64());
+    let output = message
+        .metadata
+        .get("output")
+        .and_then(|output| number(output.as_str()?));
+    let text = number(&message.content).filter(|_| output.is_none());
+    let input = input.map(|n| usize::try_from(n).unwrap());
+    [input, output, text].into_iter().flatten().collect()
 }
 
-/// Where each input came out, and whether as a half.
-fn places(
-    input: &[ConversationMessage],
-    output: &[ConversationMessage],
-) -> Result<BTreeMap<String, usize>, TestCaseError> {
-    let mut places = BTreeMap::new();
-    let mut results: Vec<&ConversationMessage> = input
-        .iter()
-        .filter(|m| m.message_type == "tool_result")
-        .collect();
-    for (at, message) in output.iter().enumerate() {
-        let Some(half) = message.id.strip_suffix("-merged") else {
-            let given = input.iter().find(|m| m.id == message.id);
-            prop_assert_eq!(given, Some(message), "what passes passes unchanged");
-            prop_assert!(
-                places.insert(message.id.clone(), at).is_none(),
-                "{} comes twice",
-                message.id
-            );
-            continue;
-        };
-        let start = input.iter().find(|m| m.id == half).unwrap();
-        prop_assert_eq!(&start.message_type, "tool_use");
-        prop_assert_eq!(start.timestamp, message.timestamp);
-        // Its result is the first of that call after the start that is not accounted for.
-        let behind = |m: &&ConversationMessage| {
-            input.iter().position(|x| x.id == m.id) > input.iter().position(|x| x.id == half)
-        };
-        let alone = |m: &&ConversationMessage| !output.iter().any(|o| o.id == m.id);
-        let same = |m: &&ConversationMessage| {
-            m.metadata.get("tool_use_id") == start.metadata.get("tool_use_id")
-        };
-        let place = results
-            .iter()
-            .position(|m| behind(m) && alone(m) && same(m));
-        let Some(place) = place else {
-            return Err(TestCaseError::fail(format!("{} has no result", message.id)));
-        };
-        let result = results.remove(place);
-        prop_assert_eq!(&message.metadata["is_error"], &result.metadata["is_error"]);
-        prop_assert!(places.insert(start.id.clone(), at).is_none());
-        prop_assert!(places.insert(result.id.clone(), at).is_none());
+/// The stored messages and parts after events.
+#[derive(Clone, Default)]
+struct Projection {
+    infos: BTreeMap<String, MessageInfo>,
+    parts: BTreeMap<(String, String), Part>,
+}
+
+impl Projection {
+    fn apply(&mut self, event: &Event) {
+        match event {
+            Event::MessageUpdated { info, .. } => {
+                self.infos
+                    .insert(info.id().0.clone(), info.as_ref().clone());
+            }
+            Event::PartUpdated { part, .. } => {
+                let key = (part.message_id.0.clone(), part.id.0.clone());
+                self.parts.insert(key, part.as_ref().clone());
+            }
+            Event::MessageRemoved { message_id, .. } => {
+                self.infos.remove(message_id.as_str());
+                self.parts
+                    .retain(|(message, _), _| message != message_id.as_str());
+            }
+            Event::PartRemoved {
+                message_id,
+                part_id,
+                ..
+            } => {
+                self.parts
+                    .remove(&(message_id.0.clone(), part_id.0.clone()));
+            }
+            _ => {}
+        }
     }
-    Ok(places)
+
+    /// The conversation as it is read from the store.
+    fn transcript(&self, form: Form) -> Transcript {
+        let converter = Converter::default();
+        let mut all = Transcript::default();
+        let infos = self.infos.values().filter_map(Converter::info);
+        let parts = self.parts.values().filter_map(|part| {
+            let author = Author::from(self.infos.get(part.message_id.as_str())?);
+            Some(converter.part(&author, part, form))
+        });
+        infos
+            .chain(parts.flatten())
+            .map(Change::Put)
+            .for_each(|change| all.apply(change));
+        all
+    }
+
+    fn follower(&self, form: Form) -> Conversation {
+        let mut conversation = Conversation::new(form);
+        self.infos
+            .values()
+            .for_each(|info| conversation.knows(info));
+        conversation
+    }
+}
+
+/// The events of a turn, with some of its messages and parts taken away at the end.
+fn events(world: &World, removed: &[prop::sample::Index]) -> Vec<Event> {
+    let mut events: Vec<Event> = world
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Publish { event } => Some(event.clone()),
+            _ => None,
+        })
+        .collect();
+    for at in removed {
+        if events.is_empty() {
+            break;
+        }
+        let gone = match at.get(&events) {
+            Event::PartUpdated {
+                session_id, part, ..
+            } => Event::PartRemoved {
+                session_id: session_id.clone(),
+                message_id: part.message_id.clone(),
+                part_id: part.id.clone(),
+            },
+            Event::MessageUpdated { session_id, info } => Event::MessageRemoved {
+                session_id: session_id.clone(),
+                message_id: info.id().clone(),
+            },
+            _ => continue,
+        };
+        events.push(gone);
+    }
+    events
 }
 
 proptest! {
     #![proptest_config(crate::cases(128))]
 
     #[test]
-    fn nothing_is_lost_doubled_or_put_out_of_order(input in messages(), limits in limits()) {
-        let mut merger = Merger::new(bundled(), limits);
-        let mut output = vec![];
-        for message in &input {
-            output.extend(merger.push(message.clone()));
-            prop_assert!(merger.waiting() <= limits.max_waiting, "memory is bounded");
+    fn nothing_is_lost_doubled_or_put_out_of_order(outputs in outputs(), limit in 0..5_usize) {
+        let mut parts = AgentParts::with_limit(limit);
+        let mut written = Written::default();
+        for output in &outputs {
+            written.take(parts.on(output.clone()));
+            prop_assert!(parts.open() <= limit, "memory is bounded");
         }
-        output.extend(merger.finish());
-        prop_assert_eq!(merger.waiting(), 0);
-
-        let places = places(&input, &output)?;
-        prop_assert_eq!(places.len(), input.len(), "every message is itself or half of a merged one");
-        // Everything but starts keeps its order: a merged message stands where its result came.
-        let order: Vec<usize> = input.iter().filter(|m| m.message_type != "tool_use").map(|m| places[&m.id]).collect();
-        prop_assert!(order.is_sorted(), "{order:?}");
-        // A start never comes before what came before it.
-        for (n, start) in input.iter().enumerate().filter(|(_, m)| m.message_type == "tool_use") {
-            for before in input.iter().take(n).filter(|m| m.message_type != "tool_use") {
-                prop_assert!(places[&before.id] < places[&start.id]);
+        written.take(parts.finish());
+        prop_assert_eq!(parts.open(), 0);
+        for form in [Form::Merged, Form::Apart] {
+            let placed = written.placed(&Converter::default(), form);
+            prop_assert!(placed.iter().all(|it| it.state == EntryState::Done));
+            prop_assert!(placed.is_sorted_by(|a, b| a.key < b.key), "keys ascend");
+            let mut held: Vec<usize> = placed.iter().flat_map(|it| holds(&it.message)).collect();
+            if form == Form::Merged {
+                // Everything but the results that found their start keeps its order.
+                let first: Vec<usize> = placed.iter().filter_map(|it| holds(&it.message).first().copied()).collect();
+                prop_assert!(first.is_sorted(), "{first:?}");
             }
+            held.sort_unstable();
+            prop_assert_eq!(held, (0..outputs.len()).collect::<Vec<_>>(), "each is there once");
         }
     }
 
     #[test]
-    fn without_limits_every_result_behind_a_start_finds_it(input in messages()) {
-        let output = merge_all(input.clone());
+    fn without_limits_every_result_after_a_start_finds_it(outputs in outputs()) {
+        let mut parts = AgentParts::default();
+        let mut written = Written::default();
+        for output in &outputs {
+            written.take(parts.on(output.clone()));
+        }
+        written.take(parts.finish());
         // The pairs, counted by hand: a start is open until its result or the next start of the call.
-        let (mut open, mut pairs) = (std::collections::BTreeSet::new(), 0);
-        for message in &input {
-            let Some(call) = message.metadata.get("tool_use_id") else { continue };
-            match message.message_type.as_str() {
-                "tool_use" => {
-                    open.insert(call.to_string());
-                }
-                "tool_result" if open.remove(&call.to_string()) => pairs += 1,
+        let (mut open, mut pairs) = (BTreeSet::new(), 0);
+        for output in &outputs {
+            match output {
+                AgentOutput::ToolUse { id, .. } => { open.insert(id); }
+                AgentOutput::ToolResult { tool_use_id, .. } if open.remove(tool_use_id) => pairs += 1,
                 _ => {}
             }
         }
-        prop_assert_eq!(output.iter().filter(|m| m.id.ends_with("-merged")).count(), pairs);
+        let placed = written.placed(&Converter::default(), Form::Merged);
+        let merged = placed.iter().filter(|it| it.message.id.ends_with("-merged"));
+        prop_assert_eq!(merged.count(), pairs);
     }
 
-    /// E5: what is live and what is rebuilt from the stored events are the same, wherever a reader begins to follow.
+    /// E5: what is live and what is read from the store are the same after every event, wherever a reader begins to follow, and
+    /// when it is sent some events again.
     #[test]
-    fn live_equals_rebuilt(script in script(), random in any::<u64>(), breaks in prop::collection::vec(any::<prop::sample::Index>(), 0..4)) {
+    fn live_equals_rebuilt(
+        script in script(),
+        random in any::<u64>(),
+        removed in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        breaks in prop::collection::vec((any::<prop::sample::Index>(), 0..4_usize), 0..4),
+    ) {
         let mut world = World::new(script, random);
         world.finish();
-        let events: Vec<&Event> = world.effects.iter().filter_map(|e| match e {
-            Effect::Publish { event } => Some(event),
-            _ => None,
-        }).collect();
-
-        let mut whole = Conversation::default();
-        let rebuilt = merge_all(events.iter().flat_map(|event| whole.on(event)));
-
-        // Live: event by event; a client that comes late reads the store up to there and follows from there.
-        let mut live = vec![];
-        let (mut conversation, mut pipe) = (Conversation::default(), merger());
-        for event in &events {
-            for message in conversation.on(event) {
-                live.extend(pipe.push(message));
+        let events = events(&world, &removed);
+        for form in [Form::Merged, Form::Apart] {
+            let mut stored = vec![Projection::default()];
+            let (mut live, mut conversation) = (Transcript::default(), Conversation::new(form));
+            for event in &events {
+                conversation.on(event).into_iter().for_each(|change| live.apply(change));
+                let mut next = stored[stored.len() - 1].clone();
+                next.apply(event);
+                prop_assert_eq!(&live, &next.transcript(form));
+                stored.push(next);
             }
-        }
-        let waiting = pipe.finish();
-        prop_assert_eq!(&rebuilt, &[live.clone(), waiting.clone()].concat());
-        for at in breaks {
-            let at = if events.is_empty() { 0 } else { at.index(events.len()) };
-            let (mut late, mut pipe) = (Conversation::default(), merger());
-            let mut seen: Vec<ConversationMessage> = events[..at].iter().flat_map(|e| late.on(e)).flat_map(|m| pipe.push(m)).collect();
-            seen.extend(events[at..].iter().flat_map(|e| late.on(e)).flat_map(|m| pipe.push(m)).collect::<Vec<_>>());
-            prop_assert_eq!(&seen, &live);
-        }
-        // Every call of the turn is one message, and the calls that never ran are, too.
-        prop_assert_eq!(waiting.len(), 0, "a turn that is over leaves no start behind");
-        let stored = crate::world::Stored::of(&world.effects);
-        let calls = stored.parts.values().filter(|p| p.kind.name() == "tool").count();
-        prop_assert_eq!(rebuilt.iter().filter(|m| m.message_type == "tool_execution").count(), calls);
-        // Applied again, a part makes no new event.
-        for event in &events {
-            prop_assert!(whole.on(event).is_empty());
+            for (at, again) in &breaks {
+                // Reads the store up to there, and follows from a little before.
+                let at = at.index(stored.len());
+                let mut late = stored[at].transcript(form);
+                let mut conversation = stored[at].follower(form);
+                for event in &events[at.saturating_sub(*again)..] {
+                    conversation.on(event).into_iter().for_each(|change| late.apply(change));
+                }
+                prop_assert_eq!(&late, &live);
+            }
+            if removed.is_empty() {
+                prop_assert!(live.iter().all(|it| it.state == EntryState::Done), "a turn that is over leaves nothing that runs");
+                let calls = stored[stored.len() - 1].parts.values().filter(|part| part.kind.name() == "tool").count();
+                let of = |kind: &str| live.iter().filter(|it| it.message.message_type == kind).count();
+                let counts = match form {
+                    Form::Merged => (of("tool_execution"), of("tool_use")),
+                    Form::Apart => (of("tool_result"), of("tool_use") - calls),
+                };
+                prop_assert_eq!(counts, (calls, 0), "every call is one message, those that never ran, too");
+            }
         }
     }
 }

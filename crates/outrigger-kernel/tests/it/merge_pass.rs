@@ -1,128 +1,140 @@
-//! What is not merged: starts and results without a partner, and starts that wait too long (E4).
+//! What is not merged: starts and results without a partner, of agents that are not ours (E1, E4).
 
-use outrigger_kernel::merge::{Limits, Merger, bundled, from_agent, merge_all};
-use outrigger_protocol::merged::{AgentOutput, ConversationMessage};
-use serde_json::json;
+use outrigger_kernel::merge::{AgentParts, Converter, Form};
+use outrigger_protocol::merged::{AgentOutput, EntryState, Placed};
+use serde_json::{Value, json};
 
-use crate::merge::{result, start};
+use crate::agent_parts::{Written, result_of, use_of};
 
-fn ids(messages: &[ConversationMessage]) -> Vec<&str> {
-    messages.iter().map(|message| message.id.as_str()).collect()
+fn shown(written: &Written, form: Form) -> Vec<(String, EntryState)> {
+    let all = written.placed(&Converter::default(), form);
+    all.into_iter()
+        .map(|it| (it.message.message_type, it.state))
+        .collect()
 }
 
-/// E4: whatever cannot be paired passes as it is.
+fn kinds(written: &Written, form: Form) -> Vec<String> {
+    shown(written, form)
+        .into_iter()
+        .map(|(kind, _)| kind)
+        .collect()
+}
+
+fn text(text: &str) -> AgentOutput {
+    AgentOutput::Text {
+        text: text.into(),
+        timestamp: 1000,
+    }
+}
+
+/// E4: whatever cannot be paired passes as it is, and everything keeps its order.
 #[test]
 fn what_has_no_partner_passes_as_it_is() {
-    let text = from_agent(
-        "t",
-        AgentOutput::Text {
-            text: "hi".into(),
-            timestamp: 1000,
+    let mut written = Written::default();
+    let mut parts = AgentParts::default();
+    for output in [
+        text("hi"),
+        result_of("a", 1010),
+        result_of("b", 1020),
+        use_of("b", 1030),
+        AgentOutput::Other {
+            text: "{\"type\":\"new\"}".into(),
+            timestamp: 1040,
         },
-    );
-    let alone = result("a", "read", "o", json!(null), false);
-    let early = [
-        result("b", "read", "o", json!(null), false),
-        start("b", "read", json!({})),
-    ];
-    let mut unreadable = start("x", "read", json!({}));
-    unreadable.metadata.insert("tool_use_id".into(), json!(7));
-    let mut nameless = result("y", "read", "o", json!(null), false);
-    nameless.metadata.shift_remove("tool_use_id");
-    let other = ConversationMessage {
-        message_type: "tool_execution".into(),
-        ..start("z", "read", json!({}))
+    ] {
+        written.take(parts.on(output));
+    }
+    let done = EntryState::Done;
+    let want = |last| -> Vec<(String, EntryState)> {
+        [
+            ("text", done),
+            ("tool_result", done),
+            ("tool_result", done),
+            ("tool_use", last),
+            ("text", done),
+        ]
+        .map(|(kind, state)| (kind.to_owned(), state))
+        .into()
     };
-    let all: Vec<_> = [text, alone]
-        .into_iter()
-        .chain(early)
-        .chain([unreadable, nameless, other])
-        .collect();
-    let mut want = all.clone();
-    // A start waits for its result to the end.
-    let waiting = want.remove(3);
-    want.push(waiting);
-    assert_eq!(merge_all(all), want);
+    for form in [Form::Merged, Form::Apart] {
+        assert_eq!(shown(&written, form), want(EntryState::Running));
+    }
+    // The end of the agent: nothing is lost, and nothing runs any more.
+    written.take(parts.finish());
+    for form in [Form::Merged, Form::Apart] {
+        assert_eq!(shown(&written, form), want(done));
+    }
+    let all = written.placed(&Converter::default(), Form::Merged);
+    let field = |at: usize, key: &str| all[at].message.metadata.get(key).cloned();
+    assert_eq!(field(1, "tool_use_id"), Some(json!("a")));
+    assert_eq!(field(1, "output"), Some(json!("o")));
+    assert_eq!(field(3, "input"), Some(json!({ "filePath": "b" })));
+    assert_eq!(all[4].message.content, "{\"type\":\"new\"}");
 }
 
 #[test]
 fn a_second_start_lets_the_first_go_and_a_second_result_passes() {
-    let mut second = start("c", "read", json!({"filePath": "b"}));
-    second.id = "second".into();
-    let mut again = result("c", "read", "o", json!(null), false);
-    again.id = "again".into();
-    let all = [
-        start("c", "read", json!({"filePath": "a"})),
-        second,
-        result("c", "read", "o", json!(null), false),
-        again,
-    ];
-    let out = merge_all(all);
-    assert_eq!(ids(&out), ["c-start", "second-merged", "again"]);
-    assert_eq!(out[1].content, "Read b");
+    let mut written = Written::default();
+    let mut parts = AgentParts::default();
+    for output in [
+        use_of("c", 1000),
+        use_of("c", 1010),
+        result_of("c", 1020),
+        result_of("c", 1030),
+    ] {
+        written.take(parts.on(output));
+    }
+    assert_eq!(
+        kinds(&written, Form::Merged),
+        ["tool_use", "tool_execution", "tool_result"]
+    );
+    let all: Vec<Placed> = written.placed(&Converter::default(), Form::Merged);
+    let took: Option<&Value> = all[1].message.metadata.get("duration_ms");
+    assert_eq!(took, Some(&json!(10)), "from its own start");
 }
 
+/// What waits is bounded: with more calls open than that, the oldest is released, and its result passes by itself.
 #[test]
-fn starts_are_let_go_by_age_and_by_number() {
-    let limits = Limits {
-        max_wait_ms: 100,
-        max_waiting: 2,
-    };
-    let mut merger = Merger::new(bundled(), limits);
-    let at = |id: &str, timestamp| ConversationMessage {
-        timestamp,
-        ..start(id, "bash", json!({}))
-    };
-    assert!(merger.push(at("a", 1000)).is_empty());
-    assert!(merger.push(at("b", 1010)).is_empty());
+fn the_oldest_of_too_many_open_calls_is_released() {
+    let mut written = Written::default();
+    let mut parts = AgentParts::with_limit(2);
+    for call in ["a", "b", "c"] {
+        written.take(parts.on(use_of(call, 1000)));
+        assert!(parts.open() <= 2);
+    }
+    for call in ["a", "b", "c"] {
+        written.take(parts.on(result_of(call, 1100)));
+    }
+    assert_eq!(parts.open(), 0);
+    assert!(parts.finish().is_empty());
     assert_eq!(
-        ids(&merger.push(at("c", 1020))),
-        ["a-start"],
-        "more than two wait"
+        kinds(&written, Form::Merged),
+        [
+            "tool_use",
+            "tool_execution",
+            "tool_execution",
+            "tool_result"
+        ]
     );
+    let mut none = AgentParts::with_limit(0);
     assert_eq!(
-        ids(&merger.expire(1110)),
-        Vec::<&str>::new(),
-        "a wait of exactly the limit is none too long"
+        none.on(use_of("a", 1000)).len(),
+        2,
+        "a start, and its release"
     );
-    assert_eq!(ids(&merger.expire(1111)), ["b-start"]);
-    let text = from_agent(
-        "t",
-        AgentOutput::Text {
-            text: "hi".into(),
-            timestamp: 1121,
-        },
-    );
-    assert_eq!(
-        ids(&merger.push(text)),
-        ["c-start", "t"],
-        "what was let go comes before what let it go"
-    );
-    assert!(merger.push(at("d", 1200)).is_empty());
-    assert_eq!(ids(&merger.finish()), ["d-start"]);
-    assert_eq!((merger.waiting(), merger.finish().len()), (0, 0));
-    let mut none = Merger::new(
-        bundled(),
-        Limits {
-            max_wait_ms: 100,
-            max_waiting: 0,
-        },
-    );
-    assert_eq!(ids(&none.push(at("a", 1000))), ["a-start"]);
 }
 
-/// A command that ran longer than the limit and that nothing else waited behind: its own result still finds it.
+/// A call may take longer than any limit: its result takes the place of its start whenever it comes.
 #[test]
-fn a_late_result_is_merged_when_nothing_came_between() {
-    let mut merger = Merger::new(
-        bundled(),
-        Limits {
-            max_wait_ms: 100,
-            max_waiting: 2,
-        },
-    );
-    assert!(merger.push(start("c", "bash", json!({}))).is_empty());
-    let out = merger.push(result("c", "bash", "o", json!(null), false));
-    assert_eq!(ids(&out), ["c-start-merged"]);
-    assert_eq!(out[0].metadata["duration_ms"], 250);
+fn a_late_result_is_merged_whatever_came_between() {
+    let mut written = Written::default();
+    let mut parts = AgentParts::default();
+    let hours = 5 * 3_600_000;
+    written.take(parts.on(use_of("c", 1000)));
+    written.take(parts.on(text("still at it")));
+    assert_eq!(kinds(&written, Form::Merged), ["tool_use", "text"]);
+    written.take(parts.on(result_of("c", 1000 + hours)));
+    assert_eq!(kinds(&written, Form::Merged), ["tool_execution", "text"]);
+    let all = written.placed(&Converter::default(), Form::Merged);
+    assert_eq!(all[0].message.metadata["duration_ms"], hours);
 }

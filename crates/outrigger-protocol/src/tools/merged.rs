@@ -40,6 +40,20 @@ pub enum AgentOutput {
         /// When.
         timestamp: Millis,
     },
+    /// What the agent thought.
+    Thought {
+        /// The text.
+        text: String,
+        /// When.
+        timestamp: Millis,
+    },
+    /// Something that its converter does not know, as it came.
+    Other {
+        /// The text.
+        text: String,
+        /// When.
+        timestamp: Millis,
+    },
 }
 
 /// A message of the conversation stream.
@@ -50,7 +64,7 @@ pub struct ConversationMessage {
     pub id: String,
     /// `user`, `assistant`, `system`.
     pub role: String,
-    /// `text`, `tool_use`, `tool_result`, `tool_execution` …
+    /// `text`, `reasoning`, `tool_use`, `tool_result`, `tool_execution`, `file`, `error`, `step` …
     pub message_type: String,
     /// For people.
     pub content: String,
@@ -59,6 +73,37 @@ pub struct ConversationMessage {
     /// Structured.
     #[serde(default)]
     pub metadata: Object,
+}
+
+/// A message at its place in a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Placed {
+    /// Where it stands: keys ascend (as bytes) in the order of the conversation. A message takes the place of the one that had its key.
+    pub key: String,
+    /// How far it is.
+    pub state: EntryState,
+    /// The message.
+    pub message: ConversationMessage,
+}
+
+/// How far a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryState {
+    /// A tool runs, or a text is being written: another will take its place.
+    Running,
+    /// It is complete.
+    Done,
+}
+
+/// What an event changes in a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// This message stands at its key from now on.
+    Put(Placed),
+    /// What has this key is gone, and so is everything whose key begins with it and `/`.
+    Remove(String),
 }
 
 /// What a tool did, for display (E3).

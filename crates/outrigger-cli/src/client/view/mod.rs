@@ -6,11 +6,12 @@ mod running_tools;
 mod summaries;
 #[cfg(test)]
 mod tests;
+mod tool_lines;
 
 use std::collections::HashSet;
 use std::time::Instant;
 
-use outrigger_kernel::merge::{Conversation, Merger, merger};
+use outrigger_kernel::merge::{Conversation, Form};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::{EventId, MessageId, SessionId};
 use outrigger_protocol::merged::ConversationMessage;
@@ -23,10 +24,11 @@ use self::printer::Printer;
 use self::retries::Retries;
 use self::running_tools::RunningTools;
 use self::summaries::Summaries;
+use self::tool_lines::ToolLines;
 use super::live_output::LiveOutput;
 use crate::args::Format;
 use crate::client::result::TurnResult;
-use crate::terminal::transcript::{is_tool, tool_text};
+use crate::terminal::transcript::tool_text;
 use crate::terminal::{Paint, entry, json_line, name};
 
 /// What is shown, and how.
@@ -48,8 +50,7 @@ pub(crate) struct View {
     paint: Paint,
     begun: bool,
     conversation: Conversation,
-    /// None: start and result of a tool are shown apart (E5).
-    merger: Option<Merger>,
+    tools: ToolLines,
     /// An error was printed.
     pub(crate) failed: bool,
     directory: String,
@@ -73,8 +74,11 @@ impl View {
             show,
             paint: Paint::for_stderr(),
             begun: false,
-            conversation: Conversation::default(),
-            merger: (!show.apart).then(merger),
+            conversation: Conversation::new(match show.apart {
+                true => Form::Apart,
+                false => Form::Merged,
+            }),
+            tools: ToolLines::default(),
             failed: false,
             directory,
             seen: HashSet::new(),
@@ -127,7 +131,7 @@ impl View {
 
     /// The turn is over: what still waits is printed, and what would be a riddle is said.
     pub(crate) fn finish(&mut self, outcome: &TurnOutcome) {
-        let left = self.merger.as_mut().map(Merger::finish).unwrap_or_default();
+        let left = self.tools.finish();
         self.say(&left);
         if let TurnOutcome::Done {
             message_id: Some(id),
@@ -218,7 +222,7 @@ impl View {
             }
             Event::PartUpdated { part, time, .. } => {
                 // What a question on the screen hides is printed after it.
-                if self.merger.is_some() {
+                if !self.show.apart {
                     let text =
                         self.live
                             .on(part, *time, self.printer.is_beside_question(), self.paint);
@@ -310,25 +314,15 @@ impl View {
         }
     }
 
-    /// The conversation messages that an event makes ready, and those that have waited too long (E4).
+    /// The tools that an event completes; where start and result are apart, those that it starts, too.
     fn merge(&mut self, event: &Event) {
-        let said = self.conversation.on(event);
-        let ready = match &mut self.merger {
-            Some(merger) => {
-                let mut ready: Vec<_> = said
-                    .into_iter()
-                    .flat_map(|message| merger.push(message))
-                    .collect();
-                ready.extend(merger.expire(outrigger_agent::ids::now()));
-                ready
-            }
-            None => said,
-        };
+        let changes = self.conversation.on(event);
+        let ready = self.tools.on(changes, self.show.apart);
         self.say(&ready);
     }
 
     fn say(&mut self, messages: &[ConversationMessage]) {
-        for message in messages.iter().filter(|message| is_tool(message)) {
+        for message in messages {
             let call = message.metadata.get("tool_use_id").and_then(Value::as_str);
             let is_shown = call.is_some_and(|call| self.live.has_shown(call));
             if !self.show.quiet && !is_shown {

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::merged::ConversationMessage;
-use outrigger_protocol::message::MessageInfo;
+use outrigger_protocol::message::{MessageInfo, MessageWithParts};
 use outrigger_protocol::provenance::Provenance;
 use outrigger_store::{Scope, Store, StoreError};
 
@@ -16,26 +15,17 @@ use crate::terminal::Paint;
 pub(crate) struct Causes(BTreeMap<String, Provenance>);
 
 impl Causes {
-    /// Those of a session, with its events.
+    /// Those of a session, with its messages.
     pub(crate) fn of(
         store: &Store,
         session: &SessionId,
-        events: &[Event],
+        messages: &[MessageWithParts],
     ) -> Result<Self, StoreError> {
-        let mut messages = BTreeMap::new();
         let mut causes = BTreeMap::new();
-        for event in events {
-            match event {
-                Event::MessageUpdated { info, .. } => {
-                    if let MessageInfo::User(user) = info.as_ref() {
-                        messages.insert(user.id.clone(), user.provenance.clone());
-                    }
-                }
-                Event::PartUpdated { part, .. } => {
-                    let sent = messages.get(&part.message_id).cloned();
-                    causes.extend(sent.map(|it| (part.id.0.clone(), it)));
-                }
-                _ => {}
+        for message in messages {
+            if let MessageInfo::User(user) = &message.info {
+                let parts = message.parts.iter();
+                causes.extend(parts.map(|part| (part.id.0.clone(), user.provenance.clone())));
             }
         }
         let calls = store.tools(Scope::Session(session))?.into_iter();

@@ -1,11 +1,10 @@
 //! A session's conversation as text.
 
-use outrigger_kernel::merge::{Conversation, merge_all};
-use outrigger_protocol::event::Event;
-use outrigger_protocol::id::SessionId;
-use outrigger_protocol::log::LogRecord;
+use outrigger_kernel::merge::{Author, Converter, Form};
+use outrigger_protocol::merged::ConversationMessage;
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::session::Session;
-use outrigger_store::{RecordQuery, Scope, Store};
+use outrigger_store::Store;
 
 use super::causes::Causes;
 use crate::failure::Failure;
@@ -13,23 +12,16 @@ use crate::terminal::Paint;
 use crate::terminal::transcript::{is_tool, tool_text};
 use outrigger_terminal::{set_off, set_off_below};
 
-/// A session's conversation, made again from its stored events.
+/// A session's conversation, as it is stored.
 pub(crate) fn conversation(
     store: &Store,
     session: &Session,
     paint: Paint,
 ) -> Result<String, Failure> {
     let mut text = String::new();
-    let mut conversation = Conversation::default();
-    let events = events(store, &session.id)?;
-    let causes = Causes::of(store, &session.id, &events)?;
-    let messages: Vec<_> = events
-        .iter()
-        .flat_map(|event| conversation.on(event))
-        .collect();
-    let mut merged = merge_all(messages);
-    // The log has what became final first; identifiers are in the order in which the model said it.
-    merged.sort_by(|a, b| a.id.cmp(&b.id));
+    let stored = store.messages(&session.id)?;
+    let causes = Causes::of(store, &session.id, &stored)?;
+    let merged = stored.iter().flat_map(messages);
     let columns = crate::terminal::out_size().columns;
     // A text and the call that it announces belong together, and so do calls that have no more than a line to tell.
     let mut together = true;
@@ -57,19 +49,14 @@ pub(crate) fn conversation(
     Ok(text)
 }
 
-/// The stored events of a session, in the order of the log.
-fn events(store: &Store, id: &SessionId) -> Result<Vec<Event>, Failure> {
-    let query = RecordQuery {
-        scope: Some(Scope::Session(id)),
-        kind: Some("event"),
-        ..RecordQuery::default()
-    };
-    let records = store.records(&query)?;
-    Ok(records
-        .into_iter()
-        .filter_map(|stored| match stored.record {
-            LogRecord::Event(event) => Some(event.event),
-            _ => None,
-        })
-        .collect())
+/// The texts and tools of a message.
+fn messages(stored: &MessageWithParts) -> Vec<ConversationMessage> {
+    let converter = Converter::default();
+    let author = Author::from(&stored.info);
+    let parts = stored.parts.iter();
+    let placed = parts.flat_map(|part| converter.part(&author, part, Form::Merged));
+    let messages = placed.map(|placed| placed.message);
+    messages
+        .filter(|message| is_tool(message) || message.message_type == "text")
+        .collect()
 }

@@ -1,0 +1,181 @@
+//! The same as a schema.
+#![expect(
+    non_upper_case_globals,
+    reason = "names of the document, which clients are made from"
+)]
+
+use outrigger_schema::{Schema, schema};
+
+/// Constants of the forms' names, and a list of all.
+macro_rules! forms {
+    ($($(#[doc = $doc:literal])* $name:ident = $($one:tt)|+;)*) => {
+        $($(#[doc = $doc])* pub static $name: Schema = Schema::Named(stringify!($name), &schema!($($one)|+));)*
+
+        /// All of them, by their names.
+        pub static ALL: &[(&str, &Schema)] = &[$((stringify!($name), &$name)),*];
+    };
+}
+
+forms! {
+    /// An entry of the audit, with its place.
+    AuditEntry = {seq: integer, hash: string, record: {any}};
+    /// Whether the audit is whole.
+    AuditVerification = {valid: boolean, rows: integer, first: integer, removed: integer, unlisted: integer, seals: integer,
+        unsealed: integer, head: integer, faults: [string]};
+    /// A session, as a list shows it.
+    Conversation = {
+        id: string,
+        title: string,
+        /// Folder that it works in.
+        directory: string,
+        projectID: string,
+        /// The session whose agent started it.
+        parentID?: string,
+        /// The session that a person began.
+        task: string,
+        agent?: string,
+        model?: {id: string, providerID: string, variant?: string},
+        status: ConversationStatus,
+        /// What waits for a person, in it and in what its agents started.
+        waiting: [Waiting],
+        /// US dollars so far.
+        cost: number,
+        tokens: ConversationTokens,
+        summary?: {additions: integer, deletions: integer, files: integer, diffs?: [any]},
+        revert?: {messageID: string, partID?: string, snapshot?: string, diff?: string},
+        time: {created: integer, updated: integer, compacting?: integer, archived?: number}
+    };
+    /// A message of a conversation.
+    ConversationMessage = {
+        id: string,
+        /// `user`, `assistant`, `system`.
+        role: string,
+        /// `text`, `reasoning`, `tool_use`, `tool_result`, `tool_execution` and others.
+        messageType: string,
+        /// For people.
+        content: string,
+        /// Milliseconds since 1970.
+        timestamp: integer,
+        metadata: {any}
+    };
+    /// Conversations, what waits for a person first.
+    ConversationPage = {conversations: [Conversation], next: string | null};
+    /// What a conversation is doing.
+    ConversationStatus = "idle" | "busy" | "retry";
+    /// Tokens that were used.
+    ConversationTokens = {total?: integer, input: integer, output: integer, reasoning: integer, cache: {read: integer, write: integer}};
+    /// What a tool did, for display.
+    Details = DiffDetails | FileListDetails | CommandOutputDetails;
+    /// A file changed.
+    DiffDetails = {type: "diff", data: {oldContent: string, newContent: string, path: string | null}};
+    /// Files were found.
+    FileListDetails = {type: "fileList", data: {files: [string]}};
+    /// A command ran.
+    CommandOutputDetails = {type: "commandOutput", data: {
+        stdout: string,
+        stderr: string,
+        /// Null when it was killed.
+        exitCode: integer | null
+    }};
+    /// A message at its place: it takes the place of the entry that has its key.
+    Entry = {
+        /// Keys ascend in the order of the conversation.
+        key: string,
+        state: EntryState,
+        conversation: string,
+        /// The conversation that a person began.
+        task: string,
+        /// The prompt that it is, or that it answers.
+        attempt: string,
+        message: ConversationMessage,
+        /// Texts of the message that are cut.
+        shortened?: [Shortened]
+    };
+    /// Entries in ascending order.
+    EntryPage = {
+        entries: [Entry],
+        /// `before` of the next, older page.
+        next: string | null,
+        /// The stream goes on after it.
+        event: integer
+    };
+    /// How far an entry is.
+    EntryState = "running" | "done";
+    /// Files that a prompt changed.
+    PromptDiff = {attempt: string, diffs: [any]};
+    /// A text that is cut.
+    Shortened = {
+        /// JSON pointer into the message.
+        at: string,
+        bytes: integer,
+        ref: string
+    };
+    /// Something of a turn that took time.
+    Span = {
+        kind: "model" | "tool" | "hook",
+        name: string,
+        start: integer,
+        durationMs: number,
+        state: "ok" | "error" | "skipped" | "running",
+        plugin?: string,
+        /// JSON pointers into what the hook was given.
+        changed?: [string],
+        facts: {any}
+    };
+    /// What a stream says.
+    StreamItem = StreamConnected | StreamReset | StreamEntry | StreamRemoved | StreamConversation | StreamDeleted | StreamAsked |
+        StreamAnswered | StreamDelta | StreamProgress | StreamStatus;
+    /// It does not wait any more.
+    StreamAnswered = {type: "answered", conversation: string, id: string};
+    /// Something waits for a person.
+    StreamAsked = {type: "asked", waiting: Waiting};
+    /// Where the stream begins.
+    StreamConnected = {type: "connected", event: integer};
+    /// A session is new or has changed.
+    StreamConversation = {type: "conversation", conversation: Conversation};
+    /// A session is gone.
+    StreamDeleted = {type: "deleted", conversation: string};
+    /// A piece of a text that is being written; with `start` it is all of it so far. Not stored.
+    StreamDelta = {type: "delta", conversation: string, key: string, text: string, start?: boolean};
+    /// An entry is new or has changed.
+    StreamEntry = {type: "entry", entry: Entry};
+    /// What a running tool has printed so far. Not stored.
+    StreamProgress = {type: "progress", entry: Entry};
+    /// Gone: this key, and all that begin with it and `/`.
+    StreamRemoved = {type: "removed", conversation: string, key: string};
+    /// The log is not the one that you know.
+    StreamReset = {type: "reset", event: integer};
+    /// What a session is doing. Not stored.
+    StreamStatus = {type: "status", conversation: string, status: ConversationStatus};
+    /// What happened in a turn.
+    Trace = {turn: Turn, spans: [Span]};
+    /// A turn of a session.
+    Turn = {id: string, conversation: string, attempt?: string, began: integer, ended: integer, open: boolean};
+    /// What a person is asked.
+    Waiting = WaitingPermission | WaitingQuestion;
+    /// May something be done?
+    WaitingPermission = {type: "permission", request: {
+        id: string,
+        sessionID: string,
+        /// `bash`, `edit`, `external_directory` ...
+        permission: string,
+        patterns: [string],
+        /// Patterns that "always" would allow.
+        always: [string],
+        metadata: {any},
+        tool?: {messageID: string, callID: string}
+    }};
+    /// The model asks.
+    WaitingQuestion = {type: "question", request: {
+        id: string,
+        sessionID: string,
+        questions: [{
+            question: string,
+            header: string,
+            options: [{label: string, description: string}],
+            multiple?: boolean,
+            custom?: boolean
+        }],
+        tool?: {messageID: string, callID: string}
+    }};
+}

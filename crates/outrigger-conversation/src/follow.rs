@@ -1,0 +1,188 @@
+//! What one client is sent: what the log has after the event that it saw last, then what comes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use outrigger_api::StreamItem;
+use outrigger_kernel::merge::Form;
+use outrigger_protocol::id::SessionId;
+use outrigger_store::StoreError;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::feed::{Feed, Item, RECORDS, Stored, Subscription, line, stored_after};
+use crate::reader::status;
+
+/// A comment after so long without anything, so that a connection that is gone is noticed.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Which folders a client hears of.
+type Allowed = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+
+/// What a client wants.
+#[derive(Clone, Default)]
+pub struct Wanted {
+    /// This conversation only.
+    pub only: Option<SessionId>,
+    /// How tools stand in it.
+    pub form: Form,
+    /// What the log has after this; absent: what comes from now on.
+    pub after: Option<i64>,
+    /// Sessions of these folders only.
+    pub allowed: Option<Allowed>,
+}
+
+/// A client that follows.
+pub struct Follow {
+    feed: Feed,
+    wanted: Wanted,
+    subscription: Subscription,
+    /// It has everything of the log up to here.
+    sent: i64,
+    /// The log is read up to here before what comes is sent.
+    target: i64,
+    phase: Phase,
+}
+
+enum Phase {
+    Begins,
+    CatchesUp,
+    Follows,
+}
+
+impl Follow {
+    /// Begins to follow.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn new(feed: Feed, wanted: Wanted) -> Result<Self, StoreError> {
+        let subscription = feed.subscribe().await?;
+        let at = subscription.at;
+        Ok(Self {
+            sent: wanted.after.unwrap_or(at).min(at),
+            target: at,
+            feed,
+            wanted,
+            subscription,
+            phase: Phase::Begins,
+        })
+    }
+
+    /// The next that the client is sent. It is not asked for before the client has read what came before, so nothing piles up.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn next(&mut self) -> Result<Bytes, StoreError> {
+        loop {
+            let bytes = match self.phase {
+                Phase::Begins => self.begin(),
+                Phase::CatchesUp if self.sent < self.target => self.catch_up()?,
+                Phase::CatchesUp => self.beside(),
+                Phase::Follows => self.follow().await?,
+            };
+            if !bytes.is_empty() {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Bytes {
+        self.phase = Phase::CatchesUp;
+        let item = match self.wanted.after {
+            // A number that the log does not have is one of another log.
+            Some(after) if after > self.target => StreamItem::Reset { event: self.target },
+            _ => StreamItem::Connected { event: self.sent },
+        };
+        line(&item)
+    }
+
+    /// A piece of the log.
+    fn catch_up(&mut self) -> Result<Bytes, StoreError> {
+        let reader = self.feed.reader();
+        let records = stored_after(reader, self.wanted.only.as_ref(), self.sent)?;
+        let is_all = records.len() < RECORDS;
+        let mut text = Vec::new();
+        for record in records {
+            if record.seq > self.target {
+                break;
+            }
+            self.sent = record.seq;
+            if let Some(stored) = Stored::of(record)
+                && self.wants(&stored.session, false)
+            {
+                text.extend_from_slice(&stored.lines(reader, self.wanted.form));
+            }
+        }
+        if is_all {
+            self.sent = self.target;
+        }
+        Ok(Bytes::from(text))
+    }
+
+    /// What is not in the log: what sessions are doing, and texts that are being written.
+    fn beside(&mut self) -> Bytes {
+        self.phase = Phase::Follows;
+        let mut text = Vec::new();
+        for (conversation, now) in self.feed.reader().live().statuses() {
+            if self.wants(&conversation, false) {
+                text.extend_from_slice(&line(&StreamItem::Status {
+                    conversation,
+                    status: status(&now),
+                }));
+            }
+        }
+        for (session, line) in &self.subscription.writing {
+            if self.wants(session, false) {
+                text.extend_from_slice(line);
+            }
+        }
+        self.subscription.writing = Vec::new();
+        Bytes::from(text)
+    }
+
+    async fn follow(&mut self) -> Result<Bytes, StoreError> {
+        let next = tokio::time::timeout(HEARTBEAT, self.subscription.items.recv()).await;
+        let Ok(next) = next else {
+            return Ok(Bytes::from_static(b":\n\n"));
+        };
+        match next {
+            Ok(item) => Ok(match item.as_ref() {
+                Item::Stored(stored) if stored.seq <= self.sent => Bytes::new(),
+                Item::Stored(stored) => {
+                    self.sent = stored.seq;
+                    match self.wants(&stored.session, stored.is_question()) {
+                        true => stored.lines(self.feed.reader(), self.wanted.form),
+                        false => Bytes::new(),
+                    }
+                }
+                Item::Beside { session, line } if self.wants(session, false) => line.clone(),
+                Item::Beside { .. } => Bytes::new(),
+            }),
+            // What was missed is in the log, but for what is not stored.
+            Err(RecvError::Lagged(_) | RecvError::Closed) => {
+                self.subscription = self.feed.subscribe().await?;
+                self.target = self.subscription.at;
+                self.phase = Phase::CatchesUp;
+                Ok(Bytes::new())
+            }
+        }
+    }
+
+    /// Questions of subagents are the person's, too.
+    fn wants(&self, session: &SessionId, is_question: bool) -> bool {
+        if self.wanted.only.is_none() && self.wanted.allowed.is_none() {
+            return true;
+        }
+        let Ok(facts) = self.feed.reader().facts(session) else {
+            return false;
+        };
+        let is_it = self
+            .wanted
+            .only
+            .as_ref()
+            .is_none_or(|only| only == session || is_question && *only == facts.task);
+        let allowed = self.wanted.allowed.as_ref();
+        is_it && allowed.is_none_or(|allowed| allowed(Path::new(&facts.directory)))
+    }
+}

@@ -1,0 +1,287 @@
+// Made by `cargo xtask generate` from crates/outrigger-api/src/forms.rs.
+
+export interface AuditEntry {
+  seq: number
+  hash: string
+  record: Record<string, unknown>
+}
+
+export interface AuditVerification {
+  valid: boolean
+  rows: number
+  first: number
+  removed: number
+  unlisted: number
+  seals: number
+  unsealed: number
+  head: number
+  faults: Array<string>
+}
+
+export interface Conversation {
+  id: string
+  title: string
+  /** Folder that it works in. */
+  directory: string
+  projectID: string
+  /** The session whose agent started it. */
+  parentID?: string
+  /** The session that a person began. */
+  task: string
+  agent?: string
+  model?: {
+    id: string
+    providerID: string
+    variant?: string
+  }
+  status: ConversationStatus
+  /** What waits for a person, in it and in what its agents started. */
+  waiting: Array<Waiting>
+  /** US dollars so far. */
+  cost: number
+  tokens: ConversationTokens
+  summary?: {
+    additions: number
+    deletions: number
+    files: number
+    diffs?: Array<unknown>
+  }
+  revert?: {
+    messageID: string
+    partID?: string
+    snapshot?: string
+    diff?: string
+  }
+  time: {
+    created: number
+    updated: number
+    compacting?: number
+    archived?: number
+  }
+}
+
+export interface ConversationMessage {
+  id: string
+  /** `user`, `assistant`, `system`. */
+  role: string
+  /** `text`, `reasoning`, `tool_use`, `tool_result`, `tool_execution` and others. */
+  messageType: string
+  /** For people. */
+  content: string
+  /** Milliseconds since 1970. */
+  timestamp: number
+  metadata: Record<string, unknown>
+}
+
+export interface ConversationPage {
+  conversations: Array<Conversation>
+  next: string | null
+}
+
+export type ConversationStatus = "idle" | "busy" | "retry"
+
+export interface ConversationTokens {
+  total?: number
+  input: number
+  output: number
+  reasoning: number
+  cache: {
+    read: number
+    write: number
+  }
+}
+
+export type Details = DiffDetails | FileListDetails | CommandOutputDetails
+
+export interface DiffDetails {
+  type: "diff"
+  data: {
+    oldContent: string
+    newContent: string
+    path: string | null
+  }
+}
+
+export interface FileListDetails {
+  type: "fileList"
+  data: {
+    files: Array<string>
+  }
+}
+
+export interface CommandOutputDetails {
+  type: "commandOutput"
+  data: {
+    stdout: string
+    stderr: string
+    /** Null when it was killed. */
+    exitCode: number | null
+  }
+}
+
+export interface Entry {
+  /** Keys ascend in the order of the conversation. */
+  key: string
+  state: EntryState
+  conversation: string
+  /** The conversation that a person began. */
+  task: string
+  /** The prompt that it is, or that it answers. */
+  attempt: string
+  message: ConversationMessage
+  /** Texts of the message that are cut. */
+  shortened?: Array<Shortened>
+}
+
+export interface EntryPage {
+  entries: Array<Entry>
+  /** `before` of the next, older page. */
+  next: string | null
+  /** The stream goes on after it. */
+  event: number
+}
+
+export type EntryState = "running" | "done"
+
+export interface PromptDiff {
+  attempt: string
+  diffs: Array<unknown>
+}
+
+export interface Shortened {
+  /** JSON pointer into the message. */
+  at: string
+  bytes: number
+  ref: string
+}
+
+export interface Span {
+  kind: "model" | "tool" | "hook"
+  name: string
+  start: number
+  durationMs: number
+  state: "ok" | "error" | "skipped" | "running"
+  plugin?: string
+  /** JSON pointers into what the hook was given. */
+  changed?: Array<string>
+  facts: Record<string, unknown>
+}
+
+export type StreamItem = StreamConnected | StreamReset | StreamEntry | StreamRemoved | StreamConversation | StreamDeleted | StreamAsked | StreamAnswered | StreamDelta | StreamProgress | StreamStatus
+
+export interface StreamAnswered {
+  type: "answered"
+  conversation: string
+  id: string
+}
+
+export interface StreamAsked {
+  type: "asked"
+  waiting: Waiting
+}
+
+export interface StreamConnected {
+  type: "connected"
+  event: number
+}
+
+export interface StreamConversation {
+  type: "conversation"
+  conversation: Conversation
+}
+
+export interface StreamDeleted {
+  type: "deleted"
+  conversation: string
+}
+
+export interface StreamDelta {
+  type: "delta"
+  conversation: string
+  key: string
+  text: string
+  start?: boolean
+}
+
+export interface StreamEntry {
+  type: "entry"
+  entry: Entry
+}
+
+export interface StreamProgress {
+  type: "progress"
+  entry: Entry
+}
+
+export interface StreamRemoved {
+  type: "removed"
+  conversation: string
+  key: string
+}
+
+export interface StreamReset {
+  type: "reset"
+  event: number
+}
+
+export interface StreamStatus {
+  type: "status"
+  conversation: string
+  status: ConversationStatus
+}
+
+export interface Trace {
+  turn: Turn
+  spans: Array<Span>
+}
+
+export interface Turn {
+  id: string
+  conversation: string
+  attempt?: string
+  began: number
+  ended: number
+  open: boolean
+}
+
+export type Waiting = WaitingPermission | WaitingQuestion
+
+export interface WaitingPermission {
+  type: "permission"
+  request: {
+    id: string
+    sessionID: string
+    /** `bash`, `edit`, `external_directory` ... */
+    permission: string
+    patterns: Array<string>
+    /** Patterns that "always" would allow. */
+    always: Array<string>
+    metadata: Record<string, unknown>
+    tool?: {
+      messageID: string
+      callID: string
+    }
+  }
+}
+
+export interface WaitingQuestion {
+  type: "question"
+  request: {
+    id: string
+    sessionID: string
+    questions: Array<{
+      question: string
+      header: string
+      options: Array<{
+        label: string
+        description: string
+      }>
+      multiple?: boolean
+      custom?: boolean
+    }>
+    tool?: {
+      messageID: string
+      callID: string
+    }
+  }
+}
