@@ -18,10 +18,15 @@ macro_rules! forms {
 
 forms! {
     /// An entry of the audit, with its place.
-    AuditEntry = {seq: integer, hash: string, record: {any}};
+    AuditEntry = {seq: integer, at: integer, kind: string, decision: string, policyCheckResult: string, sessionId?: string,
+        pluginId?: string, subPluginId?: string, hookName?: string, subject?: string, detail?: string, durationMs?: number,
+        prevHash: string, hash: string};
     /// Whether the audit is whole.
     AuditVerification = {valid: boolean, rows: integer, first: integer, removed: integer, unlisted: integer, seals: integer,
-        unsealed: integer, head: integer, faults: [string]};
+        unsealed: integer, head: integer,
+        /// The key that seals are made with.
+        key: string | null,
+        faults: [string]};
     /// A session, as a list shows it.
     Conversation = {
         id: string,

@@ -188,6 +188,13 @@ impl Feed {
         }
     }
 
+    /// Something was published and missed: what is stored of it is read.
+    pub fn wake(&self) {
+        if let Some(queue) = lock(&self.queue).as_ref() {
+            let _ = queue.send(Heard::Stored);
+        }
+    }
+
     /// Follows from now on.
     ///
     /// # Errors

@@ -28,7 +28,11 @@ fn forms() -> Map<String, Value> {
         Schema::Named(_, inner) => ((*name).to_owned(), FORMS.value(inner)),
         other => ((*name).to_owned(), FORMS.value(other)),
     };
-    forms::ALL.iter().map(form).collect()
+    forms::ALL
+        .iter()
+        .chain(outrigger_api::forms::ALL)
+        .map(form)
+        .collect()
 }
 
 struct Route {

@@ -30,6 +30,8 @@ pub use listen::{Listening, USUAL_PORT, listen};
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
+    let feed = routes::conversation::feed_of_agent(&agent);
+    let conversations = routes::conversation::Source::Agent(agent.clone(), feed);
     routes::general::general()
         .merge(routes::session::sessions::routes())
         .merge(routes::mcp::routes())
@@ -52,6 +54,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(routes::v2::session::routes())
         .merge(routes::session::summarize::routes())
         .merge(events::stream::routes())
+        .merge(routes::conversation::routes().with_state(conversations))
         .route_layer(axum::middleware::from_fn(access::plugin_routes::listed))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)

@@ -2,6 +2,11 @@
 
 use outrigger_schema::{Schema, schema};
 
+use outrigger_api::forms::{
+    AuditEntry, AuditVerification, Conversation, ConversationPage, EntryPage, PromptDiff,
+    StreamItem, Trace, Turn, Waiting,
+};
+
 use super::forms::*;
 
 /// What a route takes and answers.
@@ -120,6 +125,23 @@ bodies! {
     outrigger.session.cancel -> boolean;
     outrigger.session.events ? {after?: number} -> {head: number, events: [Event]};
     outrigger.session.interrupted -> {turn: string | null};
+    outrigger.v1.audit.list ? {session?: string, plugin?: string, kind?: string, hook?: string, decision?: string, subject?: string,
+        since?: integer, until?: integer, after?: integer, limit?: integer} -> [AuditEntry];
+    outrigger.v1.audit.verify -> AuditVerification;
+    outrigger.v1.conversation.list ? {limit?: integer, cursor?: string, search?: string, children?: boolean} -> ConversationPage;
+    outrigger.v1.conversation.get -> Conversation;
+    outrigger.v1.conversation.content -> (text);
+    outrigger.v1.conversation.diff -> [PromptDiff];
+    outrigger.v1.conversation.messages ? {limit?: integer, before?: string, merge?: boolean} -> EntryPage;
+    outrigger.v1.conversation.stream ? {after?: integer, merge?: boolean} -> (stream StreamItem);
+    outrigger.v1.turn.list ? {limit?: integer} -> [Turn];
+    outrigger.v1.turn.trace -> Trace;
+    outrigger.v1.permission.reply ({reply: "once" | "always" | "reject", message?: string}) -> boolean;
+    outrigger.v1.plugin.list -> any;
+    outrigger.v1.question.reject -> boolean;
+    outrigger.v1.question.reply ({answers: [QuestionAnswer]}) -> boolean;
+    outrigger.v1.stream ? {after?: integer, merge?: boolean} -> (stream StreamItem);
+    outrigger.v1.waiting -> [Waiting];
     outrigger.session.turn ({prompt?: {any}, command?: [any], resume?: string}) -> {any};
     path.get -> Path;
     permission.list -> [PermissionRequest];

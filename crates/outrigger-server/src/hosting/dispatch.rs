@@ -18,11 +18,14 @@ use crate::events::stream;
 use crate::hosting::hub::{Hub, Instance};
 use crate::hosting::move_session::move_session;
 use crate::request::{MAX_BYTES, directory_of};
+use crate::routes::conversation::Source;
 use crate::routes::settings;
 
 /// The whole API over the agents of this process.
 pub fn serve_router(hub: Hub) -> Router {
+    let conversations = Source::Hub(hub.clone());
     Router::new()
+        .merge(crate::routes::conversation::routes().with_state(conversations))
         .route("/global/health", get(crate::routes::general::health))
         .route("/doc", get(crate::doc::document))
         .route("/global/event", get(stream::of_all))

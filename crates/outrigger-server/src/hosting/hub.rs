@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use axum::Router;
 use axum::extract::Request;
 use outrigger_agent::{Agent, AgentError, Boot, Folders, Shared};
+use outrigger_conversation::Feed;
 use outrigger_files::sync::lock;
 use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
 use serde_json::json;
@@ -20,6 +21,7 @@ use crate::access::scope::Within;
 use crate::events::lines::Lines;
 use crate::hosting::sdk_service::serve_plugins_of;
 use crate::request::directory_of;
+use crate::routes::conversation::feed_of_hub;
 
 /// How many events a client may fall behind before its stream is ended.
 const CAPACITY: usize = 8192;
@@ -75,7 +77,7 @@ pub struct Hub {
     inner: Arc<Inner>,
 }
 
-struct Inner {
+pub(crate) struct Inner {
     folders: Folders,
     /// The folder of requests that name none.
     directory: PathBuf,
@@ -87,6 +89,8 @@ struct Inner {
     closing: watch::Sender<bool>,
     /// Plugins that are to be suspended when a folder's next agent starts: its last one was only renewed.
     suspended: Mutex<HashMap<PathBuf, Vec<String>>>,
+    /// What is new in conversations; made with the store.
+    feed: Mutex<Option<Feed>>,
 }
 
 impl Hub {
@@ -103,6 +107,7 @@ impl Hub {
                 events: broadcast::channel(CAPACITY).0,
                 closing: watch::Sender::new(false),
                 suspended: Mutex::default(),
+                feed: Mutex::default(),
             }),
         }
     }
@@ -185,7 +190,9 @@ impl Hub {
         let mut boot = self.boot(directory);
         boot.shared = Some(self.shared()?);
         let (events, from) = (self.inner.events.clone(), Arc::clone(&origin));
+        let feed = self.feed()?;
         boot.sink = Some(Arc::new(move |event| {
+            feed.heard(event);
             // No listener is no error.
             let _ = events.send(Published::new(Some(Arc::clone(&from)), Arc::clone(event)));
         }));
@@ -224,6 +231,25 @@ impl Hub {
         let opened = Shared::open(&self.inner.folders)?;
         *shared = Some(opened.clone());
         Ok(opened)
+    }
+
+    /// What is new in the conversations of all folders.
+    pub(crate) fn feed(&self) -> Result<Feed, AgentError> {
+        let mut feed = lock(&self.inner.feed);
+        if let Some(feed) = &*feed {
+            return Ok(feed.clone());
+        }
+        let made = feed_of_hub(self.shared()?.store().clone(), self);
+        *feed = Some(made.clone());
+        Ok(made)
+    }
+
+    pub(crate) fn weak(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.inner)
+    }
+
+    pub(crate) fn of(inner: Arc<Inner>) -> Self {
+        Self { inner }
     }
 
     /// Disposes of a folder's agent: its turns are cancelled, its plugins disposed, and everyone is notified. Goes on when the

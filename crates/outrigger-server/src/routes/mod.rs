@@ -1,5 +1,6 @@
 //! The routes, by what they are about.
 
+pub(crate) mod conversation;
 pub(crate) mod cursor;
 pub(crate) mod experimental;
 pub(crate) mod general;

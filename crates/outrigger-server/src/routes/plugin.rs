@@ -17,6 +17,7 @@ use crate::error::ApiError;
 pub(crate) fn routes() -> Router<Agent> {
     Router::new()
         .route("/outrigger/plugin", get(plugins))
+        .route("/outrigger/v1/plugin", get(plugins))
         .route("/outrigger/plugin/suspend", post(suspend))
         .route("/outrigger/plugin/resume", post(resume))
         .route("/outrigger/plugin/reload", post(reload))

@@ -2,6 +2,7 @@
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::text::hex;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result};
 
@@ -67,6 +68,25 @@ pub struct StoredAudit {
     pub prev_hash: Hash,
     /// What it says.
     pub record: AuditRecord,
+}
+
+impl StoredAudit {
+    /// The record with its number and hashes, as it is exported.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut value = serde_json::json!({ "seq": self.seq });
+        let record = serde_json::json!(self.record);
+        if let (Some(fields), serde_json::Value::Object(record)) = (value.as_object_mut(), record) {
+            fields.extend(record);
+            // By the names of C8 where one plugin hosts another.
+            if let (Some(top), Some(_)) = (&self.record.plugin_id, &self.record.sub_plugin_id) {
+                fields.insert("topPluginId".into(), serde_json::json!(top));
+            }
+            fields.insert("prevHash".into(), hex(&self.prev_hash).into());
+            fields.insert("hash".into(), hex(&self.hash).into());
+        }
+        value
+    }
 }
 
 /// A row as it is stored: number, hash, hash before, body.

@@ -104,7 +104,7 @@ fn list(store: &Store, filter: &AuditFilter, limit: usize, json: bool) -> Result
     let mut text = String::new();
     for stored in &found {
         if json {
-            let _ = writeln!(text, "{}", as_json(stored));
+            let _ = writeln!(text, "{}", stored.to_json());
         } else {
             text.push_str(&line(stored));
         }
@@ -165,21 +165,6 @@ fn stamp(ms: u64) -> String {
         .to_string()
 }
 
-/// A record with its number and hashes, as `list --json` and `export` print it.
-fn as_json(stored: &StoredAudit) -> Value {
-    let mut value = json!({"seq": stored.seq});
-    if let (Value::Object(fields), Value::Object(record)) = (&mut value, json!(stored.record)) {
-        fields.extend(record);
-        // By the names of C8 where one plugin hosts another.
-        if let (Some(top), Some(_)) = (&stored.record.plugin_id, &stored.record.sub_plugin_id) {
-            fields.insert("topPluginId".into(), json!(top));
-        }
-        fields.insert("prevHash".into(), json!(hex(&stored.prev_hash)));
-        fields.insert("hash".into(), json!(hex(&stored.hash)));
-    }
-    value
-}
-
 fn show(store: &Store, number: i64) -> Result<u8, Failure> {
     let found = store.audit_records(&AuditQuery {
         seq: Some(number),
@@ -192,7 +177,7 @@ fn show(store: &Store, number: i64) -> Result<u8, Failure> {
             Some("`outrigger audit list` shows which there are".into()),
         ));
     };
-    let text = serde_json::to_string_pretty(&as_json(stored)).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&stored.to_json()).unwrap_or_default();
     out(&format!("{text}\n"));
     Ok(0)
 }
@@ -287,7 +272,7 @@ fn export(store: &Store, filter: &AuditFilter, form: ExportForm) -> Result<u8, F
         match form {
             ExportForm::Jsonl => {
                 for stored in &found {
-                    let _ = writeln!(text, "{}", as_json(stored));
+                    let _ = writeln!(text, "{}", stored.to_json());
                 }
             }
             ExportForm::Otlp => {

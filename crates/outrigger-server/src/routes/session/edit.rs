@@ -204,15 +204,16 @@ async fn diff(
         return Ok(Json(Vec::new()));
     };
     let found = agent.store().message(&id, &message)?.map(|m| m.info);
-    let Some(MessageInfo::User(user)) = found else {
-        return Ok(Json(Vec::new()));
-    };
-    let diffs = user
-        .summary
-        .as_ref()
-        .and_then(|summary| summary.get("diffs"))
-        .and_then(Value::as_array);
+    let diffs = found.as_ref().and_then(diffs_of);
     Ok(Json(diffs.cloned().unwrap_or_default()))
+}
+
+/// Files that the answer to a prompt changed.
+pub(crate) fn diffs_of(message: &MessageInfo) -> Option<&Vec<Value>> {
+    let MessageInfo::User(user) = message else {
+        return None;
+    };
+    user.summary.as_ref()?.get("diffs")?.as_array()
 }
 
 #[derive(Deserialize)]

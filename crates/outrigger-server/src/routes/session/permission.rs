@@ -25,7 +25,7 @@ async fn list(State(agent): State<Agent>) -> Json<Vec<PermissionRequest>> {
 }
 
 #[derive(Deserialize)]
-struct ReplyBody {
+pub(crate) struct ReplyBody {
     reply: Reply,
     #[serde(default)]
     message: Option<String>,
@@ -67,7 +67,7 @@ async fn respond(
 
 /// A plugin's client may reject; to approve in the user's place takes the same grant as in its `permission.ask` hook. One that
 /// may approve has a process of its own, so it is known for certain.
-fn answer(
+pub(crate) fn answer(
     agent: &Agent,
     id: &PermissionId,
     by: Actor,
@@ -84,7 +84,7 @@ fn answer(
     Err(gone(id))
 }
 
-fn gone(id: &PermissionId) -> ApiError {
+pub(crate) fn gone(id: &PermissionId) -> ApiError {
     ApiError::tagged(
         StatusCode::NOT_FOUND,
         "PermissionNotFoundError",

@@ -6,6 +6,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use outrigger_agent::Agent;
 use outrigger_protocol::id::QuestionId;
+use outrigger_protocol::provenance::Actor;
 use outrigger_protocol::question::{Answer, QuestionRequest};
 use serde::Deserialize;
 
@@ -24,7 +25,7 @@ async fn list(State(agent): State<Agent>) -> Json<Vec<QuestionRequest>> {
 }
 
 #[derive(Deserialize)]
-struct Answers {
+pub(crate) struct Answers {
     answers: Vec<Answer>,
 }
 
@@ -34,13 +35,22 @@ async fn reply(
     By(by): By,
     Json(body): Json<Answers>,
 ) -> Result<Json<bool>, ApiError> {
+    reply_by(&agent, &id, &by, body)
+}
+
+pub(crate) fn reply_by(
+    agent: &Agent,
+    id: &QuestionId,
+    by: &Actor,
+    body: Answers,
+) -> Result<Json<bool>, ApiError> {
     // The model takes the answer for the user's.
     if let Some(plugin) = by.plugin_id()
         && let Some(why) = agent.may_not_answer(&plugin)
     {
         return Err(ApiError::forbidden(why));
     }
-    answer(&agent, &id, Some(body.answers))
+    answer(agent, id, Some(body.answers))
 }
 
 async fn reject(
@@ -50,7 +60,7 @@ async fn reject(
     answer(&agent, &id, None)
 }
 
-fn answer(
+pub(crate) fn answer(
     agent: &Agent,
     id: &QuestionId,
     answers: Option<Vec<Answer>>,
@@ -58,10 +68,14 @@ fn answer(
     if agent.answer_question(id, answers) {
         return Ok(Json(true));
     }
-    Err(ApiError::tagged(
+    Err(gone(id))
+}
+
+pub(crate) fn gone(id: &QuestionId) -> ApiError {
+    ApiError::tagged(
         StatusCode::NOT_FOUND,
         "QuestionNotFoundError",
         ("requestID", id.as_str()),
         format!("no question `{id}` waits for an answer"),
-    ))
+    )
 }

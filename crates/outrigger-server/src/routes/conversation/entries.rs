@@ -1,0 +1,101 @@
+//! Lists of conversations, pages of their entries, and texts that were too long for them.
+
+use axum::extract::{Path, Query, State};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use outrigger_api::{Conversation, ConversationPage, EntryPage};
+use outrigger_conversation::{Form, ListQuery};
+use outrigger_protocol::id::{MessageId, SessionId};
+use serde::Deserialize;
+
+use super::Source;
+use crate::access::scope::Scope;
+use crate::error::{ApiError, JsonResult};
+
+/// On a page where nothing is said, and at most.
+const PAGE: usize = 50;
+const MAX_PAGE: usize = 1000;
+
+#[derive(Deserialize)]
+pub(super) struct Listed {
+    limit: Option<usize>,
+    cursor: Option<String>,
+    search: Option<String>,
+    directory: Option<String>,
+    #[serde(default)]
+    children: bool,
+}
+
+pub(super) async fn list(
+    State(source): State<Source>,
+    scope: Option<Extension<Scope>>,
+    Query(listed): Query<Listed>,
+) -> JsonResult<ConversationPage> {
+    let query = ListQuery {
+        limit: listed.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE),
+        cursor: listed.cursor.filter(|text| !text.is_empty()),
+        search: listed.search,
+        directory: listed.directory,
+        children: listed.children,
+    };
+    let allowed = |folder: &std::path::Path| scope.as_ref().is_none_or(|it| it.holds(folder));
+    let page = source.reader()?.list(&query, &allowed)?;
+    let page = page.ok_or_else(|| {
+        ApiError::bad_request("`cursor` is none; pass on what `next` of the page before said")
+    })?;
+    Ok(Json(page))
+}
+
+pub(super) async fn one(
+    State(source): State<Source>,
+    Path(id): Path<SessionId>,
+    scope: Option<Extension<Scope>>,
+) -> JsonResult<Conversation> {
+    Ok(Json(source.find(&id, scope.as_ref())?.1))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Window {
+    limit: Option<usize>,
+    before: Option<MessageId>,
+    merge: Option<bool>,
+}
+
+/// How a client wants tools.
+pub(super) fn form(merge: Option<bool>) -> Form {
+    match merge {
+        Some(false) => Form::Apart,
+        _ => Form::Merged,
+    }
+}
+
+pub(super) async fn page(
+    State(source): State<Source>,
+    Path(id): Path<SessionId>,
+    scope: Option<Extension<Scope>>,
+    Query(window): Query<Window>,
+) -> JsonResult<EntryPage> {
+    source.find(&id, scope.as_ref())?;
+    let limit = window.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let before = window.before.filter(|id| !id.as_str().is_empty());
+    let page = source
+        .reader()?
+        .page(&id, before.as_ref(), limit, form(window.merge))?;
+    Ok(Json(page))
+}
+
+pub(super) async fn content(
+    State(source): State<Source>,
+    Path((id, reference)): Path<(SessionId, String)>,
+    scope: Option<Extension<Scope>>,
+) -> Result<Response, ApiError> {
+    source.find(&id, scope.as_ref())?;
+    let text = source.reader()?.content(&id, &reference)?;
+    let text = text.ok_or_else(|| ApiError::missing("that text is not there any more"))?;
+    let headers = [
+        (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    Ok((headers, text).into_response())
+}
