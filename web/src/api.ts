@@ -2,8 +2,19 @@
 
 export interface AuditEntry {
   seq: number
+  at: number
+  kind: string
+  decision: string
+  policyCheckResult: string
+  sessionId?: string
+  pluginId?: string
+  subPluginId?: string
+  hookName?: string
+  subject?: string
+  detail?: string
+  durationMs?: number
+  prevHash: string
   hash: string
-  record: Record<string, unknown>
 }
 
 export interface AuditVerification {
@@ -15,6 +26,8 @@ export interface AuditVerification {
   seals: number
   unsealed: number
   head: number
+  /** The key that seals are made with. */
+  key: string | null
   faults: Array<string>
 }
 
@@ -70,7 +83,27 @@ export interface ConversationMessage {
   content: string
   /** Milliseconds since 1970. */
   timestamp: number
-  metadata: Record<string, unknown>
+  metadata: MessageMetadata
+}
+
+export interface MessageMetadata {
+  tool_name?: string
+  tool_use_id?: string
+  input?: unknown
+  output?: unknown
+  is_error?: boolean
+  duration_ms?: number
+  summary?: string
+  details?: Details
+  /** A patch of several files: what changed in each. */
+  changes?: Array<Details>
+  /** The conversation of a subagent. */
+  conversation?: string
+  /** What a running tool says of itself. */
+  title?: string
+  progress?: unknown
+  /** Whose tool it is, where a bundled one has its name. */
+  plugin?: string
 }
 
 export interface ConversationPage {

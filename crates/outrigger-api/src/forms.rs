@@ -61,7 +61,27 @@ forms! {
         content: string,
         /// Milliseconds since 1970.
         timestamp: integer,
-        metadata: {any}
+        metadata: MessageMetadata
+    };
+    /// Structured facts of a message; other keys are for its kind alone.
+    MessageMetadata = {
+        tool_name?: string,
+        tool_use_id?: string,
+        input?: any,
+        output?: any,
+        is_error?: boolean,
+        duration_ms?: number,
+        summary?: string,
+        details?: Details,
+        /// A patch of several files: what changed in each.
+        changes?: [Details],
+        /// The conversation of a subagent.
+        conversation?: string,
+        /// What a running tool says of itself.
+        title?: string,
+        progress?: any,
+        /// Whose tool it is, where a bundled one has its name.
+        plugin?: string
     };
     /// Conversations, what waits for a person first.
     ConversationPage = {conversations: [Conversation], next: string | null};

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use outrigger_api::{Span, SpanKind, SpanState, Trace, Turn};
 use outrigger_protocol::Millis;
 use outrigger_protocol::Object;
+use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::{HookRecord, OutcomeKind};
-use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, ToolRecord, TurnStep};
+use outrigger_protocol::message::MessageInfo;
 use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
-use outrigger_store::{RecordQuery, Scope, StoreError, TurnInfo};
+use outrigger_store::{RecordQuery, Scope, StoreError, StoredRecord, TurnInfo};
 use serde_json::{Value, json};
 
 use crate::reader::Reader;
@@ -62,13 +64,10 @@ impl Reader {
             after: 0,
             limit: Some(1),
         })?;
-        let attempt = first.into_iter().find_map(|stored| match stored.record {
-            LogRecord::TurnStep(step) => match step.input {
-                Input::Begin(begin) if begin.compact.is_none() => Some(begin.message.id),
-                _ => None,
-            },
-            _ => None,
-        });
+        let attempt = match first.first() {
+            Some(first) => self.attempt(&info.session, first)?,
+            None => None,
+        };
         Ok(Turn {
             id: info.turn,
             conversation: info.session,
@@ -77,6 +76,48 @@ impl Reader {
             ended: info.last_at,
             open: info.open,
         })
+    }
+}
+
+/// Events after the first step of a turn among which its prompt is.
+const FIRST_EVENTS: usize = 50;
+
+impl Reader {
+    /// The prompt that a turn answers, by its first step.
+    fn attempt(
+        &self,
+        session: &SessionId,
+        first: &StoredRecord,
+    ) -> Result<Option<MessageId>, StoreError> {
+        let LogRecord::TurnStep(step) = &first.record else {
+            return Ok(None);
+        };
+        let Input::Begin(begin) = &step.input else {
+            return Ok(None);
+        };
+        if begin.compact.is_some() {
+            return Ok(None);
+        }
+        if begin.stored {
+            return Ok(Some(begin.message.id.clone()));
+        }
+        // It gets its identifier when it is stored.
+        let events = self.store().records(&RecordQuery {
+            scope: Some(Scope::Session(session)),
+            kind: Some("event"),
+            after: first.seq,
+            limit: Some(FIRST_EVENTS),
+        })?;
+        Ok(events.into_iter().find_map(|stored| match stored.record {
+            LogRecord::Event(event) => match event.event {
+                Event::MessageUpdated { info, .. } => match *info {
+                    MessageInfo::User(user) => Some(user.id),
+                    MessageInfo::Assistant(_) => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        }))
     }
 }
 

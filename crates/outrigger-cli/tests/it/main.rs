@@ -34,6 +34,7 @@ mod compact_asked;
 mod config_hook;
 mod connectors;
 mod contracts;
+mod conversations;
 mod crash;
 mod custom_points;
 mod demo;

@@ -106,6 +106,10 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
     let session = server.post("/session", &json!({})).json(200);
     let id = session["id"].as_str().unwrap();
     let (there, link) = (encoded(&other), encoded(&world.path("link")));
+    world.trust(&other);
+    let foreign = server.post(&format!("/session?directory={there}"), &json!({}));
+    let foreign = foreign.json(200)["id"].as_str().unwrap().to_owned();
+    let v1 = "GET /outrigger/v1";
     let (own, sub) = (encoded(&world.project()), encoded(&world.path("sub")));
     let cases = [
         ("GET /path".to_owned(), 200),
@@ -127,6 +131,18 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
         (format!("POST /session/{id}/shell"), 403),
         ("POST /pty".to_owned(), 403),
         ("GET /pty".to_owned(), 200),
+        (format!("{v1}/conversation"), 200),
+        (format!("{v1}/conversation/{id}/message"), 200),
+        (format!("{v1}/conversation/{id}/stream?after=0"), 200),
+        (format!("{v1}/conversation/{foreign}"), 403),
+        (format!("{v1}/conversation/{foreign}/message"), 403),
+        (format!("{v1}/conversation/{foreign}/stream"), 403),
+        (format!("{v1}/conversation/{foreign}/diff"), 403),
+        (format!("{v1}/conversation/{foreign}/turn"), 403),
+        (format!("{v1}/conversation/{id}/turn/trn_1"), 403),
+        (format!("{v1}/audit"), 403),
+        (format!("{v1}/audit/verify"), 403),
+        (format!("{v1}/waiting"), 200),
     ];
     let lines: Vec<&str> = cases.iter().map(|(line, _)| line.as_str()).collect();
     world.file("ask.txt", &lines.join("\n"));
@@ -137,6 +153,11 @@ fn another_project_is_refused_and_so_is_what_runs_outside_of_the_sandbox() {
     let answers = world.json("answers.json");
     for ((line, status), answer) in cases.iter().zip(answers.as_array().unwrap()) {
         assert_eq!(answer["status"], *status, "{line}: {answer}");
+        if line.ends_with("v1/conversation") {
+            let listed = answer["body"]["conversations"].as_array().unwrap();
+            assert_eq!(listed.len(), 1, "{answer}");
+            assert_eq!(listed[0]["id"], id);
+        }
         if *status == 403 {
             assert_eq!(answer["body"]["name"], "Forbidden", "{line}: {answer}");
         }

@@ -9,6 +9,7 @@
 mod access_matrix;
 mod client;
 mod compaction;
+mod conversation;
 mod experimental;
 mod file;
 mod growth;

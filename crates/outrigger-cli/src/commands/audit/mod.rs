@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_protocol::audit::AuditKind;
 use outrigger_store::{AuditQuery, Store, StoredAudit, hex};
-use serde_json::{Value, json};
 
 use crate::args::{AuditCommand, AuditFilter, ExportForm, Global};
 use crate::failure::Failure;

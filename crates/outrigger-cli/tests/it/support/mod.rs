@@ -8,4 +8,4 @@ pub(crate) use outrigger_test_support::process::{WAIT_TIMEOUT, alive, gone, memb
 pub(crate) use outrigger_test_support::skip::{skip, skip_npm};
 pub(crate) use outrigger_test_support::{Done, Running, World, bun, bun_or_skip};
 pub(crate) use program::{Program, without_session};
-pub(crate) use server::{Answer, Serve, Server, basic, free_port, kind};
+pub(crate) use server::{Answer, Events, Serve, Server, basic, free_port, kind};

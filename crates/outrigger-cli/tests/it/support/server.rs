@@ -195,20 +195,34 @@ impl Server {
     /// Opens a stream of events, which has to begin with `server.connected`.
     #[track_caller]
     pub(crate) fn events(&self, path: &str) -> Events {
-        let mut stream = self.open("GET", path, &[], None);
+        let mut events = self.follow(path, &[]);
+        let first = events.next().unwrap();
+        assert_eq!(kind(&first), "server.connected", "{first}");
+        events
+    }
+
+    /// Opens a stream of events.
+    #[track_caller]
+    pub(crate) fn follow(&self, path: &str, headers: &[(&str, &str)]) -> Events {
+        let mut stream = self.open("GET", path, headers, None);
         let (status, headers) = head(&mut stream);
         assert_eq!(status, 200);
         assert!(
             headers.contains(&("content-type".into(), "text/event-stream".into())),
             "{headers:?}"
         );
-        let mut events = Events {
+        Events {
             stream,
             buffer: String::new(),
-        };
-        let first = events.next().unwrap();
-        assert_eq!(kind(&first), "server.connected", "{first}");
-        events
+            id: None,
+        }
+    }
+
+    /// Ends it by SIGKILL.
+    #[track_caller]
+    pub(crate) fn kill(self) -> Done {
+        self.running.signal(rustix::process::Signal::KILL);
+        self.running.end()
     }
 
     /// Ends it by SIGTERM.
@@ -266,6 +280,8 @@ fn chunk(stream: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
 pub(crate) struct Events {
     stream: BufReader<TcpStream>,
     buffer: String,
+    /// The last one that came.
+    pub(crate) id: Option<i64>,
 }
 
 impl Events {
@@ -273,13 +289,23 @@ impl Events {
     pub(crate) fn next(&mut self) -> Option<Value> {
         loop {
             if let Some((event, rest)) = self.buffer.split_once("\n\n") {
-                let data = event
-                    .lines()
-                    .find_map(|line| line.strip_prefix("data: "))
-                    .unwrap();
-                let event = serde_json::from_str(data).unwrap();
+                let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+                let id = field("id: ").map(|id| id.parse().unwrap());
+                // One without is a comment.
+                let data = field("data: ").map(|data| serde_json::from_str(data).unwrap());
                 self.buffer = rest.to_owned();
-                return Some(event);
+                if let Some(id) = id {
+                    assert!(
+                        self.id.is_none_or(|last| last < id),
+                        "{id} after {:?}",
+                        self.id
+                    );
+                    self.id = Some(id);
+                }
+                match data {
+                    Some(event) => return Some(event),
+                    None => continue,
+                }
             }
             let piece = chunk(&mut self.stream)?;
             self.buffer.push_str(std::str::from_utf8(&piece).unwrap());

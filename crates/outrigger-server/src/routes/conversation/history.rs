@@ -18,7 +18,7 @@ use crate::routes::session::edit::diffs_of;
 /// On a page where nothing is said, and at most.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 10_000;
-/// Messages of which the prompts' diffs are told.
+/// Messages of which the diffs are looked for.
 const DIFFS: usize = 2000;
 
 #[derive(Deserialize)]

@@ -1,0 +1,129 @@
+//! `/outrigger/v1` over one agent: texts that are cut, traces, the audit, and both forms.
+
+use outrigger_test_support::model::{call, done, turn};
+use serde_json::{Value, json};
+
+use crate::harness::Harness;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_texts_are_cut_and_fetched() {
+    let bash = json!({ "command": "seq 20000", "description": "x" });
+    let calls = [
+        call("bash", bash),
+        call("read", json!({ "filePath": "hello.txt" })),
+    ];
+    let h = Harness::new([turn(calls), done()], json!({})).await;
+    let session = h.session().await;
+    h.prompt(&session, "go").await;
+    let base = format!("/outrigger/v1/conversation/{session}");
+    for merge in [true, false] {
+        let page = h
+            .ok("GET", &format!("{base}/message?merge={merge}"), Value::Null)
+            .await;
+        assert!(page.to_string().len() < 100_000);
+        let entries = page["entries"].as_array().unwrap();
+        let keys: Vec<&str> = entries
+            .iter()
+            .map(|it| it["key"].as_str().unwrap())
+            .collect();
+        assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
+        let kind = if merge {
+            "tool_execution"
+        } else {
+            "tool_result"
+        };
+        let bash = entries
+            .iter()
+            .find(|it| it["message"]["messageType"] == kind)
+            .unwrap();
+        let cut = bash["shortened"].as_array().unwrap();
+        assert!(!cut.is_empty(), "{bash}");
+        for one in cut {
+            let reference = one["ref"].as_str().unwrap();
+            let whole = h.text("GET", &format!("{base}/content/{reference}")).await;
+            assert_eq!(whole.len() as u64, one["bytes"].as_u64().unwrap());
+            let at = one["at"].as_str().unwrap();
+            let shown = bash["message"].pointer(at).unwrap().as_str().unwrap();
+            assert!(
+                whole.starts_with(shown) && shown.len() < whole.len(),
+                "{at}"
+            );
+        }
+        let prompt = &entries[0];
+        assert_eq!(
+            (&prompt["message"]["role"], &prompt["message"]["content"]),
+            (&json!("user"), &json!("go"))
+        );
+        assert!(
+            entries
+                .iter()
+                .all(|it| it["attempt"] == prompt["attempt"] && it["task"] == json!(session))
+        );
+    }
+    let (status, _) = h
+        .call("GET", &format!("{base}/content/nothing"), Value::Null)
+        .await;
+    assert_eq!(status, 404);
+    let (status, _) = h
+        .call(
+            "GET",
+            "/outrigger/v1/conversation/ses_none/message",
+            Value::Null,
+        )
+        .await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_has_a_trace_and_the_audit_has_it_too() {
+    let h = Harness::new(
+        [
+            turn([call("read", json!({ "filePath": "hello.txt" }))]),
+            done(),
+        ],
+        json!({}),
+    )
+    .await;
+    let session = h.session().await;
+    h.prompt(&session, "go").await;
+    let base = format!("/outrigger/v1/conversation/{session}");
+    let turns = h.ok("GET", &format!("{base}/turn"), Value::Null).await;
+    let page = h.ok("GET", &format!("{base}/message"), Value::Null).await;
+    assert_eq!(turns[0]["attempt"], page["entries"][0]["attempt"]);
+    assert_eq!(turns[0]["open"], false);
+    let path = format!("{base}/turn/{}", turns[0]["id"].as_str().unwrap());
+    let trace = h.ok("GET", &path, Value::Null).await;
+    let spans = trace["spans"].as_array().unwrap();
+    let of = |kind: &str| spans.iter().filter(|it| it["kind"] == kind).count();
+    assert_eq!((of("model"), of("tool")), (2, 1), "{trace}");
+    let tool = spans.iter().find(|it| it["kind"] == "tool").unwrap();
+    assert_eq!(
+        (&tool["name"], &tool["state"]),
+        (&json!("read"), &json!("ok"))
+    );
+    let other = h.session().await;
+    let path = path.replace(&session, &other);
+    assert_eq!(h.call("GET", &path, Value::Null).await.0, 404);
+    let records = h
+        .ok(
+            "GET",
+            "/outrigger/v1/audit?kind=tool_outcome&limit=5",
+            Value::Null,
+        )
+        .await;
+    assert_eq!(records[0]["sessionId"], json!(session), "{records}");
+    assert_eq!(
+        h.call("GET", "/outrigger/v1/audit?kind=none", Value::Null)
+            .await
+            .0,
+        400
+    );
+    let verified = h.ok("GET", "/outrigger/v1/audit/verify", Value::Null).await;
+    assert_eq!(verified["valid"], true, "{verified}");
+    let plugins = h.ok("GET", "/outrigger/v1/plugin", Value::Null).await;
+    assert!(plugins["plugins"].is_array());
+    assert_eq!(
+        h.ok("GET", &format!("{base}/diff"), Value::Null).await,
+        json!([])
+    );
+}
