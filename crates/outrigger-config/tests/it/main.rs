@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod layers;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod plugins;
 #[cfg(test)]
 mod typed;
