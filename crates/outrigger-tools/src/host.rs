@@ -4,6 +4,7 @@ mod cancel;
 mod context;
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
@@ -50,25 +51,33 @@ pub struct PermissionAsk {
 pub struct Outside(pub Option<Policy>);
 
 /// What the rules say of reading each file: allowed, asked about, or denied.
-pub struct ReadRules(Box<dyn Fn(&Path) -> Action + Send>);
+pub type ReadRules = Box<dyn DecideRead>;
 
-impl ReadRules {
-    /// Rules by this function, which gets an absolute path.
-    #[must_use]
-    pub fn new(rules: impl Fn(&Path) -> Action + Send + 'static) -> Self {
-        Self(Box::new(rules))
+/// Rules about reading, for searches. Files are named by absolute paths.
+///
+/// A search of 100,000 files has no time to follow the links of each path. It asks by name alone ([`Self::of_unlinked`]), opens
+/// what passes so that no link is followed, and asks again about the file that it has ([`Self::denies_file`]).
+pub trait DecideRead: Send + Sync {
+    /// What they say of a file, by its name, by where its links lead and by what other names it has. Reads the disk.
+    fn of(&self, file: &Path) -> Action;
+    /// The same of a file to which no link leads, by its name alone. Does not read the disk.
+    fn of_unlinked(&self, file: &Path) -> Action {
+        self.of(file)
     }
-
-    /// What they say of a file.
-    #[must_use]
-    pub fn of(&self, file: &Path) -> Action {
-        (self.0)(file)
+    /// Whether a file that passed by its name is denied under another one, by what the system says of it.
+    fn denies_file(&self, file: &Metadata) -> bool {
+        let _ = file;
+        false
+    }
+    /// Whether [`Self::denies_file`] could deny any.
+    fn denies_files(&self) -> bool {
+        false
     }
 }
 
-impl Default for ReadRules {
-    fn default() -> Self {
-        Self::new(|_| Action::Allow)
+impl<F: Fn(&Path) -> Action + Send + Sync> DecideRead for F {
+    fn of(&self, file: &Path) -> Action {
+        self(file)
     }
 }
 
@@ -283,7 +292,7 @@ pub trait ToolHost: Send + Sync {
     }
     /// What the rules say of reading a file, for searches, which meet too many to ask about each.
     fn read_rules(&self) -> ReadRules {
-        ReadRules::default()
+        Box::new(|_: &Path| Action::Allow)
     }
     /// Whether a rule of the user's allows this address by name, and not with all others: one that is named may lead to this
     /// machine or its network.

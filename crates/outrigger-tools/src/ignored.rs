@@ -6,13 +6,15 @@
 //! the folders above it, and in a folder `.ignore` goes before `.gitignore`, that before `info/exclude`, that before
 //! the user's list.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, RwLock};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, Match, WalkBuilder};
 use outrigger_files::SETTINGS;
-use outrigger_files::sync::lock;
+use outrigger_files::sync::{read, write};
 
 /// A walk below `root`: hidden files count, `.git` and what is ignored do not.
 pub(crate) fn walk(root: &Path) -> WalkBuilder {
@@ -32,26 +34,51 @@ pub(crate) fn of_folder(folder: &Path) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// The rules on the way from the root of the file system to where a walk is.
+/// The rules of the folders that a walk has come to. Several threads walk.
 struct Rules {
     users: Gitignore,
-    way: Mutex<Vec<Level>>,
+    /// Where the walk begins, and what holds there.
+    root: (PathBuf, Arc<Level>),
+    /// What holds in each folder below.
+    known: RwLock<HashMap<OsString, Arc<Level>>>,
 }
 
-/// The rules of one folder, in the order in which kinds go before each other.
+/// The rules of one folder that has any, in the order in which kinds go before each other.
+#[derive(Default)]
 struct Level {
-    folder: PathBuf,
-    kinds: [Gitignore; 3],
+    kinds: [Rule; 3],
+    above: Option<Arc<Level>>,
 }
+
+/// `None` where it leaves out nothing.
+type Rule = Option<Gitignore>;
 
 impl Rules {
     fn above(root: &Path) -> Self {
-        let mut way: Vec<Level> = root.ancestors().skip(1).map(Level::of).collect();
-        way.reverse();
+        let mut above: Vec<&Path> = root.ancestors().skip(1).collect();
+        above.reverse();
+        let level = |level, folder: &&Path| Level::of(folder, level);
+        let level = above.iter().fold(Arc::default(), level);
         Self {
             users: users(root),
-            way: Mutex::new(way),
+            root: (root.to_owned(), Level::of(root, level)),
+            known: RwLock::default(),
         }
+    }
+
+    /// What holds in a folder, which the walk came to by way of the root.
+    fn of(&self, folder: &Path) -> Arc<Level> {
+        let known = read(&self.known).get(folder.as_os_str()).map(Arc::clone);
+        if let Some(known) = known {
+            return known;
+        }
+        let (root, of_root) = &self.root;
+        let level = match folder.parent() {
+            Some(above) if folder != root => Level::of(folder, self.of(above)),
+            _ => Arc::clone(of_root),
+        };
+        write(&self.known).insert(folder.into(), Arc::clone(&level));
+        level
     }
 
     fn keeps(&self, entry: &DirEntry) -> bool {
@@ -59,17 +86,12 @@ impl Rules {
         let Some(folder) = path.parent().filter(|_| entry.file_name() != ".git") else {
             return false;
         };
-        let mut way = lock(&self.way);
-        // A walk goes down before it goes on, so what does not lead here is done with.
-        while way.last().is_some_and(|it| !folder.starts_with(&it.folder)) {
-            way.pop();
-        }
-        if way.last().is_none_or(|level| level.folder != folder) {
-            way.push(Level::of(folder));
-        }
+        let level = self.of(folder);
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         let of_kind = |kind: usize| {
-            let rules = way.iter().rev().filter_map(|level| level.kinds.get(kind));
+            let rules = level
+                .upwards()
+                .filter_map(|it| it.kinds.get(kind)?.as_ref());
             let mut said = rules.map(|rules| rules.matched(path, is_folder));
             said.find(|said| !said.is_none()).unwrap_or(Match::None)
         };
@@ -79,13 +101,23 @@ impl Rules {
 }
 
 impl Level {
-    fn of(folder: &Path) -> Self {
+    /// What holds in a folder below one in which `above` does.
+    fn of(folder: &Path, above: Arc<Self>) -> Arc<Self> {
         let [first, second] = [".ignore", ".gitignore"].map(|name| one(folder, &folder.join(name)));
         let third = exclude(folder).map_or_else(Gitignore::empty, |list| one(folder, &list));
-        Self {
-            folder: folder.to_owned(),
-            kinds: [first, second, third],
+        let kinds = [first, second, third].map(|rules| (!rules.is_empty()).then_some(rules));
+        match kinds.iter().all(Option::is_none) {
+            true => above,
+            false => Arc::new(Self {
+                kinds,
+                above: Some(above),
+            }),
         }
+    }
+
+    /// This one and those above it.
+    fn upwards(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |level| level.above.as_deref())
     }
 }
 

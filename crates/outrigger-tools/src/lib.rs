@@ -27,8 +27,8 @@ pub use edits::patch::patched;
 pub use error::ToolError;
 pub use files::{nearby_instruction_files, relative};
 pub use host::{
-    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction, Outside,
-    PermissionAsk, ReadRules, SampleAnswer, SampleRequest, SkillEntry, SubagentAnswer,
+    AgentEntry, CancelFlag, DecideRead, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
+    Outside, PermissionAsk, ReadRules, SampleAnswer, SampleRequest, SkillEntry, SubagentAnswer,
     SubagentRequest, ToolContext, ToolHost,
 };
 pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};

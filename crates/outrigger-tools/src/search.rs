@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::gitignore::Gitignore;
+use outrigger_protocol::permission::Action;
 use outrigger_sandbox::Anchor;
+
+use crate::host::DecideRead;
 
 /// A line that is longer is cut, as in OpenCode.
 const LONGEST_LINE: usize = 2000;
@@ -43,15 +46,15 @@ pub enum Kind {
 }
 
 /// Lines below `root` in which `pattern` (the syntax of Rust's regex crate) is found, at most `most`, by path. Files
-/// that `may_read` refuses are passed over.
+/// that the rules deny, which know the root as `named`, are passed over.
 ///
 /// # Errors
 /// What is wrong with the pattern, for people.
 pub fn lines(
-    root: &Path,
+    (root, named): (&Path, &Path),
     pattern: &str,
     most: usize,
-    may_read: &dyn Fn(&Path) -> bool,
+    rules: &dyn DecideRead,
 ) -> Result<Vec<Hit>, String> {
     let matcher = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
@@ -69,21 +72,32 @@ pub fn lines(
         if hits.len() >= most {
             break;
         }
-        if !entry.file_type().is_some_and(|kind| kind.is_file()) || !may_read(entry.path()) {
+        let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
+        let is_denied = || rules.of_unlinked(&named.join(path)) == Action::Deny;
+        if !entry.file_type().is_some_and(|kind| kind.is_file()) || is_denied() {
+            continue;
+        }
+        // A link that has come onto its way since it was found leads to another file.
+        let Ok(file) = held.open(path) else {
+            continue;
+        };
+        let denies = || {
+            file.metadata()
+                .map_or(true, |file| rules.denies_file(&file))
+        };
+        if rules.denies_files() && denies() {
             continue;
         }
         let before = hits.len();
         let mut sink = Collect {
             matcher: &matcher,
-            path: entry.path().strip_prefix(root).unwrap_or(entry.path()),
+            path,
             hits: &mut hits,
             most,
             binary: false,
         };
         // What cannot be read is passed over; a file found to be binary after some lines keeps none.
-        // A link that has come onto its way since it was found leads to another file.
-        let opened = held.open(sink.path);
-        let searched = opened.and_then(|it| searcher.search_file(&matcher, &it, &mut sink));
+        let searched = searcher.search_file(&matcher, &file, &mut sink);
         if searched.is_err() || sink.binary {
             hits.truncate(before);
         }
@@ -159,7 +173,6 @@ pub fn names(
                 .to_str()?
                 .to_owned();
             let score = score(&path, &query)?;
-            may_read(entry.path()).then_some(())?;
             if folder {
                 path.push('/');
             }
@@ -177,7 +190,9 @@ pub fn names(
     };
     let found = found.into_iter().map(|(_, path)| path);
     found
-        .filter(|path| held.has(Path::new(path)))
+        .filter(|path| {
+            held.has(Path::new(path)) && may_read(&root.join(path.trim_end_matches('/')))
+        })
         .take(most)
         .collect()
 }
@@ -281,7 +296,9 @@ mod tests {
     #[test]
     fn lines_say_where_they_stand() {
         let dir = project();
-        let hits = lines(dir.path(), r"\bmain\b", 10, &|_| true).unwrap();
+        let root = (dir.path(), dir.path());
+        let all = |_: &Path| Action::Allow;
+        let hits = lines(root, r"\bmain\b", 10, &all).unwrap();
         let shown: Vec<_> = hits
             .iter()
             .map(|h| {
@@ -301,14 +318,13 @@ mod tests {
                 ("src/main.rs", 1, 0, "fn main() {}\n", vec![(3, 7)]),
             ]
         );
-        let one = |path: &Path| !path.ends_with("main_loop.rs");
-        assert_eq!(lines(dir.path(), "fn", 9, &one).unwrap().len(), 1);
-        assert_eq!(lines(dir.path(), "fn", 1, &|_| true).unwrap().len(), 1);
-        assert!(
-            lines(dir.path(), "(", 1, &|_| true)
-                .unwrap_err()
-                .contains("unclosed")
-        );
+        let one = |path: &Path| match path.ends_with("main_loop.rs") {
+            true => Action::Deny,
+            false => Action::Ask,
+        };
+        assert_eq!(lines(root, "fn", 9, &one).unwrap().len(), 1);
+        assert_eq!(lines(root, "fn", 1, &all).unwrap().len(), 1);
+        assert!(lines(root, "(", 1, &all).unwrap_err().contains("unclosed"));
     }
 
     #[test]

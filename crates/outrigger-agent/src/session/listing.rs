@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_permissions::access::startup::RunsLater;
-use outrigger_permissions::access::{Operation, PathRules};
+use outrigger_permissions::access::{Operation, PathRules, SearchRules};
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::provenance::Actor;
 use outrigger_sandbox::Anchor;
+use outrigger_tools::ReadRules;
 use outrigger_workspace::formatters::FormatterStatus;
 use serde_json::Value;
 
@@ -137,6 +138,15 @@ impl View {
     #[must_use]
     pub fn may_read(&self, path: &Path) -> bool {
         self.may(Operation::Read, path)
+    }
+
+    /// The same for a search, which meets very many files.
+    #[must_use]
+    pub fn into_search_rules(self) -> ReadRules {
+        match self.rules {
+            Some(rules) => Box::new(SearchRules::new(rules).with_policy(&self.agent.inner.spawner)),
+            None => Box::new(|_: &Path| Action::Deny),
+        }
     }
 
     pub(crate) fn into_rules(self) -> Option<PathRules> {

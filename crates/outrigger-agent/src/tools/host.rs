@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_mcp_tools::start_skill_servers;
-use outrigger_permissions::access::{Operation, hosts};
+use outrigger_permissions::access::{SearchRules, hosts};
 use outrigger_permissions::agents::AgentInfo;
 use outrigger_permissions::approval::ApprovalReason;
 use outrigger_plugins::Grant;

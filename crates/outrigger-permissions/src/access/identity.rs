@@ -1,6 +1,7 @@
 //! Other names of denied files: hard links, and what denied links lead to.
 
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -67,18 +68,36 @@ impl Denied {
 
     /// The rule by which a file is denied whose own name is not.
     pub fn holds(&self, path: &Path) -> Option<Rule> {
-        let named = |it: &PathBuf| Rule {
-            permission: "read".to_owned(),
-            pattern: it.display().to_string(),
-            action: Action::Deny,
-        };
         let real = path.canonicalize().ok()?;
+        self.folder_of(&real).or_else(|| {
+            let (id, _) = identity(&real)?;
+            self.files.get(&id).map(|it| named(it))
+        })
+    }
+
+    /// The rule by which a denied link leads to the folder of a file, to which no link leads.
+    pub(super) fn folder_of(&self, real: &Path) -> Option<Rule> {
         let mut folders = self.folders.iter();
-        if let Some((_, folder)) = folders.find(|(it, _)| real.starts_with(it)) {
-            return Some(named(folder));
-        }
-        let (id, _) = identity(&real)?;
-        self.files.get(&id).map(named)
+        let (_, folder) = folders.find(|(it, _)| real.starts_with(it))?;
+        Some(named(folder))
+    }
+
+    /// Whether one of them is this file.
+    pub(super) fn holds_file(&self, file: &Metadata) -> bool {
+        self.files.contains_key(&(file.dev(), file.ino()))
+    }
+
+    /// Whether there are any.
+    pub(super) fn has_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+}
+
+fn named(path: &Path) -> Rule {
+    Rule {
+        permission: "read".to_owned(),
+        pattern: path.display().to_string(),
+        action: Action::Deny,
     }
 }
 

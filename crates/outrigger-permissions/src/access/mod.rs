@@ -11,10 +11,11 @@ mod identity;
 mod names;
 mod nearby;
 mod path_rules;
+mod search_rules;
 pub mod startup;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use names::{literal, with_forms};
 use nearby::Nearby;
@@ -26,6 +27,7 @@ use outrigger_tools::PermissionAsk;
 use outrigger_workspace::Place;
 
 pub use path_rules::PathRules;
+pub use search_rules::SearchRules;
 
 /// Permissions whose patterns are paths.
 const ABOUT_PATHS: [&str; 3] = ["read", "edit", EXTERNAL];
@@ -256,6 +258,7 @@ impl Access {
         PathRules {
             access: self.clone(),
             rules,
+            data: OnceLock::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use outrigger_kernel::permission::matches;
 use outrigger_kernel::permission::paths::{
@@ -16,7 +16,7 @@ use outrigger_sandbox::paths::{follow, resolve};
 
 use super::identity::Denied;
 use super::names::{folder_names, literal};
-use super::{Access, EXTERNAL, Operation, Verdict, nearby};
+use super::{Access, EXTERNAL, Operation, Verdict, nearby, startup};
 
 /// A folder that no rule names.
 const ELSEWHERE: &str = "a folder of another name/in another one";
@@ -26,6 +26,8 @@ const ELSEWHERE: &str = "a folder of another name/in another one";
 pub struct PathRules {
     pub(super) access: Access,
     pub(super) rules: Vec<Rule>,
+    /// The folder of our own data, as it is named and as its links lead, once it was asked for.
+    pub(super) data: OnceLock<Vec<PathBuf>>,
 }
 
 impl PathRules {
@@ -37,8 +39,18 @@ impl PathRules {
     /// What they say of a file: by its name, by where its links lead, and, outside of the project, by its folder where a rule
     /// denies that. Reads the disk.
     pub fn decide(&self, operation: Operation, path: &Path) -> Verdict {
-        let verdict = self.of_name(operation.permission(), path);
-        if operation == Operation::Read && self.access.outside.keeps(path) {
+        self.decide_led(operation, path, follow(path).ok().as_deref())
+    }
+
+    /// The same of a file to which no link leads, by its name alone. What is opened by it must be opened without following any.
+    pub fn decide_unlinked(&self, operation: Operation, path: &Path) -> Verdict {
+        self.decide_led(operation, path, Some(path))
+    }
+
+    /// The same of a path that leads to `real`; `None` where it cannot be followed.
+    fn decide_led(&self, operation: Operation, path: &Path, real: Option<&Path>) -> Verdict {
+        let verdict = self.of_name_led(operation.permission(), path, real);
+        if operation == Operation::Read && self.is_ours_alone(real.unwrap_or(path)) {
             return verdict.stricter(Verdict {
                 action: Action::Deny,
                 rule: Some(Rule {
@@ -48,7 +60,8 @@ impl PathRules {
                 }),
             });
         }
-        match self.denied_outside(path) {
+        let outside = real.and_then(|real| self.outside_led(real));
+        match outside.filter(|it| it.action == Action::Deny) {
             Some(rule) => verdict.stricter(Verdict {
                 action: Action::Deny,
                 rule: Some(rule),
@@ -85,11 +98,15 @@ impl PathRules {
     }
 
     pub(super) fn of_name(&self, permission: &str, path: &Path) -> Verdict {
+        self.of_name_led(permission, path, follow(path).ok().as_deref())
+    }
+
+    fn of_name_led(&self, permission: &str, path: &Path, real: Option<&Path>) -> Verdict {
         let written = resolve(Path::new("/"), path);
         let named = self.of_names(permission, &self.access.names(&written));
-        match follow(path) {
-            Ok(real) if real != path => {
-                named.stricter(self.of_names(permission, &self.access.names(&real)))
+        match real {
+            Some(real) if real != path => {
+                named.stricter(self.of_names(permission, &self.access.names(real)))
             }
             _ => named,
         }
@@ -125,18 +142,23 @@ impl PathRules {
         }
     }
 
-    /// The rule that denies a folder outside of the project, or one file in it.
-    fn denied_outside(&self, path: &Path) -> Option<Rule> {
-        self.outside(path).filter(|it| it.action == Action::Deny)
+    /// Whether no tool reads a file, whatever rules say.
+    fn is_ours_alone(&self, real: &Path) -> bool {
+        let data = || self.access.outside.data();
+        let mut data = self.data.get_or_init(data).iter();
+        data.any(|data| startup::is_ours_alone(data, real))
     }
 
     /// The rule that counts for a file outside of the project: one about its folder, or one that names it.
     pub(super) fn outside(&self, path: &Path) -> Option<Rule> {
-        let real = follow(path).ok()?;
-        if self.is_inside(&real) {
+        self.outside_led(&follow(path).ok()?)
+    }
+
+    fn outside_led(&self, real: &Path) -> Option<Rule> {
+        if self.is_inside(real) {
             return None;
         }
-        let folder = real.parent().unwrap_or(&real);
+        let folder = real.parent().unwrap_or(real);
         let names = folder_names(folder).also(real.to_string_lossy().into_owned());
         let (_, rule) = deciding(EXTERNAL, &names, &self.rules)?;
         Some(rule.clone())

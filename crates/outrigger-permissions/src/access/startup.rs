@@ -65,22 +65,12 @@ impl Outside {
         self
     }
 
-    /// Whether no tool reads a file, whatever rules say: who has the audit's key signs what it likes, and what is trusted is for this program.
-    /// Reads the disk.
-    pub(super) fn keeps(&self, path: &Path) -> bool {
-        let Some(folders) = &self.folders else {
-            return false;
-        };
-        let real = follow(path).unwrap_or_else(|_| path.to_path_buf());
-        let data = folders.data.canonicalize();
-        let mut all = [Some(&folders.data), data.as_ref().ok()]
-            .into_iter()
-            .flatten();
-        all.any(|data| {
-            let below = real.strip_prefix(data).ok().and_then(|it| it.iter().next());
-            let below = below.map(|it| it.to_string_lossy());
-            below.is_some_and(|it| it == "trust" || it.ends_with("-audit-key"))
-        })
+    /// The folder of our own data, as it is named and as its links lead. Reads the disk.
+    pub(super) fn data(&self) -> Vec<PathBuf> {
+        let data = self.folders.iter().map(|folders| &folders.data);
+        data.flat_map(|data| [Some(data.clone()), data.canonicalize().ok()])
+            .flatten()
+            .collect()
     }
 
     /// The places that hold such files, and what runs them.
@@ -105,6 +95,15 @@ impl Outside {
             .chain(system.map(|it| (it, BY_SYSTEM)))
             .collect()
     }
+}
+
+/// Whether no tool reads a file below the folder of our data, whatever rules say: who has the audit's key signs what it likes, and what
+/// is trusted is for this program.
+pub(super) fn is_ours_alone(data: &Path, file: &Path) -> bool {
+    let below = file.strip_prefix(data).ok();
+    let below = below.and_then(|it| it.iter().next());
+    let below = below.map(|it| it.to_string_lossy());
+    below.is_some_and(|it| it == "trust" || it.ends_with("-audit-key"))
 }
 
 /// A file that a person has to let a tool change.

@@ -1,6 +1,7 @@
 //! What rules say of files, by every form of rule and name.
 
 use outrigger_protocol::permission::Action::{Allow, Ask, Deny};
+use outrigger_tools::DecideRead as _;
 
 use super::*;
 
@@ -123,6 +124,13 @@ fn a_rule_binds_the_same_files_in_every_form() {
         assert_eq!(write.action, Deny, "{permission} {pattern} {path:?}");
         let covers = rules.covers().unwrap();
         let real = path.canonicalize().unwrap();
+        let search = SearchRules::new(rules.clone());
+        let denies = |path: &Path| {
+            let denies_file = || search.denies_file(&path.metadata().unwrap());
+            search.of_unlinked(path) == Deny || (search.denies_files() && denies_file())
+        };
+        assert_eq!(search.of(&path), Deny, "{permission} {pattern} {path:?}");
+        assert!(denies(&real), "{permission} {pattern} {path:?}");
         let covered = covers.hide.iter().filter_map(|it| it.canonicalize().ok());
         let covered: Vec<PathBuf> = covered.collect();
         assert!(
@@ -134,6 +142,8 @@ fn a_rule_binds_the_same_files_in_every_form() {
         if !pattern.ends_with("project/**") {
             let verdict = rules.decide_by_file(Operation::Read, &plain).unwrap();
             assert_eq!(verdict.action, Allow, "{permission} {pattern}");
+            assert_eq!(search.of(&plain), Allow, "{permission} {pattern}");
+            assert!(!denies(&plain), "{permission} {pattern}");
             assert!(
                 !covered.iter().any(|it| plain.starts_with(it)),
                 "{pattern}: {covered:?}"

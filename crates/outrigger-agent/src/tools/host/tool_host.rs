@@ -287,7 +287,7 @@ impl ToolHost for CallHost {
 
     fn read_rules(&self) -> ReadRules {
         if self.is_users() {
-            return ReadRules::default();
+            return Box::new(|_: &Path| Action::Allow);
         }
         let own = self.inner.store.session(&self.session_id).ok().flatten();
         let own = own.and_then(|it| it.permission).unwrap_or_default();
@@ -295,23 +295,7 @@ impl ToolHost for CallHost {
         let access = self.inner.access.clone();
         let rules = access.rules(&[&self.agent.permission, &own]);
         let approvals = access.rules(&[&approvals]);
-        let denied = rules.denies().then(|| rules.denied());
-        ReadRules::new(move |file| {
-            let verdict = rules.decide(Operation::Read, file);
-            let other_name = || match &denied {
-                None => false,
-                Some(Ok(denied)) => denied.holds(file).is_some(),
-                // Which files are denied is not known.
-                Some(Err(_)) => true,
-            };
-            match verdict.action {
-                Action::Deny => Action::Deny,
-                _ if other_name() => Action::Deny,
-                // "Always" answers what is asked about; it lifts no deny.
-                Action::Ask => approvals.decide(Operation::Read, file).action,
-                Action::Allow => Action::Allow,
-            }
-        })
+        Box::new(SearchRules::new(rules).with_approvals(approvals))
     }
 
     fn names_address(&self, url: &str) -> bool {

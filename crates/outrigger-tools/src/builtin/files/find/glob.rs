@@ -1,11 +1,13 @@
 //! `glob`: finding files by name.
 
+use std::io::ErrorKind;
+
 use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_sandbox::paths::stands;
 use serde_json::{Value, json};
 
-use super::{Found, MAX_RESULTS, Wanted, asks, root, shown, walk};
+use super::{Found, MAX_RESULTS, Walk, Wanted, asks, root, shown};
 use crate::builtin::{reading, spec, text};
 use crate::error::ToolError;
 use crate::files::Located;
@@ -20,8 +22,8 @@ Finds files by name. Answers with absolute paths, newest file first, at most 100
 - Files that .gitignore leaves out are left out here too.
 ";
 
-// With more than this many files a name pattern is too wide to be of use, and sorting them too slow.
-const MAX_SEEN: usize = 200_000;
+// Files held at a time; when there are more, the oldest go.
+const MAX_HELD: usize = 10_000;
 
 /// The glob tool.
 pub(in crate::builtin) struct Glob {
@@ -62,7 +64,7 @@ fn find(
     pattern: &str,
     anchored: bool,
     ctx: &ToolContext,
-) -> Result<Vec<Found>, ToolError> {
+) -> Result<Newest, ToolError> {
     if root.real.is_file() {
         return Err(ToolError::failed(format!(
             "glob path must be a directory: {}",
@@ -81,19 +83,49 @@ fn find(
         pattern.to_owned()
     };
     let wanted = Wanted::new(&root.real, Some(&pattern))?;
-    let mut found = Vec::new();
-    walk(
-        &root.real,
-        &wanted,
-        |_| true,
-        ctx,
-        |file| {
-            found.push(file);
-            found.len() < MAX_SEEN
-        },
-    )?;
-    found.sort();
-    Ok(found)
+    let walk = Walk::new(&root.real, wanted, |_| true, ctx);
+    let found = walk.run(Newest::default, |found, entry| {
+        let meta = entry.metadata().ok();
+        if !walk.denies(|| meta.clone().ok_or(ErrorKind::NotFound.into())) {
+            found.add(Found::new(entry.path(), meta.as_ref()));
+        }
+    })?;
+    let mut all = Newest::default();
+    found.into_iter().for_each(|found| all.take(found));
+    all.files.sort_unstable();
+    Ok(all)
+}
+
+/// The newest files of those that were found.
+#[derive(Default)]
+struct Newest {
+    files: Vec<Found>,
+    /// There were more.
+    more: bool,
+}
+
+impl Newest {
+    fn add(&mut self, file: Found) {
+        self.files.push(file);
+        if self.files.len() > 2 * MAX_HELD {
+            self.trim();
+        }
+    }
+
+    /// Takes what another thread found.
+    fn take(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.more |= other.more;
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        if self.files.len() > MAX_HELD {
+            self.files.select_nth_unstable(MAX_HELD);
+            self.files.truncate(MAX_HELD);
+            self.more = true;
+        }
+    }
 }
 
 impl Tool for Glob {
@@ -134,9 +166,10 @@ impl Tool for Glob {
                 tokio::task::spawn_blocking(move || find(&place, &pattern, anchored, &here))
                     .await
                     .map_err(|e| ToolError::failed(e.to_string()))??;
-            let truncated = found.len() > MAX_RESULTS;
+            let truncated = found.more || found.files.len() > MAX_RESULTS;
             // Names that a link led to while it was searched are those of another folder.
             let mut lines: Vec<String> = found
+                .files
                 .iter()
                 .filter(|file| stands(&file.path))
                 .take(MAX_RESULTS)

@@ -1,20 +1,18 @@
 //! `grep`: finding files by content.
 
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
 
 use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use outrigger_files::sync::lock;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_sandbox::paths::open_resolved;
 use serde_json::{Value, json};
 
 use super::super::read::asks_read;
-use super::{Found, MAX_RESULTS, Wanted, asks, root, shown, walk};
+use super::{Found, MAX_RESULTS, Walk, Wanted, asks, root, shown};
 use crate::builtin::{reading, spec, text};
 use crate::error::ToolError;
 use crate::files::Located;
@@ -33,11 +31,6 @@ Finds lines in files by a regular expression. Answers with file, line number and
 const LONGEST_LINE: usize = 2000;
 // Lines held at a time; when there are more, those of the oldest files go.
 const MAX_HELD: usize = 4000;
-// Files that a thread takes at once, and lists of them that may wait.
-const BATCH: usize = 64;
-const MAX_WAITING: usize = 64;
-// Threads that read files at once, at most.
-const MAX_THREADS: usize = 4;
 
 /// The grep tool.
 pub(in crate::builtin) struct Grep {
@@ -103,27 +96,20 @@ impl Search {
         }
     }
 
-    /// Looks into what comes, to the end.
-    fn look_into_all(mut self, files: &Mutex<Receiver<Vec<Found>>>, ctx: &ToolContext) -> Self {
-        loop {
-            let batch = lock(files).recv();
-            let Ok(batch) = batch else { return self };
-            for file in batch {
-                // What is left is taken all the same, so that nobody waits for room.
-                if !ctx.cancel.is_cancelled() {
-                    self.look_into(file);
-                }
-            }
-        }
-    }
-
     /// Takes what another thread found.
     fn take(&mut self, other: Self) {
         self.files.extend(other.files);
         self.more |= other.more;
     }
 
-    fn look_into(&mut self, file: Found) {
+    fn look_into(&mut self, path: &Path, walk: &Walk<'_>) {
+        // A link that has come onto its way since the rules were asked leads to another file.
+        let Ok(file) = open_resolved(path, false, false) else {
+            return;
+        };
+        if walk.denies(|| file.metadata()) {
+            return;
+        }
         let mut hits = Hits::new();
         let sink = Lossy(|number, line| {
             if hits.len() == MAX_RESULTS {
@@ -133,15 +119,14 @@ impl Search {
             hits.push((number, shorten(line)));
             Ok(true)
         });
-        // What cannot be read is passed over, as ripgrep does; a file found to be binary after some hits keeps none. A link that
-        // has come onto its way since the rules were asked leads to another file.
-        let opened = open_resolved(&file.path, false, false);
-        let searched = opened.and_then(|it| self.searcher.search_file(&self.matcher, &it, sink));
+        // What cannot be read is passed over, as ripgrep does; a file found to be binary after some hits keeps none.
+        let searched = self.searcher.search_file(&self.matcher, &file, sink);
         if searched.is_err() || hits.is_empty() {
             return;
         }
         self.held += hits.len();
-        self.files.push((file, hits));
+        let found = Found::new(path, file.metadata().ok().as_ref());
+        self.files.push((found, hits));
         if self.held > MAX_HELD {
             self.trim();
         }
@@ -182,46 +167,15 @@ fn find(
     }
     let mut search = Search::new(pattern)?;
     let wanted = Wanted::new(&root.real, include.filter(|_| root.real.is_dir()))?;
-    look_into_files(&mut search, root, &wanted, ctx)?;
+    // Lines of a file that the user would be asked about are not shown unasked.
+    let walk = Walk::new(&root.real, wanted, |rule| rule == Action::Allow, ctx);
+    let found = walk.run(
+        || search.beside(),
+        |search, entry| search.look_into(entry.path(), &walk),
+    )?;
+    found.into_iter().for_each(|found| search.take(found));
     search.trim();
     Ok(search)
-}
-
-/// Reads the files on several threads while this one walks: opening them is most of the work.
-fn look_into_files(
-    search: &mut Search,
-    root: &Located,
-    wanted: &Wanted,
-    ctx: &ToolContext,
-) -> Result<(), ToolError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (sender, receiver) = sync_channel(MAX_WAITING);
-    let receiver = Arc::new(Mutex::new(receiver));
-    std::thread::scope(|scope| {
-        let start = |_| {
-            let (search, receiver) = (search.beside(), Arc::clone(&receiver));
-            scope.spawn(move || search.look_into_all(&receiver, ctx))
-        };
-        let workers: Vec<_> = (0..threads.min(MAX_THREADS)).map(start).collect();
-        // Where all of them have ended in a panic, sending fails instead of waiting.
-        drop(receiver);
-        // Lines of a file that the user would be asked about are not shown unasked.
-        let passes = |rule| rule == Action::Allow;
-        let mut batch = Vec::new();
-        let walked = walk(&root.real, wanted, passes, ctx, |file| {
-            batch.push(file);
-            batch.len() < BATCH || sender.send(std::mem::take(&mut batch)).is_ok()
-        });
-        let _ = sender.send(batch);
-        drop(sender);
-        for worker in workers {
-            match worker.join() {
-                Ok(found) => search.take(found),
-                Err(_) => return Err(ToolError::failed("a file could not be searched")),
-            }
-        }
-        walked
-    })
 }
 
 fn present(search: &Search, root: &Located) -> (String, usize) {
