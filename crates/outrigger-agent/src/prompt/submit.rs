@@ -78,7 +78,7 @@ impl Agent {
             path: self.inner.message_path(),
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: self.max_steps(&agent),
-            used_calls: conversation.facts.calls.clone(),
+            used_calls: Vec::new(),
             stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,

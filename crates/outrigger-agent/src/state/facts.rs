@@ -3,11 +3,12 @@
 //! It is worked out message by message. What is known of the messages that no longer change is kept, so that a turn looks at
 //! the last few only, however long the history is.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use outrigger_prompt::history::active::Used;
 use outrigger_protocol::history::History;
-use outrigger_protocol::id::{MessageId, PluginId};
+use outrigger_protocol::id::{CallId, MessageId, PluginId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind};
 use outrigger_protocol::provenance::Deed;
 use outrigger_workspace::file_changes::StoredChanges;
@@ -20,8 +21,6 @@ const MAX_NEWEST: usize = 96;
 /// What the messages of a history say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Facts {
-    /// Identifiers that tool calls have had, in order.
-    pub(crate) calls: Vec<String>,
     /// Answers without an end.
     pub(crate) open: Vec<MessageId>,
     /// Tokens of the last finished step.
@@ -38,11 +37,6 @@ impl Facts {
     pub(crate) fn add(&mut self, message: &MessageWithParts, worktree: &Path) {
         self.used.add(message);
         self.changes.add(message, worktree);
-        let calls = message.parts.iter().filter_map(|part| match &part.kind {
-            PartKind::Tool(call) => Some(call.call_id.0.clone()),
-            _ => None,
-        });
-        self.calls.extend(calls);
         let provenance = match &message.info {
             MessageInfo::User(user) => &user.provenance,
             MessageInfo::Assistant(answer) => {
@@ -70,6 +64,14 @@ impl Facts {
     }
 }
 
+/// Identifiers of the tool calls of a message.
+fn calls(message: &MessageWithParts) -> impl Iterator<Item = &CallId> {
+    message.parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Tool(call) => Some(&call.call_id),
+        _ => None,
+    })
+}
+
 /// What is known of the older messages of a history.
 #[derive(Debug, Default)]
 pub(crate) struct KeptFacts {
@@ -78,23 +80,40 @@ pub(crate) struct KeptFacts {
     /// How many of them.
     len: usize,
     facts: Facts,
+    /// Identifiers that tool calls of these messages have had.
+    calls: HashSet<CallId>,
 }
 
 impl KeptFacts {
     /// What a history says. It is the one of the last call, some time later.
     pub(crate) fn of(&mut self, history: &History, worktree: &Path) -> Facts {
+        self.advance(history, worktree);
+        let mut facts = self.facts.clone();
+        facts.add_all(history, self.len..history.len(), worktree);
+        facts
+    }
+
+    /// Whether a tool call of a history has had this identifier.
+    pub(crate) fn has_call(&mut self, history: &History, worktree: &Path, id: &CallId) -> bool {
+        self.advance(history, worktree);
+        let mut newest = history.iter_from(self.len).filter_map(|it| it.stored());
+        self.calls.contains(id) || newest.any(|message| calls(message).any(|it| it == id))
+    }
+
+    /// Works out what the messages say that no longer change.
+    fn advance(&mut self, history: &History, worktree: &Path) {
         if !history.begins_like(&self.history, self.len) {
             *self = Self::default();
         }
         if history.len() > self.len + MAX_NEWEST {
             let older = history.len() - NEWEST;
             self.facts.add_all(history, self.len..older, worktree);
+            let messages = history.iter_from(self.len).take(older - self.len);
+            let calls = messages.filter_map(|it| it.stored()).flat_map(calls);
+            self.calls.extend(calls.cloned());
             self.len = older;
         }
         self.history = history.clone();
-        let mut facts = self.facts.clone();
-        facts.add_all(history, self.len..history.len(), worktree);
-        facts
     }
 }
 
@@ -197,6 +216,13 @@ mod tests {
                 let mut fresh = Facts::default();
                 fresh.add_all(&history, 0..history.len(), worktree);
                 prop_assert_eq!(kept.of(&history, worktree), fresh);
+                let has = |n: &usize| kept.has_call(&history, worktree, &CallId(format!("c{n}")));
+                let found: Vec<usize> = (0..=next).filter(has).collect();
+                let messages = history.iter().filter_map(|it| it.stored());
+                let mut named: Vec<usize> = messages.flat_map(calls).map(|id| id.0[1..].parse().unwrap()).collect();
+                named.sort_unstable();
+                named.dedup();
+                prop_assert_eq!(found, named);
             }
         }
     }

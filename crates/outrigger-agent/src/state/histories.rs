@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use outrigger_prompt::history::grown::Grown;
 use outrigger_protocol::history::History;
-use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::id::{CallId, MessageId, SessionId};
 use outrigger_protocol::message::MessageWithParts;
 use outrigger_store::{Store, StoreError, StoredHistory};
 use outrigger_workspace::sync::lock;
@@ -191,6 +191,13 @@ impl Inner {
             Conversation { history, facts }
         };
         Ok(self.histories.read(&self.store, id, read)?)
+    }
+
+    /// Whether a tool call of a session has had this identifier.
+    pub(crate) fn has_call(&self, session: &SessionId, id: &CallId) -> Result<bool, AgentError> {
+        let worktree: &Path = &self.place.worktree;
+        let read = |kept: &mut Kept| kept.facts.has_call(kept.stored.messages(), worktree, id);
+        Ok(self.histories.read(&self.store, session, read)?)
     }
 }
 

@@ -12,11 +12,11 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Decision, HookRecord};
-use outrigger_protocol::id::{PluginId, SessionId, TurnId};
+use outrigger_protocol::id::{CallId, PluginId, SessionId, TurnId};
 use outrigger_protocol::log::{CompletionRecord, LogRecord, TurnStep};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
-use outrigger_protocol::turn::{EffectId, Input, TurnOutcome};
+use outrigger_protocol::turn::{EffectId, Input, ModelSignal, TurnOutcome};
 use outrigger_tools::CancelFlag;
 use outrigger_workspace::file_changes::Changes;
 use tokio::sync::watch;
@@ -164,8 +164,9 @@ impl Driver {
     async fn receive(&mut self, message: Msg) -> Result<(), AgentError> {
         match message {
             Msg::Input(input) => {
-                if matches!(input, Input::Model { .. }) {
+                if let Input::Model { signal, .. } = &input {
                     self.inner.turns.retries_no_more(&self.session_id);
+                    self.note_used_call(signal).await?;
                 }
                 self.take(input).await
             }
@@ -310,6 +311,24 @@ impl Driver {
             self.begin(effect);
         }
         Ok(())
+    }
+
+    /// Reports to the kernel that the model names a call of the session's history. Providers refuse one identifier twice.
+    async fn note_used_call(&mut self, signal: &ModelSignal) -> Result<(), AgentError> {
+        let (ModelSignal::ToolStart { call_id, .. } | ModelSignal::ToolEnd { call_id, .. }) =
+            signal
+        else {
+            return Ok(());
+        };
+        let id = CallId(call_id.clone());
+        let is_known = |turn: &Turn| turn.has_used_call(&id);
+        if self.state.as_ref().is_some_and(is_known)
+            || !self.inner.has_call(&self.session_id, &id)?
+        {
+            return Ok(());
+        }
+        let ids = vec![id.0];
+        Box::pin(self.take(Input::CallsUsed { ids })).await
     }
 
     /// Keeps what an input says about changed files.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::hook::Block;
-use outrigger_protocol::id::PluginId;
+use outrigger_protocol::id::{CallId, PluginId};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{EffectId, Input, KnownTool, SessionPatch};
 use serde_json::{Value, json};
@@ -53,6 +53,7 @@ impl Turn {
             Input::Cancel => self.cancel(out),
             Input::Resumed => self.resume(at, out),
             Input::EndAfterStep => self.refused = true,
+            Input::CallsUsed { ids } => self.used_calls.extend(ids.into_iter().map(CallId)),
             Input::Joined { begin } => self.join(*begin),
             Input::Left { message_id } => self.leave(&message_id),
             Input::HookDone {

@@ -256,6 +256,12 @@ impl Turn {
         self.asked_after_step.as_ref()
     }
 
+    /// Whether a new call would not get this identifier, for what the turn knows of it.
+    #[must_use]
+    pub fn has_used_call(&self, id: &CallId) -> bool {
+        self.used_calls.contains(id)
+    }
+
     /// The model's answer of this step is not complete: it streams, or its text is with the hooks.
     #[must_use]
     pub fn is_speaking(&self) -> bool {

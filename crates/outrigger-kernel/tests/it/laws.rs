@@ -173,6 +173,7 @@ fn effect_of(input: &Input) -> Option<EffectId> {
         | Input::Compact { .. }
         | Input::Joined { .. }
         | Input::EndAfterStep
+        | Input::CallsUsed { .. }
         | Input::Left { .. }
         | Input::Cancel
         | Input::Resumed => None,

@@ -213,6 +213,7 @@ pub(crate) fn input_line(input: &Input) -> String {
         Input::CompactionRefused { effect, error } => format!("#{} {}", effect.0, error.message()),
         Input::Joined { begin } => format!("joined {}", begin.message.id),
         Input::EndAfterStep => "end after step".to_owned(),
+        Input::CallsUsed { ids } => format!("used {}", ids.join(" ")),
         Input::Left { message_id } => format!("left {message_id}"),
         Input::Cancel => "cancel".to_owned(),
         Input::Resumed => "resumed".to_owned(),

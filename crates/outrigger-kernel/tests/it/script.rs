@@ -134,14 +134,12 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                 name: "c".into(),
                 arguments: "x".into(),
             });
-            let used_calls = vec!["used".to_owned()];
             let begin = Begin {
                 seed,
                 no_reply,
                 wants_title: title,
                 command,
                 max_steps,
-                used_calls,
                 snapshots: seed % 2 == 0,
                 asks_loops: seed % 3 == 0,
                 auto_compact: auto.map(|(limit, used)| AutoCompact { limit, used }),

@@ -1,7 +1,7 @@
 //! Whole sequences of a turn that goes well: the machine's inputs (`<`) and its effects.
 
 use insta::assert_snapshot;
-use outrigger_protocol::turn::{Begin, CommandCall, ModelSignal};
+use outrigger_protocol::turn::{Begin, CommandCall, Input, ModelSignal};
 use serde_json::json;
 
 use crate::drive::{Drive, begin, text_input};
@@ -332,11 +332,15 @@ fn an_unknown_tool_and_broken_arguments_are_answered_by_invalid() {
 
 #[test]
 fn call_ids_that_are_empty_or_taken_are_replaced() {
+    // Of a record that lists all of them, and said when it is named.
     let mut drive = Drive::asked(Begin {
-        used_calls: vec!["old".into()],
+        used_calls: vec!["listed".into()],
         ..begin()
     });
-    for id in ["old", "c1", "c1", "", ""] {
+    drive.take(Input::CallsUsed {
+        ids: vec!["old".into()],
+    });
+    for id in ["listed", "old", "c1", "c1", "", ""] {
         drive.call(id, "read", "{}");
     }
     // Two calls that are written at once under one identifier are kept apart.
@@ -368,18 +372,19 @@ fn call_ids_that_are_empty_or_taken_are_replaced() {
         metadata: None,
     });
     assert_snapshot!(drive.seen(), @r"
+    < used old
     < #7 tool_start
     part tool read (made) pending
     < #7 tool_end
     #8 run read (made) {}
     < #7 tool_start
-    part tool read c1 pending
-    < #7 tool_end
-    #9 run read c1 {}
-    < #7 tool_start
     part tool read (made) pending
     < #7 tool_end
-    #10 run read (made) {}
+    #9 run read (made) {}
+    < #7 tool_start
+    part tool read c1 pending
+    < #7 tool_end
+    #10 run read c1 {}
     < #7 tool_start
     part tool read (made) pending
     < #7 tool_end
@@ -389,16 +394,20 @@ fn call_ids_that_are_empty_or_taken_are_replaced() {
     < #7 tool_end
     #12 run read (made) {}
     < #7 tool_start
+    part tool read (made) pending
+    < #7 tool_end
+    #13 run read (made) {}
+    < #7 tool_start
     part tool read c2 pending
     < #7 tool_start
     part tool bash (made) pending
     < #7 tool_end
-    #13 run read c2 {}
+    #14 run read c2 {}
     < #7 tool_end
-    #14 run bash (made) {}
+    #15 run bash (made) {}
     < #7 tool_end
     part tool glob c3 pending
-    #15 run glob c3 {}
+    #16 run glob c3 {}
     ");
 }
 

@@ -163,13 +163,12 @@ impl World {
             } => vec![plan(*effect, *overflow)],
             Effect::CallModel { effect, step, .. } => {
                 let signals = self.speak(usize::try_from(*step).unwrap());
-                signals
-                    .into_iter()
-                    .map(|signal| Input::Model {
-                        effect: *effect,
-                        signal,
-                    })
-                    .collect()
+                let spoken = |signal| Input::Model {
+                    effect: *effect,
+                    signal,
+                };
+                let said = |signal| [used(&signal), Some(spoken(signal))];
+                signals.into_iter().flat_map(said).flatten().collect()
             }
             Effect::RunTool { effect, call } => {
                 let (input, outcome) = answer(call);
@@ -457,4 +456,14 @@ impl Stored {
         let one = |(id, info): (&MessageId, &MessageInfo)| json!({ "info": bare(serde_json::to_value(info).unwrap()), "parts": of(id) });
         self.messages.iter().map(one).collect()
     }
+}
+
+/// What is said before the model names a call of the history.
+fn used(signal: &ModelSignal) -> Option<Input> {
+    let (ModelSignal::ToolStart { call_id, .. } | ModelSignal::ToolEnd { call_id, .. }) = signal
+    else {
+        return None;
+    };
+    let ids = vec![call_id.clone()];
+    (call_id == "used").then_some(Input::CallsUsed { ids })
 }

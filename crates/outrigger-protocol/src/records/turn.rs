@@ -55,7 +55,8 @@ pub struct Begin {
     pub wants_title: bool,
     /// Limit of model requests in this turn (C16).
     pub max_steps: u32,
-    /// Call identifiers that stand in the session's history already; a new call never gets one of them.
+    /// Call identifiers that stand in the session's history already, in records before 2026-11-26: all of them. See
+    /// [`Input::CallsUsed`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_calls: Vec<String>,
     /// The message is stored already, with its parts: the turn only answers it.
@@ -225,6 +226,12 @@ pub enum Input {
         effect: EffectId,
         /// Why.
         error: NamedError,
+    },
+    /// The model is about to name calls that stand in the session's history already: a new call never gets such an identifier.
+    /// Said only of those that it names: all of them would make each turn as long as its session.
+    CallsUsed {
+        /// Identifiers.
+        ids: Vec<String>,
     },
     /// A prompt arrived while the turn runs, and its message is stored: the next step reads it and the turn continues
     /// with it, as in OpenCode. `stored` is set; identifiers and title are the turn's own.

@@ -10,7 +10,8 @@ use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, MessageTime, ModelRef, Part, PartKind, TextPart, UserMessage,
+    AssistantMessage, MessageInfo, MessageTime, ModelRef, Part, PartKind, TextPart, ToolPart,
+    UserMessage,
 };
 use serde_json::json;
 
@@ -131,8 +132,14 @@ fn answer(
     }
 }
 
-/// Prompts and answers in turns.
-fn message(session: &SessionId, n: usize) -> [Event; 2] {
+fn call(n: usize) -> ToolPart {
+    let call = json!({ "callID": format!("call_{n:0200}"), "tool": "read", "state": { "status": "completed", "input": {}, "output": "x",
+        "title": "", "metadata": {}, "time": { "start": 1, "end": 2 } } });
+    serde_json::from_value(call).unwrap()
+}
+
+/// Prompts and answers in turns; answers are text or calls.
+fn message(session: &SessionId, n: usize, calls: bool) -> [Event; 2] {
     let id = |n: usize| MessageId(format!("msg_{n:026}"));
     let created = 1_700_000_000_000 + n as u64;
     let time = |completed| MessageTime { created, completed };
@@ -162,14 +169,18 @@ fn message(session: &SessionId, n: usize) -> [Event; 2] {
             ..AssistantMessage::default()
         }),
     };
+    let text = || TextPart {
+        text: format!("{n:<200}"),
+        ..TextPart::default()
+    };
     let part = Part {
         id: format!("prt_{n:026}").as_str().into(),
         session_id: session.clone(),
         message_id: id(n),
-        kind: PartKind::Text(TextPart {
-            text: format!("{n:<200}"),
-            ..TextPart::default()
-        }),
+        kind: match calls && n % 2 == 1 {
+            true => PartKind::Tool(call(n)),
+            false => PartKind::Text(text()),
+        },
     };
     let session_id = session.clone();
     [
@@ -186,7 +197,7 @@ fn message(session: &SessionId, n: usize) -> [Event; 2] {
 }
 
 /// A session with so many messages.
-async fn filled(h: &Harness, count: usize) -> String {
+async fn filled(h: &Harness, count: usize, calls: bool) -> String {
     let session = h
         .call("POST", "/session", json!({ "title": "long" }))
         .await
@@ -196,7 +207,7 @@ async fn filled(h: &Harness, count: usize) -> String {
         let id = format!("evt_{n:026}").as_str().into();
         LogRecord::Event(Box::new(BusEvent { id, event }))
     };
-    let events = (0..count).flat_map(|n| message(&session, n));
+    let events = (0..count).flat_map(|n| message(&session, n, calls));
     let records = events.enumerate().map(numbered).collect();
     h.agent.store().append(0, records).await.unwrap();
     session.0
@@ -209,54 +220,82 @@ async fn prompted(h: &Harness, session: &str, reply: bool) {
     assert_eq!(status, 200, "{answer}");
 }
 
+const SHORT: usize = 10;
+const LONG: usize = 3000;
+
 /// The agent runs on this thread alone: what is counted is its work, and nobody else's.
 #[tokio::test]
 async fn turns_and_additions_cost_what_is_new() {
-    const SHORT: usize = 10;
-    const LONG: usize = 3000;
     let (url, sent) = model();
     let models = json!({ "m1": { "limit": { "context": 100_000_000 } } });
     let config = json!({ "snapshot": false, "provider": { "mock": { "options": { "baseURL": url }, "models": models } } });
     let h = Harness::new([], config).await;
-    let mut costs = Vec::new();
-    for count in [SHORT, LONG] {
-        let session = filled(&h, count).await;
-        // Reads what is there, once.
-        prompted(&h, &session, true).await;
-        let (mut turn, mut addition) = (Vec::new(), Vec::new());
-        for _ in 0..3 {
-            turn.push(allocated(prompted(&h, &session, true)).await);
-            addition.push(allocated(prompted(&h, &session, false)).await);
-        }
-        let bytes = sent.load(std::sync::atomic::Ordering::SeqCst) as u64;
-        let least = |all: Vec<Allocated>| all.into_iter().min_by_key(|it| it.count).unwrap();
-        costs.push((least(turn), least(addition), bytes));
+    for calls in [false, true] {
+        let short = costs(&h, SHORT, calls, &sent).await;
+        let long = costs(&h, LONG, calls, &sent).await;
+        println!("calls: {calls}, {short:?}, {long:?}");
+        long.is_little_more_than(&short);
     }
-    println!("{costs:?}");
-    let [
-        (short_turn, short_addition, short_bytes),
-        (turn, addition, bytes),
-    ] = costs[..]
-    else {
-        panic!("two sessions")
-    };
-    assert!(
-        bytes > short_bytes + 200 * (LONG - SHORT) as u64,
-        "all of it was sent"
-    );
-    let more = turn.count.saturating_sub(short_turn.count);
-    assert!(
-        more < LONG as u64 / 30,
-        "a turn makes {more} allocations more"
-    );
-    // The body, and the text of the newest messages, which are in no block.
-    let more = turn.bytes.saturating_sub(short_turn.bytes);
-    assert!(more < 2 * bytes, "a turn allocates {more} bytes more");
-    let more = addition.count.saturating_sub(short_addition.count);
-    assert!(
-        more < LONG as u64 / 10,
-        "a message makes {more} allocations more"
-    );
-    let more = addition.bytes.saturating_sub(short_addition.bytes);
-    assert!(more < bytes / 4, "a message allocates {more} bytes more");
+}
+
+/// What a session costs.
+#[derive(Debug)]
+struct Costs {
+    /// A turn of somebody who has not read the session yet, as after a start.
+    first: Allocated,
+    turn: Allocated,
+    addition: Allocated,
+    /// Of the request.
+    bytes: u64,
+}
+
+/// Of a session with so many messages, whose answers are text or calls.
+async fn costs(
+    h: &Harness,
+    count: usize,
+    calls: bool,
+    sent: &std::sync::atomic::AtomicUsize,
+) -> Costs {
+    let session = filled(h, count, calls).await;
+    // Reads what is there, once.
+    let first = allocated(prompted(h, &session, true)).await;
+    let (mut turn, mut addition) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        turn.push(allocated(prompted(h, &session, true)).await);
+        addition.push(allocated(prompted(h, &session, false)).await);
+    }
+    let least = |all: Vec<Allocated>| all.into_iter().min_by_key(|it| it.count).unwrap();
+    Costs {
+        first,
+        turn: least(turn),
+        addition: least(addition),
+        bytes: sent.load(std::sync::atomic::Ordering::SeqCst) as u64,
+    }
+}
+
+impl Costs {
+    fn is_little_more_than(&self, short: &Self) {
+        assert!(
+            self.bytes > short.bytes + 200 * (LONG - SHORT) as u64,
+            "all of it was sent"
+        );
+        let more = self.turn.count.saturating_sub(short.turn.count);
+        assert!(
+            more < LONG as u64 / 30,
+            "a turn makes {more} allocations more"
+        );
+        // The body, and the text of the newest messages, which are in no block.
+        let more = self.turn.bytes.saturating_sub(short.turn.bytes);
+        assert!(more < 2 * self.bytes, "a turn allocates {more} bytes more");
+        let more = self.addition.count.saturating_sub(short.addition.count);
+        assert!(
+            more < LONG as u64 / 10,
+            "a message makes {more} allocations more"
+        );
+        let more = self.addition.bytes.saturating_sub(short.addition.bytes);
+        assert!(
+            more < self.bytes / 4,
+            "a message allocates {more} bytes more"
+        );
+    }
 }
