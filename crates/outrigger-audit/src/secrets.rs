@@ -23,15 +23,16 @@ pub fn prepare(store: &Store, config: &Loaded, env: &BTreeMap<String, String>) {
     store.redactor().hide_environment(env);
 }
 
-/// Stored credentials, once it is known where they are.
-pub fn hide_credentials(store: &Store, credentials: impl Iterator<Item = Value>) {
-    let mut secrets = Vec::new();
-    for credential in credentials {
-        texts(&credential, &mut secrets);
+/// To be called with each credential that is read or stored: its texts are kept out of the audit from then on.
+pub fn credential_watcher(store: &Store) -> impl Fn(&Value) + Send + Sync + 'static {
+    let redactor = store.redactor().clone();
+    move |credential| {
+        let mut secrets = Vec::new();
+        texts(credential, &mut secrets);
+        // Words such as `oauth` or a date are in there as well; a key is longer.
+        secrets.retain(|text| text.len() >= 16);
+        redactor.hide(secrets);
     }
-    // Words such as `oauth` or a date are in there as well; a key is longer.
-    secrets.retain(|text| text.len() >= 16);
-    store.redactor().hide(secrets);
 }
 
 fn texts(value: &Value, out: &mut Vec<String>) {

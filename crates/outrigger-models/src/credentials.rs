@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use outrigger_files::Readers;
 use outrigger_files::sync::lock;
@@ -112,7 +112,11 @@ struct Inner {
     /// What was set while the environment counts instead of the files; `None`: removed.
     overlay: Mutex<BTreeMap<String, Option<Given>>>,
     renewal: tokio::sync::Mutex<()>,
+    /// Is called with each credential that is read or stored.
+    watcher: OnceLock<Watcher>,
 }
+
+type Watcher = Box<dyn Fn(&Value) + Send + Sync>;
 
 /// While this is there, nobody else renews a login.
 #[derive(Debug)]
@@ -148,6 +152,7 @@ impl Credentials {
             content,
             overlay: Mutex::default(),
             renewal: tokio::sync::Mutex::default(),
+            watcher: OnceLock::new(),
         }))
     }
 
@@ -155,6 +160,22 @@ impl Credentials {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.own
+    }
+
+    /// Has each credential reported that is stored from now on, here or by another process, before anybody gets it, and those that
+    /// there are. One watches; a second one is ignored.
+    pub fn watch(&self, watcher: impl Fn(&Value) + Send + Sync + 'static) {
+        if self.0.watcher.set(Box::new(watcher)).is_ok() {
+            self.all_or(|_| {});
+        }
+    }
+
+    fn report<'a>(&self, credentials: impl IntoIterator<Item = &'a Credential>) {
+        if let Some(watcher) = self.0.watcher.get() {
+            for credential in credentials {
+                watcher(&serde_json::to_value(credential).unwrap_or_default());
+            }
+        }
     }
 
     fn overlay(&self) -> MutexGuard<'_, BTreeMap<String, Option<Given>>> {
@@ -175,6 +196,12 @@ impl Credentials {
     }
 
     fn all_or(&self, failed: impl Fn(CredentialError)) -> BTreeMap<String, Stored> {
+        let all = self.read_all(failed);
+        self.report(all.values().map(|it| &it.credential));
+        all
+    }
+
+    fn read_all(&self, failed: impl Fn(CredentialError)) -> BTreeMap<String, Stored> {
         let mut out = BTreeMap::new();
         if let Some(content) = &self.0.content {
             add(&mut out, content, Origin::Environment);
@@ -229,6 +256,7 @@ impl Credentials {
         by: Option<&str>,
     ) -> Result<(), CredentialError> {
         let name = provider.trim_end_matches('/');
+        self.report([credential]);
         if self.0.content.is_some() {
             self.overlay().insert(
                 name.to_owned(),

@@ -119,3 +119,31 @@ fn two_processes_lose_nothing_of_each_other() {
     });
     assert_eq!(Credentials::new(own, None, None).all().len(), 8);
 }
+
+/// The audit has to know them before they are used, also those that another process stored.
+#[test]
+fn credentials_are_reported_where_they_are_stored_and_where_they_are_read() {
+    let (_dir, own, _) = folder();
+    let credentials = Credentials::new(own.clone(), None, None);
+    let another = Credentials::new(own, None, None);
+    another
+        .set("a", &Credential::key("of before"), None)
+        .unwrap();
+    let reported: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let sink = Arc::clone(&reported);
+    credentials.watch(move |credential| lock(&sink).push(credential["key"].clone()));
+    let taken = || std::mem::take(&mut *lock(&reported));
+    assert_eq!(taken(), ["of before"]);
+    credentials
+        .set("a", &Credential::key("of this process"), None)
+        .unwrap();
+    assert_eq!(taken(), ["of this process"]);
+    another
+        .set("a", &Credential::key("of another one"), None)
+        .unwrap();
+    assert_eq!(
+        credentials.get("a"),
+        Some(Credential::key("of another one"))
+    );
+    assert_eq!(taken(), ["of another one"]);
+}

@@ -15,7 +15,7 @@ use outrigger_mcp_tools::skill_servers::GRACE;
 
 use self::assemble::Parts;
 use self::bootstrap::Bootstrap;
-pub(crate) use self::helpers::Helpers;
+pub(crate) use self::helpers::{Helpers, Owner};
 pub(crate) use self::models::model_options;
 pub(crate) use self::plugins::worktree;
 use crate::boot::options::Boot;

@@ -3,17 +3,31 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use outrigger_files::Readers;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::now;
 
 /// The file; without a path nothing is kept.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct TokenStore {
     path: Option<PathBuf>,
+    /// Is called with the secrets of each login that is read or stored.
+    watcher: Option<Watcher>,
 }
+
+impl std::fmt::Debug for TokenStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenStore")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+type Watcher = Arc<dyn Fn(&Value) + Send + Sync>;
 
 /// Whether there is a login for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -41,6 +55,18 @@ pub(crate) struct Entry {
     /// The address that they are for: a server that moved is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) server_url: Option<String>,
+}
+
+impl Entry {
+    fn secrets(&self) -> Value {
+        let tokens = self.tokens.as_ref();
+        let client = self.client_info.as_ref();
+        json!([
+            tokens.map(|it| &it.access_token),
+            tokens.and_then(|it| it.refresh_token.as_ref()),
+            client.and_then(|it| it.client_secret.as_ref()),
+        ])
+    }
 }
 
 /// Tokens. They are not shown (invariant 10).
@@ -120,7 +146,23 @@ impl TokenStore {
     /// The store in a file, which need not be there yet.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
-        Self { path: Some(path) }
+        Self {
+            path: Some(path),
+            watcher: None,
+        }
+    }
+
+    /// The same, which reports the secrets of each login that is read or stored, before anybody gets them.
+    #[must_use]
+    pub fn watched(mut self, watcher: impl Fn(&Value) + Send + Sync + 'static) -> Self {
+        self.watcher = Some(Arc::new(watcher));
+        self
+    }
+
+    fn report(&self, all: &BTreeMap<String, Entry>) {
+        if let Some(watcher) = &self.watcher {
+            all.values().for_each(|entry| watcher(&entry.secrets()));
+        }
     }
 
     /// Whether there is a login for a server at this address.
@@ -179,9 +221,11 @@ impl TokenStore {
     fn read(&self) -> BTreeMap<String, Entry> {
         let text = self.path.as_ref();
         let text = text.map(|path| outrigger_files::read(path, outrigger_files::DATA));
-        text.and_then(Result::ok)
-            .and_then(|text| serde_json::from_slice(&text).ok())
-            .unwrap_or_default()
+        let all = text.and_then(Result::ok);
+        let all = all.and_then(|text| serde_json::from_slice(&text).ok());
+        let all = all.unwrap_or_default();
+        self.report(&all);
+        all
     }
 
     // Under a lock, so that another process of ours does not undo it, and in one piece.
@@ -192,6 +236,7 @@ impl TokenStore {
         let _held = outrigger_files::lock(&path.with_extension("lock"))?;
         let mut all = self.read();
         change(&mut all);
+        self.report(&all);
         let text = serde_json::to_vec_pretty(&all)?;
         outrigger_files::replace(path, &text, Readers::Owner)
     }
@@ -243,6 +288,36 @@ mod tests {
         assert_eq!(store.state("m", "u"), AuthState::Expired);
         assert!(store.remove("m").unwrap() && !store.remove("m").unwrap());
         assert!(store.names().is_empty());
+    }
+
+    /// The audit has to know them before they are used, also those that another process stored.
+    #[test]
+    fn secrets_are_reported_where_they_are_stored_and_where_they_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mcp-auth.json");
+        let reported: Arc<std::sync::Mutex<String>> = Arc::default();
+        let sink = Arc::clone(&reported);
+        let watched = TokenStore::new(path.clone())
+            .watched(move |secrets| sink.lock().unwrap().push_str(&secrets.to_string()));
+        let taken = || std::mem::take(&mut *reported.lock().unwrap());
+        let set = |store: &TokenStore, token: &str| {
+            let tokens = Tokens {
+                access_token: token.to_owned(),
+                scope: Some("everything".to_owned()),
+                ..tokens(None)
+            };
+            store
+                .update("m", "u", |entry| entry.tokens = Some(tokens))
+                .unwrap();
+        };
+        set(&watched, "of this process");
+        assert_eq!(taken(), r#"["of this process",null,null]"#);
+        set(&TokenStore::new(path), "of another one");
+        assert_eq!(
+            watched.get("m", "u").tokens.unwrap().access_token,
+            "of another one"
+        );
+        assert_eq!(taken(), r#"["of another one",null,null]"#);
     }
 
     #[test]

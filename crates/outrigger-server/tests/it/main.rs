@@ -10,6 +10,7 @@ mod access_matrix;
 mod client;
 mod compaction;
 mod conversation;
+mod credentials;
 mod experimental;
 mod file;
 mod growth;

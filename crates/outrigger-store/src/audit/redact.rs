@@ -43,9 +43,16 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// Values that must never be shown: keys of providers, variables with a secret's name.
     pub fn hide(&self, values: impl IntoIterator<Item = String>) {
+        let known = sync::read(&self.values);
+        let is_new = |value: &String| value.len() >= SHORTEST && !known.contains(value);
+        let new: Vec<String> = values.into_iter().filter(is_new).collect();
+        drop(known);
+        if new.is_empty() {
+            return;
+        }
         let mut known = sync::write(&self.values);
-        for value in values {
-            if value.len() >= SHORTEST && !known.contains(&value) {
+        for value in new {
+            if !known.contains(&value) {
                 known.push(value);
             }
         }

@@ -145,11 +145,8 @@ impl Inner {
         lsp::bind(self);
         notices::bind(self, notices);
         notices::failed(self);
-        let stored = self.models.credentials().all();
-        let stored = stored
-            .values()
-            .map(|it| serde_json::to_value(&it.credential).unwrap_or_default());
-        outrigger_audit::hide_credentials(&self.store, stored);
+        let hide = outrigger_audit::credential_watcher(&self.store);
+        self.models.credentials().watch(hide);
         self.notify_left_completions();
         outrigger_audit::grants(&self.store, &self.config, &self.plugins.list());
     }

@@ -111,7 +111,7 @@ impl Bootstrap {
 
     /// Starts the configured MCP servers in the background.
     pub(super) fn start_mcp_servers(&self) -> McpServers {
-        crate::tools::mcp::start(&self.boot, &self.config, &self.place, &self.helpers)
+        crate::tools::mcp::start(&self.boot, &self.owner(), &self.helpers)
     }
 
     /// Whose helpers are started.

@@ -34,11 +34,11 @@ pub(crate) struct Helpers {
 }
 
 /// Whose helpers they are.
-pub(super) struct Owner<'a> {
-    pub(super) config: &'a Loaded,
-    pub(super) place: &'a Place,
+pub(crate) struct Owner<'a> {
+    pub(crate) config: &'a Loaded,
+    pub(crate) place: &'a Place,
     pub(super) folders: &'a Folders,
-    pub(super) store: &'a Store,
+    pub(crate) store: &'a Store,
     pub(super) trust: Option<&'a Arc<WorkspaceTrust>>,
 }
 

@@ -11,6 +11,7 @@ use outrigger_mcp_tools::{McpHost, McpPrompt, SkillServers, register, with_claud
 use outrigger_prompt::command::CommandInfo;
 use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_sandbox::Spawner;
+use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
 use outrigger_workspace::{Folders, Place};
 use serde_json::Value;
@@ -19,7 +20,7 @@ mod login;
 mod sampling;
 
 use crate::boot::options::Boot;
-use crate::boot::start::Helpers;
+use crate::boot::start::{Helpers, Owner};
 use crate::error::AgentError;
 use crate::plugin_api::capability_grants::narrow_one;
 use crate::state::{Agent, Inner};
@@ -55,6 +56,7 @@ impl McpHost for Inner {
         );
         outrigger_mcp::Options {
             launcher: Some(Arc::clone(&self.server_launcher) as _),
+            tokens: watched_tokens(&self.folders, &self.store),
             ..options(
                 self.config.env(),
                 &self.config,
@@ -93,12 +95,19 @@ impl Agent {
 }
 
 /// Starts the configured servers in the background, while plugins load.
-pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, helpers: &Helpers) -> McpServers {
+pub(crate) fn start(boot: &Boot, owner: &Owner<'_>, helpers: &Helpers) -> McpServers {
     let options = outrigger_mcp::Options {
         launcher: Some(Arc::clone(&helpers.launcher) as _),
-        ..options(&boot.env, config, place, &helpers.spawner, &boot.folders)
+        tokens: watched_tokens(&boot.folders, owner.store),
+        ..options(
+            &boot.env,
+            owner.config,
+            owner.place,
+            &helpers.spawner,
+            &boot.folders,
+        )
     };
-    McpServers::start(&with_claude(config, &boot.folders).0, options)
+    McpServers::start(&with_claude(owner.config, &boot.folders).0, options)
 }
 
 fn options(
@@ -159,6 +168,11 @@ pub(crate) fn call_timeout(config: &Loaded) -> Option<Duration> {
 #[must_use]
 pub fn tokens(folders: &Folders) -> TokenStore {
     TokenStore::new(folders.data.join("mcp-auth.json"))
+}
+
+/// The same, none of which gets into the audit.
+fn watched_tokens(folders: &Folders, store: &Store) -> TokenStore {
+    tokens(folders).watched(outrigger_audit::credential_watcher(store))
 }
 
 /// Waits for the servers, registers their tools after those that there are, and follows changes: a server that came up
