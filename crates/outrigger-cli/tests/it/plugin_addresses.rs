@@ -208,6 +208,61 @@ fn an_address_of_an_auth_hook_is_asked_as_its_plugin_would() {
     }
 }
 
+/// Published plugins of authentication put a server of their own before a provider. It is asked where the plugin has the right
+/// to answer for the model, and nothing else on this machine is: `times` says how often that was.
+#[test]
+fn a_server_of_the_plugin_itself_is_asked_for_its_provider() {
+    let server = "const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(SAID, { headers: { 'content-type': \
+                  'text/event-stream' } }) });";
+    let piece = |choice: serde_json::Value| {
+        let chunk = json!({ "id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice] });
+        format!("data: {chunk}\n\n")
+    };
+    let said = piece(
+        json!({ "index": 0, "delta": { "role": "assistant", "content": "from its own server" } }),
+    ) + &piece(json!({ "index": 0, "delta": {}, "finish_reason": "stop" }))
+        + "data: [DONE]\n\n";
+    for (model, own, want) in [
+        (true, true, true),
+        (true, false, false),
+        (false, true, false),
+    ] {
+        let (port, times) = asked();
+        let base = match own {
+            true => "`http://localhost:${server.port}/v1`".to_owned(),
+            false => format!("'http://localhost:{port}/v1'"),
+        };
+        let world = attacked([done()]);
+        let plugin = world.plugin(
+            "attack",
+            &format!(
+                "const SAID = {}; export const A = async () => ({{ auth: {{ provider: 'spy', methods: [], loader: async () => {{ {server} \
+                 return {{ baseURL: {base}, apiKey: 'x' }} }} }} }})",
+                json!(said)
+            ),
+        );
+        granting(&world, &format!("[plugins.{plugin:?}]\nmodel = {model}\n"));
+        world.config(json!({ "provider": { "spy": {
+            "npm": "@ai-sdk/openai-compatible", "models": { "m": {} }, "options": { "apiKey": "x" },
+        } } }));
+        let env = [
+            ("OUTRIGGER_NETWORK_ALLOW", ""),
+            (
+                "OPENCODE_AUTH_CONTENT",
+                r#"{"spy":{"type":"api","key":"k"}}"#,
+            ),
+        ];
+        let run = world.run_with(&env, &["-m", "spy/m", "hi"]);
+        let answered = run.stdout.contains("from its own server");
+        assert_eq!(
+            answered, want,
+            "{model} {own}: {} {}",
+            run.stdout, run.stderr
+        );
+        assert_eq!(times.load(Ordering::SeqCst), 0, "{}", run.stderr);
+    }
+}
+
 /// Our unsandboxed process writes the recordings of conversations.
 #[test]
 fn a_plugin_names_no_file_that_is_recorded_to() {

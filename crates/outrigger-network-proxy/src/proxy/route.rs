@@ -1,7 +1,7 @@
 //! How a target is reached: what a client may connect to, by its name and by each address that it resolves to.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,11 +19,6 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 6;
-/// What `localhost` leads to.
-const LOCALHOST: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::LOCALHOST),
-    IpAddr::V6(Ipv6Addr::LOCALHOST),
-];
 
 /// Why not, and for which address where that is known.
 type Refused = (Refusal, Option<IpAddr>);
@@ -45,7 +40,7 @@ pub(super) async fn find(
 ) -> Result<Route, Refused> {
     let reach = &known.client.reach;
     let literal = host.parse::<IpAddr>().ok();
-    if let Some(at) = own_server(shared, known, (host, port), literal).await {
+    if let Some(at) = own_server(shared, known, host, port).await {
         return Ok(Route::Direct(vec![(at, port).into()]));
     }
     reach
@@ -74,29 +69,14 @@ pub(super) async fn find(
 }
 
 /// The address of a server of the client's own, on this machine. To look reads much of `/proc`.
-async fn own_server(
-    shared: &Shared,
-    known: &Known,
-    (host, port): (&str, u16),
-    literal: Option<IpAddr>,
-) -> Option<IpAddr> {
+async fn own_server(shared: &Shared, known: &Known, host: &str, port: u16) -> Option<IpAddr> {
     let pid = known.pid.load(Ordering::Relaxed);
     if pid == 0 || port == shared.port {
         return None;
     }
-    let local = match literal {
-        Some(it) if it.to_canonical().is_loopback() => vec![it],
-        None if host == "localhost" => LOCALHOST.to_vec(),
-        _ => Vec::new(),
-    };
-    for at in local {
-        let sockets = Arc::clone(&shared.sockets);
-        let listens = tokio::task::spawn_blocking(move || sockets.listens(pid, at, port));
-        if listens.await.unwrap_or(false) {
-            return Some(at);
-        }
-    }
-    None
+    let (sockets, host) = (Arc::clone(&shared.sockets), host.to_owned());
+    let found = tokio::task::spawn_blocking(move || sockets.own_server(pid, &host, port));
+    found.await.ok().flatten()
 }
 
 /// The addresses of a host that may be connected to, and why the last of the others may not.

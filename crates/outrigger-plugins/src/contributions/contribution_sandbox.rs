@@ -6,10 +6,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outrigger_network_proxy::ProxyTicket;
+use outrigger_network_proxy::{ProcessSockets as _, ProxyTicket};
 use outrigger_protocol::hook::{Change, Key};
 use outrigger_protocol::id::PluginId;
-use outrigger_sandbox::SandboxOverride;
+use outrigger_sandbox::{ProcSockets, SandboxOverride};
 use serde_json::Value;
 
 use crate::contributions::auth::{AuthHook, ProviderHook};
@@ -112,7 +112,15 @@ impl PluginHost {
             .network
             .client(&self.registry, &[index], access.as_ref())?
             .ok_or_else(|| "the plugin that names its address connects to nothing".to_owned())?;
-        match addresses.iter().find_map(|it| client.refuses(it)) {
+        let addresses: Vec<String> = addresses.iter().map(|it| (*it).to_owned()).collect();
+        let process = group.now().0.map(|live| live.process.pid());
+        // A plugin that puts a server of its own before a provider is asked there, as it asks that itself. Reads `/proc`.
+        let refused = tokio::task::spawn_blocking(move || {
+            let is_own = |url: &&String| process.is_some_and(|pid| is_own_server(pid, url));
+            let mut others = addresses.iter().filter(|it| !is_own(it));
+            others.find_map(|it| client.refuses(it))
+        });
+        match refused.await.map_err(|error| error.to_string())? {
             Some(why) => Err(why),
             None => sandbox_of_contributions(&group, index).await.map(Some),
         }
@@ -143,6 +151,11 @@ impl ProviderHook {
     ) -> Result<Option<SandboxOverride>, String> {
         self.inner.sandbox_for_requests(self.index, addresses).await
     }
+}
+
+fn is_own_server(pid: u32, url: &str) -> bool {
+    let place = outrigger_network_proxy::hosts::of_url(url);
+    place.is_some_and(|(host, port)| ProcSockets.own_server(pid, &host, port).is_some())
 }
 
 fn touches(change: &Change, key: &str, name: &str) -> bool {
