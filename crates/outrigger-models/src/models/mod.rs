@@ -29,9 +29,9 @@ use crate::transport::fetch::Overlay;
 pub struct ModelsOptions {
     /// The `provider` object of the merged configuration, after the `config` hooks.
     pub providers: Object,
-    /// The same as the user's files have it. What a plugin that has no right to the user's keys speaks for is sent none of
-    /// the secrets in it.
-    pub users: Object,
+    /// The same as files have it, the user's and those of a trusted project: before the `config` hooks. What a plugin that has no
+    /// right to the user's keys speaks for is sent none of the secrets in it.
+    pub of_files: Object,
     /// The environment that keys are looked up in.
     pub env: BTreeMap<String, String>,
     /// The published catalog. It is read and fetched only when a provider needs it.
@@ -135,8 +135,8 @@ impl Models {
         let (mut env, none) = (&options.env, BTreeMap::new());
         let mut stored = options.credentials.stored(id);
         if overlay.without_keys().is_some() {
-            let users = options.users.get(id).unwrap_or(&Value::Null);
-            configured = configured.map(|it| Cow::Owned(without_secrets_of(users, &it)));
+            let of_files = options.of_files.get(id).unwrap_or(&Value::Null);
+            configured = configured.map(|it| Cow::Owned(without_secrets_of(of_files, &it)));
             // A provider of the plugin's own is looked up in the variables that were granted to the plugin.
             if overlay.own.is_none() {
                 env = &none;
@@ -185,7 +185,13 @@ impl Models {
             return None;
         }
         let options = &self.inner.options;
-        let configured = || options.users.get(id)?.pointer("/options/apiKey").cloned();
+        let configured = || {
+            options
+                .of_files
+                .get(id)?
+                .pointer("/options/apiKey")
+                .cloned()
+        };
         let is_set = |name: &String| options.env.get(name).is_some_and(|it| !it.is_empty());
         // What of the environment a plugin's own provider lacks is another grant.
         let in_env = provider.own.is_none() && provider.env.iter().any(is_set);

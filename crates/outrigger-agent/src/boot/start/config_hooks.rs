@@ -24,8 +24,8 @@ pub(super) struct Configured {
     pub(super) records: Vec<HookRecord>,
     /// The rules that plugins cannot lift.
     pub(super) user_rules: UserRules,
-    /// Providers as the user's files have them.
-    pub(super) user_providers: Object,
+    /// Providers as files have them, the user's and those of a trusted project.
+    pub(super) file_providers: Object,
     /// Providers that a plugin answers for.
     pub(super) speakers: Vec<(String, PluginId)>,
     /// Plugins that gave rules without the grant for wider ones, with the names of their tables.
@@ -37,7 +37,7 @@ impl Bootstrap {
     /// sandboxes, and the user's rules hold whatever they do.
     pub(super) async fn run_config_hooks(&mut self, plugins: &Plugins) -> Configured {
         let user_rules = UserRules::of(&self.config.config);
-        let user_providers = self.config.config.provider.clone();
+        let file_providers = self.config.config.provider.clone();
         let given = self.config.redacted();
         let (mut value, records) = plugins.configure(given.clone()).await;
         sandbox_contributions(plugins, &given, &mut value, &self.place, &self.sandboxes).await;
@@ -59,7 +59,7 @@ impl Bootstrap {
             ungranted: ungranted.collect(),
             records,
             user_rules,
-            user_providers,
+            file_providers,
             speakers,
         }
     }

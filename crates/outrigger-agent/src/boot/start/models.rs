@@ -17,7 +17,7 @@ const CATALOG: &str = "models.json";
 impl Bootstrap {
     pub(super) fn models(&self, plugins: &Plugins, configured: &Configured) -> Models {
         let models = Models::new(ModelsOptions {
-            users: configured.user_providers.clone(),
+            of_files: configured.file_providers.clone(),
             proxies: providers(&self.config.config.provider, &self.sandboxes),
             ..model_options(&self.boot, &self.config)
         });
