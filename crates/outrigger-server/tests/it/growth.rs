@@ -279,6 +279,9 @@ impl Costs {
             self.bytes > short.bytes + 200 * (LONG - SHORT) as u64,
             "all of it was sent"
         );
+        // Each message is read, decoded and written into the request once.
+        let each = (self.first.count - short.first.count) / (LONG - SHORT) as u64;
+        assert!(each < 80, "a first turn makes {each} allocations a message");
         let more = self.turn.count.saturating_sub(short.turn.count);
         assert!(
             more < LONG as u64 / 30,
