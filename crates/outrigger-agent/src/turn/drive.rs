@@ -12,7 +12,7 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Decision, HookRecord};
-use outrigger_protocol::id::{CallId, PluginId, SessionId, TurnId};
+use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::log::{CompletionRecord, LogRecord, TurnStep};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
@@ -315,12 +315,9 @@ impl Driver {
 
     /// Reports to the kernel that the model names a call of the session's history. Providers refuse one identifier twice.
     async fn note_used_call(&mut self, signal: &ModelSignal) -> Result<(), AgentError> {
-        let (ModelSignal::ToolStart { call_id, .. } | ModelSignal::ToolEnd { call_id, .. }) =
-            signal
-        else {
+        let Some(id) = signal.call_id() else {
             return Ok(());
         };
-        let id = CallId(call_id.clone());
         let is_known = |turn: &Turn| turn.has_used_call(&id);
         if self.state.as_ref().is_some_and(is_known)
             || !self.inner.has_call(&self.session_id, &id)?

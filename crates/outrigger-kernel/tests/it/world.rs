@@ -460,10 +460,6 @@ impl Stored {
 
 /// What is said before the model names a call of the history.
 fn used(signal: &ModelSignal) -> Option<Input> {
-    let (ModelSignal::ToolStart { call_id, .. } | ModelSignal::ToolEnd { call_id, .. }) = signal
-    else {
-        return None;
-    };
-    let ids = vec![call_id.clone()];
-    (call_id == "used").then_some(Input::CallsUsed { ids })
+    let ids = vec![signal.call_id()?.0];
+    (ids == ["used"]).then_some(Input::CallsUsed { ids })
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::conversation::compaction::{AutoCompact, CompactRequest, CompactionPlan};
 use crate::conversation::message::{MessagePath, ModelRef, NamedError, UserMessage};
 use crate::conversation::session::{PartInput, PromptInput};
-use crate::id::{MessageId, PluginId, SessionId, TurnId};
+use crate::id::{CallId, MessageId, PluginId, SessionId, TurnId};
 use crate::model::Usage;
 use crate::plugin::history::{History, WithHistory};
 use crate::plugin::hook::Block;
@@ -316,6 +316,19 @@ pub enum ModelSignal {
         /** Why. */
         error: NamedError,
     },
+}
+
+impl ModelSignal {
+    /// The identifier that the model gave to the call that it writes, where it is about one.
+    #[must_use]
+    pub fn call_id(&self) -> Option<CallId> {
+        match self {
+            Self::ToolStart { call_id, .. } | Self::ToolEnd { call_id, .. } => {
+                Some(CallId(call_id.clone()))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Input and output of a hook call.
