@@ -176,6 +176,64 @@ export interface EntryPage {
 
 export type EntryState = "running" | "done"
 
+export interface HookCost {
+  plugin: string
+  hook: string
+  calls: number
+  skipped: number
+  outcomes: Record<string, number>
+  p50_ms: number
+  p95_ms: number
+  p99_ms: number
+  max_ms: number
+  total_ms: number
+  max_bytes: number
+}
+
+export interface PluginPage {
+  plugins: Array<PluginState>
+  perf: Array<HookCost>
+  flags: Record<string, {
+    on: boolean
+    from: string
+  }>
+  snapshot: unknown
+}
+
+export interface PluginState {
+  id: string
+  spec: string
+  version?: string | null
+  /** `registered`, `active`, `suspended`, `deactivated`, `failed`. */
+  state: string
+  stage: string
+  /** Why it is not further. */
+  cause?: unknown
+  warnings: Array<string>
+  notes: Array<string>
+  hooks: Array<string>
+  tools: Array<string>
+  pid?: number | null
+  /** How often its process has been started. */
+  generation: number
+  /** What its process uses, shared ones with all plugins in it. */
+  usage?: {
+    cpu_ms: number
+    cpu: number
+    rss: number
+    processes: number
+  }
+  own_cpu_ms?: number
+  quarantine?: string
+  /** Those that are not at rest. */
+  breakers?: Array<{
+    hook: string
+    state: string
+    timeouts: number
+    opens_in_ms?: number
+  }>
+}
+
 export interface PromptDiff {
   attempt: string
   diffs: Array<unknown>

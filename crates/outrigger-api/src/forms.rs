@@ -126,6 +126,35 @@ forms! {
     };
     /// How far an entry is.
     EntryState = "running" | "done";
+    /// What a hook of a plugin cost.
+    HookCost = {plugin: string, hook: string, calls: integer, skipped: integer, outcomes: {integer}, p50_ms: number, p95_ms:
+        number, p99_ms: number, max_ms: number, total_ms: number, max_bytes: integer};
+    /// Plugins of a folder.
+    PluginPage = {plugins: [PluginState], perf: [HookCost], flags: {{on: boolean, from: string}}, snapshot: any};
+    /// How a plugin is.
+    PluginState = {
+        id: string,
+        spec: string,
+        version?: string | null,
+        /// `registered`, `active`, `suspended`, `deactivated`, `failed`.
+        state: string,
+        stage: string,
+        /// Why it is not further.
+        cause?: any,
+        warnings: [string],
+        notes: [string],
+        hooks: [string],
+        tools: [string],
+        pid?: integer | null,
+        /// How often its process has been started.
+        generation: integer,
+        /// What its process uses, shared ones with all plugins in it.
+        usage?: {cpu_ms: integer, cpu: number, rss: integer, processes: integer},
+        own_cpu_ms?: integer,
+        quarantine?: string,
+        /// Those that are not at rest.
+        breakers?: [{hook: string, state: string, timeouts: integer, opens_in_ms?: integer}]
+    };
     /// Files that a prompt changed.
     PromptDiff = {attempt: string, diffs: [any]};
     /// A text that is cut.

@@ -9,6 +9,8 @@ mod follow;
 mod list;
 mod reader;
 mod shorten;
+#[cfg(test)]
+mod tests;
 mod trace;
 
 pub use feed::Feed;

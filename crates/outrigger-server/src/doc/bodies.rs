@@ -3,8 +3,8 @@
 use outrigger_schema::{Schema, schema};
 
 use outrigger_api::forms::{
-    AuditEntry, AuditVerification, Conversation, ConversationPage, EntryPage, PromptDiff,
-    StreamItem, Trace, Turn, Waiting,
+    AuditEntry, AuditVerification, Conversation, ConversationPage, EntryPage, PluginPage,
+    PromptDiff, StreamItem, Trace, Turn, Waiting,
 };
 
 use super::forms::*;
@@ -137,7 +137,7 @@ bodies! {
     outrigger.v1.turn.list ? {limit?: integer} -> [Turn];
     outrigger.v1.turn.trace -> Trace;
     outrigger.v1.permission.reply ({reply: "once" | "always" | "reject", message?: string}) -> boolean;
-    outrigger.v1.plugin.list -> any;
+    outrigger.v1.plugin.list -> PluginPage;
     outrigger.v1.question.reject -> boolean;
     outrigger.v1.question.reply ({answers: [QuestionAnswer]}) -> boolean;
     outrigger.v1.stream ? {after?: integer, merge?: boolean} -> (stream StreamItem);
