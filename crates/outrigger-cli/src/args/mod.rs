@@ -220,6 +220,75 @@ mod tests {
         assert_eq!(unnamed(&Cli::command(), page), Vec::<String>::new());
     }
 
+    /// The lines of a page that call this program, without what stands beside them.
+    fn calls(page: &str) -> Vec<&str> {
+        let quoted = page.split('`').skip(1).step_by(2);
+        let indented = page.lines().filter_map(|line| line.strip_prefix("    "));
+        let all = quoted
+            .chain(indented)
+            .filter(|it| it.starts_with("outrigger "));
+        let whole = all.filter_map(|it| it.split("  ").next()?.split(" -- ").next());
+        whole.filter(|it| !it.contains('\n')).collect()
+    }
+
+    /// The first word of a call that is no command or option.
+    fn unknown(root: &clap::Command, call: &str) -> Option<String> {
+        let mut command = root;
+        for word in call.split_whitespace().skip(1) {
+            if let Some(option) = word.strip_prefix("--") {
+                let name = option
+                    .split(['=', ']', '.', ','])
+                    .next()
+                    .unwrap_or_default();
+                let is_known = command
+                    .get_arguments()
+                    .any(|it| it.get_long() == Some(name));
+                if !is_known && name != "help" {
+                    return Some(word.to_owned());
+                }
+            } else if !word.starts_with('-') && command.has_subcommands() {
+                match command.find_subcommand(word) {
+                    Some(below) => command = below,
+                    None if word.chars().all(|it| it.is_ascii_lowercase() || it == '-') => {
+                        return Some(word.to_owned());
+                    }
+                    None => break,
+                }
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn what_the_pages_call_is_there() {
+        let mut root = Cli::command();
+        root.build();
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let folders = ["", "plugins", "configuration"].map(|name| docs.join(name));
+        let files = folders
+            .iter()
+            .flat_map(|it| std::fs::read_dir(it).unwrap().flatten());
+        let mut count = 0;
+        for path in files.map(|it| it.path()) {
+            if path.extension().is_none_or(|it| it != "md") {
+                continue;
+            }
+            let page = std::fs::read_to_string(&path).unwrap();
+            for call in calls(&page) {
+                assert_eq!(unknown(&root, call), None, "{}: {call}", path.display());
+                count += 1;
+            }
+        }
+        assert!(count > 100, "{count}");
+        let unknown = |call: &str| unknown(&root, call);
+        assert_eq!(unknown("outrigger plugin lst").as_deref(), Some("lst"));
+        assert_eq!(
+            unknown("outrigger run --nonsense x").as_deref(),
+            Some("--nonsense")
+        );
+        assert_eq!(unknown("outrigger run --pure fly").as_deref(), None);
+    }
+
     #[test]
     fn print_is_run_where_a_command_would_stand() {
         for (typed, meant) in [
