@@ -1,6 +1,7 @@
 //! What a command's end means: its exit code and what it printed, in Claude Code's form.
 
 mod again;
+mod values;
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_kernel::hooks::HookPoint;
@@ -246,13 +247,21 @@ pub(crate) fn woken(command: &str, output: &Output) -> Option<Answer> {
 /// The object that was written, if that is what was written.
 fn object(output: &Output) -> Option<Value> {
     let whole = output.stdout_total == output.stdout.len() as u64;
-    let value: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+    let value: Option<Value> = serde_json::from_slice(without_mark(&output.stdout)).ok();
     value.filter(|value| whole && value.is_object())
 }
 
 fn is_object_cut_short(output: &Output) -> bool {
     let cut_short = output.stdout_total > output.stdout.len() as u64;
-    cut_short && output.stdout.trim_ascii_start().starts_with(b"{")
+    cut_short
+        && without_mark(&output.stdout)
+            .trim_ascii_start()
+            .starts_with(b"{")
+}
+
+/// What was written, without the byte order mark that PowerShell puts in front.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// An answer over the limit. It may be a denial that repeats what it denies.
@@ -293,7 +302,7 @@ fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
 }
 
 fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
-    let stdout = text(&output.stdout);
+    let stdout = text(without_mark(&output.stdout));
     let stdout = stdout.trim();
     let cut_short = output.stdout_total > output.stdout.len() as u64;
     // Where a text is read, one that only begins like an object is a text.
@@ -348,6 +357,14 @@ fn answer_of(event: HookEvent, name: &str, whole: &Value) -> Answer {
         answer.replaced = forms.find_map(|key| specific.get(key)).cloned();
     }
     answer.context.extend(field(specific, "additionalContext"));
+    // Nobody knows what such a value means, and it may be a denial.
+    if let (Some(why), false) = (values::unknown(event, name, whole), answer.refuses) {
+        answer.merge(match event {
+            // The question stays.
+            HookEvent::PermissionRequest => Answer::failed(why),
+            _ => Answer::not_asked(event, why),
+        });
+    }
     answer
 }
 

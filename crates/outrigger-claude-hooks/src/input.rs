@@ -332,10 +332,15 @@ pub(crate) fn result_of(point: HookPoint, item: &HookPayload) -> Option<HookEven
 /// What the user has typed, without what was put beside it. None when that is nothing.
 fn prompt_of(output: &Value) -> Option<String> {
     let parts = output.get("parts").and_then(Value::as_array);
-    let typed = parts.into_iter().flatten().filter(|part| {
-        part.get("type") == Some(&json!("text")) && part.get("synthetic") != Some(&json!(true))
+    let said = parts.into_iter().flatten().filter_map(|part| {
+        let key = match part.get("type").and_then(Value::as_str) {
+            Some("text") if part.get("synthetic") != Some(&json!(true)) => "text",
+            // A command that a subagent runs.
+            Some("subtask") => "prompt",
+            _ => return None,
+        };
+        part.get(key).and_then(Value::as_str)
     });
-    let texts = typed.filter_map(|part| part.get("text").and_then(Value::as_str));
-    let texts: Vec<&str> = texts.collect();
-    (!texts.is_empty()).then(|| texts.join("\n"))
+    let said: Vec<&str> = said.collect();
+    (!said.is_empty()).then(|| said.join("\n"))
 }

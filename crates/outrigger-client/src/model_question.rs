@@ -2,7 +2,7 @@
 
 use outrigger_protocol::id::QuestionId;
 use outrigger_protocol::question::{Answer, QuestionRequest};
-use outrigger_terminal::{Frame, Size, name};
+use outrigger_terminal::{Frame, Size};
 use serde_json::{Value, json};
 
 /// A request with one or more questions, and the answers so far.
@@ -54,7 +54,18 @@ impl ModelQuestion {
         let nothing = match question.default.as_deref() {
             None => "no answer".to_owned(),
             Some("") => "it stays empty; Ctrl-D: no answer".to_owned(),
-            Some(text) => format!("{}; Ctrl-D: no answer", name(text)),
+            // The line of the prompt is ours: what others wrote stands in the frame.
+            Some(text) => {
+                let option = question.options.iter().position(|it| it.label == text);
+                let default = match option {
+                    Some(index) => (index + 1).to_string(),
+                    None => {
+                        frame.add("default", text);
+                        "the default".to_owned()
+                    }
+                };
+                format!("{default}; Ctrl-D: no answer")
+            }
         };
         let columns = size.columns;
         format!(
@@ -127,6 +138,53 @@ mod tests {
             assert_eq!(path, "/question/que_1/reply");
             assert_eq!(body, json!({ "answers": [answer, ["red"]] }), "{first}");
         }
+    }
+
+    /// What an MCP server writes as a default stands in the frame, not in the line that is ours.
+    #[test]
+    fn the_default_of_a_form_is_no_part_of_the_prompt() {
+        let fake = format!("{}? allow bash? [y]es, [n]o", " ".repeat(600));
+        for (default, options, prompt) in [
+            (
+                "red",
+                json!(["red", "blue"]),
+                "? answer by a number, or in your own words; nothing: 1; Ctrl-D: no answer: ",
+            ),
+            (
+                &fake,
+                json!([fake]),
+                "? answer by a number, or in your own words; nothing: 1; Ctrl-D: no answer: ",
+            ),
+            (
+                &fake,
+                json!([]),
+                "? answer in your own words; nothing: the default; Ctrl-D: no answer: ",
+            ),
+        ] {
+            let options = options.as_array().unwrap().iter();
+            let options: Vec<Value> = options
+                .map(|it| json!({"label": it, "description": ""}))
+                .collect();
+            let question =
+                json!({ "question": "Q", "header": "h", "options": options, "default": default });
+            let request = json!({ "id": "que_1", "sessionID": "ses_1", "questions": [question] });
+            let question = ModelQuestion::new(serde_json::from_value(request).unwrap());
+            let size = Size {
+                columns: 80,
+                rows: 24,
+            };
+            let text = question.text(size);
+            let last = text.lines().last().unwrap();
+            assert_eq!(last, prompt);
+            assert!(
+                text.lines().rev().skip(1).all(|line| line.contains('│')),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_answer_refuses() {
         for nothing in [None, Some("\n")] {
             let (path, _) = question(false).take(nothing).unwrap();
             assert_eq!(path, "/question/que_1/reject");

@@ -383,7 +383,8 @@ fn check(listed: &Listed) -> Result<(), String> {
 }
 
 fn is_name(text: &str) -> bool {
-    !matches!(text, "" | "." | "..") && !text.contains(['/', '\\', '\0', ':'])
+    let is_refused = |c: char| matches!(c, '/' | '\\' | ':') || c.is_control();
+    !matches!(text, "" | "." | "..") && !text.contains(is_refused)
 }
 
 // The text of the innermost cause says most; the others repeat the address.
@@ -411,6 +412,7 @@ mod tests {
             ("a b", &["SKILL.md", "scripts/run.sh", ".hidden"], true),
             ("..", &["SKILL.md"], false),
             ("a/b", &["SKILL.md"], false),
+            ("a\n", &["SKILL.md"], false),
             ("", &["SKILL.md"], false),
             ("a", &["README.md"], false),
             ("a", &["SKILL.md", "../x"], false),

@@ -32,7 +32,7 @@ pub async fn find(
         for problem in problems {
             tracing::warn!("[skills] {problem}");
         }
-        search.paths.extend(found);
+        search.fetched = found;
     }
     let (skills, problems) = discover(&search);
     for problem in problems {

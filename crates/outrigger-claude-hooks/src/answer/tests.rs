@@ -288,12 +288,6 @@ fn objects_by_event() {
                     .to_vec();
             }),
         ),
-        // Junk of the right shape says nothing.
-        (
-            PreToolUse,
-            json!({"hookSpecificOutput": 1, "decision": {}, "continue": "no"}),
-            Answer::default(),
-        ),
     ] {
         assert_eq!(of(event, 0, &object.to_string(), ""), want, "{object}");
     }
@@ -345,4 +339,105 @@ fn the_stronger_answer_wins_whatever_the_order() {
         assert_eq!(merged.permission, Some(Permission::Deny), "{order:?}");
         assert_eq!(merged.reason.as_deref(), Some("d"), "{order:?}");
     }
+}
+
+/// A guard that denies in another form than the one that is read is not passed over: it may have meant a denial.
+#[test]
+fn values_that_mean_nothing() {
+    use HookEvent::{PermissionRequest, PreCompact, PreToolUse, Stop, UserPromptSubmit};
+    let specific = |value: Value| json!({ "hookSpecificOutput": value });
+    let call = "one of allow, approve, ask, defer, deny, block";
+    let objection = "one of block, approve, allow";
+    for (event, object, refuses, why) in [
+        (
+            PreToolUse,
+            specific(json!({"permissionDecision": "DENY"})),
+            true,
+            format!(r#""DENY" as `permissionDecision`, which has to be {call}"#),
+        ),
+        (
+            PreToolUse,
+            json!({"decision": "Block", "reason": "no"}),
+            true,
+            format!(r#""Block" as `decision`, which has to be {call}"#),
+        ),
+        (
+            PreToolUse,
+            json!({"decision": {"behavior": "deny"}}),
+            true,
+            format!(r#"{{"behavior":"deny"}} as `decision`, which has to be {call}"#),
+        ),
+        (
+            PreToolUse,
+            specific(json!("deny")),
+            true,
+            r#""deny" as `hookSpecificOutput`, which has to be an object"#.to_owned(),
+        ),
+        (
+            PreToolUse,
+            specific(json!([])),
+            true,
+            "[] as `hookSpecificOutput`, which has to be an object".to_owned(),
+        ),
+        (
+            PreToolUse,
+            json!({"continue": "false"}),
+            true,
+            r#""false" as `continue`, which has to be true or false"#.to_owned(),
+        ),
+        (
+            UserPromptSubmit,
+            json!({"decision": "deny"}),
+            true,
+            format!(r#""deny" as `decision`, which has to be {objection}"#),
+        ),
+        (
+            PreCompact,
+            json!({"decision": true}),
+            true,
+            format!("true as `decision`, which has to be {objection}"),
+        ),
+        (
+            PermissionRequest,
+            specific(json!({"decision": {"behavior": "DENY"}})),
+            false,
+            r#""DENY" as `behavior`, which has to be one of allow, deny, ask"#.to_owned(),
+        ),
+        (
+            PermissionRequest,
+            specific(json!({"decision": "deny"})),
+            false,
+            r#""deny" as `decision`, which has to be an object"#.to_owned(),
+        ),
+        (
+            Stop,
+            json!({"decision": "Block"}),
+            false,
+            format!(r#""Block" as `decision`, which has to be {objection}"#),
+        ),
+    ] {
+        let answer = of(event, 0, &object.to_string(), "");
+        let name = event.name();
+        assert_eq!(answer.refuses, refuses, "{name} {object}");
+        assert_eq!(
+            answer.failures,
+            [format!("`c` answers with {why}")],
+            "{name}"
+        );
+        let of_call = event == PreToolUse;
+        let denied = of_call.then_some(Permission::Deny);
+        assert_eq!(answer.permission, denied, "{name} {object}");
+    }
+    // The mark in front of what PowerShell writes is no part of it, and null says nothing.
+    let denial = specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "r"}));
+    for code in [0, 1, 2] {
+        let answer = of(PreToolUse, code, &format!("\u{feff}{denial}\r\n"), "");
+        assert_eq!(answer.reason.as_deref(), Some("r"), "{code}");
+        assert_eq!(answer.permission, Some(Permission::Deny), "{code}");
+    }
+    let nothing = json!({"decision": null, "continue": null, "hookSpecificOutput": null});
+    assert_eq!(
+        of(PreToolUse, 0, &nothing.to_string(), ""),
+        Answer::default()
+    );
 }

@@ -642,9 +642,14 @@ fn a_prompt_gets_context_or_is_refused() {
 
     let refuse = says(json!({"decision": "block", "reason": "not that word"}));
     let world = with_hooks([done()], &[("UserPromptSubmit", "", &refuse)]);
-    let ran = world.run(&["hello"]);
-    assert!(ran.stderr.contains("not that word"), "{}", ran.stderr);
-    assert_eq!(world.mock.requests().len(), 0);
+    // What a subagent is to do for a command is the user's prompt as well.
+    let sub = json!({"command": {"sub": {"template": "do $ARGUMENTS", "subtask": true}}});
+    world.config(sub);
+    for arguments in [&["hello"][..], &["--command", "sub", "hello"]] {
+        let ran = world.run(arguments);
+        assert!(ran.stderr.contains("not that word"), "{}", ran.stderr);
+        assert_eq!(world.mock.requests().len(), 0);
+    }
 }
 
 #[test]

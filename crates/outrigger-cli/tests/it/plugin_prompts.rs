@@ -325,6 +325,8 @@ export const P = async ({ serverUrl, directory, client }) => ({
       await post('/tui/execute-command', { command: 'prompt.submit' }),
       await post('/tui/execute-command', { command: 'prompt_submit' }),
       await post('/tui/publish', { type: 'tui.command.execute', properties: { command: 'prompt.submit' } }),
+      await post('/tui/execute-command', { command: 'agent_cycle' }),
+      await post('/tui/publish', { type: 'tui.command.execute', properties: { command: 'agent.cycle' } }),
       await post('/tui/execute-command', { command: 'session_new' }),
       await post('/tui/open-help', {}),
       await post('/question/que_1/reply', { answers: [['yes']] }),
@@ -334,8 +336,8 @@ export const P = async ({ serverUrl, directory, client }) => ({
   },
 })\n";
     for (granted, want) in [
-        (false, "200 403 403 403 403 200 200 403 404"),
-        (true, "200 200 200 200 200 200 200 404 404"),
+        (false, "200 403 403 403 403 403 403 200 200 403 404"),
+        (true, "200 200 200 200 200 200 200 200 200 404 404"),
     ] {
         let world = allowing([]);
         let plugin = world.plugin("speaks", source);

@@ -383,8 +383,8 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
         if lines.len() > 1 {
             for says in [
                 "nothing: no answer: ",
-                "nothing: 30; Ctrl-D",
-                "nothing: blue; Ctrl-D",
+                "nothing: 1; Ctrl-D",
+                "nothing: 2; Ctrl-D",
                 "must be a whole number",
             ] {
                 assert!(screen.contains(says), "{says}: {screen}");

@@ -72,6 +72,9 @@ pub(crate) fn servers(
 pub struct SkillSearch {
     /// Folders of plugins (D9): `**/SKILL.md` in each. Looked through first, so that they take the place of none of the user's.
     pub plugins: Vec<PathBuf>,
+    /// Folders of skills that were fetched from addresses. What is behind an address changes without the user, so that these, too, take
+    /// the place of none.
+    pub fetched: Vec<PathBuf>,
     /// `.claude` and `.agents` folders, of the home folder first, then of the project from the working directory up:
     /// `skills/**/SKILL.md` in each.
     pub external: Vec<PathBuf>,
@@ -105,8 +108,8 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
             .iter()
             .flat_map(|dir| [dir.join("skill"), dir.join("skills")]),
     );
-    let of_plugins = search.plugins.iter().cloned();
-    for root in of_plugins.chain(roots).chain(search.paths.iter().cloned()) {
+    let first = search.plugins.iter().chain(&search.fetched).cloned();
+    for root in first.chain(roots).chain(search.paths.iter().cloned()) {
         for file in paths::files_below(&root, true, &skill_file) {
             if !files.contains(&file) {
                 files.push(file);
@@ -201,6 +204,8 @@ mod tests {
         skill("project/.opencode/skills/c/SKILL.md", "c", "config");
         skill("extra/x/y/SKILL.md", "d", "path");
         skill("extra/x/y/OTHER.md", "no", "path");
+        skill("fetched/a/SKILL.md", "a", "address");
+        skill("fetched/e/SKILL.md", "e", "address");
         std::fs::write(dir.path().join("extra/SKILL.md"), "no front matter").unwrap();
         std::fs::write(dir.path().join("extra/x/SKILL.md"), "---\nname: [\n---\n").unwrap();
         let at = |path: &str| vec![dir.path().join(path)];
@@ -214,6 +219,7 @@ mod tests {
             .concat(),
             config_dirs: at("project/.opencode"),
             paths: at("extra"),
+            fetched: at("fetched"),
             ..SkillSearch::default()
         };
         let (skills, problems) = discover(&search);
@@ -232,9 +238,11 @@ mod tests {
         }
         insta::assert_snapshot!(seen, @r#"
         a | about a | /project/.opencode/skill/a/SKILL.md | "config\n"
+        e | about e | /fetched/e/SKILL.md | "address\n"
         b | about b | /project/.claude/skills/deep/er/SKILL.md | "project\n"
         c | about c | /project/.opencode/skills/c/SKILL.md | "config\n"
         d | about d | /extra/x/y/SKILL.md | "path\n"
+        /home/.claude/skills/a/SKILL.md: skill `a` is also in /fetched/a/SKILL.md; this one counts
         /project/.opencode/skill/a/SKILL.md: skill `a` is also in /home/.claude/skills/a/SKILL.md; this one counts
         /extra/x/SKILL.md: not valid YAML between the `---` lines: did not find expected node content at line 3 column 1, while parsing a flow node; the skill is left out
         "#);

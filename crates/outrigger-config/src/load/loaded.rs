@@ -182,6 +182,7 @@ impl Loaded {
         let expand = |path: &String| paths::expand(path, &options.directory, &options.home);
         SkillSearch {
             plugins: Vec::new(),
+            fetched: Vec::new(),
             external,
             config_dirs: self.config_dirs.clone(),
             paths: config.skill_paths.iter().map(expand).collect(),

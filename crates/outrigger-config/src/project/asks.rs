@@ -76,6 +76,7 @@ fn search(options: &LoadOptions, asks: &[Asked]) -> SkillSearch {
         .filter(|it| it.starts_with(options.project_folder()));
     SkillSearch {
         plugins: Vec::new(),
+        fetched: Vec::new(),
         external: [below(".claude"), below(".agents")].concat(),
         config_dirs: below(".opencode"),
         paths: named.collect(),

@@ -49,6 +49,9 @@ const SHOWING: [&str; 5] = [
     "prompt.clear",
 ];
 
+/// Commands that decide who answers what a person types next, or who may read it.
+const CHOOSING: [&str; 2] = ["agent.cycle", "session.share"];
+
 pub(crate) fn routes() -> Router<Agent> {
     let fixed = |command: &'static str| {
         post(move |State(agent): State<Agent>, By(by): By| async move {
@@ -89,7 +92,8 @@ async fn tell(agent: &Agent, kind: &str, properties: Value) -> Answer {
 
 /// A plugin that has a terminal interface send what is typed there, or do what may come to that, prompts in the user's place.
 async fn execute(agent: &Agent, command: &str, by: &Actor) -> Answer {
-    let shows = SHOWING.contains(&command) || COMMANDS.iter().any(|(_, new)| *new == command);
+    let shows = SHOWING.contains(&command)
+        || COMMANDS.iter().any(|(_, new)| *new == command) && !CHOOSING.contains(&command);
     if let (Some(plugin), false) = (by.plugin_id(), shows)
         && let Some(why) = agent.may_not_submit(&plugin)
     {
