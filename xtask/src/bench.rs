@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve`, `bench scale`, `bench hooks`, `bench audit`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
+/// `bench turn`, `bench serve`, `bench scale`, `bench hooks`, `bench audit`, `bench tui`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let serve = match arguments.next() {
@@ -37,6 +37,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         }
         Some("build") => return build::run(&mut arguments),
         Some("scale") => return scale(&mut arguments),
+        Some("tui") => return interface(&mut arguments),
         Some("recovery") => return hooks(&mut arguments, Some("recovery")),
         Some(other) => return usage(format!("there is no benchmark `{other}`")),
         None => return usage("which benchmark?"),
@@ -112,6 +113,32 @@ fn scale(arguments: &mut Arguments<'_>) -> Result {
     let ours = binary.map_or_else(parity::release_binary, Ok)?;
     python.arg("--ours").arg(ours);
     check(python.args(["--fill", "target/debug/examples/fill"]))
+}
+
+/// The terminal interface: first frame, idle, streaming, beside OpenCode's.
+fn interface(arguments: &mut Arguments<'_>) -> Result {
+    let mut binary: Option<PathBuf> = None;
+    let mut alone = false;
+    let mut python = command("python3");
+    python.arg("tests/bench/tui.py");
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
+            "--alone" => alone = true,
+            "--runs" | "--json" => {
+                python.arg(argument).arg(arguments.value(argument)?);
+            }
+            "--check" => {
+                python.arg(argument);
+            }
+            other => return usage(format!("bench tui takes no `{other}`")),
+        }
+    }
+    if !alone {
+        python.arg("--reference").arg(setup::reference()?);
+    }
+    let ours = binary.map_or_else(parity::release_binary, Ok)?;
+    check(python.arg("--ours").arg(ours))
 }
 
 /// The benchmark of outrigger-plugins, which runs the host's own code over a real plugin process.

@@ -32,55 +32,63 @@ pub(crate) async fn may_attach(line: &Line, path: &Path, why: &str) -> bool {
 
 /// Whether a plugin is to be trusted as it is now (issue 5).
 pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
-    let TrustQuestion {
-        plugin,
-        spec,
-        reason,
-        details,
-    } = question;
-    let frame = Frame::new()
-        .with("plugin", plugin)
-        .with("from", spec)
-        .with("because", reason)
-        .with("files", details);
-    let sheet = Sheet {
-        head: String::new(),
-        bounded: frame.clone(),
-        whole: frame,
-        what: "start it, and trust it as it is now".to_owned(),
-        short: "start and trust it",
-        view: "[v]iew",
-    };
-    sheet.asks(&line).await
+    Sheet::of_plugin(question).asks(&line).await
 }
 
 /// Whether the settings of the folder are to count (issue 18).
 pub(crate) async fn may_trust_folder(line: Line, asked: FolderQuestion) -> bool {
-    let counts: Vec<String> = asked.sections.iter().map(count).collect();
-    let sheet = Sheet {
-        head: format!("{}, as long as this stays as it is:\n", asked.head),
-        bounded: folder_summary(&asked),
-        whole: folder_details(&asked),
-        what: format!("trust this folder: {}", counts.join(", ")),
-        short: "trust this folder",
-        view: "[d]etails",
-    };
-    sheet.asks(&line).await
+    Sheet::of_folder(&asked).asks(&line).await
 }
 
 /// A question with more to look at than fits on the screen.
-struct Sheet {
+pub(crate) struct Sheet {
     /// A line of ours.
-    head: String,
-    bounded: Frame,
-    whole: Frame,
-    what: String,
+    pub(crate) head: String,
+    pub(crate) bounded: Frame,
+    pub(crate) whole: Frame,
+    pub(crate) what: String,
     short: &'static str,
     /// The key that shows all.
     view: &'static str,
 }
 
 impl Sheet {
+    /// Whether a plugin is to be trusted as it is now.
+    pub(crate) fn of_plugin(question: TrustQuestion) -> Self {
+        let TrustQuestion {
+            plugin,
+            spec,
+            reason,
+            details,
+        } = question;
+        let frame = Frame::new()
+            .with("plugin", plugin)
+            .with("from", spec)
+            .with("because", reason)
+            .with("files", details);
+        Self {
+            head: String::new(),
+            bounded: frame.clone(),
+            whole: frame,
+            what: "start it, and trust it as it is now".to_owned(),
+            short: "start and trust it",
+            view: "[v]iew",
+        }
+    }
+
+    /// Whether the settings of a folder are to count.
+    pub(crate) fn of_folder(asked: &FolderQuestion) -> Self {
+        let counts: Vec<String> = asked.sections.iter().map(count).collect();
+        Self {
+            head: format!("{}, as long as this stays as it is:\n", asked.head),
+            bounded: folder_summary(asked),
+            whole: folder_details(asked),
+            what: format!("trust this folder: {}", counts.join(", ")),
+            short: "trust this folder",
+            view: "[d]etails",
+        }
+    }
+
     async fn asks(&self, line: &Line) -> bool {
         terminal::hold(true);
         let answer = self.answer(line).await;

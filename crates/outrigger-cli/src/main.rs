@@ -21,14 +21,18 @@ use crate::failure::Failure;
 fn main() -> ExitCode {
     outrigger_sandbox::memory::give_back_large_blocks();
     outrigger_sandbox::open_files::raise_limit();
-    let cli = match Cli::try_parse_from(args::command_line(std::env::args_os())) {
+    let arguments = args::command_line(std::env::args_os());
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    if let Some(error) = cli.needs_command(arguments) {
+        return refuse(&error);
+    }
     logging::init(&cli.global);
     outrigger_sandbox::hide_host();
     let format = match &cli.command {
-        Command::Run(args) => args.format(),
+        Some(Command::Run(args)) => args.format(),
         _ => Format::Default,
     };
     // A turn waits for the network, processes and the disk: two threads are plenty, and each costs memory.

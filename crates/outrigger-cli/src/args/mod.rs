@@ -4,6 +4,7 @@ mod audit;
 mod auth;
 mod config;
 mod mcp;
+mod open;
 mod plugin;
 mod run;
 mod server;
@@ -13,13 +14,14 @@ mod tool;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use self::audit::{AuditCommand, AuditFilter, ExportForm};
 pub(crate) use self::auth::{AuthCommand, ModelsArgs};
 pub(crate) use self::config::ConfigCommand;
 pub(crate) use self::mcp::{McpAdd, McpCommand, McpServe};
+pub(crate) use self::open::OpenArgs;
 pub(crate) use self::plugin::{
     BisectArgs, GrantArgs, LifeArgs, PluginCommand, ReviewArgs, SnapshotArgs,
 };
@@ -39,8 +41,24 @@ pub(crate) use self::tool::ToolCommand;
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+    /// Without one, a conversation in the terminal
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
+}
+
+impl Cli {
+    /// What was typed, where a command has to be named: nobody is at a terminal.
+    pub(crate) fn needs_command(&self, arguments: Vec<OsString>) -> Option<clap::Error> {
+        if self.command.is_some() || crate::terminal::is_interactive() {
+            return None;
+        }
+        let command = Self::command()
+            .subcommand_required(true)
+            .arg_required_else_help(true);
+        command.try_get_matches_from(arguments).err()
+    }
 }
 
 /// The command line with `outrigger -p PROMPT`, as users of Claude Code type it, written out as `outrigger run PROMPT`.
@@ -184,7 +202,6 @@ pub(crate) enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {

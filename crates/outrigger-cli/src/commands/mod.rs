@@ -13,6 +13,7 @@ mod mcp;
 mod mcp_secrets;
 mod mcp_serve;
 mod models;
+mod open;
 mod plugin;
 mod run;
 mod sandbox;
@@ -30,7 +31,16 @@ use crate::signals::guarded;
 /// Does what the command line asks for.
 pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
     let global = cli.global;
-    match cli.command {
+    let Some(command) = cli.command else {
+        return guarded(|signals| open::open(&global, cli.open, signals)).await;
+    };
+    if let Some(option) = cli.open.given() {
+        return Err(Failure::usage(
+            format!("`{option}` before a command has no meaning"),
+            Some("write it after the command".into()),
+        ));
+    }
+    match command {
         Command::Run(args) => guarded(|signals| run::run(&global, args, signals)).await,
         Command::Demo(args) => guarded(|signals| demo::demo(&global, args, signals)).await,
         Command::Serve(args) => guarded(|signals| serve::serve(&global, args, signals)).await,

@@ -82,6 +82,11 @@ pub(crate) fn person_is_there() -> bool {
     io::stdin().is_terminal() && err_is_terminal()
 }
 
+/// A person is at standard input and output: the screen can be taken.
+pub(crate) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
 /// Prints to standard output.
 pub(crate) fn out(text: &str) {
     send_out(&safe(text, out_has_colours()));

@@ -128,6 +128,7 @@ mod subplugins;
 mod support;
 mod telegram;
 mod terminal;
+mod terminal_interface;
 mod throws;
 mod tool_files;
 mod tool_hosts;

@@ -1,0 +1,55 @@
+//! The options of `outrigger` without a command.
+
+use clap::Args;
+
+use super::server::ServerArgs;
+
+/// `outrigger`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Options without a command")]
+pub(crate) struct OpenArgs {
+    /// Continue the last session of this folder
+    #[arg(short = 'c', long = "continue")]
+    pub(crate) resume: bool,
+    /// Continue this session
+    #[arg(short = 's', long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Fork the session first (with -c or -s)
+    #[arg(long)]
+    pub(crate) fork: bool,
+    /// Model to use, as provider/model
+    #[arg(short = 'm', long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// Agent to use
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Prompt to begin with
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// Connect to this server instead of starting an agent
+    #[arg(long, value_name = "URL")]
+    pub(crate) attach: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+impl OpenArgs {
+    /// The first option that was given: none of them goes with a command.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.resume, "--continue"),
+            (self.session.is_some(), "--session"),
+            (self.fork, "--fork"),
+            (self.model.is_some(), "--model"),
+            (self.agent.is_some(), "--agent"),
+            (self.prompt.is_some(), "--prompt"),
+            (self.attach.is_some(), "--attach"),
+            (self.server.password.is_some(), "--password"),
+            (self.server.username.is_some(), "--username"),
+        ];
+        given
+            .into_iter()
+            .find(|(given, _)| *given)
+            .map(|(_, name)| name)
+    }
+}

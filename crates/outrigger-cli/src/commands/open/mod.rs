@@ -1,0 +1,151 @@
+//! `outrigger` without a command: a conversation on the whole screen, with an agent of this process or of a server.
+
+mod asks;
+mod history;
+
+use std::sync::Arc;
+
+use outrigger_agent::{Agent, Answering, Boot};
+use outrigger_client::{ClientError, Connection};
+use outrigger_plugins::Stage;
+use outrigger_protocol::message::ModelRef;
+use outrigger_tui::{Depth, Host, Options, Start, Theme};
+use tokio::sync::Mutex;
+
+use crate::args::{Global, OpenArgs};
+use crate::exit;
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::terminal;
+
+/// The agent of this process, once it is there.
+type Slot = Arc<Mutex<Option<Agent>>>;
+
+/// Runs the interface.
+pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> Result<u8, Failure> {
+    if args.fork && !args.resume && args.session.is_none() {
+        return Err(Failure::usage(
+            "--fork needs a session to copy",
+            Some("add -c or -s ID".into()),
+        ));
+    }
+    let history = history::History::of(global);
+    let options = options(global, &args, history.read())?;
+    let start = Start {
+        session: args.session.clone(),
+        resume: args.resume,
+        fork: args.fork,
+        prompt: args.prompt.clone(),
+    };
+    let slot = Slot::default();
+    let connecting = match &args.attach {
+        Some(url) => Connecting::Server(crate::boot::remote(url, &args.server, global)?),
+        None => Connecting::Here(Box::new(boot(global)?), slot.clone()),
+    };
+    // Nothing but the interface writes to its screen; the log is printed when that is over.
+    terminal::hold(true);
+    let turn = signals.turn();
+    let stopped = std::sync::atomic::AtomicBool::new(false);
+    let stop = async {
+        signals.cancelled().await;
+        stopped.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    let remember = Box::new(move |prompt: &str| history.add(prompt));
+    let result = outrigger_tui::run(
+        options,
+        start,
+        false,
+        remember,
+        |host| connecting.connect(host),
+        stop,
+    );
+    let result = result.await;
+    terminal::hold(false);
+    drop(turn);
+    if let Some(agent) = slot.lock().await.take() {
+        agent.shutdown().await;
+    }
+    result.map_err(|error| {
+        Failure::new(
+            "cli.terminal",
+            format!("the terminal cannot be used: {error}"),
+            None,
+        )
+    })?;
+    Ok(match stopped.into_inner() {
+        true => exit::CANCELLED,
+        false => 0,
+    })
+}
+
+fn options(global: &Global, args: &OpenArgs, history: Vec<String>) -> Result<Options, Failure> {
+    let model = match args.model.as_deref() {
+        Some(text) => Some(ModelRef::parse(text).ok_or_else(|| {
+            Failure::usage(
+                format!("`{text}` does not name a model"),
+                Some("write it as provider/model".into()),
+            )
+        })?),
+        None => None,
+    };
+    let depth = Depth::of(|name| std::env::var(name).ok());
+    let folder = match &args.attach {
+        Some(url) => url.clone(),
+        None => shortened(&crate::boot::directory(global)?.display().to_string()),
+    };
+    Ok(Options {
+        theme: Theme::new("dark", depth),
+        keys: std::collections::BTreeMap::new(),
+        folder,
+        is_local: args.attach.is_none(),
+        agent: args.agent.clone(),
+        model,
+        history,
+    })
+}
+
+/// A path with `~` for the home folder.
+fn shortened(path: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    match path.strip_prefix(&home).filter(|_| home.len() > 1) {
+        Some("") => "~".to_owned(),
+        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
+/// An agent of this folder, which asks the person at the interface.
+fn boot(global: &Global) -> Result<Boot, Failure> {
+    let mut boot = crate::boot::boot(global, &terminal::progress::Line::new())?;
+    boot.answering = Answering::Ask;
+    Ok(boot)
+}
+
+/// Where the agent is.
+enum Connecting {
+    Here(Box<Boot>, Slot),
+    Server(outrigger_client::Remote),
+}
+
+impl Connecting {
+    async fn connect(self, host: Host) -> Result<Connection, ClientError> {
+        let (mut boot, slot) = match self {
+            Self::Server(remote) => return Ok(Connection::Remote(remote)),
+            Self::Here(boot, slot) => (*boot, slot),
+        };
+        asks::of(&mut boot, &host);
+        let agent = Agent::boot(boot).await?;
+        let connection = Connection::Local(outrigger_server::serve_plugins(&agent));
+        for plugin in agent.plugins() {
+            for warning in plugin
+                .warnings
+                .iter()
+                .filter(|_| plugin.stage == Stage::Active)
+            {
+                host.notice(format!("plugin {}: {warning}", plugin.id));
+            }
+        }
+        *slot.lock().await = Some(agent);
+        Ok(connection)
+    }
+}

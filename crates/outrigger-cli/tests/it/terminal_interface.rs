@@ -1,0 +1,161 @@
+//! `outrigger` without a command, in a real terminal (tmux).
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::*;
+
+/// A shell in tmux, with `$OUTRIGGER` and this world's environment.
+struct Tmux<'w> {
+    world: &'w World,
+    socket: PathBuf,
+}
+
+impl<'w> Tmux<'w> {
+    fn open(world: &'w World, columns: u16, rows: u16) -> Option<Self> {
+        if !std::path::Path::new("/usr/bin/tmux").exists() {
+            skip("there is no tmux");
+            return None;
+        }
+        let this = Self {
+            world,
+            socket: world.path("tmux.socket"),
+        };
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        let args = [
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            &columns,
+            "-y",
+            &rows,
+            "sh",
+        ];
+        this.tmux(&args);
+        Some(this)
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let socket = self.socket.to_string_lossy().into_owned();
+        let args = [&["-u", "-S", &socket], args].concat();
+        let mut command = self.world.script("tmux", &args);
+        command
+            .env("TERM", "screen-256color")
+            .env("LC_ALL", "C.UTF-8");
+        let output = command.output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn types(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+    }
+
+    fn presses(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
+    fn runs(&self, line: &str) {
+        self.types(line);
+        self.presses("Enter");
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// Waits until the screen shows this.
+    #[track_caller]
+    fn sees(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let screen = self.screen();
+            if screen.contains(text) {
+                return screen;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "no `{text}` in:\n{screen}"
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The terminal is as it was: its own screen, a cursor, lines that are echoed.
+    #[track_caller]
+    fn is_restored(&self) {
+        self.runs(
+            "stty -a | tr ' ;' '\\n' | grep -x -e icanon -e echo -e isig | sort | tr '\\n' +",
+        );
+        self.sees("echo+icanon+isig+");
+        assert_eq!(
+            self.tmux(&["display", "-p", "#{alternate_on} #{cursor_flag}"])
+                .trim(),
+            "0 1"
+        );
+    }
+}
+
+impl Drop for Tmux<'_> {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn asking(world: &World) {
+    world.config(json!({ "permission": { "bash": "ask" } }));
+}
+
+fn touch(file: &str) -> serde_json::Value {
+    call(
+        "bash",
+        json!({ "command": format!("touch {file} && echo done-{file}"), "description": "make it" }),
+    )
+}
+
+#[test]
+fn a_turn_with_a_question_and_the_terminal_as_it_was() {
+    let world = World::new([turn([touch("a.txt")]), done()]);
+    asking(&world);
+    let Some(tmux) = Tmux::open(&world, 80, 24) else {
+        return;
+    };
+    tmux.runs("$OUTRIGGER --prompt 'make the file'");
+    tmux.sees("┃ make the file");
+    let screen = tmux.sees("? allow bash?");
+    assert!(screen.contains("command │ touch a.txt"), "{screen}");
+    // Keys that come at once are meant for the prompt: a person has read the question before they answer.
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(!world.path("a.txt").exists());
+    tmux.presses("y");
+    let screen = tmux.sees("▣ build");
+    assert!(
+        screen.contains("✓ bash touch a.txt") && screen.contains("done-a.txt"),
+        "{screen}"
+    );
+    assert!(world.path("a.txt").exists());
+    tmux.tmux(&["resize-window", "-x", "40", "-y", "20"]);
+    tmux.sees("▣ build");
+    tmux.presses("C-d");
+    tmux.is_restored();
+}
+
+#[test]
+fn a_signal_in_the_middle_restores_the_terminal() {
+    let world = World::new([turn([touch("b.txt")]), done()]);
+    asking(&world);
+    let Some(tmux) = Tmux::open(&world, 80, 24) else {
+        return;
+    };
+    tmux.runs("sh -c 'echo $$ > pid; exec $OUTRIGGER --prompt make'; echo \"left $?\"");
+    tmux.sees("? allow bash?");
+    let pid = std::fs::read_to_string(world.path("pid")).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    tmux.sees("left 143");
+    tmux.is_restored();
+    assert!(!world.path("b.txt").exists());
+}

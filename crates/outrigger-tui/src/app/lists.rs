@@ -1,0 +1,291 @@
+//! Lists to choose from: what is in them, and what a choice does.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::session::Session;
+use serde_json::{Value, json};
+
+use super::App;
+use crate::render::text::inline;
+use crate::render::theme::{Depth, Theme};
+use crate::state::editor::To;
+use crate::state::effect::{Effect, Then};
+use crate::state::keys::TABLE;
+use crate::state::picker::{Item, ListKind, Picker};
+
+/// Lines that a page key moves.
+const PAGE: isize = 10;
+
+impl App {
+    /// Opens a list; what it needs is asked for.
+    pub(crate) fn open_list(&mut self, kind: ListKind) -> Vec<Effect> {
+        let get = |path: &str, then| {
+            vec![Effect::Call {
+                method: "GET",
+                path: path.to_owned(),
+                body: None,
+                then,
+            }]
+        };
+        let fetched = match kind {
+            ListKind::Sessions => Some(("Sessions", "/session?roots=true", Then::Sessions)),
+            ListKind::Models => Some(("Models", "/config/providers", Then::Models)),
+            ListKind::Agents => Some(("Agents", "/agent", Then::Agents)),
+            ListKind::Plugins => Some(("Plugins", "/outrigger/plugin", Then::Plugins)),
+            _ => None,
+        };
+        if let Some((title, path, then)) = fetched {
+            if !self.is_ready {
+                return self.refuse("the agent is still starting");
+            }
+            self.picker = Some(Picker::loading(kind, title));
+            return get(path, then);
+        }
+        self.picker = Some(match kind {
+            ListKind::Themes => self.themes(),
+            ListKind::Commands => Picker::new(kind, "Commands", self.all_commands()),
+            ListKind::Timeline => self.timeline(),
+            ListKind::History => {
+                let items = self
+                    .history
+                    .iter()
+                    .rev()
+                    .map(|it| Item::new(it, inline(it), ""))
+                    .collect();
+                Picker::new(kind, "Earlier prompts", items)
+            }
+            _ => self.help(),
+        });
+        match kind {
+            ListKind::Commands if self.commands.is_empty() && self.is_ready => {
+                get("/command", Then::Commands)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn timeline(&self) -> Picker {
+        let prompts = self
+            .conversation
+            .prompts()
+            .map(|(id, text)| Item::new(id.as_str(), inline(text), ""));
+        let mut picker = Picker::new(ListKind::Timeline, "Timeline", prompts.collect());
+        picker.step(isize::MAX);
+        picker
+    }
+
+    fn help(&self) -> Picker {
+        let keys = TABLE
+            .iter()
+            .map(|(name, _, _, what)| Item::new(*name, *what, self.keymap.keys(name)));
+        Picker::new(ListKind::Help, "Keys", keys.collect())
+    }
+
+    /// A key of the open list.
+    pub(crate) fn list_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let Some(picker) = &mut self.picker else {
+            return Vec::new();
+        };
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => self.picker = None,
+            KeyCode::Char('c' | 'd') if control => self.picker = None,
+            KeyCode::Up => picker.step(-1),
+            KeyCode::Char('p' | 'k') if control => picker.step(-1),
+            KeyCode::Down => picker.step(1),
+            KeyCode::Char('n' | 'j') if control => picker.step(1),
+            KeyCode::PageUp => picker.step(-PAGE),
+            KeyCode::PageDown => picker.step(PAGE),
+            KeyCode::Home => picker.step(isize::MIN),
+            KeyCode::End => picker.step(isize::MAX),
+            KeyCode::Backspace => {
+                picker.filter.delete(To::Left);
+                picker.narrow();
+            }
+            KeyCode::Char('u' | 'w') if control => {
+                picker.filter.take();
+                picker.narrow();
+            }
+            KeyCode::Enter => return self.choose(),
+            KeyCode::Char(c) if !control => {
+                picker.filter.insert(c.encode_utf8(&mut [0; 4]));
+                picker.narrow();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn choose(&mut self) -> Vec<Effect> {
+        let Some(picker) = self.picker.take() else {
+            return Vec::new();
+        };
+        let Some(chosen) = picker.chosen().map(|it| it.value.clone()) else {
+            return Vec::new();
+        };
+        match picker.kind {
+            ListKind::Sessions => {
+                return vec![Effect::Call {
+                    method: "GET",
+                    path: format!("/session/{}", outrigger_client::encoded(&chosen)),
+                    body: None,
+                    then: Then::Enter,
+                }];
+            }
+            ListKind::Models => self.model = ModelRef::parse(&chosen),
+            ListKind::Agents => self.agent = Some(chosen),
+            ListKind::Commands => return self.run_command(&chosen, ""),
+            ListKind::Themes => self.theme = Theme::new(&chosen, self.depth()),
+            ListKind::Timeline => {
+                let block = self
+                    .conversation
+                    .blocks()
+                    .iter()
+                    .find(|it| it.message.as_str() == chosen);
+                if let Some(id) = block.map(|it| it.id.clone()) {
+                    self.scroll.to(&id);
+                }
+                self.chosen_prompt = Some(chosen);
+                let items = vec![
+                    Item::new("stay", "go there", ""),
+                    Item::new("fork", "fork", "go on in a copy that ends before it"),
+                    Item::new(
+                        "revert",
+                        "revert",
+                        "take it back with all that came after, and its changes of files",
+                    ),
+                ];
+                self.picker = Some(Picker::new(ListKind::Prompt, "This prompt", items));
+            }
+            ListKind::Prompt => return self.prompt_choice(&chosen),
+            ListKind::History => self.editor.set(chosen),
+            ListKind::Plugins | ListKind::Help => {}
+        }
+        Vec::new()
+    }
+
+    fn prompt_choice(&mut self, choice: &str) -> Vec<Effect> {
+        let Some(message) = self.chosen_prompt.take() else {
+            return Vec::new();
+        };
+        let text = self
+            .conversation
+            .prompts()
+            .find(|(id, _)| id.as_str() == message);
+        let text = text.map(|(_, text)| text.to_owned()).unwrap_or_default();
+        match choice {
+            "fork" => {
+                self.editor.set(text);
+                self.fork(Some(&message))
+            }
+            "revert" => {
+                self.editor.set(text);
+                self.session_call("revert", json!({ "messageID": message }))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn depth(&self) -> Depth {
+        self.theme.depth()
+    }
+
+    /// The lines of a list have come.
+    pub(crate) fn fill(&mut self, kind: ListKind, items: Vec<Item>, marked: Option<&str>) {
+        if let Some(picker) = self.picker.as_mut().filter(|it| it.kind == kind) {
+            picker.fill(items);
+            if let Some(marked) = marked {
+                picker.mark(marked);
+            }
+        }
+    }
+}
+
+/// Sessions, the last one first.
+pub(crate) fn sessions(mut all: Vec<Session>) -> Vec<Item> {
+    all.retain(|it| it.parent_id.is_none());
+    all.sort_by_key(|it| std::cmp::Reverse(it.time.updated));
+    all.iter()
+        .map(|it| Item::new(it.id.as_str(), inline(&it.title), inline(&it.path)))
+        .collect()
+}
+
+/// Agents that answer people.
+pub(crate) fn agents(all: &Value) -> Vec<Item> {
+    let shown = |it: &&Value| it["mode"] != "subagent" && it["hidden"] != true;
+    let agents = all.as_array().into_iter().flatten().filter(shown);
+    agents
+        .map(|it| {
+            let field = |key: &str| inline(it[key].as_str().unwrap_or_default());
+            Item::new(field("name"), field("name"), field("description"))
+        })
+        .collect()
+}
+
+/// Models by provider, and how many tokens fit into each.
+pub(crate) fn models(all: &Value) -> Vec<(Item, Option<u64>)> {
+    let mut models = Vec::new();
+    for provider in all["providers"].as_array().into_iter().flatten() {
+        let id = provider["id"].as_str().unwrap_or_default();
+        for (name, model) in provider["models"].as_object().into_iter().flatten() {
+            let value = format!("{id}/{name}");
+            let label = inline(model["name"].as_str().unwrap_or(name));
+            let context = model["limit"]["context"].as_u64().filter(|it| *it > 0);
+            models.push((Item::new(&value, label, inline(&value)), context));
+        }
+    }
+    models
+}
+
+/// Commands of the project.
+pub(crate) fn commands(all: &Value) -> Vec<Item> {
+    let commands = all.as_array().into_iter().flatten();
+    commands
+        .map(|it| {
+            let field = |key: &str| inline(it[key].as_str().unwrap_or_default());
+            Item::new(
+                field("name"),
+                format!("/{}", field("name")),
+                field("description"),
+            )
+        })
+        .collect()
+}
+
+/// Plugins with their state, and what their hooks cost.
+pub(crate) fn plugins(all: &Value) -> Vec<Item> {
+    let mut items = Vec::new();
+    for plugin in all["plugins"].as_array().into_iter().flatten() {
+        let id = plugin["id"].as_str().unwrap_or_default();
+        let state = plugin["state"]
+            .as_str()
+            .or(plugin["stage"].as_str())
+            .unwrap_or("unknown");
+        let mut detail = inline(state);
+        if let Some(bytes) = plugin.pointer("/usage/rss").and_then(Value::as_u64) {
+            detail.push_str(&format!(" · {} MB", bytes / 1_000_000));
+        }
+        let open = plugin["breakers"].as_array().map_or(0, Vec::len);
+        if open > 0 {
+            detail.push_str(&format!(" · {open} breakers open"));
+        }
+        items.push(Item::new(id, inline(id), detail));
+        let rows = all["perf"].as_array().into_iter().flatten();
+        for row in rows.filter(|row| row["plugin"] == id) {
+            let hook = inline(row["hook"].as_str().unwrap_or_default());
+            let figure = |key: &str| row[key].as_f64().unwrap_or_default();
+            let detail = format!(
+                "p50 {:.1} ms · p95 {:.1} ms · {} calls",
+                figure("p50_ms"),
+                figure("p95_ms"),
+                row["calls"]
+            );
+            items.push(Item::new(
+                format!("{id} {hook}"),
+                format!("  {hook}"),
+                detail,
+            ));
+        }
+    }
+    items
+}

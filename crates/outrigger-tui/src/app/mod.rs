@@ -1,0 +1,435 @@
+//! The state of the interface, and what happens to it: [`App::update`] takes what happened and gives what is to be done.
+//!
+//! Nothing here asks, waits, reads or writes.
+
+mod act;
+mod commands;
+mod lists;
+mod prompt;
+mod questions;
+mod replies;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{MessageInfo, ModelRef};
+use outrigger_protocol::session::{Session, SessionStatus};
+use outrigger_protocol::turn::TurnBody;
+
+use crate::render::theme::{Role, Theme};
+use crate::state::asking::Asking;
+use crate::state::conversation::Conversation;
+use crate::state::editor::Editor;
+use crate::state::effect::{Effect, Input, Start, Then};
+use crate::state::keys::Keymap;
+use crate::state::layout::{Scroll, Shape};
+use crate::state::picker::{Completion, Item, Picker};
+
+/// Messages that are loaded at first.
+const PAGE: usize = 60;
+/// Blocks that are kept when the end is shown: what is above can be loaded again.
+const MAX_BLOCKS: usize = 4000;
+/// How long a second key may come after the first, to leave, in milliseconds.
+const AGAIN: u64 = 2000;
+
+/// What does not change while the interface is open.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Colours.
+    pub theme: Theme,
+    /// Changed keys, by name.
+    pub keys: BTreeMap<String, String>,
+    /// The folder, as it is shown.
+    pub folder: String,
+    /// The agent is in this process: its questions are all the person's, who can grant.
+    pub is_local: bool,
+    /// Agent to begin with.
+    pub agent: Option<String>,
+    /// Model to begin with.
+    pub model: Option<ModelRef>,
+    /// Earlier prompts, oldest first.
+    pub history: Vec<String>,
+}
+
+/// A prompt on its way to a session that is being made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Waiting {
+    Turn(Box<TurnBody>),
+    Shell(String),
+}
+
+/// The interface.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) keymap: Keymap,
+    pub(crate) theme: Theme,
+    pub(crate) folder: String,
+    pub(crate) is_local: bool,
+    /// Columns and rows.
+    pub(crate) size: (u16, u16),
+    pub(crate) editor: Editor,
+    pub(crate) history: Vec<String>,
+    /// Which of them is in the editor, and what was there before.
+    pub(crate) recalled: Option<(usize, String)>,
+    /// Files that were chosen with `@`.
+    pub(crate) attached: Vec<String>,
+    pub(crate) leader: bool,
+    pub(crate) conversation: Conversation,
+    pub(crate) scroll: Scroll,
+    pub(crate) details: bool,
+    pub(crate) thinking: bool,
+    pub(crate) session: Option<Session>,
+    /// Sessions of subagents of this one.
+    pub(crate) children: HashSet<SessionId>,
+    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) is_ready: bool,
+    /// The session to go on with is being looked for.
+    pub(crate) is_entering: bool,
+    pub(crate) progress: String,
+    pub(crate) notice: Option<(String, Role)>,
+    pub(crate) picker: Option<Picker>,
+    pub(crate) completion: Option<Completion>,
+    pub(crate) asking: Asking,
+    pub(crate) agents: Vec<Item>,
+    pub(crate) agent: Option<String>,
+    pub(crate) model: Option<ModelRef>,
+    /// Tokens that fit into a model, by `provider/model`.
+    pub(crate) limits: HashMap<String, u64>,
+    pub(crate) commands: Vec<Item>,
+    /// Tokens of the last request, and the model that read them.
+    pub(crate) context: Option<(u64, String)>,
+    /// Turns that were asked for and are not over.
+    pub(crate) turns: usize,
+    pub(crate) limit: usize,
+    pub(crate) has_older: bool,
+    /// Until when a second Ctrl-C leaves.
+    pub(crate) leaves_until: u64,
+    /// The prompt that a timeline's choice is about.
+    pub(crate) chosen_prompt: Option<String>,
+    pub(crate) start: Start,
+}
+
+impl App {
+    /// The interface before there is an agent.
+    #[must_use]
+    pub fn new(options: Options, size: (u16, u16)) -> Self {
+        let (keymap, problems) = Keymap::new(&options.keys);
+        let notice = problems
+            .first()
+            .map(|it| (format!("outrigger.toml: {it}"), Role::Bad));
+        Self {
+            keymap,
+            theme: options.theme,
+            folder: options.folder,
+            is_local: options.is_local,
+            size,
+            editor: Editor::default(),
+            history: options.history,
+            recalled: None,
+            attached: Vec::new(),
+            leader: false,
+            conversation: Conversation::default(),
+            scroll: Scroll::default(),
+            details: false,
+            thinking: false,
+            session: None,
+            children: HashSet::new(),
+            waiting: Vec::new(),
+            is_ready: false,
+            is_entering: false,
+            progress: "starting".to_owned(),
+            notice,
+            picker: None,
+            completion: None,
+            asking: Asking::default(),
+            agents: Vec::new(),
+            agent: options.agent,
+            model: options.model,
+            limits: HashMap::new(),
+            commands: Vec::new(),
+            context: None,
+            turns: 0,
+            limit: PAGE,
+            has_older: false,
+            leaves_until: 0,
+            chosen_prompt: None,
+            start: Start::default(),
+        }
+    }
+
+    /// Takes what happened at a time, in milliseconds of any clock; what is to be done.
+    pub fn update(&mut self, input: Input, now: u64) -> Vec<Effect> {
+        match input {
+            Input::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
+            Input::Key(key) => self.key(key, now),
+            Input::Paste(text) => self.paste(&text, now),
+            Input::Wheel(rows) => self.scroll_by(rows),
+            Input::Resize(columns, rows) => {
+                self.size = (columns, rows);
+                Vec::new()
+            }
+            Input::Ready(start) => self.ready(start),
+            Input::Failed(error) => {
+                self.progress.clear();
+                self.fail(&error);
+                Vec::new()
+            }
+            Input::Progress(text) => {
+                self.progress = text;
+                Vec::new()
+            }
+            Input::Ask(ask) => {
+                self.asking
+                    .ask(crate::state::asking::Asked::Start(Box::new(ask)), now);
+                Vec::new()
+            }
+            Input::Bus(event) => self.bus(&event, now),
+            Input::Gap => self.reload(),
+            Input::Gone => {
+                self.notice = Some((
+                    "the server is gone; what was said is in its store".to_owned(),
+                    Role::Bad,
+                ));
+                self.turns = 0;
+                Vec::new()
+            }
+            Input::Reply(then, reply) => self.reply(then, reply, now),
+            Input::Notice(text) => {
+                self.say(&text, Role::Warn);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Whether a turn runs.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.turns > 0
+            || matches!(
+                self.conversation.status,
+                Some(SessionStatus::Busy | SessionStatus::Retry { .. })
+            )
+    }
+
+    /// What decides how the conversation looks.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        Shape {
+            width: usize::from(self.size.0).saturating_sub(2).max(10),
+            theme: self.theme,
+            details: self.details,
+            thinking: self.thinking,
+        }
+    }
+
+    pub(crate) fn say(&mut self, text: &str, role: Role) {
+        self.notice = Some((text.to_owned(), role));
+    }
+
+    pub(crate) fn fail(&mut self, error: &outrigger_client::ClientError) {
+        let hint = error
+            .hint()
+            .map_or_else(String::new, |hint| format!("\n{hint}"));
+        let text = format!("{} [{}]{hint}", error.message(), error.code());
+        self.conversation.fail(text);
+        self.scroll.to_end();
+    }
+
+    fn key(&mut self, key: KeyEvent, now: u64) -> Vec<Effect> {
+        self.notice = None;
+        if self.asking.takes_key(now) {
+            return self.answer_key(key, now);
+        }
+        if self.picker.is_some() {
+            return self.list_key(key);
+        }
+        if let Some(effects) = self.completion_key(key) {
+            return effects;
+        }
+        let leader = std::mem::take(&mut self.leader);
+        let actions: Vec<_> = self.keymap.actions(leader, &key).collect();
+        for action in &actions {
+            if let Some(effects) = self.act(*action, now) {
+                return effects;
+            }
+        }
+        if leader {
+            return Vec::new();
+        }
+        match key.code {
+            KeyCode::Char(c)
+                if !key
+                    .modifiers
+                    .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) =>
+            {
+                self.editor.insert(c.encode_utf8(&mut [0; 4]));
+                self.recalled = None;
+                self.complete()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn paste(&mut self, text: &str, now: u64) -> Vec<Effect> {
+        if self.asking.takes_key(now) {
+            if let Some(words) = &mut self.asking.words {
+                words.insert(text);
+            }
+            return Vec::new();
+        }
+        match &mut self.picker {
+            Some(picker) => {
+                picker
+                    .filter
+                    .insert(text.lines().next().unwrap_or_default());
+                picker.narrow();
+            }
+            None => self.editor.insert(text),
+        }
+        Vec::new()
+    }
+
+    fn ready(&mut self, start: Start) -> Vec<Effect> {
+        self.is_ready = true;
+        self.progress.clear();
+        // What was written before goes first; it begins a session unless one is looked for.
+        let waited = !self.waiting.is_empty();
+        let get = |path: &str, then| Effect::Call {
+            method: "GET",
+            path: path.to_owned(),
+            body: None,
+            then,
+        };
+        let mut effects = vec![
+            get("/agent", Then::Agents),
+            get("/config/providers", Then::Models),
+        ];
+        self.start = start;
+        self.is_entering = self.start.session.is_some() || self.start.resume;
+        if let Some(id) = self.start.session.clone() {
+            effects.push(get(
+                &format!("/session/{}", outrigger_client::encoded(&id)),
+                Then::Enter,
+            ));
+        } else if self.start.resume {
+            effects.push(get("/outrigger/session/latest", Then::Enter));
+        } else {
+            if waited {
+                effects.push(self.make_session());
+            }
+            effects.extend(self.first_prompt());
+        }
+        effects
+    }
+
+    pub(crate) fn first_prompt(&mut self) -> Vec<Effect> {
+        match self.start.prompt.take() {
+            Some(prompt) => self.send(&prompt),
+            None => Vec::new(),
+        }
+    }
+
+    fn bus(&mut self, event: &BusEvent, now: u64) -> Vec<Effect> {
+        if let Event::SessionCreated { session_id, info } = &event.event
+            && info
+                .parent_id
+                .as_ref()
+                .is_some_and(|parent| self.is_ours(parent))
+        {
+            self.children.insert(session_id.clone());
+        }
+        let mut effects = self.ask_of(&event.event, now);
+        let own = self.session.as_ref().map(|it| &it.id);
+        if event.event.session_id().is_none() || event.event.session_id() != own {
+            return effects;
+        }
+        match &event.event {
+            Event::SessionUpdated { info, .. } => {
+                let was = self.session.as_ref().and_then(|it| it.revert.clone());
+                let is = info.revert.clone();
+                self.session = Some(info.as_ref().clone());
+                if was != is {
+                    effects.extend(self.reload());
+                }
+            }
+            Event::SessionDeleted { .. } => self.leave_session(),
+            Event::MessageUpdated { info, .. } => self.meter(info),
+            _ => {}
+        }
+        self.conversation.on(&event.event);
+        if self.scroll.follows() && self.conversation.blocks().len() > MAX_BLOCKS {
+            self.conversation.keep_newest(MAX_BLOCKS / 2);
+            self.has_older = true;
+        }
+        effects
+    }
+
+    /// Notes how full the model's context is.
+    pub(crate) fn meter(&mut self, info: &MessageInfo) {
+        if let MessageInfo::Assistant(answer) = info {
+            let tokens = &answer.tokens;
+            let used = tokens.input
+                + tokens.output
+                + tokens.reasoning
+                + tokens.cache.read
+                + tokens.cache.write;
+            if used > 0 {
+                self.context = Some((used, format!("{}/{}", answer.provider_id, answer.model_id)));
+            }
+        }
+    }
+
+    /// Whether a session is the one that is shown, or of a subagent of it.
+    pub(crate) fn is_ours(&self, id: &SessionId) -> bool {
+        self.session.as_ref().is_some_and(|it| it.id == *id) || self.children.contains(id)
+    }
+
+    pub(crate) fn leave_session(&mut self) {
+        self.session = None;
+        self.children.clear();
+        self.conversation = Conversation::default();
+        self.scroll = Scroll::default();
+        self.context = None;
+        self.turns = 0;
+        self.limit = PAGE;
+        self.has_older = false;
+        self.asking.clear();
+    }
+
+    /// Fetches the messages of the session again.
+    pub(crate) fn reload(&mut self) -> Vec<Effect> {
+        let Some(session) = &self.session else {
+            return Vec::new();
+        };
+        let id = session.id.to_string();
+        let get = |path: String, then| Effect::Call {
+            method: "GET",
+            path,
+            body: None,
+            then,
+        };
+        vec![
+            get(
+                format!("/session/{id}/message?limit={}", self.limit),
+                Then::Messages(id),
+            ),
+            get("/permission".to_owned(), Then::Permissions),
+            get("/question".to_owned(), Then::Questions),
+        ]
+    }
+
+    pub(crate) fn scroll_by(&mut self, rows: isize) -> Vec<Effect> {
+        let (shape, height) = (self.shape(), crate::view::conversation_height(self));
+        let at_start = self.scroll.by(rows, &mut self.conversation, shape, height);
+        if at_start && rows < 0 && self.has_older {
+            self.has_older = false;
+            self.limit *= 4;
+            return self.reload();
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,237 @@
+//! Answers of the agent.
+
+use outrigger_client::ClientError;
+use outrigger_protocol::message::MessageWithParts;
+use outrigger_protocol::permission::PermissionRequest;
+use outrigger_protocol::question::QuestionRequest;
+use outrigger_protocol::session::{Session, SessionStatus};
+use outrigger_protocol::turn::TurnOutcome;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{App, lists};
+use crate::render::theme::Role;
+use crate::state::conversation::Conversation;
+use crate::state::effect::{Effect, Then};
+use crate::state::picker::ListKind;
+
+impl App {
+    /// An answer has come.
+    pub(crate) fn reply(
+        &mut self,
+        then: Then,
+        reply: Result<Value, ClientError>,
+        now: u64,
+    ) -> Vec<Effect> {
+        let value = match reply {
+            Ok(value) => value,
+            Err(error) => return self.refused(&then, &error),
+        };
+        match then {
+            Then::Nothing | Then::Shell => {}
+            Then::Enter => return self.entered(value),
+            Then::Made => return self.made(value),
+            Then::Messages(id) => self.messages(&id, value),
+            Then::Over(id) => self.over(&id, value),
+            Then::Permissions => {
+                let open: Vec<PermissionRequest> = of(value);
+                open.iter()
+                    .for_each(|request| self.ask_permission(request, now));
+            }
+            Then::Questions => {
+                let open: Vec<QuestionRequest> = of(value);
+                open.iter()
+                    .for_each(|request| self.ask_question(request, now));
+            }
+            Then::Granted => {
+                self.granted(&value);
+                return vec![App::open_permissions()];
+            }
+            Then::Files(before) => {
+                let files: Vec<String> = of(value);
+                self.found_files(&before, &files);
+            }
+            list => self.list(&list, &value),
+        }
+        Vec::new()
+    }
+
+    fn list(&mut self, list: &Then, value: &Value) {
+        match list {
+            Then::Sessions => {
+                let items = lists::sessions(of(value.clone()));
+                let own = self.session.as_ref().map(|it| it.id.to_string());
+                self.fill(ListKind::Sessions, items, own.as_deref());
+            }
+            Then::Agents => {
+                self.agents = lists::agents(value);
+                let now = self.agent.clone();
+                self.fill(ListKind::Agents, self.agents.clone(), now.as_deref());
+            }
+            Then::Models => {
+                let models = lists::models(value);
+                let limits = models
+                    .iter()
+                    .filter_map(|(item, limit)| Some((item.value.clone(), (*limit)?)));
+                self.limits = limits.collect();
+                let items = models.into_iter().map(|(item, _)| item).collect();
+                let now = self
+                    .model
+                    .as_ref()
+                    .map(|it| format!("{}/{}", it.provider_id, it.model_id));
+                self.fill(ListKind::Models, items, now.as_deref());
+            }
+            Then::Commands => {
+                self.commands = lists::commands(value);
+                self.fill(ListKind::Commands, self.all_commands(), None);
+                if self.editor.text().starts_with('/') {
+                    self.complete();
+                }
+            }
+            Then::Plugins => self.fill(ListKind::Plugins, lists::plugins(value), None),
+            _ => {}
+        }
+    }
+
+    /// Asks which permissions wait for an answer.
+    pub(crate) fn open_permissions() -> Effect {
+        Effect::Call {
+            method: "GET",
+            path: "/permission".to_owned(),
+            body: None,
+            then: Then::Permissions,
+        }
+    }
+
+    fn refused(&mut self, then: &Then, error: &ClientError) -> Vec<Effect> {
+        match then {
+            Then::Over(_) => self.turns = self.turns.saturating_sub(1),
+            Then::Enter => {
+                let prompt = self.start.prompt.take();
+                self.start = super::Start {
+                    prompt,
+                    ..super::Start::default()
+                };
+                self.is_entering = false;
+                self.fail(error);
+                return self.begins();
+            }
+            // What was written is not lost.
+            Then::Made => self.waiting.clear(),
+            // A question that was answered elsewhere.
+            Then::Nothing if error.is_refusal() => {
+                self.say(error.message(), Role::Warn);
+                return Vec::new();
+            }
+            Then::Files(_) => return Vec::new(),
+            // It is asked again: nothing was answered.
+            Then::Granted => {
+                self.say(error.message(), Role::Bad);
+                return vec![App::open_permissions()];
+            }
+            _ => self.picker = None,
+        }
+        self.fail(error);
+        Vec::new()
+    }
+
+    /// Works in this session from now on.
+    fn entered(&mut self, value: Value) -> Vec<Effect> {
+        self.is_entering = false;
+        let Ok(session) = serde_json::from_value::<Session>(value) else {
+            return self.begins();
+        };
+        if std::mem::take(&mut self.start.fork) {
+            self.session = Some(session);
+            return self.fork(None);
+        }
+        self.leave_session();
+        if let Some(agent) = &session.agent {
+            self.agent = Some(agent.clone());
+        }
+        let id = session.id.to_string();
+        self.session = Some(session);
+        let mut effects = self.reload();
+        effects.extend(self.release(&id));
+        effects.extend(self.first_prompt());
+        effects
+    }
+
+    /// There is no session to go on with: what was written begins one.
+    fn begins(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if !self.waiting.is_empty() && self.session.is_none() {
+            effects.push(self.make_session());
+        }
+        effects.extend(self.first_prompt());
+        effects
+    }
+
+    /// The session for the first prompt is there.
+    fn made(&mut self, value: Value) -> Vec<Effect> {
+        let Ok(session) = serde_json::from_value::<Session>(value) else {
+            return Vec::new();
+        };
+        let id = session.id.to_string();
+        self.session = Some(session);
+        self.release(&id)
+    }
+
+    fn messages(&mut self, id: &str, value: Value) {
+        if self.session.as_ref().is_none_or(|it| it.id.as_str() != id) {
+            return;
+        }
+        let mut messages: Vec<MessageWithParts> = of(value);
+        self.has_older = messages.len() >= self.limit;
+        let reverted = self.session.as_ref().and_then(|it| it.revert.as_ref());
+        let hidden = reverted.map_or(0, |from| {
+            let before = messages.len();
+            messages.retain(|it| *it.info.id() < from.message_id);
+            before - messages.len()
+        });
+        for message in &messages {
+            self.meter(&message.info);
+        }
+        let status = self.conversation.status.take();
+        self.conversation = Conversation::of(messages);
+        self.conversation.status = status;
+        if hidden > 0 {
+            let keys = self.keymap.keys("messages_redo").to_owned();
+            let text = format!("{hidden} messages are taken back; {keys} brings them back");
+            self.conversation.note(text);
+        }
+    }
+
+    fn over(&mut self, id: &str, value: Value) {
+        self.turns = self.turns.saturating_sub(1);
+        if self.session.as_ref().is_none_or(|it| it.id.as_str() != id) {
+            return;
+        }
+        if self.turns == 0 {
+            self.conversation.status = Some(SessionStatus::Idle);
+        }
+        match serde_json::from_value(value) {
+            Ok(TurnOutcome::Failed { error }) => {
+                self.conversation
+                    .on(&outrigger_protocol::event::Event::SessionError {
+                        session_id: None,
+                        error,
+                    })
+            }
+            Ok(TurnOutcome::Cancelled) => self.notice = None,
+            _ => {}
+        }
+    }
+}
+
+/// A list of an answer; what is none of it is skipped.
+fn of<T: DeserializeOwned>(value: Value) -> Vec<T> {
+    let items = value
+        .as_array()
+        .cloned()
+        .unwrap_or_else(|| vec![json!(null)]);
+    items
+        .into_iter()
+        .filter_map(|it| serde_json::from_value(it).ok())
+        .collect()
+}

@@ -1,0 +1,488 @@
+//! Screens as people see them, and what any order of events does.
+
+use std::sync::Arc;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::render::theme::Depth;
+use crate::state::asking::GRACE;
+
+fn app(columns: u16, rows: u16) -> App {
+    let options = Options {
+        theme: Theme::new("dark", Depth::None),
+        keys: BTreeMap::new(),
+        folder: "/home/me/project".to_owned(),
+        is_local: true,
+        agent: None,
+        model: None,
+        history: vec!["an earlier prompt".to_owned()],
+    };
+    App::new(options, (columns, rows))
+}
+
+/// One in a session.
+fn talking(columns: u16, rows: u16) -> App {
+    let mut app = app(columns, rows);
+    app.update(Input::Ready(Start::default()), 0);
+    let session = json!({ "id": "ses_1", "slug": "a-b-c", "projectID": "p", "directory": "/home/me/project", "path": "",
+        "title": "T", "version": "1", "cost": 0.0123, "time": { "created": 1, "updated": 1 },
+        "tokens": { "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } } });
+    app.update(Input::Reply(Then::Made, Ok(session)), 0);
+    app
+}
+
+fn event(kind: &str, properties: Value) -> Input {
+    let event = json!({ "id": "evt_1", "type": kind, "properties": properties });
+    Input::Bus(Arc::new(serde_json::from_value(event).unwrap()))
+}
+
+fn user(app: &mut App, n: usize, text: &str) {
+    let info = json!({ "role": "user", "id": format!("msg_{n:05}"), "sessionID": "ses_1", "time": { "created": 1 },
+        "agent": "build", "model": { "providerID": "p", "modelID": "m" } });
+    app.update(
+        event(
+            "message.updated",
+            json!({ "sessionID": "ses_1", "info": info }),
+        ),
+        0,
+    );
+    part(app, n, json!({ "type": "text", "text": text }));
+}
+
+fn assistant(app: &mut App, n: usize, done: bool) {
+    let mut info = json!({ "role": "assistant", "id": format!("msg_{n:05}"), "parentID": "msg_0", "sessionID": "ses_1", "mode": "build",
+        "agent": "build", "path": { "cwd": "/", "root": "/" }, "cost": 0, "modelID": "m", "providerID": "p",
+        "tokens": { "input": 900, "output": 100, "reasoning": 0, "cache": { "read": 0, "write": 0 } }, "time": { "created": 1000 } });
+    if done {
+        info["time"]["completed"] = json!(2500);
+        info["finish"] = json!("stop");
+    }
+    app.update(
+        event(
+            "message.updated",
+            json!({ "sessionID": "ses_1", "info": info }),
+        ),
+        0,
+    );
+}
+
+fn part(app: &mut App, n: usize, mut part: Value) {
+    let id = part
+        .get("id")
+        .cloned()
+        .unwrap_or_else(|| json!(format!("prt_{n:05}_{}", part["type"])));
+    part["id"] = id;
+    part["sessionID"] = json!("ses_1");
+    part["messageID"] = json!(format!("msg_{n:05}"));
+    app.update(
+        event(
+            "message.part.updated",
+            json!({ "sessionID": "ses_1", "part": part, "time": 1 }),
+        ),
+        0,
+    );
+}
+
+fn tool(app: &mut App, n: usize, id: &str, tool: &str, state: Value) {
+    part(
+        app,
+        n,
+        json!({ "id": id, "type": "tool", "callID": id, "tool": tool, "state": state }),
+    );
+}
+
+fn edit(path: &str, before: &str, after: &str) -> Value {
+    json!({ "status": "completed", "input": { "filePath": path, "oldString": before, "newString": after }, "output": "", "title": path,
+        "metadata": { "filediff": { "before": before, "after": after } }, "time": { "start": 1, "end": 2 } })
+}
+
+fn bash(command: &str, stdout: &str, exit: i64) -> Value {
+    json!({ "status": "completed", "input": { "command": command }, "output": stdout, "title": command,
+        "metadata": { "output": stdout, "exit": exit }, "time": { "start": 1, "end": 2301 } })
+}
+
+fn permission(command: &str) -> Input {
+    let call = json!({ "tool": "bash", "input": { "command": command } });
+    event(
+        "permission.asked",
+        json!({ "id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": [command],
+        "always": ["touch *"], "metadata": { "outriggerCall": call } }),
+    )
+}
+
+fn buffer(app: &mut App) -> Buffer {
+    let mut buffer = Buffer::empty(Rect::new(0, 0, app.size.0, app.size.1));
+    crate::view::draw(app, &mut buffer);
+    buffer
+}
+
+fn screen(app: &mut App) -> String {
+    let buffer = buffer(app);
+    let rows = buffer.content.chunks(usize::from(app.size.0).max(1));
+    rows.map(|row| {
+        let text: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+        format!("{}\n", text.trim_end())
+    })
+    .collect()
+}
+
+fn key(app: &mut App, code: KeyCode, now: u64) -> Vec<Effect> {
+    app.update(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)), now)
+}
+
+fn control(app: &mut App, c: char, now: u64) -> Vec<Effect> {
+    app.update(
+        Input::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)),
+        now,
+    )
+}
+
+fn type_in(app: &mut App, text: &str, now: u64) {
+    for c in text.chars() {
+        key(app, KeyCode::Char(c), now);
+    }
+}
+
+fn a_turn(app: &mut App) {
+    user(app, 1, "fix it");
+    assistant(app, 2, false);
+    part(
+        app,
+        2,
+        json!({ "type": "reasoning", "text": "let me see what this is", "time": { "start": 1, "end": 2 } }),
+    );
+    part(
+        app,
+        2,
+        json!({ "type": "text", "text": "I **look** at it:\n\n```rust\nfn main() {}\n```", "time": { "start": 1, "end": 2 } }),
+    );
+    tool(
+        app,
+        2,
+        "call_1",
+        "edit",
+        edit("src/a.rs", "one\ntwo\n", "one\n2\n"),
+    );
+    tool(
+        app,
+        2,
+        "call_2",
+        "bash",
+        bash("cargo test", "\u{1b}[32mok\u{1b}[0m\u{1b}[2J\n", 1),
+    );
+    assistant(app, 2, true);
+}
+
+#[test]
+fn the_first_frame_needs_no_agent() {
+    let mut app = app(50, 14);
+    insta::assert_snapshot!(screen(&mut app), @r"
+
+     Outrigger
+
+        /  commands
+        @  files
+        !  a line for the shell
+       f1  the keys
+
+
+
+
+    ─ starting ───────────────────────────────────────
+    ❯ what is to be done?
+     build                           /home/me/project
+    ");
+}
+
+#[test]
+fn a_turn_as_it_is_shown() {
+    let mut app = talking(60, 24);
+    a_turn(&mut app);
+    insta::assert_snapshot!(screen(&mut app), @r"
+
+
+
+
+     ┃ fix it
+
+     ∴ thought, 6 words
+
+     I look at it:
+
+     │ fn main() {}
+
+     ✓ edit src/a.rs  +1 -1
+          1   one
+          2 - two
+          2 + 2
+     ✓ bash cargo test  2.3 s
+       ok␛[2J
+       exit 1
+
+     ▣ build · m · 1.5 s
+    ────────────────────────────────────────────────────────────
+    ❯ what is to be done?
+     build               1.0k tokens · $0.01 · /home/me/project
+    ");
+    let effects = control(&mut app, 'o', 0);
+    assert_eq!(effects, []);
+    assert!(app.details);
+}
+
+#[test]
+fn a_narrow_terminal_shows_all_of_it() {
+    let mut app = talking(40, 20);
+    a_turn(&mut app);
+    app.update(permission("touch a && echo \u{1b}[2J日本語"), 0);
+    let shown = screen(&mut app);
+    for part in [
+        "? allow bash?",
+        "│ touch a",
+        "␛[2J日 本 語",
+        "[y]es  [n]o  [a]lways",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains('\u{1b}'));
+}
+
+/// Who types when a question appears does not answer it with the next letter.
+#[test]
+fn what_is_typed_when_a_question_appears_goes_to_the_prompt() {
+    let mut app = talking(60, 20);
+    type_in(&mut app, "say ", 1000);
+    app.update(permission("rm -rf ."), 1010);
+    type_in(&mut app, "y", 1100);
+    assert_eq!(app.editor.text(), "say y");
+    assert_eq!(key(&mut app, KeyCode::Char('y'), 1100 + GRACE / 2), []);
+    let effects = key(&mut app, KeyCode::Char('y'), 1100 + 2 * GRACE);
+    let [Effect::Call { path, body, .. }] = effects.as_slice() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(path, "/permission/per_1/reply");
+    assert_eq!(body, &Some(json!({ "reply": "once" })));
+    assert!(app.asking.shown().is_none());
+}
+
+#[test]
+fn a_no_can_say_what_to_do_instead() {
+    let mut app = talking(60, 20);
+    app.update(permission("rm -rf ."), 0);
+    key(&mut app, KeyCode::Char('i'), GRACE);
+    type_in(&mut app, "use git clean", GRACE);
+    let effects = key(&mut app, KeyCode::Enter, GRACE);
+    let [Effect::Call { body, .. }] = effects.as_slice() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(
+        body,
+        &Some(json!({ "reply": "reject", "message": "use git clean" }))
+    );
+}
+
+#[test]
+fn a_prompt_before_the_agent_is_there_is_sent_when_it_is() {
+    let mut app = app(60, 20);
+    type_in(&mut app, "hi", 0);
+    assert!(matches!(
+        key(&mut app, KeyCode::Enter, 0).as_slice(),
+        [Effect::Remember(_)]
+    ));
+    let start = Start {
+        prompt: Some("and this".to_owned()),
+        ..Start::default()
+    };
+    let effects = app.update(Input::Ready(start), 0);
+    let made = effects
+        .iter()
+        .filter(|it| matches!(it, Effect::Call { path, .. } if path == "/session"));
+    assert_eq!(made.count(), 1, "one session for both");
+    assert!(effects.iter().any(|it| matches!(
+        it,
+        Effect::Call {
+            then: Then::Made,
+            ..
+        }
+    )));
+    let effects = app.update(Input::Reply(Then::Made, Ok(json!(app_session()))), 0);
+    let [
+        Effect::Call {
+            path,
+            body: Some(body),
+            ..
+        },
+        Effect::Call { .. },
+    ] = effects.as_slice()
+    else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(path, "/outrigger/session/ses_9/turn");
+    assert_eq!(body["prompt"]["parts"][0]["text"], "hi");
+    assert!(app.is_busy());
+    assert!(
+        matches!(key(&mut app, KeyCode::Esc, 0).as_slice(), [Effect::Call { path, .. }] if path.ends_with("/cancel"))
+    );
+}
+
+fn app_session() -> Value {
+    json!({ "id": "ses_9", "slug": "a", "projectID": "p", "directory": "/", "path": "", "title": "T", "version": "1", "cost": 0.0,
+        "time": { "created": 1, "updated": 1 }, "tokens": { "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } } })
+}
+
+#[test]
+fn keys_of_a_prompt_and_of_leaving() {
+    let mut app = talking(60, 20);
+    key(&mut app, KeyCode::Up, 0);
+    assert_eq!(app.editor.text(), "an earlier prompt");
+    key(&mut app, KeyCode::Down, 0);
+    assert_eq!(app.editor.text(), "");
+    type_in(&mut app, "x", 0);
+    assert_eq!(control(&mut app, 'c', 0), [], "the first one clears");
+    assert_eq!(control(&mut app, 'c', 10), [], "this one says so");
+    assert_eq!(control(&mut app, 'c', 20), [Effect::Quit]);
+    assert_eq!(control(&mut app, 'd', 0), [Effect::Quit]);
+    control(&mut app, 'x', 0);
+    assert_eq!(key(&mut app, KeyCode::Char('q'), 0), [Effect::Quit]);
+}
+
+fn many(app: &mut App, count: usize) {
+    for n in 1..=count {
+        user(app, 2 * n, &format!("prompt {n}"));
+        assistant(app, 2 * n + 1, false);
+        part(
+            app,
+            2 * n + 1,
+            json!({ "type": "text", "text": format!("answer {n}"), "time": { "start": 1, "end": 2 } }),
+        );
+    }
+}
+
+/// A key in a long conversation lays out what is seen, and what is far from that is forgotten.
+#[test]
+fn a_long_conversation_costs_what_is_seen_of_it() {
+    let mut app = talking(80, 24);
+    many(&mut app, 1500);
+    let laid_out = |app: &App| {
+        app.conversation
+            .blocks()
+            .iter()
+            .filter(|it| it.cache.is_laid_out())
+            .count()
+    };
+    screen(&mut app);
+    assert!(laid_out(&app) < 40, "{}", laid_out(&app));
+    type_in(&mut app, "x", 0);
+    assert!(screen(&mut app).contains("answer 1500"));
+    assert!(laid_out(&app) < 40);
+    for _ in 0..200 {
+        app.scroll_by(-20);
+        screen(&mut app);
+    }
+    assert!(laid_out(&app) < 600, "{}", laid_out(&app));
+}
+
+/// What is read stays where it is: when more comes, when a question appears, when the terminal has another size.
+#[test]
+fn the_place_does_not_jump() {
+    let mut app = talking(80, 24);
+    many(&mut app, 100);
+    app.scroll_by(-100);
+    let top = |app: &mut App| screen(app).lines().next().unwrap_or_default().to_owned();
+    let before = top(&mut app);
+    assert!(
+        before.contains("answer") || before.contains("prompt"),
+        "{before}"
+    );
+    many(&mut app, 120);
+    assert_eq!(top(&mut app), before);
+    app.update(permission("ls"), 0);
+    assert_eq!(top(&mut app), before);
+    app.update(Input::Resize(50, 30), 0);
+    assert_eq!(top(&mut app), before);
+    app.scroll.to_end();
+    assert!(screen(&mut app).contains("answer 120"));
+}
+
+#[test]
+fn a_stream_grows_and_ends_as_it_was_stored() {
+    let mut app = talking(60, 20);
+    user(&mut app, 1, "say it");
+    assistant(&mut app, 2, false);
+    part(
+        &mut app,
+        2,
+        json!({ "id": "prt_x", "type": "text", "text": "", "time": { "start": 1 } }),
+    );
+    for word in ["one ", "**two", "** ", "three\n\n", "- four"] {
+        let delta = json!({ "sessionID": "ses_1", "messageID": "msg_00002", "partID": "prt_x", "field": "text", "delta": word });
+        app.update(event("message.part.delta", delta), 0);
+        screen(&mut app);
+    }
+    let streamed = screen(&mut app);
+    part(
+        &mut app,
+        2,
+        json!({ "id": "prt_x", "type": "text", "text": "one **two** three\n\n- four", "time": { "start": 1, "end": 2 } }),
+    );
+    assert_eq!(screen(&mut app), streamed);
+    assert!(streamed.contains("one two three"));
+}
+
+/// Something that can happen.
+fn anything() -> impl Strategy<Value = Input> {
+    let n = 0..6_usize;
+    prop_oneof![
+        ".{0,4}".prop_map(Input::Paste),
+        (0..90_u16, 0..40_u16).prop_map(|(columns, rows)| Input::Resize(columns, rows)),
+        (-30..30_isize).prop_map(Input::Wheel),
+        prop::sample::select(vec!["a", "/", "@", "!", "y", "n", "v", "i", "1", " "])
+            .prop_map(|it| Input::Key(KeyEvent::new(KeyCode::Char(it.chars().next().unwrap()), KeyModifiers::NONE))),
+        prop::sample::select(vec![
+            KeyCode::Enter, KeyCode::Esc, KeyCode::Tab, KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Backspace, KeyCode::PageUp,
+            KeyCode::PageDown, KeyCode::Home, KeyCode::End, KeyCode::F(1)
+        ])
+        .prop_map(|it| Input::Key(KeyEvent::new(it, KeyModifiers::NONE))),
+        prop::sample::select("xcdpoulmnkwgbfrthsay".chars().collect::<Vec<_>>())
+            .prop_map(|it| Input::Key(KeyEvent::new(KeyCode::Char(it), KeyModifiers::CONTROL))),
+        n.clone().prop_map(|n| event("message.updated", json!({ "sessionID": "ses_1", "info": { "role": "user",
+            "id": format!("msg_{n}"), "sessionID": "ses_1", "time": { "created": 1 }, "agent": "b", "model": { "providerID": "p", "modelID": "m" } } }))),
+        (n.clone(), "(\\PC|\\n|\u{1b}\\[2J|日|`|#|-| ){0,40}").prop_map(|(n, text)| event("message.part.updated", json!({ "sessionID": "ses_1", "time": 1,
+            "part": { "id": format!("prt_{n}"), "sessionID": "ses_1", "messageID": format!("msg_{n}"), "type": "text", "text": text } }))),
+        (n.clone(), ".{0,9}").prop_map(|(n, delta)| event("message.part.delta", json!({ "sessionID": "ses_1", "messageID": format!("msg_{n}"),
+            "partID": format!("prt_{n}"), "field": "text", "delta": delta }))),
+        n.clone().prop_map(|n| event("message.part.updated", json!({ "sessionID": "ses_1", "time": 1, "part": { "id": format!("call_{n}"),
+            "sessionID": "ses_1", "messageID": format!("msg_{n}"), "type": "tool", "callID": "c", "tool": "edit", "state": edit("a", "x\n", "日\u{1b}\n") } }))),
+        n.clone().prop_map(|n| event("message.removed", json!({ "sessionID": "ses_1", "messageID": format!("msg_{n}") }))),
+        n.prop_map(|_| event("question.asked", json!({ "id": "que_1", "sessionID": "ses_1",
+            "questions": [{ "question": "q\u{1b}", "header": "h", "options": [{ "label": "a" }] }] }))),
+        Just(permission("ls \u{202e}x")),
+        Just(event("permission.replied", json!({ "sessionID": "ses_1", "requestID": "per_1", "reply": "once" }))),
+        Just(event("session.idle", json!({ "sessionID": "ses_1" }))),
+        Just(Input::Gap),
+        Just(Input::Reply(Then::Messages("ses_1".into()), Ok(json!([])))),
+        Just(Input::Reply(Then::Sessions, Ok(json!([1])))),
+        Just(Input::Reply(Then::Over("ses_1".into()), Ok(json!({ "outcome": "cancelled" })))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever happens, in whatever order, the screen can be drawn and holds nothing that a terminal obeys.
+    #[test]
+    fn any_order_of_events_can_be_shown(inputs in proptest::collection::vec(anything(), 0..60)) {
+        let mut app = talking(60, 20);
+        for (now, input) in (0..).zip(inputs) {
+            app.update(input, now * 300);
+            let buffer = buffer(&mut app);
+            for cell in &buffer.content {
+                prop_assert!(!cell.symbol().contains(outrigger_terminal::is_control), "{:?}", cell.symbol());
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The terminal interface: a conversation with the agent on the whole screen. See the crate's README.
+
+pub mod app;
+pub mod render;
+mod runtime;
+pub mod state;
+pub mod view;
+
+pub use self::app::{App, Options};
+pub use self::render::theme::{Depth, Theme};
+pub use self::runtime::{Host, Remember, run};
+pub use self::state::effect::{Effect, Input, Start, Then};

@@ -1,0 +1,423 @@
+//! Markdown as rows.
+//!
+//! A text that streams is rendered again with every piece of it, so what cannot change any more is kept: all top-level blocks but
+//! the last one ([`Rendered::settled`]).
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use ratatui::style::{Modifier, Style};
+
+use super::highlight::Highlighter;
+use super::text::{self, Piece, Row, columns, wrap};
+use super::theme::{Role, Theme};
+
+/// Rows of a text, and how much of it is settled.
+#[derive(Clone, Debug, Default)]
+pub struct Rendered {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Bytes of the text before its last top-level block, and the rows that they gave.
+    pub settled: (usize, usize),
+}
+
+/// A text that grows at its end, with the rows of what is settled.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    bytes: usize,
+    width: usize,
+    rows: Vec<Row>,
+}
+
+impl Stream {
+    /// The rows of the text as it is now; it begins with what it was before.
+    pub fn rows(&mut self, markdown: &str, width: usize, theme: &Theme) -> Vec<Row> {
+        if self.width != width || markdown.len() < self.bytes {
+            *self = Self {
+                width,
+                ..Self::default()
+            };
+        }
+        let rest = markdown.get(self.bytes..).unwrap_or_default();
+        let mut new = render(rest, width, theme);
+        let (bytes, rows) = new.settled;
+        if !self.rows.is_empty() && !new.rows.is_empty() {
+            new.rows.insert(0, Row::default());
+        }
+        let gap = usize::from(!self.rows.is_empty());
+        let shown = self
+            .rows
+            .iter()
+            .cloned()
+            .chain(new.rows.iter().cloned())
+            .collect();
+        if bytes > 0 {
+            self.bytes += bytes;
+            // The blank row before the last block comes with that.
+            let kept = (rows + gap).min(new.rows.len());
+            self.rows.extend(new.rows.into_iter().take(kept));
+        }
+        shown
+    }
+}
+
+/// The rows of a text.
+#[must_use]
+pub fn render(markdown: &str, width: usize, theme: &Theme) -> Rendered {
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut writer = Writer::new(width, *theme);
+    let mut depth = 0_usize;
+    let mut settled = (0, 0);
+    for (event, range) in Parser::new_ext(markdown, options).into_offset_iter() {
+        match &event {
+            Event::Start(_) | Event::Rule if depth == 0 => {
+                settled = (range.start, writer.rows.len());
+                writer.gap();
+                depth += usize::from(matches!(event, Event::Start(_)));
+            }
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        writer.on(event);
+    }
+    writer.flush();
+    Rendered {
+        rows: writer.rows,
+        settled,
+    }
+}
+
+struct Writer {
+    width: usize,
+    theme: Theme,
+    rows: Vec<Row>,
+    inline: Vec<Piece>,
+    styles: Vec<Style>,
+    /// Numbers of the lists that are open; `None` for one with marks.
+    lists: Vec<Option<u64>>,
+    /// What comes before the next row, and then before further ones.
+    marker: Option<Vec<Piece>>,
+    indent: Vec<Piece>,
+    /// Lengths of `indent` to go back to.
+    indents: Vec<usize>,
+    code: Option<(String, String)>,
+    table: Option<Vec<Vec<String>>>,
+    link: Option<String>,
+}
+
+impl Writer {
+    fn new(width: usize, theme: Theme) -> Self {
+        Self {
+            width,
+            theme,
+            rows: Vec::new(),
+            inline: Vec::new(),
+            styles: vec![Style::new()],
+            lists: Vec::new(),
+            marker: None,
+            indent: Vec::new(),
+            indents: Vec::new(),
+            code: None,
+            table: None,
+            link: None,
+        }
+    }
+
+    fn style(&self) -> Style {
+        self.styles.last().copied().unwrap_or_default()
+    }
+
+    /// A blank row between blocks.
+    fn gap(&mut self) {
+        if self.rows.last().is_some_and(|row| row.width() > 0) {
+            self.rows.push(Row::default());
+        }
+    }
+
+    fn say(&mut self, text: &str, style: Style) {
+        if let Some(cell) = self.table.as_mut().and_then(|it| it.last_mut()?.last_mut()) {
+            return cell.push_str(text);
+        }
+        self.inline.push((text.to_owned(), style));
+    }
+
+    /// Writes what was gathered for a paragraph.
+    fn flush(&mut self) {
+        if self.inline.is_empty() && self.marker.is_none() {
+            return;
+        }
+        let pieces = std::mem::take(&mut self.inline);
+        let first = self.marker.take().unwrap_or_else(|| self.indent.clone());
+        self.rows
+            .extend(wrap(&pieces, self.width, &first, &self.indent));
+    }
+
+    fn on(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.say(&text, self.style()),
+            },
+            Event::Code(code) => self.say(&code, self.style().patch(self.theme.style(Role::Code))),
+            Event::Html(text) | Event::InlineHtml(text) => {
+                self.say(text.trim_end_matches('\n'), self.theme.style(Role::Dim));
+            }
+            Event::SoftBreak => self.say(" ", self.style()),
+            Event::HardBreak => self.flush(),
+            Event::Rule => {
+                let rule = "─".repeat(self.width.min(40));
+                self.rows
+                    .push(text::row(vec![(rule, self.theme.style(Role::Dim))]));
+            }
+            Event::TaskListMarker(done) => self.say(if done { "☑ " } else { "☐ " }, self.style()),
+            Event::FootnoteReference(name) => self.say(&format!("[{name}]"), self.style()),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.say(&text, self.style()),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Heading { level, .. } => {
+                let style = self.theme.style(Role::Accent).add_modifier(Modifier::BOLD);
+                if level > HeadingLevel::H2 {
+                    self.say("# ", self.theme.style(Role::Dim));
+                }
+                self.styles.push(style);
+            }
+            Tag::BlockQuote(_) => {
+                self.indents.push(self.indent.len());
+                self.indent
+                    .push(("▎ ".to_owned(), self.theme.style(Role::Dim)));
+            }
+            Tag::CodeBlock(kind) => {
+                self.flush();
+                let language = match kind {
+                    CodeBlockKind::Fenced(name) => name.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::List(first) => {
+                self.flush();
+                self.lists.push(first);
+            }
+            Tag::Item => self.item(),
+            Tag::Emphasis => self.push(Modifier::ITALIC),
+            Tag::Strong => self.push(Modifier::BOLD),
+            Tag::Strikethrough => self.push(Modifier::CROSSED_OUT),
+            Tag::Link { dest_url, .. } => {
+                self.link = Some(dest_url.to_string());
+                self.push(Modifier::UNDERLINED);
+            }
+            Tag::Image { dest_url, .. } => {
+                self.link = Some(dest_url.to_string());
+                self.say("image: ", self.theme.style(Role::Dim));
+                self.push(Modifier::UNDERLINED);
+            }
+            Tag::Table(_) => self.table = Some(Vec::new()),
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.push(Vec::new());
+                }
+            }
+            Tag::TableCell => {
+                if let Some(row) = self.table.as_mut().and_then(|it| it.last_mut()) {
+                    row.push(String::new());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn item(&mut self) {
+        self.flush();
+        let depth = self.lists.len();
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                *number += 1;
+                format!("{}. ", *number - 1)
+            }
+            _ if depth.is_multiple_of(2) => "◦ ".to_owned(),
+            _ => "• ".to_owned(),
+        };
+        let mut marker = self.indent.clone();
+        let blanks = " ".repeat(columns(&[(mark.clone(), Style::new())]));
+        marker.push((mark, self.theme.style(Role::Accent)));
+        self.marker = Some(marker);
+        self.indents.push(self.indent.len());
+        self.indent.push((blanks, Style::new()));
+    }
+
+    fn push(&mut self, modifier: Modifier) {
+        let style = self.style().add_modifier(modifier);
+        self.styles.push(style);
+    }
+
+    fn pop(&mut self) {
+        if self.styles.len() > 1 {
+            self.styles.pop();
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph => {
+                self.flush();
+                if !self.indents.is_empty() && self.lists.is_empty() {
+                    self.rows.push(text::row(self.indent.clone()));
+                }
+            }
+            TagEnd::Heading(_) => {
+                self.pop();
+                self.flush();
+            }
+            TagEnd::BlockQuote(_) | TagEnd::Item => {
+                self.flush();
+                let length = self.indents.pop().unwrap_or_default();
+                if self
+                    .rows
+                    .last()
+                    .is_some_and(|row| row.width() <= columns(&self.indent))
+                    && tag != TagEnd::Item
+                {
+                    self.rows.pop();
+                }
+                self.indent.truncate(length);
+            }
+            TagEnd::CodeBlock => self.code_block(),
+            TagEnd::List(_) => {
+                self.flush();
+                self.lists.pop();
+            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.pop(),
+            TagEnd::Link | TagEnd::Image => self.end_link(),
+            TagEnd::Table => self.end_table(),
+            _ => {}
+        }
+    }
+
+    /// An address that the text does not show is shown after it: nobody follows one that they cannot read.
+    fn end_link(&mut self) {
+        self.pop();
+        let Some(address) = self.link.take() else {
+            return;
+        };
+        let shown = self.inline.last().is_some_and(|(text, _)| *text == address);
+        if !shown && !address.is_empty() {
+            self.say(&format!(" ({address})"), self.theme.style(Role::Dim));
+        }
+    }
+
+    fn code_block(&mut self) {
+        let Some((language, code)) = self.code.take() else {
+            return;
+        };
+        let mut highlighter = Highlighter::new(&language);
+        let bar: Piece = ("│ ".to_owned(), self.theme.style(Role::Dim));
+        for line in code.lines() {
+            let pieces = highlighter.line(line).into_iter();
+            let pieces: Vec<Piece> = pieces
+                .map(|(text, role)| (text.to_owned(), self.theme.style(role)))
+                .collect();
+            let mut prefix = self.marker.take().unwrap_or_else(|| self.indent.clone());
+            prefix.push(bar.clone());
+            let mut next = self.indent.clone();
+            next.push(bar.clone());
+            self.rows.extend(wrap(&pieces, self.width, &prefix, &next));
+        }
+    }
+
+    fn end_table(&mut self) {
+        let table = self.table.take().unwrap_or_default();
+        let count = table.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..count)
+            .map(|at| {
+                let cells = table.iter().filter_map(|row| row.get(at));
+                cells.map(|cell| text::width(cell)).max().unwrap_or(0)
+            })
+            .collect();
+        // Too wide a table has the same share of the row for each of its columns.
+        let room = self.width.saturating_sub(3 * count.saturating_sub(1));
+        let fits = widths.iter().sum::<usize>() <= room;
+        let share = (room / count.max(1)).max(1);
+        for (n, row) in table.iter().enumerate() {
+            let style = if n == 0 {
+                Style::new().add_modifier(Modifier::BOLD)
+            } else {
+                Style::new()
+            };
+            let mut pieces = Vec::new();
+            for (at, width) in widths.iter().enumerate() {
+                let width = if fits { *width } else { (*width).min(share) };
+                let cell = text::cut(row.get(at).map_or("", String::as_str), width);
+                let blanks = " ".repeat(width.saturating_sub(text::width(&cell)));
+                if at > 0 {
+                    pieces.push((" │ ".to_owned(), self.theme.style(Role::Dim)));
+                }
+                pieces.push((cell + &blanks, style));
+            }
+            self.rows.push(text::row(pieces));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::theme::Depth;
+    use super::*;
+
+    fn theme() -> Theme {
+        Theme::new("system", Depth::Sixteen)
+    }
+
+    fn shown(markdown: &str, width: usize) -> String {
+        let rows = render(markdown, width, &theme()).rows;
+        rows.iter()
+            .map(|row| format!("{}\n", row.to_string().trim_end()))
+            .collect()
+    }
+
+    #[test]
+    fn blocks_as_they_are_shown() {
+        let markdown = "# Title\n\nSome **bold** text with `code` that wraps here.\n\n- one\n- two\n  - deep\n\n1. first\n2. second\n\n\
+                        > said\n\n```rust\nfn main() {}\n```\n\n| a | b |\n|---|---|\n| one | 2 |\n\n---\n\n[text](http://x)";
+        insta::assert_snapshot!(shown(markdown, 30), @r"
+        Title
+
+        Some bold text with code that
+        wraps here.
+
+        • one
+        • two
+          ◦ deep
+
+        1. first
+        2. second
+
+        ▎ said
+
+        │ fn main() {}
+
+        a   │ b
+        one │ 2
+
+        ──────────────────────────────
+
+        text (http://x)
+        ");
+    }
+
+    /// Rendered piece by piece it is what it is as a whole.
+    #[test]
+    fn a_stream_ends_as_the_whole() {
+        let markdown = "# A\n\none two\nthree\n\n- a\n\n- b\n\n```js\nlet x = 1\n\nlet y\n```\n\nend **of** it\n\n> q\n\n1. x\n2. y\n";
+        let mut stream = Stream::default();
+        let mut rows = Vec::new();
+        for (at, c) in markdown.char_indices() {
+            rows = stream.rows(&markdown[..at + c.len_utf8()], 20, &theme());
+        }
+        assert_eq!(rows, render(markdown, 20, &theme()).rows);
+    }
+}

@@ -1,0 +1,200 @@
+//! Rows of text: wrapped at words, by what characters take on the screen.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+/// A row of the screen.
+pub type Row = Line<'static>;
+/// A text of one look.
+pub type Piece = (String, Style);
+
+/// Columns of a tab.
+const TAB: &str = "    ";
+
+/// Columns that a grapheme takes.
+#[must_use]
+pub fn width(grapheme: &str) -> usize {
+    grapheme.width()
+}
+
+/// Text from outside, on one line.
+#[must_use]
+pub fn inline(text: &str) -> String {
+    outrigger_terminal::name(text.trim_end_matches('\n'))
+}
+
+/// Text from outside, with its lines; tabs are blanks.
+#[must_use]
+pub fn lines(text: &str) -> String {
+    outrigger_terminal::safe(text, false).replace('\t', TAB)
+}
+
+/// What a command printed, with the plain colours that it has.
+#[must_use]
+pub fn coloured(line: &str, base: Style) -> Vec<Piece> {
+    let text = outrigger_terminal::safe(line, true).replace('\t', TAB);
+    let (mut pieces, mut style) = (Vec::new(), base);
+    for (n, part) in text.split('\u{1b}').enumerate() {
+        let text = match part.strip_prefix('[').and_then(|it| it.split_once('m')) {
+            Some((parameters, text)) if n > 0 => {
+                style = parameters
+                    .split(';')
+                    .fold(style, |style, it| sgr(style, it, base));
+                text
+            }
+            _ => part,
+        };
+        if !text.is_empty() {
+            pieces.push((text.to_owned(), style));
+        }
+    }
+    pieces
+}
+
+fn sgr(style: Style, parameter: &str, base: Style) -> Style {
+    let colour = |n: u8| Color::Indexed(n);
+    match parameter.trim_start_matches('0') {
+        "" => base,
+        "1" => style.add_modifier(Modifier::BOLD),
+        "2" => style.add_modifier(Modifier::DIM),
+        "3" => style.add_modifier(Modifier::ITALIC),
+        "4" => style.add_modifier(Modifier::UNDERLINED),
+        "22" => style.remove_modifier(Modifier::BOLD | Modifier::DIM),
+        "23" => style.remove_modifier(Modifier::ITALIC),
+        "24" => style.remove_modifier(Modifier::UNDERLINED),
+        "39" => Style {
+            fg: base.fg,
+            ..style
+        },
+        number => match number.parse::<u8>() {
+            Ok(n @ 31..=36) => style.fg(colour(n - 30)),
+            Ok(n @ 90..=96) => style.fg(colour(n - 82)),
+            _ => style,
+        },
+    }
+}
+
+/// A row of pieces.
+#[must_use]
+pub fn row(pieces: Vec<Piece>) -> Row {
+    let spans = pieces
+        .into_iter()
+        .map(|(text, style)| Span::styled(text, style));
+    Line::from(spans.collect::<Vec<_>>())
+}
+
+/// Columns of pieces.
+#[must_use]
+pub fn columns(pieces: &[Piece]) -> usize {
+    pieces.iter().map(|(text, _)| text.width()).sum()
+}
+
+/// Pieces in rows of at most so many columns, broken after blanks where there are some. `first` comes before the first row,
+/// `next` before the others.
+#[must_use]
+pub fn wrap(pieces: &[Piece], columns_of_row: usize, first: &[Piece], next: &[Piece]) -> Vec<Row> {
+    let cells: Vec<(&str, usize, Style)> = pieces
+        .iter()
+        .flat_map(|(text, style)| text.graphemes(true).map(|it| (it, it.width(), *style)))
+        .collect();
+    let (mut rows, mut start) = (Vec::new(), 0);
+    loop {
+        let prefix = if rows.is_empty() { first } else { next };
+        let room = columns_of_row.saturating_sub(columns(prefix)).max(2);
+        let end = row_end(cells.get(start..).unwrap_or_default(), room) + start;
+        // A blank before a break is not shown either.
+        let is_broken = end < cells.len() && end > start + 1;
+        let blank = end.checked_sub(1).filter(|_| is_broken);
+        let blank = blank.is_some_and(|at| cells.get(at).is_some_and(|(text, ..)| *text == " "));
+        let shown = end - usize::from(blank);
+        let mut pieces = prefix.to_vec();
+        for (text, _, style) in cells.get(start..shown).unwrap_or_default() {
+            match pieces.last_mut() {
+                Some((last, same)) if same == style => last.push_str(text),
+                _ => pieces.push(((*text).to_owned(), *style)),
+            }
+        }
+        rows.push(row(pieces));
+        start = end;
+        // A blank at which a line was broken is not shown on the next one.
+        if cells.get(start).is_some_and(|(text, ..)| *text == " ") {
+            start += 1;
+        }
+        if start >= cells.len() {
+            return rows;
+        }
+    }
+}
+
+/// Where a row ends that begins here.
+fn row_end(cells: &[(&str, usize, Style)], room: usize) -> usize {
+    let (mut used, mut after_blank) = (0, None);
+    for (at, (text, width, _)) in cells.iter().enumerate() {
+        if used + width > room {
+            return match (*text, after_blank) {
+                (" ", _) => at.max(1),
+                (_, Some(after)) if after > 0 => after,
+                _ => at.max(1),
+            };
+        }
+        used += width;
+        if *text == " " {
+            after_blank = Some(at + 1);
+        }
+    }
+    cells.len()
+}
+
+/// A text cut to so many columns, with an ellipsis where something is missing.
+#[must_use]
+pub fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let kept = text.graphemes(true).take_while(|it| {
+        used += it.width();
+        used <= columns
+    });
+    kept.collect::<String>() + if columns > 0 { "…" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str, columns: usize) -> Vec<String> {
+        let rows = wrap(&[(text.to_owned(), Style::new())], columns, &[], &[]);
+        rows.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn rows_end_after_words_and_wide_characters_fit() {
+        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrapped("日本語です", 4), ["日本", "語で", "す"]);
+        assert_eq!(
+            wrapped("e\u{301}e\u{301}e\u{301}", 2),
+            ["e\u{301}e\u{301}", "e\u{301}"]
+        );
+        assert_eq!(wrapped("", 4), [""]);
+    }
+
+    #[test]
+    fn plain_colours_pass_and_nothing_else() {
+        let pieces = coloured("a\u{1b}[31mred\u{1b}[0m\u{1b}[2J", Style::new());
+        let texts: Vec<&str> = pieces.iter().map(|(text, _)| text.as_str()).collect();
+        assert_eq!(texts, ["a", "red", "␛[2J"]);
+        assert_eq!(pieces[1].1.fg, Some(Color::Indexed(1)));
+        assert_eq!(pieces[2].1, Style::new());
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(cut("abc", 3), "abc");
+    }
+}

@@ -1,0 +1,243 @@
+//! The loop: what happens goes into the state, what is to be done is done, and the screen follows.
+//!
+//! It waits for keys, events and answers, and for nothing else: where nothing happens it does not wake up.
+
+mod paint;
+mod perform;
+mod screen;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event as Terminal, EventStream, MouseEventKind};
+use futures_util::StreamExt as _;
+use outrigger_client::{ClientError, Connection, Events, StreamItem};
+use outrigger_terminal::Frame;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+
+use self::screen::Screen;
+use crate::app::{App, Options};
+use crate::state::asking::Ask;
+use crate::state::effect::{Effect, Input, Start};
+
+/// Frames of what streams come no faster than this.
+const FRAME: Duration = Duration::from_millis(16);
+/// Rows of a turn of the wheel.
+const WHEEL: isize = 3;
+
+/// Keeps a prompt for later runs.
+pub type Remember = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What the start of an agent says to the person at the interface. Cheap to clone.
+#[derive(Clone)]
+pub struct Host {
+    inputs: mpsc::UnboundedSender<Input>,
+    asks: Arc<Mutex<HashMap<u64, oneshot::Sender<bool>>>>,
+}
+
+impl Host {
+    /// How far it is.
+    pub fn progress(&self, text: impl Into<String>) {
+        let _ = self.inputs.send(Input::Progress(text.into()));
+    }
+
+    /// A word about something that went wrong and stops nothing.
+    pub fn notice(&self, text: impl Into<String>) {
+        let _ = self.inputs.send(Input::Notice(text.into()));
+    }
+
+    /// Asks the person; what is no yes is a no.
+    pub async fn ask(&self, what: impl Into<String>, summary: Frame, details: Frame) -> bool {
+        let (sender, receiver) = oneshot::channel();
+        let id = {
+            let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+            let id = asks.keys().max().map_or(0, |it| it + 1);
+            asks.insert(id, sender);
+            id
+        };
+        let ask = Ask {
+            id,
+            summary,
+            details,
+            what: what.into(),
+        };
+        let _ = self.inputs.send(Input::Ask(ask));
+        receiver.await.unwrap_or(false)
+    }
+
+    fn answer(&self, id: u64, yes: bool) {
+        let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = asks.remove(&id) {
+            let _ = sender.send(yes);
+        }
+    }
+}
+
+/// Opens the interface, gets the agent by `connect`, and comes back when the user leaves or `stop` is ready.
+///
+/// # Errors
+/// A terminal that is none, or goes away.
+pub async fn run<F>(
+    options: Options,
+    start: Start,
+    mouse: bool,
+    remember: Remember,
+    connect: impl FnOnce(Host) -> F,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    F: Future<Output = Result<Connection, ClientError>> + Send + 'static,
+{
+    let (sender, inputs) = mpsc::unbounded_channel();
+    let host = Host {
+        inputs: sender.clone(),
+        asks: Arc::default(),
+    };
+    let mut screen = Screen::open(mouse)?;
+    let mut app = App::new(options, Screen::size());
+    screen.draw(&mut app)?;
+    let connecting = tokio::spawn(connect(host.clone()));
+    let mut interface = Interface {
+        app,
+        screen,
+        inputs,
+        sender,
+        host,
+        remember,
+        connection: None,
+        events: None,
+        start,
+        began: Instant::now(),
+        drawn: Instant::now(),
+        is_dirty: false,
+    };
+    let result = tokio::select! {
+        biased;
+        () = stop => Ok(()),
+        result = interface.until_left(connecting) => result,
+    };
+    drop(interface);
+    result
+}
+
+struct Interface {
+    app: App,
+    screen: Screen,
+    inputs: mpsc::UnboundedReceiver<Input>,
+    sender: mpsc::UnboundedSender<Input>,
+    host: Host,
+    remember: Remember,
+    connection: Option<Connection>,
+    events: Option<Events>,
+    start: Start,
+    began: Instant,
+    drawn: Instant,
+    is_dirty: bool,
+}
+
+type Connecting = tokio::task::JoinHandle<Result<Connection, ClientError>>;
+
+impl Interface {
+    async fn until_left(&mut self, mut connecting: Connecting) -> io::Result<()> {
+        let mut hangup = signal(SignalKind::hangup())?;
+        let mut keys = EventStream::new();
+        let mut is_started = false;
+        loop {
+            let due = self.drawn + FRAME;
+            let input = tokio::select! {
+                biased;
+                _ = hangup.recv() => return Ok(()),
+                key = keys.next() => match key {
+                    Some(event) => of_terminal(event?),
+                    None => return Ok(()),
+                },
+                connection = &mut connecting, if !is_started => {
+                    is_started = true;
+                    Some(self.connected(connection).await)
+                }
+                item = next_event(&mut self.events) => Some(of_stream(item)),
+                input = self.inputs.recv() => input,
+                () = tokio::time::sleep_until(due.into()), if self.is_dirty => {
+                    self.draw()?;
+                    None
+                }
+            };
+            let Some(input) = input else { continue };
+            if matches!(input, Input::Gone) {
+                self.events = None;
+            }
+            let at_once = matches!(input, Input::Key(_) | Input::Paste(_) | Input::Resize(..));
+            let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let effects = self.app.update(input, now);
+            for effect in effects {
+                match effect {
+                    Effect::Quit => return Ok(()),
+                    Effect::Suspend => self.suspend()?,
+                    effect => self.perform(effect)?,
+                }
+            }
+            self.is_dirty = true;
+            if at_once {
+                self.draw()?;
+            }
+        }
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        self.is_dirty = false;
+        self.drawn = Instant::now();
+        self.screen.draw(&mut self.app)
+    }
+
+    async fn connected(
+        &mut self,
+        connection: Result<Result<Connection, ClientError>, tokio::task::JoinError>,
+    ) -> Input {
+        let failed = |error: ClientError| Input::Failed(error);
+        let connection = match connection {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => return failed(error),
+            Err(error) => return failed(ClientError::new("tui.start", error.to_string(), None)),
+        };
+        match connection.listen().await {
+            Ok(events) => {
+                self.events = Some(events);
+                self.connection = Some(connection);
+                Input::Ready(std::mem::take(&mut self.start))
+            }
+            Err(error) => failed(error),
+        }
+    }
+}
+
+async fn next_event(events: &mut Option<Events>) -> StreamItem {
+    match events {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn of_stream(item: StreamItem) -> Input {
+    match item {
+        StreamItem::Event(event) => Input::Bus(event),
+        StreamItem::Gap => Input::Gap,
+        StreamItem::End => Input::Gone,
+    }
+}
+
+fn of_terminal(event: Terminal) -> Option<Input> {
+    match event {
+        Terminal::Key(key) => Some(Input::Key(key)),
+        Terminal::Paste(text) => Some(Input::Paste(text)),
+        Terminal::Resize(columns, rows) => Some(Input::Resize(columns, rows)),
+        Terminal::Mouse(mouse) => match mouse.kind {
+            MouseEventKind::ScrollUp => Some(Input::Wheel(-WHEEL)),
+            MouseEventKind::ScrollDown => Some(Input::Wheel(WHEEL)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

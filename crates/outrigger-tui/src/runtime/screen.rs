@@ -1,0 +1,130 @@
+//! The terminal while the interface has it: the one place that writes to it, and that gives it back as it was.
+
+use std::io;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+use super::paint::Painter;
+use crate::app::App;
+
+/// The screen of its own, pastes in brackets, keys that can be distinguished (shift and return).
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?2004h\u{1b}[>1u\u{1b}[?25l";
+const MOUSE: &str = "\u{1b}[?1000h\u{1b}[?1006h";
+/// All of that taken back, whichever of it was set.
+const LEAVE: &str = "\u{1b}[?2026l\u{1b}[<1u\u{1b}[?1006l\u{1b}[?1000l\u{1b}[?2004l\u{1b}[0m\u{1b}[?25h\u{1b}[?1049l";
+
+/// The interface has the terminal.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The terminal. Dropped, it is given back.
+pub(crate) struct Screen {
+    painter: Painter,
+    mouse: bool,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// It is none, or cannot be set.
+    pub(crate) fn open(mouse: bool) -> io::Result<Self> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                restore();
+                before(panic);
+            }));
+        });
+        let mut screen = Self {
+            painter: Painter::default(),
+            mouse,
+        };
+        screen.take()?;
+        Ok(screen)
+    }
+
+    /// Takes the terminal again.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn take(&mut self) -> io::Result<()> {
+        crossterm::terminal::enable_raw_mode()?;
+        TAKEN.store(true, SeqCst);
+        self.painter.forget();
+        let mouse = if self.mouse { MOUSE } else { "" };
+        send(&format!("{ENTER}{mouse}"))
+    }
+
+    /// Gives the terminal back for a while.
+    pub(crate) fn lend(&mut self) {
+        restore();
+    }
+
+    /// Columns and rows.
+    pub(crate) fn size() -> (u16, u16) {
+        let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout());
+        match size {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
+            _ => (80, 24),
+        }
+    }
+
+    /// Shows the state.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub(crate) fn draw(&mut self, app: &mut App) -> io::Result<()> {
+        let (columns, rows) = app.size;
+        let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
+        let cursor: Option<Position> = crate::view::draw(app, &mut buffer);
+        send(&self.painter.frame(buffer, cursor))
+    }
+
+    /// Puts a text into the clipboard, where the terminal allows that (OSC 52).
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub(crate) fn copy(text: &str) -> io::Result<()> {
+        use base64::Engine as _;
+        let text = base64::engine::general_purpose::STANDARD.encode(text);
+        send(&format!("\u{1b}]52;c;{text}\u{7}"))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Gives the terminal back as it was, if the interface has it.
+fn restore() {
+    if TAKEN.swap(false, SeqCst) {
+        let _ = send(LEAVE);
+        let _ = crossterm::terminal::disable_raw_mode();
+    }
+}
+
+fn send(text: &str) -> io::Result<()> {
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), rest) {
+            Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
+            Err(rustix::io::Errno::INTR) => {}
+            // Somebody made it non-blocking: wait until it takes more.
+            Err(rustix::io::Errno::AGAIN) => {
+                let mut fds = [rustix::event::PollFd::from_borrowed_fd(
+                    rustix::stdio::stdout(),
+                    rustix::event::PollFlags::OUT,
+                )];
+                rustix::event::poll(&mut fds, None)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

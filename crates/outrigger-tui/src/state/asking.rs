@@ -1,0 +1,177 @@
+//! What waits for an answer of the user's: permissions, questions of the model, and what is asked before there is an agent.
+
+use std::collections::VecDeque;
+
+use outrigger_client::Display;
+use outrigger_protocol::permission::PermissionRequest;
+use outrigger_protocol::question::QuestionRequest;
+use outrigger_terminal::Frame;
+
+use super::editor::Editor;
+
+/// Keys that come so soon after a question has appeared, or after such a key, were meant for the prompt, in milliseconds.
+pub const GRACE: u64 = 600;
+
+/// Asked by the program itself before there is an agent: whether to trust a folder, to start a plugin.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Which one it is, for the answer.
+    pub id: u64,
+    /// What it is about, in short.
+    pub summary: Frame,
+    /// All of it.
+    pub details: Frame,
+    /// What a yes does, in words of ours.
+    pub what: String,
+}
+
+/// A question.
+#[derive(Debug)]
+pub enum Asked {
+    /// Whether a call may be made.
+    Permission(Box<PermissionRequest>, Display),
+    /// What the model wants to know.
+    Question(Box<Inquiry>),
+    /// Before there is an agent.
+    Start(Box<Ask>),
+}
+
+/// Questions of the model with the answers so far.
+#[derive(Debug)]
+pub struct Inquiry {
+    /// The questions.
+    pub request: QuestionRequest,
+    /// Answers to the first of them.
+    pub answers: Vec<Vec<String>>,
+    /// Chosen options of the one that is shown.
+    pub chosen: Vec<usize>,
+    /// The option that is marked.
+    pub at: usize,
+}
+
+impl Inquiry {
+    /// The one that is to be answered next.
+    #[must_use]
+    pub fn question(&self) -> Option<&outrigger_protocol::question::Question> {
+        self.request.questions.get(self.answers.len())
+    }
+
+    /// Answers the one that is shown; true when it was the last.
+    pub fn answer(&mut self, answer: Vec<String>) -> bool {
+        self.answers.push(answer);
+        self.chosen.clear();
+        self.at = 0;
+        self.answers.len() >= self.request.questions.len()
+    }
+
+    /// What is chosen: the marked options, or the one under the cursor.
+    #[must_use]
+    pub fn choice(&self) -> Vec<String> {
+        let options = self.question().map_or(&[][..], |it| &it.options);
+        let marked = if self.chosen.is_empty() {
+            vec![self.at]
+        } else {
+            self.chosen.clone()
+        };
+        marked
+            .iter()
+            .filter_map(|at| Some(options.get(*at)?.label.clone()))
+            .collect()
+    }
+}
+
+/// The question that is shown, and those that wait.
+#[derive(Debug, Default)]
+pub struct Asking {
+    queue: VecDeque<Asked>,
+    /// When keys are for the question.
+    pub ready_at: u64,
+    /// All of it is shown.
+    pub is_open: bool,
+    /// Rows above the screen.
+    pub scroll: usize,
+    /// An answer in words, while it is written.
+    pub words: Option<Editor>,
+}
+
+impl Asking {
+    /// The one that is shown.
+    #[must_use]
+    pub fn shown(&self) -> Option<&Asked> {
+        self.queue.front()
+    }
+
+    /// The same.
+    pub fn shown_mut(&mut self) -> Option<&mut Asked> {
+        self.queue.front_mut()
+    }
+
+    /// How many wait after it.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.len().saturating_sub(1)
+    }
+
+    /// Adds a question, unless it is known.
+    pub fn ask(&mut self, asked: Asked, now: u64) {
+        let id = asked.id();
+        if self.queue.iter().any(|it| it.id() == id) {
+            return;
+        }
+        self.queue.push_back(asked);
+        if self.queue.len() == 1 {
+            self.begin(now);
+        }
+    }
+
+    /// Forgets one that has its answer, from whomever.
+    pub fn settled(&mut self, id: &str, now: u64) {
+        let was_first = self.queue.front().is_some_and(|it| it.id() == id);
+        self.queue.retain(|it| it.id() != id);
+        if was_first {
+            self.begin(now);
+        }
+    }
+
+    /// Takes the one that is shown.
+    pub fn take(&mut self, now: u64) -> Option<Asked> {
+        let asked = self.queue.pop_front();
+        self.begin(now);
+        asked
+    }
+
+    /// Forgets all but what is asked before there is an agent.
+    pub fn clear(&mut self) {
+        self.queue.retain(|it| matches!(it, Asked::Start(_)));
+        self.words = None;
+    }
+
+    /// Whether a key at this time is for the question. One that is not moves that on: somebody is writing.
+    pub fn takes_key(&mut self, now: u64) -> bool {
+        if self.queue.is_empty() {
+            return false;
+        }
+        if now < self.ready_at {
+            self.ready_at = now + GRACE;
+            return false;
+        }
+        true
+    }
+
+    fn begin(&mut self, now: u64) {
+        self.ready_at = now + GRACE;
+        self.is_open = false;
+        self.scroll = 0;
+        self.words = None;
+    }
+}
+
+impl Asked {
+    fn id(&self) -> String {
+        match self {
+            Self::Permission(request, _) => request.id.to_string(),
+            Self::Question(inquiry) => inquiry.request.id.to_string(),
+            Self::Start(ask) => format!("start:{}", ask.id),
+        }
+    }
+}

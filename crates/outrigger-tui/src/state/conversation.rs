@@ -1,0 +1,309 @@
+//! The conversation of a session as blocks, in order: one for each part of a message that people read.
+
+use std::collections::HashMap;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{MessageId, PartId};
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, MessageWithParts, Part, PartKind,
+};
+use outrigger_protocol::session::SessionStatus;
+use serde_json::Value;
+
+use super::layout::Cache;
+
+/// Something of a conversation that is shown.
+#[derive(Debug)]
+pub struct Block {
+    /// The part, or what stands for one: unique in its conversation.
+    pub id: String,
+    /// Its message.
+    pub message: MessageId,
+    /// What it is.
+    pub kind: Kind,
+    /// Its rows, while they are kept.
+    pub cache: Cache,
+}
+
+/// What a block is.
+#[derive(Debug)]
+pub enum Kind {
+    /// What the user wrote.
+    User(String),
+    /// A file that the user attached.
+    File(String),
+    /// Text of the model, in Markdown.
+    Text(String),
+    /// What the model thought, and whether it is complete.
+    Reasoning(String, bool),
+    /// A call of a tool.
+    Tool(Box<Part>),
+    /// Something failed.
+    Failed(String),
+    /// A word of the program's.
+    Note(String),
+    /// The end of an answer: agent, model, time and price.
+    Footer(String),
+}
+
+impl Block {
+    fn new(id: impl Into<String>, message: &MessageId, kind: Kind) -> Self {
+        Self {
+            id: id.into(),
+            message: message.clone(),
+            kind,
+            cache: Cache::default(),
+        }
+    }
+}
+
+/// The blocks of a session, and what they come from.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    blocks: Vec<Block>,
+    /// Messages by their identifier: whether the user wrote it.
+    users: HashMap<MessageId, bool>,
+    /// What the session does.
+    pub status: Option<SessionStatus>,
+}
+
+impl Conversation {
+    /// The blocks, in order.
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The same, to lay them out.
+    pub fn blocks_mut(&mut self) -> &mut Vec<Block> {
+        &mut self.blocks
+    }
+
+    /// A conversation of stored messages.
+    #[must_use]
+    pub fn of(messages: Vec<MessageWithParts>) -> Self {
+        let mut conversation = Self::default();
+        for message in messages {
+            let end = conversation.message(&message.info);
+            for part in message.parts {
+                conversation.part(part);
+            }
+            end.into_iter().for_each(|block| conversation.put(block));
+        }
+        conversation
+    }
+
+    /// Takes what an event says of this session.
+    pub fn on(&mut self, event: &Event) {
+        match event {
+            Event::MessageUpdated { info, .. } => {
+                let end = self.message(info);
+                end.into_iter().for_each(|block| self.put(block));
+            }
+            Event::PartUpdated { part, .. } => self.part(part.as_ref().clone()),
+            Event::PartDelta {
+                part_id,
+                field,
+                delta,
+                ..
+            } if field == "text" => self.delta(part_id, delta),
+            Event::PartRemoved { part_id, .. } => {
+                self.blocks.retain(|it| it.id != part_id.as_str())
+            }
+            Event::MessageRemoved { message_id, .. } => {
+                self.blocks.retain(|it| it.message != *message_id);
+                self.users.remove(message_id);
+            }
+            Event::SessionStatus { status, .. } => self.status = Some(status.clone()),
+            Event::SessionIdle { .. } => self.status = Some(SessionStatus::Idle),
+            Event::SessionError { error, .. } => {
+                let message = self.last_message();
+                let known = self.blocks.iter().rev().take(4);
+                let said = known
+                    .filter(|it| matches!(&it.kind, Kind::Failed(text) if text == error.message()));
+                if said.count() == 0 {
+                    let id = format!("error:{}", self.blocks.len());
+                    self.put(Block::new(
+                        id,
+                        &message,
+                        Kind::Failed(error.message().to_owned()),
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The last answer of the model.
+    #[must_use]
+    pub fn last_answer(&self) -> Option<&str> {
+        self.blocks.iter().rev().find_map(|it| match &it.kind {
+            Kind::Text(text) if !text.trim().is_empty() => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// What the user wrote: message and text, in order.
+    pub fn prompts(&self) -> impl DoubleEndedIterator<Item = (&MessageId, &str)> {
+        self.blocks.iter().filter_map(|it| match &it.kind {
+            Kind::User(text) => Some((&it.message, text.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Keeps the newest messages only.
+    pub fn keep_newest(&mut self, blocks: usize) {
+        let from = self.blocks.len().saturating_sub(blocks);
+        if let Some(message) = self.blocks.get(from).map(|it| it.message.clone()) {
+            let start = self.blocks.iter().position(|it| it.message == message);
+            self.blocks.drain(..start.unwrap_or(from));
+            let kept: std::collections::HashSet<_> =
+                self.blocks.iter().map(|it| &it.message).collect();
+            self.users.retain(|id, _| kept.contains(id));
+        }
+    }
+
+    /// Puts a word of ours at the end.
+    pub fn note(&mut self, text: impl Into<String>) {
+        let message = self.last_message();
+        let id = format!("note:{}", self.blocks.len());
+        self.put(Block::new(id, &message, Kind::Note(text.into())));
+    }
+
+    /// Puts what failed at the end.
+    pub fn fail(&mut self, text: impl Into<String>) {
+        let message = self.last_message();
+        let id = format!("error:{}", self.blocks.len());
+        self.put(Block::new(id, &message, Kind::Failed(text.into())));
+    }
+
+    fn last_message(&self) -> MessageId {
+        self.blocks
+            .last()
+            .map_or_else(|| MessageId(String::new()), |it| it.message.clone())
+    }
+
+    /// Notes a message; what its end shows.
+    fn message(&mut self, info: &MessageInfo) -> Vec<Block> {
+        self.users
+            .insert(info.id().clone(), matches!(info, MessageInfo::User(_)));
+        let MessageInfo::Assistant(answer) = info else {
+            return Vec::new();
+        };
+        let mut end = Vec::new();
+        if let Some(error) = &answer.error {
+            let kind = match error.name.as_str() {
+                "MessageAbortedError" => Kind::Note("interrupted".to_owned()),
+                _ => Kind::Failed(error.message().to_owned()),
+            };
+            end.push(Block::new(format!("error:{}", answer.id), &answer.id, kind));
+        }
+        if answer.summary == Some(true) && answer.time.completed.is_none() {
+            let text = "making a summary of the conversation".to_owned();
+            end.push(Block::new(
+                format!("summary:{}", answer.id),
+                &answer.id,
+                Kind::Note(text),
+            ));
+        }
+        if answer
+            .finish
+            .as_deref()
+            .is_some_and(|it| it != "tool-calls")
+            && answer.time.completed.is_some()
+        {
+            let kind = Kind::Footer(footer(answer));
+            end.push(Block::new(format!("end:{}", answer.id), &answer.id, kind));
+        }
+        end
+    }
+
+    fn part(&mut self, part: Part) {
+        let is_user = self.users.get(&part.message_id).copied().unwrap_or(false);
+        let (id, message) = (part.id.0.clone(), part.message_id.clone());
+        let kind = match &part.kind {
+            PartKind::Text(text)
+                if text.synthetic == Some(true) || text.ignored == Some(true) && !is_user =>
+            {
+                return;
+            }
+            PartKind::Text(text) if is_user => Kind::User(text.text.clone()),
+            PartKind::Text(text) => Kind::Text(text.text.clone()),
+            PartKind::Reasoning(thought) => {
+                Kind::Reasoning(thought.text.clone(), thought.time.end.is_some())
+            }
+            PartKind::File(file) => {
+                let name = file.get("filename").or_else(|| file.get("url"));
+                Kind::File(name.and_then(Value::as_str).unwrap_or("file").to_owned())
+            }
+            PartKind::Tool(_) => Kind::Tool(Box::new(part)),
+            PartKind::Compaction(_) => {
+                Kind::Note("the conversation before this is summarised".to_owned())
+            }
+            PartKind::Retry(retry) => {
+                let why = retry
+                    .get("error")
+                    .and_then(|it| it.pointer("/data/message")?.as_str());
+                Kind::Note(format!(
+                    "tried again: {}",
+                    why.unwrap_or("the model's provider failed")
+                ))
+            }
+            _ => return,
+        };
+        self.put(Block {
+            id,
+            message,
+            kind,
+            cache: Cache::default(),
+        });
+    }
+
+    /// Puts a block in the place of the one that has its identifier, else after those of its message.
+    fn put(&mut self, block: Block) {
+        if let Some(known) = self.blocks.iter_mut().rev().find(|it| it.id == block.id) {
+            known.kind = block.kind;
+            known.cache.outdate();
+            return;
+        }
+        let is_last = |it: &Block| it.message <= block.message || block.message.0.is_empty();
+        let at = match self.blocks.last() {
+            Some(last) if !is_last(last) => {
+                self.blocks.iter().rposition(is_last).map_or(0, |at| at + 1)
+            }
+            _ => self.blocks.len(),
+        };
+        // A text that comes after a message's end stands before it.
+        let ends = |it: &Block| it.message == block.message && matches!(it.kind, Kind::Footer(_));
+        let before_end = at
+            .checked_sub(1)
+            .filter(|at| self.blocks.get(*at).is_some_and(ends));
+        self.blocks.insert(before_end.unwrap_or(at), block);
+    }
+
+    fn delta(&mut self, part: &PartId, delta: &str) {
+        let found = self
+            .blocks
+            .iter_mut()
+            .rev()
+            .find(|it| it.id == part.as_str());
+        if let Some(Block {
+            kind: Kind::Text(text) | Kind::Reasoning(text, _),
+            cache,
+            ..
+        }) = found
+        {
+            text.push_str(delta);
+            cache.grow();
+        }
+    }
+}
+
+fn footer(answer: &AssistantMessage) -> String {
+    let mut text = format!("{} · {}", answer.agent, answer.model_id);
+    if let Some(end) = answer.time.completed {
+        let took = end.saturating_sub(answer.time.created);
+        text.push_str(&format!(" · {}.{} s", took / 1000, took % 1000 / 100));
+    }
+    text
+}

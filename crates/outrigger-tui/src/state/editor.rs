@@ -1,0 +1,331 @@
+//! The prompt that is being written: a text with a cursor, in grapheme clusters.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+/// Steps that can be undone.
+const MAX_UNDO: usize = 200;
+
+/// A text with a cursor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Editor {
+    text: String,
+    /// In bytes, on a boundary of grapheme clusters.
+    cursor: usize,
+    /// What was cut last.
+    cut: String,
+    undo: Vec<(String, usize)>,
+    redo: Vec<(String, usize)>,
+}
+
+/// Where the cursor goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// One cluster back.
+    Left,
+    /// One cluster on.
+    Right,
+    /// The beginning of this word or the one before.
+    WordLeft,
+    /// The end of this word or the next.
+    WordRight,
+    /// The beginning of the line.
+    LineStart,
+    /// The end of the line.
+    LineEnd,
+    /// The beginning of the text.
+    Start,
+    /// The end of the text.
+    End,
+}
+
+impl Editor {
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The cursor, in bytes.
+    #[must_use]
+    pub fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Whether nothing is written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Takes the text out.
+    pub fn take(&mut self) -> String {
+        self.remember();
+        self.cursor = 0;
+        std::mem::take(&mut self.text)
+    }
+
+    /// Puts another text in its place, with the cursor at its end.
+    pub fn set(&mut self, text: impl Into<String>) {
+        self.remember();
+        self.text = text.into();
+        self.cursor = self.text.len();
+    }
+
+    /// Writes at the cursor.
+    pub fn insert(&mut self, text: &str) {
+        self.remember();
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        self.text.insert_str(self.cursor, &text);
+        self.cursor = self.boundary(self.cursor + text.len());
+    }
+
+    /// The text before and after the cursor.
+    #[must_use]
+    pub fn around(&self) -> (&str, &str) {
+        self.text
+            .split_at_checked(self.cursor)
+            .unwrap_or((&self.text, ""))
+    }
+
+    /// Moves the cursor.
+    pub fn go(&mut self, to: To) {
+        self.cursor = self.place(to);
+    }
+
+    /// Deletes up to there. Words and lines can be put back by [`Self::yank`].
+    pub fn delete(&mut self, to: To) {
+        let place = self.place(to);
+        let (from, until) = (place.min(self.cursor), place.max(self.cursor));
+        // At the end of a line, its end goes.
+        let until = match to {
+            To::LineEnd if from == until && until < self.text.len() => until + 1,
+            _ => until,
+        };
+        if from == until {
+            return;
+        }
+        self.remember();
+        let gone: String = self.text.drain(from..until).collect();
+        if !matches!(to, To::Left | To::Right) {
+            self.cut = gone;
+        }
+        self.cursor = from;
+    }
+
+    /// Puts what was cut last at the cursor.
+    pub fn yank(&mut self) {
+        let cut = std::mem::take(&mut self.cut);
+        self.insert(&cut);
+        self.cut = cut;
+    }
+
+    /// Replaces the bytes from there to the cursor.
+    pub fn replace_from(&mut self, from: usize, text: &str) {
+        if self.text.is_char_boundary(from) && from <= self.cursor {
+            self.remember();
+            self.text.replace_range(from..self.cursor, text);
+            self.cursor = from + text.len();
+        }
+    }
+
+    /// Takes the last change back.
+    pub fn undo(&mut self) {
+        if let Some((text, cursor)) = self.undo.pop() {
+            self.redo
+                .push((std::mem::replace(&mut self.text, text), self.cursor));
+            self.cursor = cursor;
+        }
+    }
+
+    /// Makes the change again that was taken back.
+    pub fn redo(&mut self) {
+        if let Some((text, cursor)) = self.redo.pop() {
+            self.undo
+                .push((std::mem::replace(&mut self.text, text), self.cursor));
+            self.cursor = cursor;
+        }
+    }
+
+    /// A row up or down at this width; false where there is none.
+    pub fn vertical(&mut self, up: bool, width: usize) -> bool {
+        let rows = self.rows(width);
+        let (row, column) = self.position(width);
+        let target = if up {
+            row.checked_sub(1)
+        } else {
+            Some(row + 1)
+        };
+        let Some(&(from, until)) = target.and_then(|it| rows.get(it)) else {
+            return false;
+        };
+        let line = self.text.get(from..until).unwrap_or_default();
+        let mut used = 0;
+        let within = line.graphemes(true).take_while(|it| {
+            used += it.width();
+            used <= column
+        });
+        self.cursor = from + within.map(str::len).sum::<usize>();
+        true
+    }
+
+    /// Bytes from and to of each row at this width. The last one has room for the cursor.
+    #[must_use]
+    pub fn rows(&self, width: usize) -> Vec<(usize, usize)> {
+        let width = width.max(2);
+        let (mut rows, mut from) = (Vec::new(), 0);
+        for line in self.text.split('\n') {
+            let (mut start, mut used) = (from, 0);
+            for (at, cluster) in line.grapheme_indices(true) {
+                let columns = cluster.width();
+                if used + columns > width {
+                    rows.push((start, from + at));
+                    (start, used) = (from + at, 0);
+                }
+                used += columns;
+            }
+            rows.push((start, from + line.len()));
+            from += line.len() + 1;
+        }
+        rows
+    }
+
+    /// Row and column of the cursor at this width.
+    #[must_use]
+    pub fn position(&self, width: usize) -> (usize, usize) {
+        let rows = self.rows(width);
+        let row = rows
+            .iter()
+            .rposition(|(from, _)| *from <= self.cursor)
+            .unwrap_or(0);
+        let from = rows.get(row).map_or(0, |(from, _)| *from);
+        let before = self.text.get(from..self.cursor).unwrap_or_default();
+        (row, before.width())
+    }
+
+    fn remember(&mut self) {
+        self.redo.clear();
+        if self.undo.len() == MAX_UNDO {
+            self.undo.remove(0);
+        }
+        self.undo.push((self.text.clone(), self.cursor));
+    }
+
+    fn place(&self, to: To) -> usize {
+        let (before, after) = self.around();
+        match to {
+            To::Left => before
+                .grapheme_indices(true)
+                .next_back()
+                .map_or(0, |(at, _)| at),
+            To::Right => self.cursor + after.graphemes(true).next().map_or(0, str::len),
+            To::WordLeft => {
+                let words = before.split_word_bound_indices();
+                let word = words.rev().find(|(_, word)| is_word(word));
+                word.map_or(0, |(at, _)| at)
+            }
+            To::WordRight => {
+                let mut words = after.split_word_bound_indices();
+                let word = words.find(|(_, word)| is_word(word));
+                word.map_or(self.text.len(), |(at, word)| self.cursor + at + word.len())
+            }
+            To::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
+            To::LineEnd => after
+                .find('\n')
+                .map_or(self.text.len(), |at| self.cursor + at),
+            To::Start => 0,
+            To::End => self.text.len(),
+        }
+    }
+
+    /// This place, or the end of the cluster in which it is.
+    fn boundary(&self, at: usize) -> usize {
+        let mut ends = self
+            .text
+            .grapheme_indices(true)
+            .map(|(start, it)| start + it.len());
+        if at == 0 {
+            0
+        } else {
+            ends.find(|end| *end >= at).unwrap_or(self.text.len())
+        }
+    }
+}
+
+fn is_word(word: &str) -> bool {
+    word.chars().any(char::is_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(text: &str) -> Editor {
+        let mut editor = Editor::default();
+        editor.insert(text);
+        editor
+    }
+
+    #[test]
+    fn words_and_lines_as_in_emacs() {
+        let mut editor = of("one two\nthree four");
+        editor.delete(To::WordLeft);
+        assert_eq!(editor.text(), "one two\nthree ");
+        editor.go(To::LineStart);
+        editor.delete(To::LineEnd);
+        assert_eq!(editor.text(), "one two\n");
+        editor.go(To::Start);
+        editor.yank();
+        assert_eq!(editor.text(), "three one two\n");
+        editor.undo();
+        editor.undo();
+        assert_eq!(editor.text(), "one two\nthree ");
+        editor.redo();
+        assert_eq!(editor.text(), "one two\n");
+        editor.go(To::Start);
+        editor.go(To::WordRight);
+        editor.delete(To::LineEnd);
+        editor.delete(To::LineEnd);
+        assert_eq!(editor.text(), "one", "at its end the line end goes");
+    }
+
+    #[test]
+    fn clusters_are_whole_and_rows_hold_wide_ones() {
+        let mut editor = of("e\u{301}日本👩\u{200d}💻");
+        assert_eq!(editor.rows(3), [(0, 6), (6, 9), (9, 20)]);
+        assert_eq!(editor.position(3), (2, 2));
+        editor.delete(To::Left);
+        assert_eq!(editor.text(), "e\u{301}日本");
+        assert!(editor.vertical(true, 3));
+        assert_eq!(editor.cursor(), 3);
+        assert!(!editor.vertical(true, 3));
+        editor.delete(To::Left);
+        assert_eq!(editor.text(), "日本");
+    }
+
+    proptest! {
+        /// Whatever is typed, the cursor stands between two characters and in a row.
+        #[test]
+        fn the_cursor_stays_in_the_text(steps in proptest::collection::vec((0..14_u8, ".{0,3}"), 0..40), width in 0..12_usize) {
+            let mut editor = Editor::default();
+            let places = [To::Left, To::Right, To::WordLeft, To::WordRight, To::LineStart, To::LineEnd, To::Start, To::End];
+            for (step, text) in steps {
+                let to = places[usize::from(step) % places.len()];
+                match step % 7 {
+                    0 => editor.insert(&text),
+                    1 => editor.insert("\n日e\u{301}"),
+                    2 => editor.go(to),
+                    3 => editor.delete(to),
+                    4 => editor.yank(),
+                    5 => { editor.undo(); }
+                    _ => { editor.vertical(step % 2 == 0, width); }
+                }
+                prop_assert!(editor.text().is_char_boundary(editor.cursor()));
+                let (row, _) = editor.position(width);
+                prop_assert!(row < editor.rows(width).len());
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The parts of the interface's state.
+
+pub mod asking;
+pub mod conversation;
+pub mod editor;
+pub mod effect;
+pub mod keys;
+pub mod layout;
+pub mod picker;

@@ -1,0 +1,198 @@
+//! A list to choose from, narrowed by what is typed.
+
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+use super::editor::Editor;
+
+/// What a list is of, which decides what a choice does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListKind {
+    /// Sessions of the project.
+    Sessions,
+    /// Models.
+    Models,
+    /// Agents.
+    Agents,
+    /// Everything that can be done.
+    Commands,
+    /// Colours.
+    Themes,
+    /// The user's prompts in this session.
+    Timeline,
+    /// What can be done with one of them.
+    Prompt,
+    /// Earlier prompts.
+    History,
+    /// Plugins, with what they cost.
+    Plugins,
+    /// The keys.
+    Help,
+}
+
+/// A line of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Item {
+    /// What a choice gives.
+    pub value: String,
+    /// What is shown and searched.
+    pub label: String,
+    /// Shown beside it.
+    pub detail: String,
+}
+
+impl Item {
+    /// A line.
+    pub fn new(
+        value: impl Into<String>,
+        label: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            value: value.into(),
+            label: label.into(),
+            detail: detail.into(),
+        }
+    }
+}
+
+/// A list that is open.
+#[derive(Debug)]
+pub struct Picker {
+    /// What it is of.
+    pub kind: ListKind,
+    /// Its title.
+    pub title: String,
+    items: Vec<Item>,
+    /// What is typed.
+    pub filter: Editor,
+    /// Indices of what fits, best first.
+    shown: Vec<usize>,
+    /// The marked line among them.
+    pub at: usize,
+    /// It is still being fetched.
+    pub is_loading: bool,
+}
+
+impl Picker {
+    /// A list of these lines.
+    pub fn new(kind: ListKind, title: impl Into<String>, items: Vec<Item>) -> Self {
+        Self {
+            kind,
+            title: title.into(),
+            shown: (0..items.len()).collect(),
+            items,
+            filter: Editor::default(),
+            at: 0,
+            is_loading: false,
+        }
+    }
+
+    /// One whose lines are on their way.
+    pub fn loading(kind: ListKind, title: impl Into<String>) -> Self {
+        Self {
+            is_loading: true,
+            ..Self::new(kind, title, Vec::new())
+        }
+    }
+
+    /// Its lines have come.
+    pub fn fill(&mut self, items: Vec<Item>) {
+        self.items = items;
+        self.is_loading = false;
+        self.narrow();
+    }
+
+    /// What fits, best first.
+    pub fn shown(&self) -> impl ExactSizeIterator<Item = &Item> {
+        self.shown.iter().map(|at| &self.items[*at])
+    }
+
+    /// The marked line.
+    #[must_use]
+    pub fn chosen(&self) -> Option<&Item> {
+        self.items.get(*self.shown.get(self.at)?)
+    }
+
+    /// Marks another line.
+    pub fn step(&mut self, by: isize) {
+        let last = self.shown.len().saturating_sub(1);
+        self.at = self.at.saturating_add_signed(by).min(last);
+    }
+
+    /// Marks this line.
+    pub fn mark(&mut self, value: &str) {
+        let found = self.shown().position(|it| it.value == value);
+        self.at = found.unwrap_or(0);
+    }
+
+    /// Finds again what fits.
+    pub fn narrow(&mut self) {
+        let labels = self
+            .items
+            .iter()
+            .map(|it| format!("{} {}", it.label, it.detail));
+        self.shown = fuzzy(self.filter.text(), labels);
+        self.at = 0;
+    }
+}
+
+/// Indices of the texts that fit, best first.
+pub fn fuzzy(wanted: &str, texts: impl Iterator<Item = String>) -> Vec<usize> {
+    if wanted.trim().is_empty() {
+        return texts.enumerate().map(|(at, _)| at).collect();
+    }
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let pattern = Pattern::new(
+        wanted,
+        CaseMatching::Smart,
+        Normalization::Smart,
+        AtomKind::Fuzzy,
+    );
+    let mut buffer = Vec::new();
+    let mut found: Vec<(u32, usize)> = texts
+        .enumerate()
+        .filter_map(|(at, text)| {
+            let score = pattern.score(Utf32Str::new(&text, &mut buffer), &mut matcher)?;
+            Some((score, at))
+        })
+        .collect();
+    found.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
+    found.into_iter().map(|(_, at)| at).collect()
+}
+
+/// What may complete the word at the cursor.
+#[derive(Debug)]
+pub struct Completion {
+    /// Where the word begins, in bytes of the prompt.
+    pub from: usize,
+    /// What it may become.
+    pub items: Vec<Item>,
+    /// The marked one.
+    pub at: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_fit_comes_first() {
+        let texts = ["src/state/keys.rs", "docs/keys.md", "src/main.rs"];
+        let of = |wanted| fuzzy(wanted, texts.iter().map(|it| (*it).to_owned()));
+        assert_eq!(of(""), [0, 1, 2]);
+        assert_eq!(of("main"), [2]);
+        assert_eq!(of("dkeys").first(), Some(&1));
+        let mut picker = Picker::new(
+            ListKind::Models,
+            "m",
+            texts.map(|it| Item::new(it, it, "")).into(),
+        );
+        picker.filter.insert("keys");
+        picker.narrow();
+        picker.step(9);
+        assert_eq!(picker.shown().len(), 2);
+        picker.step(-9);
+        assert!(picker.chosen().is_some());
+    }
+}

@@ -1,0 +1,105 @@
+//! Lists over the conversation.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+use super::{clear, put};
+use crate::app::App;
+use crate::render::text::{Row, cut, inline, row, width};
+use crate::render::theme::Role;
+use crate::state::picker::{Completion, Item, Picker};
+
+/// Columns of a list, at most.
+const MAX_COLUMNS: u16 = 100;
+
+/// Draws a list at the bottom of an area; where the cursor is.
+pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) -> Position {
+    let style = |role| app.theme.style(role);
+    let columns = area.width.min(MAX_COLUMNS);
+    let most = area.height.saturating_sub(2).max(1);
+    let count = u16::try_from(picker.shown().len()).unwrap_or(u16::MAX);
+    let rows = count.clamp(1, most);
+    let height = (rows + 2).min(area.height);
+    let area = Rect {
+        y: area.bottom().saturating_sub(height),
+        height,
+        width: columns,
+        ..area
+    };
+    clear(area, buffer);
+    let title = format!("─ {} ", picker.title);
+    let hints = " enter chooses · esc closes ";
+    let rule = usize::from(columns).saturating_sub(title.chars().count() + hints.chars().count());
+    let mut shown = vec![
+        row(vec![
+            (title, style(Role::Accent)),
+            ("─".repeat(rule), style(Role::Dim)),
+            (hints.to_owned(), style(Role::Dim)),
+        ]),
+        row(vec![
+            ("❯ ".to_owned(), style(Role::Accent)),
+            (inline(picker.filter.text()), style(Role::Text)),
+        ]),
+    ];
+    if picker.shown().len() == 0 {
+        let text = if picker.is_loading {
+            "  …"
+        } else {
+            "  nothing fits"
+        };
+        shown.push(row(vec![(text.to_owned(), style(Role::Dim))]));
+    }
+    let first = (picker.at + 1).saturating_sub(usize::from(rows));
+    let items = picker
+        .shown()
+        .enumerate()
+        .skip(first)
+        .take(usize::from(rows));
+    shown.extend(items.map(|(at, it)| item(app, it, at == picker.at, usize::from(columns))));
+    put(&shown, area, buffer);
+    let column = u16::try_from(width(picker.filter.text())).unwrap_or(0);
+    Position::new(area.x + 2 + column, area.y + 1)
+}
+
+/// Draws what may complete a word, above the prompt.
+pub(super) fn completion(app: &App, completion: &Completion, area: Rect, buffer: &mut Buffer) {
+    let columns = area.width.min(MAX_COLUMNS);
+    let height = u16::try_from(completion.items.len())
+        .unwrap_or(1)
+        .min(area.height);
+    let area = Rect {
+        y: area.bottom().saturating_sub(height),
+        height,
+        width: columns,
+        ..area
+    };
+    clear(area, buffer);
+    let items = completion.items.iter().enumerate();
+    let rows: Vec<Row> = items
+        .map(|(at, it)| item(app, it, at == completion.at, usize::from(columns)))
+        .collect();
+    put(&rows, area, buffer);
+}
+
+fn item(app: &App, item: &Item, is_at: bool, columns: usize) -> Row {
+    let style = |role| app.theme.style(role);
+    let room = columns.saturating_sub(3);
+    let label = cut(&item.label, room);
+    let left = room.saturating_sub(width(&label) + 2);
+    let detail = if left > 3 {
+        cut(&item.detail, left)
+    } else {
+        String::new()
+    };
+    let gap = left.saturating_sub(width(&detail)) + 2;
+    if is_at {
+        let text = format!("▸ {label}{}{detail} ", " ".repeat(gap));
+        return row(vec![(text, style(Role::Chosen))]);
+    }
+    row(vec![
+        (format!("  {label}"), style(Role::Text)),
+        (" ".repeat(gap), Style::new()),
+        (detail, style(Role::Dim)),
+    ])
+}

@@ -1,0 +1,177 @@
+//! What the screen shows: from the state to the cells of a frame.
+
+mod list;
+mod panel;
+mod prompt;
+mod status;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+use crate::app::App;
+use crate::render::text::{Row, row, wrap};
+use crate::render::theme::Role;
+
+/// Smallest part of the screen that stays for the conversation, in rows.
+const MIN_CONVERSATION: u16 = 3;
+
+/// Where the parts of the screen are.
+#[derive(Clone, Copy, Debug)]
+struct Areas {
+    conversation: Rect,
+    /// A row of what happens.
+    state: Rect,
+    /// The prompt, or the question in its place.
+    input: Rect,
+    status: Rect,
+}
+
+fn areas(app: &App) -> Areas {
+    let (columns, rows) = app.size;
+    let input = input_rows(app)
+        .min(rows.saturating_sub(2 + MIN_CONVERSATION))
+        .max(1);
+    let conversation = rows.saturating_sub(input + 2);
+    let area = |y: u16, height: u16| Rect {
+        x: 0,
+        y: y.min(rows),
+        width: columns,
+        height: height.min(rows.saturating_sub(y)),
+    };
+    Areas {
+        conversation: area(0, conversation),
+        state: area(conversation, 1),
+        input: area(conversation + 1, input),
+        status: area(rows.saturating_sub(1), 1),
+    }
+}
+
+fn input_rows(app: &App) -> u16 {
+    let rows = match app.asking.shown() {
+        Some(asked) => panel::height(app, asked),
+        None => prompt::height(app),
+    };
+    u16::try_from(rows).unwrap_or(u16::MAX)
+}
+
+/// Rows of the conversation.
+#[must_use]
+pub fn conversation_height(app: &App) -> usize {
+    usize::from(areas(app).conversation.height)
+}
+
+/// Columns of the prompt's text.
+#[must_use]
+pub fn prompt_width(app: &App) -> usize {
+    prompt::width(app)
+}
+
+/// Draws the interface; where the cursor is, if it is shown.
+pub fn draw(app: &mut App, buffer: &mut Buffer) -> Option<Position> {
+    let areas = areas(app);
+    conversation(app, areas.conversation, buffer);
+    let state = status::state(app);
+    put(&[state], areas.state, buffer);
+    let cursor = match app.asking.shown() {
+        Some(asked) => panel::draw(app, asked, areas.input, buffer),
+        None => Some(prompt::draw(app, areas.input, buffer)),
+    };
+    put(&[status::line(app)], areas.status, buffer);
+    let cursor = match (&app.picker, &app.completion) {
+        _ if app.asking.shown().is_some() => cursor,
+        (Some(picker), _) => Some(list::draw(app, picker, areas.conversation, buffer)),
+        (None, Some(completion)) => {
+            list::completion(app, completion, areas.conversation, buffer);
+            cursor
+        }
+        (None, None) => cursor,
+    };
+    guard(buffer);
+    cursor.filter(|it| it.x < app.size.0 && it.y < app.size.1)
+}
+
+fn conversation(app: &mut App, area: Rect, buffer: &mut Buffer) {
+    let (shape, height) = (app.shape(), usize::from(area.height));
+    let inner = Rect {
+        x: area.x + 1,
+        width: area.width.saturating_sub(1),
+        ..area
+    };
+    if app.conversation.blocks().is_empty() {
+        return put(&welcome(app), inner, buffer);
+    }
+    let scroll = app.scroll.clone();
+    let rows = scroll.visible(&mut app.conversation, shape, height);
+    // What is short stands at the bottom, near the prompt.
+    let y = area
+        .height
+        .saturating_sub(u16::try_from(rows.len()).unwrap_or(area.height));
+    let area = Rect {
+        y: inner.y + y,
+        height: inner.height - y,
+        ..inner
+    };
+    put(&rows, area, buffer);
+}
+
+fn welcome(app: &App) -> Vec<Row> {
+    let style = |role| app.theme.style(role);
+    let width = app.shape().width;
+    let mut rows = vec![
+        Row::default(),
+        row(vec![("Outrigger".to_owned(), style(Role::Accent))]),
+        Row::default(),
+    ];
+    for (key, what) in [
+        ("/", "commands"),
+        ("@", "files"),
+        ("!", "a line for the shell"),
+        (
+            app.keymap
+                .keys("help_show")
+                .split(',')
+                .next()
+                .unwrap_or_default(),
+            "the keys",
+        ),
+    ] {
+        let pieces = [
+            (format!("{key:>4}  "), style(Role::Accent)),
+            (what.to_owned(), style(Role::Dim)),
+        ];
+        rows.extend(wrap(&pieces, width, &[], &[]));
+    }
+    rows
+}
+
+/// Writes rows into an area, as many as fit.
+fn put(rows: &[Row], area: Rect, buffer: &mut Buffer) {
+    let area = area.intersection(buffer.area);
+    for (row, y) in rows.iter().zip(area.top()..area.bottom()) {
+        buffer.set_line(area.x, y, row, area.width);
+    }
+}
+
+/// Empties an area.
+fn clear(area: Rect, buffer: &mut Buffer) {
+    let area = area.intersection(buffer.area);
+    for position in area.positions() {
+        if let Some(cell) = buffer.cell_mut(position) {
+            cell.reset();
+        }
+    }
+}
+
+/// The last look at what goes to the terminal (invariant 13): no cell holds what a terminal obeys, wherever it came from.
+fn guard(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let symbol = cell.symbol();
+        if symbol.len() > 1 || symbol.starts_with(outrigger_terminal::is_control) {
+            let hostile = symbol.chars().any(outrigger_terminal::is_control)
+                || symbol.chars().all(outrigger_terminal::is_invisible);
+            if hostile {
+                cell.set_symbol("·");
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Two rows of what is: what happens now, and with whom one talks.
+
+use outrigger_protocol::session::SessionStatus;
+use ratatui::style::Style;
+
+use crate::app::App;
+use crate::render::text::{Piece, Row, columns, cut, inline, row};
+use crate::render::theme::Role;
+
+/// What happens now.
+pub(super) fn state(app: &App) -> Row {
+    let style = |role| app.theme.style(role);
+    let width = usize::from(app.size.0);
+    let (text, role) = match (&app.notice, &app.conversation.status) {
+        (Some((text, role)), _) => (inline(text), *role),
+        _ if app.leader => (
+            "leader key: the next key is a command".to_owned(),
+            Role::Warn,
+        ),
+        _ if !app.progress.is_empty() => (inline(&app.progress), Role::Dim),
+        (
+            _,
+            Some(SessionStatus::Retry {
+                attempt, message, ..
+            }),
+        ) if app.is_busy() => (format!("▸ try {attempt}: {}", inline(message)), Role::Warn),
+        _ if app.asking.shown().is_some() => ("▸ waits for your answer".to_owned(), Role::Warn),
+        _ if app.is_busy() => ("▸ working; esc interrupts".to_owned(), Role::Accent),
+        _ if !app.scroll.follows() => (
+            "earlier messages; end goes to the last".to_owned(),
+            Role::Dim,
+        ),
+        _ => (String::new(), Role::Dim),
+    };
+    let rule = "─".repeat(width);
+    if text.is_empty() {
+        return row(vec![(rule, style(Role::Dim))]);
+    }
+    let text = format!(" {} ", cut(&text, width.saturating_sub(4)));
+    let mut pieces: Vec<Piece> = vec![("─".to_owned(), style(Role::Dim)), (text, style(role))];
+    let left = width.saturating_sub(columns(&pieces));
+    pieces.push(("─".repeat(left), style(Role::Dim)));
+    row(pieces)
+}
+
+/// Agent and model, how full the context is, what it has cost, and where.
+pub(super) fn line(app: &App) -> Row {
+    let style = |role| app.theme.style(role);
+    let width = usize::from(app.size.0);
+    let agent = app.agent.as_deref().unwrap_or("build");
+    let mut left: Vec<Piece> = vec![(format!(" {}", inline(agent)), style(Role::Accent))];
+    if let Some(model) = model(app) {
+        left.push((format!(" · {}", inline(&model)), style(Role::Dim)));
+    }
+    let mut right = Vec::new();
+    if let Some((used, model)) = &app.context {
+        right.push(match app.limits.get(model) {
+            Some(limit) => format!("{}% context", used * 100 / limit.max(&1)),
+            None => format!("{} tokens", thousands(*used)),
+        });
+    }
+    if let Some(cost) = app
+        .session
+        .as_ref()
+        .map(|it| it.cost)
+        .filter(|it| *it > 0.0)
+    {
+        right.push(format!("${cost:.2}"));
+    }
+    right.push(inline(&app.folder));
+    // What is narrow loses the folder first, then the rest.
+    while !right.is_empty() && columns(&left) + right.join(" · ").len() + 3 > width {
+        right.pop();
+    }
+    let right = right.join(" · ");
+    let gap = width.saturating_sub(columns(&left) + columns(&[(right.clone(), Style::new())]) + 1);
+    if gap == 0 {
+        let text: String = left.iter().map(|(text, _)| text.as_str()).collect();
+        return row(vec![(cut(&text, width), style(Role::Accent))]);
+    }
+    left.push((" ".repeat(gap), Style::new()));
+    left.push((right, style(Role::Dim)));
+    row(left)
+}
+
+fn model(app: &App) -> Option<String> {
+    if let Some(model) = &app.model {
+        return Some(model.model_id.clone());
+    }
+    app.session
+        .as_ref()
+        .and_then(|it| it.model.as_ref())
+        .map(|it| it.id.clone())
+}
+
+fn thousands(tokens: u64) -> String {
+    match tokens {
+        0..=999 => tokens.to_string(),
+        _ => format!("{}.{}k", tokens / 1000, tokens % 1000 / 100),
+    }
+}
