@@ -406,20 +406,14 @@ impl App {
             return Vec::new();
         };
         let id = session.id.to_string();
-        let get = |path: String, then| Effect::Call {
+        let mut effects = vec![Effect::Call {
             method: "GET",
-            path,
+            path: format!("/session/{id}/message?limit={}", self.limit),
             body: None,
-            then,
-        };
-        vec![
-            get(
-                format!("/session/{id}/message?limit={}", self.limit),
-                Then::Messages(id),
-            ),
-            get("/permission".to_owned(), Then::Permissions),
-            get("/question".to_owned(), Then::Questions),
-        ]
+            then: Then::Messages(id),
+        }];
+        effects.extend(Self::open_questions());
+        effects
     }
 
     pub(crate) fn scroll_by(&mut self, rows: isize) -> Vec<Effect> {

@@ -32,20 +32,31 @@ impl App {
             Then::Enter => return self.entered(value),
             Then::Made => return self.made(value),
             Then::Messages(id) => self.messages(&id, value),
-            Then::Over(id) => self.over(&id, value),
+            Then::Over(id) => {
+                self.over(&id, value);
+                // A turn that was cancelled leaves no question behind.
+                return match self.asking.shown() {
+                    Some(_) => Self::open_questions(),
+                    None => Vec::new(),
+                };
+            }
             Then::Permissions => {
                 let open: Vec<PermissionRequest> = of(value);
+                let ids: Vec<String> = open.iter().map(|it| it.id.to_string()).collect();
+                self.asking.keep_open(true, &ids, now);
                 open.iter()
                     .for_each(|request| self.ask_permission(request, now));
             }
             Then::Questions => {
                 let open: Vec<QuestionRequest> = of(value);
+                let ids: Vec<String> = open.iter().map(|it| it.id.to_string()).collect();
+                self.asking.keep_open(false, &ids, now);
                 open.iter()
                     .for_each(|request| self.ask_question(request, now));
             }
             Then::Granted => {
                 self.granted(&value);
-                return vec![App::open_permissions()];
+                return Self::open_questions();
             }
             Then::Files(before) => {
                 let files: Vec<String> = of(value);
@@ -93,14 +104,18 @@ impl App {
         }
     }
 
-    /// Asks which permissions wait for an answer.
-    pub(crate) fn open_permissions() -> Effect {
-        Effect::Call {
+    /// Asks what waits for an answer.
+    pub(crate) fn open_questions() -> Vec<Effect> {
+        let get = |path: &str, then| Effect::Call {
             method: "GET",
-            path: "/permission".to_owned(),
+            path: path.to_owned(),
             body: None,
-            then: Then::Permissions,
-        }
+            then,
+        };
+        vec![
+            get("/permission", Then::Permissions),
+            get("/question", Then::Questions),
+        ]
     }
 
     fn refused(&mut self, then: &Then, error: &ClientError) -> Vec<Effect> {
@@ -127,7 +142,7 @@ impl App {
             // It is asked again: nothing was answered.
             Then::Granted => {
                 self.say(error.message(), Role::Bad);
-                return vec![App::open_permissions()];
+                return Self::open_questions();
             }
             _ => self.picker = None,
         }

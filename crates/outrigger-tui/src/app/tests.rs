@@ -269,6 +269,28 @@ fn what_is_typed_when_a_question_appears_goes_to_the_prompt() {
     assert!(app.asking.shown().is_none());
 }
 
+/// A turn that ends leaves no question behind that nobody waits for.
+#[test]
+fn questions_end_with_their_turn() {
+    let mut app = talking(60, 20);
+    app.update(permission("ls"), 0);
+    let over = Input::Reply(
+        Then::Over("ses_1".into()),
+        Ok(json!({ "outcome": "cancelled" })),
+    );
+    let effects = app.update(over, 1);
+    assert!(effects.iter().any(|it| matches!(
+        it,
+        Effect::Call {
+            then: Then::Permissions,
+            ..
+        }
+    )));
+    assert!(app.asking.shown().is_some(), "it may be another turn's");
+    app.update(Input::Reply(Then::Permissions, Ok(json!([]))), 2);
+    assert!(app.asking.shown().is_none());
+}
+
 #[test]
 fn a_no_can_say_what_to_do_instead() {
     let mut app = talking(60, 20);

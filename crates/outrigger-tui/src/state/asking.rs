@@ -133,6 +133,19 @@ impl Asking {
         }
     }
 
+    /// Forgets the permissions, or else the questions of the model, that nobody waits for any more.
+    pub fn keep_open(&mut self, are_permissions: bool, open: &[String], now: u64) {
+        let first = self.queue.front().map(Asked::id);
+        self.queue.retain(|it| match it {
+            Asked::Permission(..) if are_permissions => open.contains(&it.id()),
+            Asked::Question(_) if !are_permissions => open.contains(&it.id()),
+            _ => true,
+        });
+        if first != self.queue.front().map(Asked::id) {
+            self.begin(now);
+        }
+    }
+
     /// Takes the one that is shown.
     pub fn take(&mut self, now: u64) -> Option<Asked> {
         let asked = self.queue.pop_front();
