@@ -62,14 +62,15 @@ fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
         let is_text_folder = TEXT_FOLDERS.contains(&name.as_ref()) || name == ".git";
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => {
-                if depth > 1 && !is_text_folder {
-                    search(&path, depth - 1, left, found);
-                }
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        if kind.is_dir() {
+            if depth > 1 && !is_text_folder {
+                search(&path, depth - 1, left, found);
             }
-            Ok(_) if !is_open(&path, &name) => found.push(path),
-            _ => {}
+        } else if !is_open(&path, &name) {
+            found.push(path);
         }
     }
 }
