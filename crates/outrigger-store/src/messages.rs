@@ -7,6 +7,9 @@ use rusqlite::params;
 use crate::error::StoreError;
 use crate::read::{Reader, limit};
 
+/// Something with the bytes of its stored text.
+type Measured<T> = (T, usize);
+
 impl Reader<'_> {
     pub(crate) fn messages(
         &self,
@@ -21,15 +24,17 @@ impl Reader<'_> {
         &self,
         session: &SessionId,
     ) -> Result<Vec<(MessageWithParts, u32)>, StoreError> {
-        let infos = self.bodies(
+        let infos = self.decoded(
+            "message",
             "SELECT id, body FROM messages WHERE session = ? ORDER BY id",
             [session.as_str()],
         )?;
-        let parts = self.bodies(
+        let parts = self.decoded(
+            "part",
             "SELECT id, body FROM parts WHERE session = ? ORDER BY message, id",
             [session.as_str()],
         )?;
-        self.joined(infos, parts)
+        Ok(Self::joined(infos, parts))
     }
 
     /// The newest messages of a session, at most so many, in ascending order; only those older than `before`, where that is
@@ -40,12 +45,14 @@ impl Reader<'_> {
         before: Option<&MessageId>,
         most: usize,
     ) -> Result<Vec<MessageWithParts>, StoreError> {
-        let mut infos = match before {
-            Some(before) => self.bodies(
+        let mut infos: Vec<Measured<MessageInfo>> = match before {
+            Some(before) => self.decoded(
+                "message",
                 "SELECT id, body FROM messages WHERE session = ? AND id < ? ORDER BY id DESC LIMIT ?",
                 params![session.as_str(), before.as_str(), limit(Some(most))],
             )?,
-            None => self.bodies(
+            None => self.decoded(
+                "message",
                 "SELECT id, body FROM messages WHERE session = ? ORDER BY id DESC LIMIT ?",
                 params![session.as_str(), limit(Some(most))],
             )?,
@@ -54,30 +61,23 @@ impl Reader<'_> {
         let (Some(first), Some(last)) = (infos.first(), infos.last()) else {
             return Ok(Vec::new());
         };
-        let parts = self.bodies(
+        let parts = self.decoded(
+            "part",
             "SELECT id, body FROM parts WHERE session = ? AND message >= ? AND message <= ? ORDER BY message, id",
-            params![session.as_str(), first.0, last.0],
+            params![session.as_str(), first.0.id().as_str(), last.0.id().as_str()],
         )?;
-        let found = self.joined(infos, parts)?;
+        let found = Self::joined(infos, parts);
         Ok(found.into_iter().map(|(message, _)| message).collect())
     }
 
     /// Joins messages with their parts: both lists ascend by message, so one walk does. Parts of a message that is not there
     /// are passed over.
     fn joined(
-        &self,
-        infos: Vec<(String, String)>,
-        parts: Vec<(String, String)>,
-    ) -> Result<Vec<(MessageWithParts, u32)>, StoreError> {
-        let mut decoded = Vec::with_capacity(parts.len());
-        for (id, body) in parts {
-            decoded.push((self.decode::<Part>("part", &id, &body)?, body.len()));
-        }
-        let mut parts = decoded.into_iter().peekable();
-        let mut out = Vec::with_capacity(infos.len());
-        for (id, body) in infos {
-            let info: MessageInfo = self.decode("message", &id, &body)?;
-            let mut size = body.len();
+        infos: Vec<Measured<MessageInfo>>,
+        parts: Vec<Measured<Part>>,
+    ) -> Vec<(MessageWithParts, u32)> {
+        let mut parts = parts.into_iter().peekable();
+        let with_parts = |(info, mut size): Measured<MessageInfo>| {
             let mut own = Vec::new();
             while let Some((part, bytes)) = parts.next_if(|(part, _)| part.message_id <= *info.id())
             {
@@ -89,9 +89,9 @@ impl Reader<'_> {
             let size = u32::try_from(size).unwrap_or(u32::MAX);
             // A message mostly has one part, is kept long, and there are many.
             own.shrink_to_fit();
-            out.push((MessageWithParts { info, parts: own }, size));
-        }
-        Ok(out)
+            (MessageWithParts { info, parts: own }, size)
+        };
+        infos.into_iter().map(with_parts).collect()
     }
 
     pub(crate) fn message(
@@ -110,17 +110,19 @@ impl Reader<'_> {
         message: &MessageId,
     ) -> Result<Option<(MessageWithParts, u32)>, StoreError> {
         let key = [session.as_str(), message.as_str()];
-        let infos = self.bodies(
+        let infos = self.decoded(
+            "message",
             "SELECT id, body FROM messages WHERE session = ? AND id = ?",
             key,
         )?;
         if infos.is_empty() {
             return Ok(None);
         }
-        let parts = self.bodies(
+        let parts = self.decoded(
+            "part",
             "SELECT id, body FROM parts WHERE session = ? AND message = ? ORDER BY id",
             key,
         )?;
-        Ok(self.joined(infos, parts)?.into_iter().next())
+        Ok(Self::joined(infos, parts).into_iter().next())
     }
 }

@@ -9,7 +9,7 @@ use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::session::{Session, Todo};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, params};
 use serde::de::DeserializeOwned;
 
 use crate::error::StoreError;
@@ -182,17 +182,23 @@ impl Reader<'_> {
         })
     }
 
-    /// Rows of an identifier and a JSON text.
-    pub(crate) fn bodies(
+    /// What rows of an identifier and a JSON text hold, decoded as they are read, with the bytes of the text.
+    pub(crate) fn decoded<T: DeserializeOwned>(
         &self,
+        what: &str,
         sql: &str,
         values: impl Params,
-    ) -> Result<Vec<(String, String)>, StoreError> {
-        self.sql(|conn| {
+    ) -> Result<Vec<(T, usize)>, StoreError> {
+        let of_row = |row: &Row<'_>| {
+            let (id, body) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+            Ok(self.decode(what, id, body).map(|it| (it, body.len())))
+        };
+        let found: Vec<Result<(T, usize), StoreError>> = self.sql(|conn| {
             conn.prepare_cached(sql)?
-                .query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?
+                .query_map(values, of_row)?
                 .collect()
-        })
+        })?;
+        found.into_iter().collect()
     }
 
     fn list<T: DeserializeOwned>(
@@ -201,10 +207,8 @@ impl Reader<'_> {
         sql: &str,
         values: impl Params,
     ) -> Result<Vec<T>, StoreError> {
-        self.bodies(sql, values)?
-            .iter()
-            .map(|(id, body)| self.decode(what, id, body))
-            .collect()
+        let found = self.decoded(what, sql, values)?;
+        Ok(found.into_iter().map(|(it, _)| it).collect())
     }
 
     pub(crate) fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
