@@ -4,6 +4,7 @@
 //! and bring the pieces of a text that is being written, which are not stored. [`Follow`] is what one client is sent: what the log has
 //! after the event that it saw last, then what comes. So nothing is lost or doubled, whatever ends in between.
 
+mod external;
 mod feed;
 mod follow;
 mod list;
@@ -13,6 +14,7 @@ mod shorten;
 mod tests;
 mod trace;
 
+pub use external::ExternalAnswer;
 pub use feed::Feed;
 pub use follow::{Follow, Wanted};
 pub use list::ListQuery;

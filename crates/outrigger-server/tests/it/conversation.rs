@@ -1,5 +1,8 @@
 //! `/outrigger/v1` over one agent: texts that are cut, traces, the audit, and both forms.
 
+use outrigger_conversation::ExternalAnswer;
+use outrigger_protocol::merged::AgentOutput;
+use outrigger_protocol::message::{AssistantMessage, NamedError};
 use outrigger_test_support::model::{call, done, turn};
 use serde_json::{Value, json};
 
@@ -126,4 +129,88 @@ async fn a_turn_has_a_trace_and_the_audit_has_it_too() {
         h.ok("GET", &format!("{base}/diff"), Value::Null).await,
         json!([])
     );
+}
+
+/// E1: what another agent says stands in a session like what our own model says, each call as one message, and what its converter does
+/// not know as it came.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_agent_feeds_the_same_conversation() {
+    let h = Harness::new([done()], json!({})).await;
+    let session = h.session().await;
+    h.prompt(&session, "go").await;
+    let base = format!("/outrigger/v1/conversation/{session}/message");
+    let prompt = h.ok("GET", &base, Value::Null).await["entries"][0]["attempt"].clone();
+    let message = AssistantMessage {
+        parent_id: prompt.as_str().unwrap().into(),
+        session_id: session.as_str().into(),
+        agent: "claude".into(),
+        mode: "claude".into(),
+        ..AssistantMessage::default()
+    };
+    let now = outrigger_agent::ids::now;
+    let (mut answer, begun) = ExternalAnswer::begin(message, 7, now());
+    let id = answer.message().id.clone();
+    let mut events = vec![begun];
+    let text = |text: &str| AgentOutput::Text {
+        text: text.into(),
+        timestamp: 1,
+    };
+    let use_of = |id: &str, input: Value| AgentOutput::ToolUse {
+        id: id.into(),
+        tool_name: "Edit".into(),
+        tool_input: input,
+        timestamp: 10,
+    };
+    let edit = json!({ "file_path": "a", "old_string": "x", "new_string": "y" });
+    let result = AgentOutput::ToolResult {
+        tool_use_id: "t1".into(),
+        tool_name: "Edit".into(),
+        result: json!("ok"),
+        is_error: false,
+        timestamp: 35,
+    };
+    let unknown = AgentOutput::Other {
+        text: "{\"type\":\"new\"}".into(),
+        timestamp: 40,
+    };
+    for output in [
+        text("I edit"),
+        use_of("t1", edit),
+        use_of("t2", json!({})),
+        result,
+        unknown,
+    ] {
+        events.extend(answer.say(output, now()));
+    }
+    let error = NamedError::new("UnknownError", "it went away");
+    events.extend(answer.finish(Some(error), now()));
+    for event in events {
+        h.agent.publish(event).await.unwrap();
+    }
+    let page = h.ok("GET", &base, Value::Null).await;
+    let own = page["entries"].as_array().unwrap().iter();
+    let own = own.filter(|it| it["key"].as_str().unwrap().starts_with(id.as_str()));
+    let said: Vec<(&str, &str)> = own
+        .map(|it| {
+            assert_eq!((&it["attempt"], &it["state"]), (&prompt, &json!("done")));
+            let message = &it["message"];
+            (
+                message["messageType"].as_str().unwrap(),
+                message["content"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("text", "I edit"),
+            ("tool_execution", "Updated a"),
+            ("tool_use", "Edit"),
+            ("text", "{\"type\":\"new\"}"),
+            ("error", "it went away"),
+        ]
+    );
+    // Clients of OpenCode see it, too.
+    let parts = h.parts(&session, "tool").await;
+    assert_eq!(parts.len(), 2);
 }
