@@ -253,25 +253,36 @@ fn is_command(pointer: &str) -> bool {
     sections.iter().any(|it| pointer.starts_with(it)) && last_key(pointer) == "command"
 }
 
-/// Takes the secrets out of arguments: `--token X`, `--token=X`, `-e API_KEY=X`, `-H "Authorization: Bearer X"`, and words that look like
-/// keys; also within one, for `sh -c`.
+/// What the words of a command before one say of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Before {
+    #[default]
+    Nothing,
+    /// It is a secret.
+    Secret,
+    /// It is the value of an option of one letter, whose name says nothing.
+    Letter,
+}
+
+/// Takes the secrets out of arguments: `--token X`, `--token=X`, `-p X`, `-e API_KEY=X`, `-H "Authorization: Bearer X"`, and words that
+/// look like keys; also within one, for `sh -c`.
 fn hide_arguments(items: &mut [Value]) {
-    let mut is_next = false;
+    let mut before = Before::default();
     for item in items {
         let Value::String(text) = item else { continue };
         let mut shown = String::with_capacity(text.len());
         for word in text.split_inclusive(char::is_whitespace) {
             let bare = word.trim_end();
             let space = word.get(bare.len()..).unwrap_or_default();
-            shown.push_str(&shown_word(bare, &mut is_next));
+            shown.push_str(&shown_word(bare, &mut before));
             shown.push_str(space);
         }
         *text = shown;
     }
 }
 
-/// A word of a command as it is shown. `is_next`: the words before say that it is a secret.
-fn shown_word(word: &str, is_next: &mut bool) -> String {
+/// A word of a command as it is shown.
+fn shown_word(word: &str, said: &mut Before) -> String {
     const SCHEMES: [&str; 3] = ["basic", "bearer", "token"];
     const QUOTES: [char; 2] = ['"', '\''];
     let is_name = |name: &str| {
@@ -279,15 +290,21 @@ fn shown_word(word: &str, is_next: &mut bool) -> String {
         !name.is_empty() && is_secret_name(name)
     };
     let plain = word.trim_matches(QUOTES);
-    if word.is_empty() || *is_next && SCHEMES.contains(&plain.to_ascii_lowercase().as_str()) {
+    if word.is_empty()
+        || *said == Before::Secret && SCHEMES.contains(&plain.to_ascii_lowercase().as_str())
+    {
         return word.to_owned();
     }
-    let follows = std::mem::take(is_next);
-    if follows && !word.starts_with('-') || looks_like_key(plain) && !plain.contains('=') {
+    let is_value = match std::mem::take(said) {
+        Before::Nothing => false,
+        Before::Secret => !word.starts_with('-'),
+        Before::Letter => !word.starts_with('-') && is_secret_value_of_letter(plain),
+    };
+    if is_value || looks_like_key(plain) && !plain.contains('=') {
         return word.replace(plain, REDACTED);
     }
     match word.split_once(['=', ':']) {
-        Some((name, "")) if is_name(name) => *is_next = true,
+        Some((name, "")) if is_name(name) => *said = Before::Secret,
         Some((name, value)) if is_name(name) && !value.starts_with("//") => {
             let (before, _) = word.split_at(name.len() + 1);
             let end = if value.ends_with(QUOTES) {
@@ -297,10 +314,23 @@ fn shown_word(word: &str, is_next: &mut bool) -> String {
             };
             return format!("{before}{REDACTED}{end}");
         }
-        None if word.starts_with("--") => *is_next = is_name(word),
+        None if word.starts_with("--") && is_name(word) => *said = Before::Secret,
+        // What is behind `-c` is code.
+        None if is_letter(word) && word != "-c" => *said = Before::Letter,
         _ => {}
     }
     word.to_owned()
+}
+
+/// `-p`.
+fn is_letter(word: &str) -> bool {
+    let letter = word.strip_prefix('-').map(str::as_bytes);
+    letter.is_some_and(|it| it.len() == 1 && it[0].is_ascii_alphabetic())
+}
+
+/// Whether what follows `-p` looks like a secret, and not like a package (`@acme/x`, `x@1.2`), an address with a port or a setting.
+fn is_secret_value_of_letter(value: &str) -> bool {
+    !value.contains(['@', '=', ':']) && is_secret_option("", value)
 }
 
 /// Sections whose keys are names of options, and no patterns.

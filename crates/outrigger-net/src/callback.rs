@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::Url;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long a person may take (OpenCode's).
@@ -12,6 +13,8 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a browser may take to say what it wants.
 const REQUEST: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 16 * 1024;
+/// Connections that may be open and say nothing.
+const MAX_WAITING: usize = 256;
 
 /// Listens for the browser.
 #[derive(Debug)]
@@ -57,13 +60,20 @@ impl Callback {
         check: impl Fn(Option<&str>) -> Result<(), String>,
     ) -> Result<String, String> {
         let wait = async {
+            // A browser opens connections ahead of time and says nothing on them: none waits for another one.
+            let mut waiting = JoinSet::new();
             loop {
-                let Ok((mut stream, _)) = self.listener.accept().await else {
-                    continue;
-                };
-                // A browser opens connections ahead of time and says nothing on them.
-                let Ok(Some(target)) = timeout(REQUEST, target(&mut stream)).await else {
-                    continue;
+                let (mut stream, target) = tokio::select! {
+                    Some(asked) = waiting.join_next() => match asked {
+                        Ok(Some(asked)) => asked,
+                        _ => continue,
+                    },
+                    accepted = self.listener.accept(), if waiting.len() < MAX_WAITING => {
+                        if let Ok((stream, _)) = accepted {
+                            waiting.spawn(asked(stream));
+                        }
+                        continue;
+                    }
                 };
                 let verdict = self.judge(&target, state, &check);
                 let (status, text) = match &verdict {
@@ -126,6 +136,12 @@ impl Callback {
     }
 }
 
+/// What a connection asks for, if it says so soon.
+async fn asked(mut stream: TcpStream) -> Option<(TcpStream, String)> {
+    let target = timeout(REQUEST, target(&mut stream)).await.ok()??;
+    Some((stream, target))
+}
+
 /// The address of a GET.
 async fn target(stream: &mut TcpStream) -> Option<String> {
     let mut held = Vec::new();
@@ -183,6 +199,12 @@ mod tests {
         let callback = Callback::listen(0, PATH).await.unwrap();
         let port = callback.port();
         let code = tokio::spawn(async move { callback.code("s", |_| Ok(())).await });
+        // Connections that say nothing delay none that does.
+        let mut idle = Vec::new();
+        for _ in 0..12 {
+            idle.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+        }
+        let began = std::time::Instant::now();
         for (target, status) in [
             ("/favicon.ico", "HTTP/1.1 404 Error"),
             ("/auth/callback?code=x", "HTTP/1.1 400 Error"),
@@ -194,6 +216,7 @@ mod tests {
             assert_eq!(get(port, target).await, status, "{target}");
         }
         assert_eq!(code.await.unwrap(), Ok("a b".to_owned()));
+        assert!(began.elapsed() < REQUEST, "{:?}", began.elapsed());
         // One answer is all that it takes.
         assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
     }

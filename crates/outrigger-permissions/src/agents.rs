@@ -120,24 +120,6 @@ fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
     }
 }
 
-/// Folders of the user's settings that hold what models are given to read: agents, commands, skills and code. What lies beside
-/// them may have keys.
-pub const TEXT_FOLDERS: [&str; 13] = [
-    "agent",
-    "agents",
-    "command",
-    "commands",
-    "mode",
-    "modes",
-    "node_modules",
-    "plugin",
-    "plugins",
-    "skill",
-    "skills",
-    "tool",
-    "tools",
-];
-
 /// What holds where nothing else is said, as in OpenCode, but for the files with keys in the folders of the user's settings.
 fn defaults(places: Places<'_>) -> Vec<Rule> {
     let mut rules = vec![
@@ -161,9 +143,9 @@ fn defaults(places: Places<'_>) -> Vec<Rule> {
     for folder in places.settings_folders {
         let below = |name: &str| format!("{}/{name}", folder.display());
         rules.push(rule("read", &below("*"), Action::Ask));
+        // Few: each is held against all others where plugins or a project that is not trusted have some.
         rules.push(rule("read", &below("*.md"), Action::Allow));
-        let texts = TEXT_FOLDERS.iter();
-        rules.extend(texts.map(|name| rule("read", &below(&format!("{name}/*")), Action::Allow)));
+        rules.push(rule("read", &below("skill*/*"), Action::Allow));
     }
     rules.extend([
         rule("read", "*.env", Action::Ask),

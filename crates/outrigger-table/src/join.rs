@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::TableError;
 use crate::number::Number;
-use crate::{Table, bounded, shown};
+use crate::{Table, bounded_texts, shown};
 
 /// How two tables are joined.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableErro
         .collect();
     // Known before any of it is made: a column with few values makes a table of gigabytes.
     let pairs: usize = found.iter().flatten().map(|theirs| theirs.len()).sum();
-    bounded(pairs + left.rows.len() + right.rows.len(), columns.len())?;
+    bounded_texts(pairs + left.rows.len() + right.rows.len(), columns.len())?;
     let mut met = vec![false; right.rows.len()];
     let mut rows: Vec<Vec<Value>> = Vec::new();
     for (row, found) in left.rows.iter().zip(found) {

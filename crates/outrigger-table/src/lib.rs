@@ -22,6 +22,8 @@ pub const MAX_BYTES: usize = 64 << 20;
 pub const MAX_UNPACKED: u64 = 256 << 20;
 /// Maximum number of cells of a table, those of a join's result included.
 pub const MAX_CELLS: usize = 10_000_000;
+/// How many cells a row of a text takes as much memory as, besides its own.
+const CELLS_OF_ROW: usize = 2;
 
 /// A table: every row has one cell for each column.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -115,6 +117,18 @@ fn named(first: impl IntoIterator<Item = String>) -> Vec<String> {
     names
 }
 
+/// An error where a table would have more cells than are kept, each of them and each row with memory of its own.
+fn bounded_texts(rows: usize, columns: usize) -> Result<(), TableError> {
+    bounded(rows, columns.saturating_add(CELLS_OF_ROW)).map_err(|error| match error {
+        TableError::TooLarge { size, limit, .. } => TableError::TooLarge {
+            what: "the number of cells, with two more for each row,",
+            size,
+            limit,
+        },
+        other => other,
+    })
+}
+
 /// An error where a table would have more cells than are kept.
 fn bounded(rows: usize, columns: usize) -> Result<(), TableError> {
     let cells = rows.saturating_mul(columns.max(1));
@@ -126,4 +140,20 @@ fn bounded(rows: usize, columns: usize) -> Result<(), TableError> {
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_small_rows_are_too_many_cells() {
+        let rows = MAX_CELLS / (CELLS_OF_ROW + 2);
+        let text = format!("a,b\n{}", "1,2\n".repeat(rows + 1));
+        let read = |text: &str| read(text.as_bytes(), Format::Csv, None);
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.contains("two more for each row"), "{error}");
+        let fits = text.get(..text.len() - 4).unwrap_or_default();
+        assert_eq!(read(fits).unwrap().rows.len(), rows);
+    }
 }

@@ -1,5 +1,6 @@
 //! Spreadsheets.
 
+mod old;
 mod repeated;
 
 use std::io::{self, Cursor};
@@ -29,6 +30,7 @@ fn unreadable(why: impl ToString) -> TableError {
 pub(crate) fn read(bytes: &[u8], sheet: Option<&str>) -> Result<Table, TableError> {
     unpacks(bytes, MAX_UNPACKED)?;
     repeated::check(bytes)?;
+    old::check(bytes)?;
     let mut book = open_workbook_auto_from_rs(Cursor::new(bytes)).map_err(unreadable)?;
     let sheets = book.sheet_names();
     let name = match sheet {
@@ -72,7 +74,7 @@ fn extent<R: io::Read + io::Seek>(book: &mut Sheets<R>, name: &str) -> Result<()
                 extent.add(cell.get_position())?;
             }
         }
-        // What is in these has been read with the book; `repeated` looked at the one.
+        // What is in these has been read with the book; `old` and `repeated` looked at it.
         Sheets::Xls(_) | Sheets::Ods(_) => {}
     }
     Ok(())
@@ -96,6 +98,14 @@ impl Extent {
         bounded(length(top, bottom), length(left, right))?;
         // One place may be there many times.
         bounded(self.count, 1)
+    }
+
+    /// Those between the first and the last one.
+    fn cells(&self) -> u64 {
+        let around = self.around.map(|[top, bottom, left, right]| {
+            (u64::from(bottom - top) + 1) * (u64::from(right - left) + 1)
+        });
+        around.unwrap_or_default()
     }
 }
 
@@ -318,6 +328,15 @@ mod tests {
                 &many("rows", 1_000_000),
                 &value.replace("/>", &format!("{}/>", many("columns", 16_000))),
             )),
+            // Each table alone would do.
+            ods(&[(); 2]
+                .map(|()| {
+                    row(
+                        &many("rows", 3000),
+                        &value.replace("/>", &format!("{}/>", many("columns", 3000))),
+                    )
+                })
+                .join("</table:table><table:table table:name=\"T\">")),
         ] {
             let error = read(&far, None).unwrap_err().to_string();
             assert!(error.starts_with("the number of cells has "), "{error}");

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::TableError;
-use crate::{Table, bounded, named, shown};
+use crate::{Table, bounded_texts, named, shown};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -37,7 +37,7 @@ pub(crate) fn read(bytes: &[u8], delimiter: u8) -> Result<Table, TableError> {
                 columns: columns.len(),
             });
         }
-        bounded(rows.len() + 1, columns.len())?;
+        bounded_texts(rows.len() + 1, columns.len())?;
         let mut row: Vec<Value> = record
             .iter()
             .map(|cell| match cell {
@@ -97,7 +97,7 @@ pub(crate) fn read_lines(bytes: &[u8]) -> Result<Table, TableError> {
                 *cell = value;
             }
         }
-        bounded(rows.len() + 1, columns.len())?;
+        bounded_texts(rows.len() + 1, columns.len())?;
         rows.push(row);
     }
     for row in &mut rows {

@@ -1,11 +1,14 @@
 //! The sandbox in which this program runs git. A repository names programs in its own files (filters, monitors,
 //! signing). A plugin or a command of the model that can write there would have us run them (issue 5, item 5).
 
+mod pipes;
+
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::path_masks::Kept;
 use outrigger_sandbox::{Calls, Policy};
 
+pub use self::pipes::watched;
 use crate::place::Place;
 
 /// Files of the user's that git reads: they were written by the user, and cannot be changed from in here.
@@ -104,7 +107,8 @@ pub fn unfit(worktree: &Path) -> Option<String> {
         let why = outrigger_files::FileError::of(&error)?.to_string();
         Some(format!("git is not started for {}: {why}", path.display()))
     });
-    unfit.next()
+    let known = || pipes::known(worktree).map(|pipe| pipes::waits_for(&pipe));
+    unfit.next().or_else(known)
 }
 
 /// Whether the repository itself names this as its worktree. Somebody who can write to the project alone cannot make

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use outrigger_kernel::hooks::HookPoint;
+use outrigger_kernel::merge::name_changes;
 use outrigger_mcp_tools::start_skill_servers;
 use outrigger_permissions::access::{SearchRules, hosts};
 use outrigger_permissions::agents::AgentInfo;
@@ -194,17 +195,33 @@ impl CallHost {
         lock(&self.causes).push(Cause { actor, did, what });
     }
 
-    /// What plugins changed at a point in front of the call.
+    /// What plugins changed at a point in front of the call, and of its result.
     fn note_changes(&self, point: HookPoint, records: &[HookRecord]) {
         let what = match point {
             HookPoint::ToolBeforeCall => None,
             HookPoint::ExecuteBeforeShell => Some("variables".to_owned()),
+            HookPoint::ToolAfterResult => Some("its result".to_owned()),
             _ => return,
         };
         let changed = records.iter();
         for record in changed.filter(|it| it.decision == Decision::Patch) {
             self.caused_by(Actor::plugin(&record.plugin), Deed::Changed, what.clone());
         }
+    }
+
+    /// What plugins left of an output, with their names where it is a result that is shown; none where it stays as it was.
+    fn output_left(
+        &self,
+        point: HookPoint,
+        before: &Value,
+        output: Option<Value>,
+        records: &[HookRecord],
+    ) -> Option<Value> {
+        let mut output = output.filter(|_| !self.keeps_answer(point, records))?;
+        if point == HookPoint::ToolAfterResult {
+            name_changes(before, &mut output, records);
+        }
+        Some(output)
     }
 
     /// What a person answered is theirs: a plugin that may not answer for them does not change what the model reads of it.

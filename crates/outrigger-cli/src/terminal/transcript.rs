@@ -1,7 +1,7 @@
 //! Messages of the conversation as lines for people.
 
 use outrigger_kernel::merge::details;
-use outrigger_protocol::merged::{ConversationMessage, Details};
+use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage, Details};
 use serde_json::Value;
 use similar::TextDiff;
 
@@ -62,6 +62,14 @@ fn tool_name(message: &ConversationMessage) -> String {
         Some(plugin) => terminal::name(&format!("{name} (plugin {plugin})")),
         None => terminal::name(name),
     }
+}
+
+/// Which plugins changed what is shown of a call's result.
+pub(crate) fn changed_by(message: &ConversationMessage) -> Option<String> {
+    let plugins = message.metadata.get(CHANGED_BY)?.as_array()?.iter();
+    let plugins = plugins.filter_map(Value::as_str).map(terminal::name);
+    let plugins: Vec<String> = plugins.collect();
+    Some(format!("  changed by {}", plugins.join(", ")))
 }
 
 fn shorten(text: &str, directory: &str) -> String {

@@ -353,6 +353,12 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
         (format!("{base}//x"), but("/x*"), false, ""),
         (base.clone(), but("/*"), false, "A rule denies"),
         (
+            base.clone(),
+            json!({ "http*": "allow", "http://127.0.0.1:*": "allow", format!("{base}/*"): "ask" }),
+            false,
+            "has to be asked for",
+        ),
+        (
             format!("{base}/to?{base}/%78"),
             but("/x*"),
             false,

@@ -114,7 +114,7 @@ fn home_file(world: &World, name: &str, text: &str) {
 /// Of the folder of the user's settings a model reads texts unasked, and what may have keys in it after a question.
 #[test]
 fn of_the_users_settings_a_model_reads_texts_unasked() {
-    let open = ["AGENTS.md", "skills/x/scripts/run.py", "agent/a.txt"];
+    let open = ["AGENTS.md", "skills/x/scripts/run.py", "agent/a.md"];
     let asked = [
         "opencode.json",
         "gh-pat",

@@ -255,10 +255,8 @@ impl Sieve<'_> {
                 continue;
             };
             if takes(self, &name, value) || name.contains("{env:") || name.contains("{file:") {
-                let mut ask = Asked::new(self.file, format!("{at}/{name}"), value);
-                if at == "/command" {
-                    ask.shown = self.filled(&ask.shown).into_owned();
-                }
+                let ask = Asked::new(self.file, format!("{at}/{name}"), value);
+                let ask = self.with_texts(ask);
                 self.asks.push(ask);
                 if !self.keep {
                     fields.shift_remove(&name);
@@ -277,6 +275,7 @@ impl Sieve<'_> {
         let (asks, kept): (Vec<Value>, Vec<Value>) =
             list.iter().cloned().partition(|it| takes(self, it));
         let asked = asks.iter().map(|it| Asked::new(self.file, at, it));
+        let asked: Vec<Asked> = asked.map(|it| self.with_texts(it)).collect();
         self.asks.extend(asked);
         if !self.keep {
             *list = kept;
@@ -371,23 +370,60 @@ impl Sieve<'_> {
 
     /// A text with those of the project in it that it takes from files: what it says is decided by both.
     fn filled<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.filled_from(text, |path| match self.is_own_text(path) {
+            true => self.content(path),
+            false => String::new(),
+        })
+    }
+
+    /// What is asked about with the texts of the project's files in it, as it will be read. What lies elsewhere is not shown, nor what
+    /// rules of the user's keep.
+    fn with_texts(&self, mut ask: Asked) -> Asked {
+        if ask.shown.contains("{file:") {
+            self.put_texts(&mut ask.value);
+            ask.shown = ask.value.to_string();
+        }
+        ask
+    }
+
+    fn put_texts(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                let filled = self.filled_from(text, |path| match self.is_own(path, &[]) {
+                    true => self.content(path),
+                    false => format!("{{file:{path}}}"),
+                });
+                *text = filled.into_owned();
+            }
+            Value::Array(items) => items.iter_mut().for_each(|it| self.put_texts(it)),
+            Value::Object(fields) => fields.values_mut().for_each(|it| self.put_texts(it)),
+            _ => {}
+        }
+    }
+
+    fn filled_from<'t>(&self, text: &'t str, content: impl Fn(&str) -> String) -> Cow<'t, str> {
         if !text.contains("{file:") {
             return Cow::Borrowed(text);
         }
-        let folder = self.file.parent().unwrap_or(self.file);
-        let filled = substitute::expand(text, "{file:", |path| {
-            let read = |path: &str| {
-                outrigger_files::read_to_string(&folder.join(path), outrigger_files::SETTINGS)
-            };
-            let content = Some(path).filter(|it| self.is_own_text(it));
-            let content = content.and_then(|it| read(it).ok()).unwrap_or_default();
-            Ok(content.trim().to_owned())
-        });
+        let filled = substitute::expand(text, "{file:", |path| Ok(content(path)));
         filled.map_or(Cow::Borrowed(text), Cow::Owned)
+    }
+
+    /// What a file that is named holds.
+    fn content(&self, path: &str) -> String {
+        let path = self.file.parent().unwrap_or(self.file).join(path);
+        let content = outrigger_files::read_to_string(&path, outrigger_files::SETTINGS);
+        content.unwrap_or_default().trim().to_owned()
     }
 
     /// A relative path, perhaps a pattern, of texts that lie in the project.
     fn is_own_text(&self, path: &str) -> bool {
+        self.is_own(path, &TEXTS)
+    }
+
+    /// The same of files with these endings; of all, where there are none.
+    fn is_own(&self, path: &str, endings: &[&str]) -> bool {
+        let fits = |path: &Path| endings.is_empty() || paths::has_extension(path, endings);
         let relative = Path::new(path);
         let plain = !path.contains("://") && !path.starts_with('~') && relative.is_relative();
         if !plain || path.split('/').any(|step| step == "..") {
@@ -396,10 +432,9 @@ impl Sieve<'_> {
         let folder = self.file.parent().unwrap_or(self.file);
         let real = folder.join(relative).canonicalize();
         let stays = |real: std::path::PathBuf| {
-            let is_text = paths::has_extension(&real, &TEXTS);
-            real.starts_with(self.project) && is_text && (self.may_read)(&real)
+            real.starts_with(self.project) && fits(&real) && (self.may_read)(&real)
         };
-        paths::has_extension(relative, &TEXTS) && real.map_or(true, stays)
+        fits(relative) && real.map_or(true, stays)
     }
 }
 

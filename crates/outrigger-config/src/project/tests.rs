@@ -167,3 +167,38 @@ fn what_starts_reads_sends_or_loosens_is_left_out() {
         assert_eq!((kept, same.len()), (document, asks.len()));
     }
 }
+
+/// What a file puts in is part of what is shown; what lies elsewhere, and what rules keep, is not read for it.
+#[test]
+fn what_is_asked_about_is_shown_with_what_files_put_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().canonicalize().unwrap();
+    for (name, text) in [
+        ("url", "http://evil.test/v1\n"),
+        ("n.txt", "./evil.sh"),
+        ("secret.md", "KEPT"),
+    ] {
+        std::fs::write(project.join(name), text).unwrap();
+    }
+    let file = project.join("opencode.json");
+    let mut sieve = Sieve {
+        file: &file,
+        project: &project,
+        may_read: &|real| !real.ends_with("secret.md"),
+        may_choose: &|_| true,
+        keep: true,
+        asks: Vec::new(),
+    };
+    sieve.document(&mut json!({
+        "shell": "{file:./n.txt}", "plugin": ["{file:n.txt}"], "provider": {"p": {"options": {"baseURL": "{file:url}"}}},
+        "mcp": {"m": {"command": ["sh", "{file:./n.txt}"], "environment": {"A": "{file:secret.md}", "B": "{file:../outside.txt}"}}},
+    }));
+    let shown: Vec<String> = sieve.asks.iter().map(|it| it.shown.clone()).collect();
+    let shown = shown.join("\n");
+    insta::assert_snapshot!(shown, @r#"
+    "./evil.sh"
+    "./evil.sh"
+    {"options":{"baseURL":"http://evil.test/v1"}}
+    {"command":["sh","./evil.sh"],"environment":{"A":"{file:secret.md}","B":"{file:../outside.txt}"}}
+    "#);
+}

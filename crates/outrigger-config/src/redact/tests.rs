@@ -232,3 +232,33 @@ fn secrets() {
         assert_eq!(is_secret(pointer), expected, "{pointer}");
     }
 }
+
+/// The name of an option of one letter says nothing: its value does.
+#[test]
+fn what_follows_an_option_of_one_letter_is_hidden_where_it_looks_like_a_secret() {
+    for (command, hidden) in [
+        (json!(["m", "-p", "S3cretWord9"]), true),
+        (json!(["m", "-k", "abc123def456", "-v"]), true),
+        (json!(["sh", "-c", "m -t S3cretWord9"]), true),
+        (json!(["m", "-p", "8080"]), false),
+        (json!(["m", "-p", "./Some/Folder1"]), false),
+        (
+            json!(["npx", "-p", "@acme/Server1", "-y", "acme-server"]),
+            false,
+        ),
+        (json!(["npx", "-p", "server@12.34.56"]), false),
+        (json!(["python", "-m", "acme_server.main"]), false),
+        (
+            json!(["docker", "-v", "/Data1:/data", "-e", "MODE=Full1234"]),
+            false,
+        ),
+        (json!(["sh", "-c", "RunServer1"]), false),
+    ] {
+        let original = json!({"mcp": {"m": {"command": command}}});
+        let mut shown = original.clone();
+        redact(&mut shown, "");
+        assert_eq!(shown != original, hidden, "{shown}");
+        assert!(restore(&mut shown, &original).is_empty());
+        assert_eq!(shown, original);
+    }
+}

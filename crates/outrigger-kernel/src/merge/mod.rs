@@ -12,6 +12,7 @@
 //! [`Conversation`] says what an event changes; [`Transcript`] is what a client has that applies these changes.
 
 mod agents;
+mod changed;
 mod convert;
 mod follow;
 mod pair;
@@ -19,6 +20,7 @@ mod patched;
 mod processors;
 
 pub use agents::{AgentPart, AgentParts};
+pub use changed::name_changes;
 pub use convert::{Author, Converter, Form, details};
 pub use follow::{Conversation, Transcript};
 pub use processors::{ToolProcessor, bundled};

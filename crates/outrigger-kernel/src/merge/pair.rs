@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use outrigger_protocol::Object;
-use outrigger_protocol::merged::ConversationMessage;
+use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage};
 use serde_json::{Value, json};
 
 use super::PLUGIN;
@@ -55,6 +55,10 @@ pub(super) fn pair(
     }
     if let Some(plugin) = plugin {
         metadata.insert(PLUGIN.to_string(), plugin);
+    }
+    let changed = result.metadata.get("metadata");
+    if let Some(changed) = changed.and_then(|it| it.get(CHANGED_BY)) {
+        metadata.insert(CHANGED_BY.to_string(), changed.clone());
     }
     if let Some(details) = details {
         metadata.insert("details".to_string(), json!(details));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use reqwest::{StatusCode, Url};
+use reqwest::{Client, StatusCode, Url};
 use serde_json::Value;
 
 use crate::transport::remote::{Redirects, Way, client, reason};
@@ -64,7 +64,14 @@ pub(crate) struct Endpoints {
     /// How a client proves itself at the token endpoint.
     pub(crate) methods: Vec<String>,
     /// By which these are reached.
-    pub(crate) way: Way,
+    pub(crate) way: LoginWay,
+}
+
+/// How what a server names for its login is reached, and where that may be.
+#[derive(Clone, Debug)]
+pub(crate) struct LoginWay {
+    way: Way,
+    near: Near,
 }
 
 /// Finds out where to log in at a server.
@@ -76,9 +83,9 @@ pub(crate) async fn discover(
     accepted_issuer: Option<&str>,
     challenge: &Challenge,
 ) -> Result<Endpoints, String> {
-    let near = Near::of(url).await;
-    let acceptable = |text: &str| near.acceptable(text);
-    let resource = resource_metadata(url, challenge, (way, near)).await?;
+    let way = LoginWay::of(url, way).await;
+    let acceptable = |text: &str| way.near.acceptable(text);
+    let resource = resource_metadata(url, challenge, &way).await?;
     let issuer = match resource
         .as_ref()
         .and_then(|meta| meta["authorization_servers"].get(0)?.as_str())
@@ -86,7 +93,7 @@ pub(crate) async fn discover(
         Some(issuer) => acceptable(issuer)?,
         None => root(url),
     };
-    let meta = issuer_metadata(&issuer, (way, near)).await?;
+    let meta = issuer_metadata(&issuer, &way).await?;
     let named = meta.as_ref().and_then(|meta| meta["issuer"].as_str());
     let issuer = checked_issuer(&issuer, named, accepted_issuer)?;
     let text = |key: &str| meta.as_ref().and_then(|meta| meta[key].as_str());
@@ -127,7 +134,7 @@ pub(crate) async fn discover(
             .as_ref()
             .and_then(|meta| texts(&meta["token_endpoint_auth_methods_supported"]))
             .unwrap_or_default(),
-        way: way.clone(),
+        way,
     })
 }
 
@@ -145,11 +152,11 @@ fn check_pkce(meta: Option<&Value>) -> Result<(), String> {
 async fn resource_metadata(
     url: &Url,
     challenge: &Challenge,
-    (way, near): (&Way, Near),
+    way: &LoginWay,
 ) -> Result<Option<Value>, String> {
     let mut places = Vec::new();
     if let Some(named) = &challenge.resource_metadata {
-        places.push(near.acceptable(named)?);
+        places.push(way.near.acceptable(named)?);
     } else {
         let path = url.path().trim_end_matches('/');
         for path in [path, ""] {
@@ -159,7 +166,7 @@ async fn resource_metadata(
         places.dedup();
     }
     for place in places {
-        let Some(meta) = json(&place, (way, near)).await? else {
+        let Some(meta) = json(&place, way).await? else {
             continue;
         };
         check_resource(&meta, &place, url)?;
@@ -228,7 +235,7 @@ fn within(outer: &str, inner: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-async fn issuer_metadata(issuer: &Url, (way, near): (&Way, Near)) -> Result<Option<Value>, String> {
+async fn issuer_metadata(issuer: &Url, way: &LoginWay) -> Result<Option<Value>, String> {
     let path = issuer.path().trim_end_matches('/');
     let mut places = vec![
         format!("/.well-known/oauth-authorization-server{path}"),
@@ -239,11 +246,35 @@ async fn issuer_metadata(issuer: &Url, (way, near): (&Way, Near)) -> Result<Opti
     }
     for place in places {
         let place = issuer.join(&place).map_err(|error| error.to_string())?;
-        if let Some(meta) = json(&place, (way, near)).await? {
+        if let Some(meta) = json(&place, way).await? {
             return Ok(Some(meta));
         }
     }
     Ok(None)
+}
+
+impl LoginWay {
+    /// Of a server at this address.
+    async fn of(server: &Url, way: &Way) -> Self {
+        Self {
+            way: way.clone(),
+            near: Near::of(server).await,
+        }
+    }
+
+    /// The same to an address that the user named.
+    pub(crate) fn of_the_users(&self) -> Self {
+        Self {
+            near: Near(true),
+            ..self.clone()
+        }
+    }
+
+    /// A client for an address that a server named. One of a server elsewhere connects to public addresses alone, whatever a name leads
+    /// to; a proxy of the user's looks names up by itself.
+    fn client(&self, url: &Url, redirects: Redirects) -> Result<Client, reqwest::Error> {
+        client((url.as_str(), &self.way), redirects, !self.near.0)
+    }
 }
 
 /// Whether a server is at this machine or in its network. One that is elsewhere names nothing there: what listens there takes a request of
@@ -309,10 +340,10 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 /// A document; `None` where there is none (any 4xx, as servers answer many things there).
-async fn json(url: &Url, (way, near): (&Way, Near)) -> Result<Option<Value>, String> {
+async fn json(url: &Url, way: &LoginWay) -> Result<Option<Value>, String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
     outrigger_net::check(url).map_err(|refused| refused.to_string())?;
-    let client = client(url.as_str(), near.redirects(), way).map_err(failed)?;
+    let client = way.client(url, way.near.redirects()).map_err(failed)?;
     let request = client
         .get(url.clone())
         .header("accept", "application/json")
@@ -351,14 +382,14 @@ pub(crate) async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, Str
 
 /// Sends a form or a document and reads the JSON that comes back, with the status.
 pub(crate) async fn post(
-    (url, way): (&Url, &Way),
+    (url, way): (&Url, &LoginWay),
     content_type: &str,
     authorization: Option<String>,
     text: String,
 ) -> Result<(StatusCode, Value), String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
     outrigger_net::check(url).map_err(|refused| refused.to_string())?;
-    let client = client(url.as_str(), Redirects::None, way).map_err(failed)?;
+    let client = way.client(url, Redirects::None).map_err(failed)?;
     let mut request = client
         .post(url.clone())
         .header("accept", "application/json")
@@ -498,6 +529,22 @@ mod tests {
                 .await
                 .0
         );
+        // By a name that leads here.
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let named = Url::parse(&format!("http://{}:{port}/x", name.trim())).unwrap();
+        if outrigger_net::leads_to_local(name.trim()).await {
+            let way = LoginWay {
+                way: None,
+                near: far,
+            };
+            let got = json(&named, &way).await;
+            let says = "an address of this machine or its network";
+            assert!(got.as_ref().is_err_and(|it| it.contains(says)), "{got:?}");
+            let sent = post((&named, &way), "text/plain", None, String::new()).await;
+            assert!(sent.is_err_and(|it| it.contains(says)));
+        }
         let redirect = |text: &str| Redirects::Public.check(&Url::parse(text).unwrap());
         assert!(redirect("http://169.254.169.254/latest/").is_err());
         assert!(redirect("http://localhost:1/").is_err());

@@ -7,10 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::discover::{Endpoints, host, post};
+use super::discover::{Endpoints, LoginWay, host, post};
 use super::store::{ClientInfo, Tokens};
 use super::{OAuthConfig, jwt, now};
-use crate::transport::remote::Way;
 
 /// A refusal of the authorization server.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub(crate) async fn register(
     endpoint: &Url,
     config: &OAuthConfig,
     redirect: &str,
-    way: &Way,
+    way: &LoginWay,
 ) -> Result<ClientInfo, String> {
     let mut about = json!({
         "redirect_uris": [redirect],

@@ -102,7 +102,7 @@ async fn client_at(
         server: server.clone(),
     };
     let endpoint = endpoints.register.as_ref().ok_or_else(unregistered)?;
-    let mut client = exchange::register(endpoint, &bearer.config, redirect, &bearer.way)
+    let mut client = exchange::register(endpoint, &bearer.config, redirect, &endpoints.way)
         .await
         .map_err(|reason| failed(server, reason))?;
     client.issuer = Some(endpoints.issuer.clone());

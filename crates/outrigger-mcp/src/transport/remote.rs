@@ -57,10 +57,11 @@ impl Remote {
             server: server.to_owned(),
             reason: refused.to_string(),
         })?;
-        let client = client(url, Redirects::None, way).map_err(|error| McpError::Http {
-            server: server.to_owned(),
-            reason: error.to_string(),
-        })?;
+        let client =
+            client((url, way), Redirects::None, false).map_err(|error| McpError::Http {
+                server: server.to_owned(),
+                reason: error.to_string(),
+            })?;
         Ok(Self {
             server: server.to_owned(),
             client,
@@ -260,8 +261,12 @@ impl Redirects {
     }
 }
 
-/// A client for an address.
-pub(crate) fn client(url: &str, redirects: Redirects, way: &Way) -> Result<Client, reqwest::Error> {
+/// A client for an address; `is_public`: it connects to nothing of this machine and its network.
+pub(crate) fn client(
+    (url, way): (&str, &Way),
+    redirects: Redirects,
+    is_public: bool,
+) -> Result<Client, reqwest::Error> {
     // Fails only when a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let policy = match redirects {
@@ -276,7 +281,11 @@ pub(crate) fn client(url: &str, redirects: Redirects, way: &Way) -> Result<Clien
             })
         }
     };
-    let builder = outrigger_net::builder()
+    let builder = match is_public {
+        true => outrigger_net::for_public(Client::builder(), Arc::new(|_| false)),
+        false => outrigger_net::builder(),
+    };
+    let builder = builder
         .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)

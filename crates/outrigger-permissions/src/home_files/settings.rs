@@ -6,10 +6,26 @@ use std::path::{Path, PathBuf};
 use outrigger_workspace::Folders;
 
 use super::places;
-use crate::agents::TEXT_FOLDERS;
 
 /// The folders, as entries of the [lists](super::lists).
 const FOLDERS: [&str; 2] = [".config/opencode", ".opencode"];
+/// Folders of the user's settings that hold what models are given to read: agents, commands, skills and code. What lies beside
+/// them may have keys.
+const TEXT_FOLDERS: [&str; 13] = [
+    "agent",
+    "agents",
+    "command",
+    "commands",
+    "mode",
+    "modes",
+    "node_modules",
+    "plugin",
+    "plugins",
+    "skill",
+    "skills",
+    "tool",
+    "tools",
+];
 /// Endings of texts and code.
 const OPEN: [&str; 11] = [
     "cjs", "cts", "js", "jsx", "lock", "lockb", "md", "mdc", "mjs", "mts", "ts",
@@ -25,13 +41,13 @@ const OPEN_FILES: [&str; 4] = [
 const DEPTH: usize = 3;
 const MAX_FILES: usize = 500;
 
-/// Folders of the user's own settings, unless it is them that are worked in.
+/// Folders of the user's own settings that are there, unless it is them that are worked in. Reads the disk.
 #[must_use]
 pub fn settings_folders(folders: &Folders, directory: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = FOLDERS
         .iter()
         .flat_map(|entry| places(folders, entry))
-        .filter(|it| !directory.starts_with(it))
+        .filter(|it| it.is_dir() && !directory.starts_with(it))
         .collect();
     // Rules hold for where a link leads as well.
     let real: Vec<PathBuf> = all.iter().flat_map(|it| it.canonicalize()).collect();
@@ -62,15 +78,11 @@ fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
         let is_text_folder = TEXT_FOLDERS.contains(&name.as_ref()) || name == ".git";
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        if kind.is_dir() {
-            if depth > 1 && !is_text_folder {
-                search(&path, depth - 1, left, found);
-            }
-        } else if !is_open(&path, &name) {
-            found.push(path);
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && (depth == 1 || is_text_folder) => {}
+            Ok(kind) if kind.is_dir() => search(&path, depth - 1, left, found),
+            Ok(_) if !is_open(&path, &name) => found.push(path),
+            _ => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A credential, in the form of OpenCode's `auth.json` and of `PUT /auth/{id}`. Its `Debug` shows nothing secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +55,36 @@ impl Credential {
         }
     }
 
+    /// What a plugin's login came to, in OpenCode's form; `typed`: the key and the answers that the user gave. `None`: nothing.
+    #[must_use]
+    pub fn of_login(
+        result: &Value,
+        typed: Option<(&str, BTreeMap<String, String>)>,
+    ) -> Option<Self> {
+        let text = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
+        if text("type")? != "success" {
+            return None;
+        }
+        if let Some(refresh) = text("refresh") {
+            return Some(Self::Oauth {
+                refresh,
+                access: text("access").unwrap_or_default(),
+                expires: whole(result.get("expires")),
+                account_id: text("accountId"),
+                enterprise_url: text("enterpriseUrl"),
+            });
+        }
+        let (key, metadata) = typed.unzip();
+        let mut metadata = metadata.unwrap_or_default();
+        let more = result.get("metadata").and_then(Value::as_object);
+        let more = more.into_iter().flatten();
+        metadata.extend(more.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))));
+        Some(Self::Api {
+            key: text("key").or(key.map(str::to_owned))?,
+            metadata: Some(metadata).filter(|it| !it.is_empty()),
+        })
+    }
+
     /// `oauth`, `api` or `wellknown`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -75,6 +106,18 @@ impl Credential {
             Self::Wellknown { token, .. } => vec![token],
         }
     }
+}
+
+/// A time that JavaScript made may have a fraction.
+fn whole(value: Option<&Value>) -> u64 {
+    let value = value.and_then(Value::as_f64).unwrap_or(0.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a time in milliseconds, and saturating"
+    )]
+    let whole = value as u64;
+    whole
 }
 
 impl std::fmt::Debug for Credential {

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::{Millis, Object};
 
+/// The key, in what is kept of a result, that names the plugins which changed what a person is shown of it.
+pub const CHANGED_BY: &str = "outriggerChangedBy";
+
 /// What an agent of any make says, after its converter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -38,6 +38,8 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), TableError> {
 /// How large a table is so far, to the last cell that is filled.
 #[derive(Default)]
 struct Size {
+    /// Cells of the tables before.
+    before: usize,
     rows: usize,
     width: usize,
     /// Of the row that is being read.
@@ -54,7 +56,13 @@ impl Size {
         let name = tag.split([' ', '\t', '\r', '\n', '/']).next();
         let name = name.unwrap_or_default();
         if name == TABLE {
-            *self = Self::default();
+            // All tables are made.
+            *self = Self {
+                before: self
+                    .before
+                    .saturating_add(self.height.saturating_mul(self.width.max(1))),
+                ..Self::default()
+            };
         } else if name == ROW {
             (self.columns, self.filled) = (0, 0);
             self.repeats = number(tag, "table:number-rows-repeated");
@@ -86,7 +94,8 @@ impl Size {
                 self.width = self.width.max(self.filled);
             }
         }
-        bounded(self.height, self.width.max(1))
+        let cells = self.height.saturating_mul(self.width.max(1));
+        bounded(self.before.saturating_add(cells), 1)
     }
 }
 

@@ -308,10 +308,9 @@ impl Tool for WebFetch {
         let url = address(input)?;
         // `http://x` is asked as `http://x/`, which a pattern of the host's pages (`http://x/*`) means.
         let patterns = spelled(url);
-        if let Ok(asked) = Url::parse(url).map(String::from)
-            && !patterns.contains(&asked)
-            && ctx.host.denies_address(&asked)
-        {
+        let asked = Url::parse(url).map(String::from).ok();
+        let asked = asked.filter(|it| !patterns.contains(it));
+        if let Some(asked) = asked.as_ref().filter(|it| ctx.host.denies_address(it)) {
             return Err(ToolError::Denied(format!("A rule denies {asked}")));
         }
         let mut metadata = input.clone();
@@ -321,6 +320,7 @@ impl Tool for WebFetch {
         Ok(vec![PermissionAsk {
             permission: "webfetch".to_owned(),
             patterns,
+            spellings: asked.into_iter().collect(),
             always: vec![always(url)],
             metadata,
             ..PermissionAsk::default()

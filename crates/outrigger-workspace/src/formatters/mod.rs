@@ -4,6 +4,7 @@
 //! nothing is downloaded. One that fails costs a warning; one that hangs is ended, and left out after the second time.
 
 mod builtin;
+mod command_line;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -190,7 +191,10 @@ impl Formatters {
             return End::NotRun;
         }
         let shown = file.display().to_string();
-        let mut parts = command.iter().map(|part| part.replace("$FILE", &shown));
+        let Some(words) = words(name, command, &shown) else {
+            return End::NotRun;
+        };
+        let mut parts = words.into_iter();
         let Some(program) = parts.next() else {
             return End::NotRun;
         };
@@ -202,6 +206,7 @@ impl Formatters {
             .cwd(&self.directory)
             .vars(self.env.iter().cloned())
             .vars(formatter.environment.iter().cloned())
+            .vars([(command_line::VARIABLE, shown.as_str())])
             .label(format!("formatter:{name}"));
         match run(&self.spawner, spec, self.deadline, OUTPUT).await {
             Ok(output) if output.timed_out => {
@@ -253,6 +258,18 @@ impl Formatters {
         }
         true
     }
+}
+
+/// The command of a formatter with the name of the file, or a word on why there is none.
+fn words(name: &str, command: &[String], file: &str) -> Option<Vec<String>> {
+    let words = command_line::filled(command, file);
+    let words = words.inspect_err(|word| {
+        tracing::warn!(
+            "[formatter:{name}] {file}: is not run, since the name of the file would be a part of `{word}`: give `$FILE` as a word of \
+             its own (`[\"sh\", \"-c\", \"x \\\"$0\\\"\", \"$FILE\"]`)"
+        );
+    });
+    words.ok()
 }
 
 /// Names of the built-in ones.
@@ -359,6 +376,46 @@ mod tests {
         assert_eq!(results, [late.clone(), late, without]);
         let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
         assert_eq!(log, "ran\nfine\nran\nfine\nfine\n");
+    }
+
+    /// A name with shell text in it is formatted, by a line for a shell, too, and runs nothing.
+    #[tokio::test]
+    async fn names_of_files_run_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = [
+            "a;touch EVIL1;.txt",
+            "b$(touch EVIL2).txt",
+            "c';touch EVIL3;'.txt",
+            "d e.txt",
+        ];
+        let line = |line: &str| json!({"command": ["sh", "-c", line], "extensions": [".txt"]});
+        let config = json!({
+            "bare": line("echo 1 >> $FILE"), "double": line("echo 2 >> \"$FILE\""), "single": line("echo 3 >> '$FILE'"),
+            "other": {"command": ["nice", "sh", "-c", "echo 4 >> $FILE"], "extensions": [".txt"]},
+        });
+        let formatters = Formatters::new(
+            Some(&config),
+            &Place::find(dir.path()),
+            &Spawner::new().unwrap(),
+            vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
+        );
+        for name in names {
+            let file = dir.path().join(name);
+            std::fs::write(&file, "").unwrap();
+            formatters.format(&file).await;
+            assert_eq!(
+                std::fs::read_to_string(&file).unwrap(),
+                "1\n2\n3\n",
+                "{name}"
+            );
+        }
+        let plain = dir.path().join("plain.txt");
+        formatters.format(&plain).await;
+        assert_eq!(std::fs::read_to_string(&plain).unwrap(), "1\n2\n3\n4\n");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            names.len() + 1
+        );
     }
 
     #[test]

@@ -83,10 +83,12 @@ impl Snapshots {
             .var("LC_ALL", "C")
             .label("git");
         spec.policy = self.withheld.as_ref().map(|_| self.policy(&what()));
-        let output =
-            outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MAX_OUTPUT)
-                .await
-                .map_err(|e| SnapshotError::Run(e.to_string()))?;
+        let run =
+            outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MAX_OUTPUT);
+        let output = git_policy::watched(&self.place.worktree, run)
+            .await
+            .map_err(SnapshotError::Run)?
+            .map_err(|e| SnapshotError::Run(e.to_string()))?;
         if output.timed_out {
             return Err(SnapshotError::Git {
                 what: what(),

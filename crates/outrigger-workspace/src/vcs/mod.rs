@@ -180,8 +180,11 @@ impl Vcs {
         let sandbox =
             |covers: &Kept| git_policy::policy(self.place(), home, covers.clone(), command);
         spec.policy = covers.as_ref().map(sandbox);
-        outrigger_sandbox::run_with_input(self.host.spawner(), spec, input, DEADLINE, MAX_OUTPUT)
+        let spawner = self.host.spawner();
+        let run = outrigger_sandbox::run_with_input(spawner, spec, input, DEADLINE, MAX_OUTPUT);
+        git_policy::watched(&self.place().worktree, run)
             .await
+            .map_err(VcsError::Sandbox)?
             .map_err(|e| VcsError::Failed {
                 what: (*args.first().unwrap_or(&"")).to_owned(),
                 message: e.to_string(),

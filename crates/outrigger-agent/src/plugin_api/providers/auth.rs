@@ -162,6 +162,11 @@ impl Inner {
         self.may_have(plugin, &stored).then_some(stored.credential)
     }
 
+    /// Whether the user lets a plugin be the model, with the keys and logins of its provider.
+    pub(super) fn may_have_keys(&self, plugin: &str) -> bool {
+        speaker(&self.plugins, &PluginId(plugin.to_owned())).has_keys
+    }
+
     fn may_have(&self, plugin: &str, stored: &Stored) -> bool {
         let speaker = speaker(&self.plugins, &PluginId(plugin.to_owned()));
         speaker.may_have(stored, self.speaks_for(plugin, &stored.provider))
@@ -277,9 +282,16 @@ impl Agent {
     ) -> Result<(), CredentialError> {
         let inner = &self.inner;
         let known = inner.models.credentials().get(provider).is_some();
-        // A key for a provider that exists by a plugin is for that plugin, also where a client stores it.
+        // A key for a provider that exists by a plugin of the user's is for that plugin, also where a client stores it. One of a
+        // project's gets what the user gave to it by name.
         let speaks = || inner.plugins.providers().into_iter().map(|it| it.plugin);
-        let own = || speaks().find(|plugin| inner.speaks_for(plugin, provider));
+        let is_known =
+            |plugin: &String| !inner.plugins.is_of_project(plugin) || inner.may_have_keys(plugin);
+        let own = || {
+            speaks()
+                .find(|plugin| inner.speaks_for(plugin, provider))
+                .filter(is_known)
+        };
         let by = by.map(str::to_owned).or_else(own);
         let by = by.and_then(|plugin| inner.plugins.grant_name(&PluginId(plugin)));
         let credentials = inner.models.credentials();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use outrigger_models::{CredentialError, login_methods, wrong_login_answer};
 use outrigger_plugins::{AuthHook, Begun, PluginError};
 use outrigger_protocol::auth::{AuthMethod, Authorization, Credential};
+use outrigger_protocol::id::PluginId;
 use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
 
@@ -144,10 +145,34 @@ impl Agent {
                 all.insert(hook.provider, methods);
             }
         }
+        for (provider, methods) in self.keys_of_plugins() {
+            all.entry(provider).or_insert(methods);
+        }
         all
     }
 
-    /// A method, and the plugin that brings it; `None`: it is built in.
+    /// Providers that exist by a plugin which brings no login at them: it gets the key that is typed.
+    fn keys_of_plugins(&self) -> BTreeMap<String, LoginMethods> {
+        let inner = &self.inner;
+        let own = inner.plugins.providers().into_iter();
+        let own = own.filter(|own| inner.speaks_for(&own.plugin, &own.declared.id));
+        let methods = own.map(|own| {
+            let key = AuthMethod {
+                kind: "api".to_owned(),
+                label: "API key".to_owned(),
+                prompts: None,
+            };
+            let methods = LoginMethods {
+                of_project: inner.plugins.is_of_project(&own.plugin),
+                plugin: Some(own.plugin),
+                methods: vec![key],
+            };
+            (own.declared.id, methods)
+        });
+        methods.collect()
+    }
+
+    /// A method, and the hook of the plugin that brings it; `None`: it is built in, or takes a key alone.
     fn method(
         &self,
         provider: &str,
@@ -158,10 +183,11 @@ impl Agent {
             method,
         };
         let found = self.auth_methods().remove(provider).ok_or_else(missing)?;
-        let hook = match found.plugin {
-            Some(_) => Some(self.inner.auth_hook(provider).ok_or_else(missing)?),
-            None => None,
-        };
+        // A plugin whose provider takes a key alone has no hook.
+        let hook = found
+            .plugin
+            .and_then(|_| self.inner.auth_hook(provider))
+            .filter(|hook| !hook.methods.is_empty());
         let methods = hook.as_ref().map_or(&found.methods, |hook| &hook.methods);
         let found = methods.get(method).cloned().ok_or_else(missing)?;
         Ok((hook, found))
@@ -313,7 +339,9 @@ impl Agent {
         let (hook, _) = self.method(provider, method)?;
         let Some(hook) = hook else {
             let key = Credential::key(key);
-            return Ok(self.set_credential(provider, &key, None).await?);
+            let by = self.auth_methods().remove(provider);
+            let by = by.and_then(|it| it.plugin);
+            return Ok(self.set_credential(provider, &key, by.as_deref()).await?);
         };
         let result = match hook.authorize(method, Some(answers.clone())).await? {
             Begun::Over(Value::Null) | Begun::Waits(_) => json!({ "type": "success" }),
@@ -323,8 +351,8 @@ impl Agent {
             .await
     }
 
-    /// Stores what a login came to. A plugin may name another provider than its own, as in OpenCode, where nobody else
-    /// has stored a credential.
+    /// Stores what a login came to. A plugin names another provider than its own, as in OpenCode, with the grant to be the model: whose
+    /// account pays there is no more its choice than anywhere else.
     async fn store_login(
         &self,
         (provider, plugin): (&str, &str),
@@ -332,38 +360,19 @@ impl Agent {
         typed: Option<(&str, BTreeMap<String, String>)>,
     ) -> Result<(), LoginError> {
         let text = |key: &str| result.get(key).and_then(Value::as_str);
-        let failed = || LoginError::Failed {
+        let credential = Credential::of_login(result, typed).ok_or_else(|| LoginError::Failed {
             provider: provider.to_owned(),
             reason: text("error").map(str::to_owned),
-        };
-        if text("type") != Some("success") {
-            return Err(failed());
-        }
-        let credential = if text("refresh").is_some() {
-            Credential::Oauth {
-                refresh: text("refresh").unwrap_or_default().to_owned(),
-                access: text("access").unwrap_or_default().to_owned(),
-                expires: whole(result.get("expires")),
-                account_id: text("accountId").map(str::to_owned),
-                enterprise_url: text("enterpriseUrl").map(str::to_owned),
-            }
-        } else {
-            let (key, mut metadata) = typed.unzip();
-            let more = result.get("metadata").and_then(Value::as_object);
-            let more = more.into_iter().flatten();
-            let more = more.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())));
-            metadata.get_or_insert_default().extend(more);
-            Credential::Api {
-                key: text("key").or(key).ok_or_else(failed)?.to_owned(),
-                metadata: metadata.filter(|m| !m.is_empty()),
-            }
-        };
+        })?;
         let named = text("provider").unwrap_or(provider);
-        if named != provider && !self.inner.may_replace_credential(plugin, named) {
+        if named != provider && !self.inner.may_have_keys(plugin) {
+            let id = PluginId(plugin.to_owned());
+            let name = self.inner.plugins.grant_name(&id);
+            let name = name.as_deref().unwrap_or(plugin);
             return Err(LoginError::Failed {
                 provider: provider.to_owned(),
                 reason: Some(format!(
-                    "it wants to replace the credential of `{named}`, which another login stored; `outrigger auth logout` forgets that"
+                    "the plugin {plugin} wants to store a credential of `{named}`, and this login is at `{provider}`: `outrigger plugin grant {name} model` lets it"
                 )),
             });
         }
@@ -379,16 +388,4 @@ fn failed(provider: &str, reason: String) -> LoginError {
         provider: provider.to_owned(),
         reason: Some(reason),
     }
-}
-
-/// A time that JavaScript made may have a fraction.
-fn whole(value: Option<&Value>) -> u64 {
-    let value = value.and_then(Value::as_f64).unwrap_or(0.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a time in milliseconds, and saturating"
-    )]
-    let whole = value as u64;
-    whole
 }

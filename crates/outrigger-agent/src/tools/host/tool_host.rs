@@ -36,8 +36,8 @@ impl ToolHost for CallHost {
             if result.stop.is_some() {
                 let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
             }
-            let kept = self.keeps_answer(point, &result.records);
-            let output = result.outputs.into_iter().next().filter(|_| !kept);
+            let output = result.outputs.into_iter().next();
+            let output = self.output_left(point, &fallback, output, &result.records);
             let requires_approval = match (point, &output) {
                 (HookPoint::ToolBeforeCall, Some(output)) => {
                     let by_model = self.made_by == MadeBy::Model;

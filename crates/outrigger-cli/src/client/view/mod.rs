@@ -28,7 +28,7 @@ use self::tool_lines::ToolLines;
 use super::live_output::LiveOutput;
 use crate::args::Format;
 use crate::client::result::TurnResult;
-use crate::terminal::transcript::tool_text;
+use crate::terminal::transcript::{changed_by, tool_text};
 use crate::terminal::{Paint, entry, json_line, name};
 
 /// What is shown, and how.
@@ -328,6 +328,11 @@ impl View {
             if !self.show.quiet && !is_shown {
                 let line = tool_text(message, self.paint, &self.directory);
                 self.printer.err(&line);
+            }
+            if !self.show.quiet
+                && let Some(by) = changed_by(message)
+            {
+                self.printer.err(&format!("{}\n", self.paint.dim(&by)));
             }
         }
     }

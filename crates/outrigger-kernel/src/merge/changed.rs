@@ -1,0 +1,27 @@
+//! Whose a result is: where plugins changed what a person is shown of it, it says so.
+
+use alloc::borrow::ToOwned as _;
+use alloc::vec::Vec;
+
+use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::merged::CHANGED_BY;
+use serde_json::{Value, json};
+
+/// Names in the output of a call's result the plugins that changed what is shown of it. `before` is what the tool left.
+pub fn name_changes(before: &Value, output: &mut Value, records: &[HookRecord]) {
+    let shown = |of: &Value| {
+        let printed = of.pointer("/metadata/output").or(of.get("output"));
+        (printed.cloned(), of.get("attachments").cloned())
+    };
+    let changed = records.iter().filter(|it| it.decision == Decision::Patch);
+    let plugins: Vec<&str> = changed.map(|it| it.plugin.as_str()).collect();
+    let is_changed = !plugins.is_empty() && shown(before) != shown(output);
+    let Some(Value::Object(metadata)) = output.get_mut("metadata") else {
+        return;
+    };
+    match is_changed {
+        true => metadata.insert(CHANGED_BY.to_owned(), json!(plugins)),
+        // What a plugin says of it is not asked.
+        false => metadata.shift_remove(CHANGED_BY),
+    };
+}
