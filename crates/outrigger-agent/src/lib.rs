@@ -54,7 +54,7 @@ pub use permission::trust::{
     allow_settings, count_settings, distrust_folder, settle_folder, trust_folder, waiting_settings,
 };
 pub use plugin_api::plugin_admission::{plugin_snapshot, runs_bundled};
-pub use plugin_api::providers::login::{LoginError, LoginMethods};
+pub use plugin_api::providers::login::LoginError;
 pub use plugin_api::sdk_service::SdkService;
 pub use session::drain::Working;
 pub use session::listing::View;

@@ -1,10 +1,11 @@
 //! Whose a result is: where plugins changed what a person is shown of it, it says so.
 
 use alloc::borrow::ToOwned as _;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use outrigger_protocol::hook::{Decision, HookRecord};
-use outrigger_protocol::merged::CHANGED_BY;
+use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage};
 use serde_json::{Value, json};
 
 /// Names in the output of a call's result the plugins that changed what is shown of it. `before` is what the tool left.
@@ -24,4 +25,10 @@ pub fn name_changes(before: &Value, output: &mut Value, records: &[HookRecord]) 
         // What a plugin says of it is not asked.
         false => metadata.shift_remove(CHANGED_BY),
     };
+}
+
+/// What a message about a result says of that, for the one that joins it with its start.
+pub(super) fn changed_by(result: &ConversationMessage) -> Option<(String, Value)> {
+    let changed = result.metadata.get("metadata")?.get(CHANGED_BY)?;
+    Some((CHANGED_BY.to_owned(), changed.clone()))
 }

@@ -5,10 +5,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use outrigger_protocol::Object;
-use outrigger_protocol::merged::{CHANGED_BY, ConversationMessage};
+use outrigger_protocol::merged::ConversationMessage;
 use serde_json::{Value, json};
 
 use super::PLUGIN;
+use super::changed::changed_by;
 use super::processors::{ToolProcessor, declared, failed};
 
 /// What both say. The first processor that knows the tool describes it.
@@ -56,10 +57,7 @@ pub(super) fn pair(
     if let Some(plugin) = plugin {
         metadata.insert(PLUGIN.to_string(), plugin);
     }
-    let changed = result.metadata.get("metadata");
-    if let Some(changed) = changed.and_then(|it| it.get(CHANGED_BY)) {
-        metadata.insert(CHANGED_BY.to_string(), changed.clone());
-    }
+    metadata.extend(changed_by(result));
     if let Some(details) = details {
         metadata.insert("details".to_string(), json!(details));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outrigger_models::{CredentialError, login_methods, wrong_login_answer};
 use outrigger_plugins::{AuthHook, Begun, PluginError};
-use outrigger_protocol::auth::{AuthMethod, Authorization, Credential};
+use outrigger_protocol::auth::{AuthMethod, Authorization, Credential, LoginMethods};
 use outrigger_protocol::id::PluginId;
 use outrigger_workspace::sync::lock;
 use serde_json::{Value, json};
@@ -80,44 +80,6 @@ impl LoginError {
             Self::Answer { .. } => "ProviderAuthValidationFailed",
             Self::NoMethod { .. } | Self::Store(_) => "BadRequest",
         }
-    }
-}
-
-/// The ways to log in at a provider.
-#[derive(Clone, Debug)]
-pub struct LoginMethods {
-    /// The plugin that brings them and gets what the user gives; `None`: they are built in.
-    pub plugin: Option<String>,
-    /// A project brings it, so that the user may not know of it.
-    pub of_project: bool,
-    /// The ways, as whose they are calls them.
-    pub methods: Vec<AuthMethod>,
-}
-
-impl LoginMethods {
-    /// What each way is called in a list: that of a project's plugin with whose it is.
-    #[must_use]
-    pub fn labels(&self) -> Vec<String> {
-        let of_project = self.plugin.as_ref().filter(|_| self.of_project);
-        let label = |method: &AuthMethod| match of_project {
-            Some(plugin) => format!(
-                "{} (by {plugin}, a plugin of this project, which gets it)",
-                method.label
-            ),
-            None => method.label.clone(),
-        };
-        self.methods.iter().map(label).collect()
-    }
-
-    /// The ways with these labels.
-    #[must_use]
-    pub fn labelled(&self) -> Vec<AuthMethod> {
-        let all = self.methods.iter().zip(self.labels());
-        let all = all.map(|(method, label)| AuthMethod {
-            label,
-            ..method.clone()
-        });
-        all.collect()
     }
 }
 

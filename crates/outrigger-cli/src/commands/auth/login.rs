@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use outrigger_agent::{Agent, Boot, LoginMethods};
-use outrigger_protocol::auth::{AuthMethod, AuthPrompt, Credential};
+use outrigger_agent::{Agent, Boot};
+use outrigger_protocol::auth::{AuthMethod, AuthPrompt, Credential, LoginMethods};
 
 use super::{Named, named};
 use crate::failure::Failure;
