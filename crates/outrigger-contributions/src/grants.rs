@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use outrigger_config::settings::tool_execution::ToolLimits;
+use outrigger_config::settings::tool_execution::{ToolExecution, ToolLimits};
 use outrigger_plugins::PluginStatus;
 use outrigger_protocol::descriptor::{Capability, Constraints, Declared, SandboxProfile};
-use outrigger_tools::Grant;
+use outrigger_tools::{Grant, ToolError, ToolRuntime};
 use serde_json::Value;
 
 /// What a plugin was granted, as capabilities: that follows from what its manifest asks for. `None`: everything.
@@ -44,9 +44,58 @@ pub fn declared(value: Option<Value>, is_sandboxed: bool) -> Result<Declared, St
     Ok(declared)
 }
 
+/// What the user's settings grant agents. Those that they do not name are granted everything.
+pub fn of_agents<'a>(
+    settings: &ToolExecution,
+    agents: impl Iterator<Item = &'a String>,
+) -> Vec<Grant> {
+    let grant = |agent: &String| {
+        let granted = settings.capabilities.get(agent)?;
+        Some(Grant {
+            who: format!("the agent `{agent}`"),
+            capabilities: granted.iter().copied().collect(),
+            how: format!("add it to `{agent}` under [capabilities] in your outrigger.toml"),
+        })
+    };
+    agents.filter_map(grant).collect()
+}
+
+/// Holds the tools that are there to what the user's settings say, and tells of agents that they name and that are not there.
+pub fn narrow_all(
+    runtime: &ToolRuntime,
+    settings: &ToolExecution,
+    is_agent: impl Fn(&str) -> bool,
+) {
+    for tool in settings.tool_limits.keys() {
+        narrow(runtime, tool, settings);
+    }
+    for agent in settings.capabilities.keys().filter(|it| !is_agent(it)) {
+        tracing::warn!("[capabilities] {agent}: there is no agent of this name");
+    }
+}
+
+/// Holds a tool to what the user's settings say. One that cannot be held to it is left out.
+pub fn narrow(runtime: &ToolRuntime, tool: &str, settings: &ToolExecution) {
+    let Some(limits) = settings.tool_limits.get(tool) else {
+        return;
+    };
+    match runtime.narrow(tool, &constraints(limits)) {
+        Ok(()) => {}
+        // It may come later, of a plugin or a server.
+        Err(ToolError::NotFound { .. }) => tracing::warn!(
+            "[tool_limits.{tool}] there is no tool `{tool}` so far; `outrigger tool list` shows those that there are"
+        ),
+        Err(error) => {
+            runtime.retain(|it| it.name != tool);
+            tracing::warn!(
+                "[tool_limits.{tool}] the tool is left out, as it cannot be held to that: {error}"
+            );
+        }
+    }
+}
+
 /// Limits of the user's settings as constraints of a tool.
-#[must_use]
-pub fn constraints(limits: &ToolLimits) -> Constraints {
+fn constraints(limits: &ToolLimits) -> Constraints {
     Constraints {
         timeout_ms: limits.timeout_ms,
         max_retries: limits.max_retries.unwrap_or(u32::MAX),

@@ -11,6 +11,7 @@ pub mod agents;
 pub mod allow_lists;
 pub mod allowed_hooks;
 pub mod approval;
+pub mod callers;
 pub mod command_sandbox;
 mod config_source;
 pub mod deny_policy;

@@ -8,12 +8,13 @@ use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
 use outrigger_sandbox::folders::{movable_above, movable_above_all};
 use outrigger_sandbox::path_masks::Covers;
-use outrigger_sandbox::{Forbids as _, SandboxError, Spawner, private_tmp};
+use outrigger_sandbox::{CoversFn, Forbids as _, SandboxError, Spawner, private_tmp};
 use outrigger_workspace::Folders;
 use outrigger_workspace::Place;
 
 use crate::access::{Access, PathRules};
 use crate::deny_policy::DenyPolicy;
+use crate::home_files;
 use crate::reserved_paths;
 use crate::workspace_trust::WorkspaceTrust;
 
@@ -203,6 +204,21 @@ pub fn spawner(
     spawner
         .clone()
         .with_covers(covers, sandbox == Sandbox::Strict)
+}
+
+/// What is kept from plugins and from what installs them, as things are when one is started.
+pub fn plugin_covers(config: &Loaded, place: &Place, folders: &Folders) -> CoversFn {
+    let access = Access::new(place, &folders.home);
+    let rules = config.config.permission.clone();
+    let forbidden = DenyPolicy::of(config, place);
+    let (place, folders) = (place.clone(), folders.clone());
+    let shown = config.settings.tools.secrets.clone();
+    Arc::new(move || {
+        let mut found = kept(&access.rules(&[&rules]), &folders, &forbidden)?;
+        let project = [place.directory.as_path(), place.worktree.as_path()];
+        home_files::keep_from_plugins(&mut found, &folders, &shown, project);
+        Ok(found)
+    })
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! Bun or npm, as the program that fetches packages.
 //!
-//! Install scripts never run (facts 3.2: OpenCode sets `ignoreScripts`), and the user's own npm configuration holds.
+//! Install scripts never run (facts 3.2: OpenCode sets `ignoreScripts`), and the user's own npm configuration holds. They run in a
+//! [`sandbox`], and what a package says in its `.npmrc` does not go before what the user says.
+
+mod sandbox;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_sandbox::host_path::which_of_host;
-use outrigger_sandbox::{Spawner, Spec, env, run};
+use outrigger_sandbox::{Policy, Spawner, Spec, env, run};
 
 use crate::error::PackageError;
 use crate::growth::{Growing, watched};
@@ -40,6 +43,15 @@ const VARIABLES: &[&str] = &[
     "no_proxy",
     "NODE_EXTRA_CA_CERTS",
 ];
+
+/// Settings of npm that a package could change for its own preparation, and the variables that go before it.
+const SETTINGS: [(&str, &str); 2] = [
+    ("registry", "npm_config_registry"),
+    ("strict-ssl", "npm_config_strict_ssl"),
+];
+
+/// How long npm may take to say one.
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// Bun would make hard links into its cache, through which a program that may write there changes what is installed.
 const COPY: &str = "--backend=copyfile";
@@ -79,6 +91,12 @@ impl Installer {
         }
     }
 
+    fn program(&self) -> &Path {
+        match self {
+            Self::Bun(program) | Self::Npm(program) => program,
+        }
+    }
+
     /// Adds one package to the folder, which holds a `package.json`; `growing` is called with how much has come.
     ///
     /// # Errors
@@ -98,7 +116,8 @@ impl Installer {
             }
             Self::Npm(npm) => npm_install(npm),
         };
-        self.run(spawner, spec_for.arg(package), dir, spec, growing)
+        let command = spec_for.arg(package);
+        self.run(spawner, command, (dir, Some(package)), spec, growing)
             .await
     }
 
@@ -124,23 +143,27 @@ impl Installer {
             // Not `npm ci`: it refuses the whole lock when a registry lacks an optional package of another platform.
             Self::Npm(npm) => npm_install(npm),
         };
-        self.run(spawner, spec_for, dir, spec, growing).await
+        self.run(spawner, spec_for, (dir, None), spec, growing)
+            .await
     }
 
     async fn run(
         &self,
         spawner: &Spawner,
         command: Spec,
-        dir: &Path,
+        (dir, package): (&Path, Option<&str>),
         spec: &str,
         growing: Growing<'_>,
     ) -> Result<(), PackageError> {
-        let command = command
-            .vars(env::of_host(VARIABLES))
-            .vars(own_caches(dir))
-            .cwd(dir)
-            .label(format!("{} for {spec}", self.name()));
-        let work = run(spawner, command, DEADLINE, OUTPUT);
+        let confined = Confined::new(self.program(), dir, package);
+        let spawner = spawner.clone().with_policy(confined.policy.clone());
+        let label = format!("{} for {spec}", self.name());
+        let mut variables = confined.variables.clone();
+        if let Self::Npm(npm) = self {
+            variables.extend(users_settings(npm, &spawner, &confined).await);
+        }
+        let command = command.vars(variables).cwd(dir).label(label);
+        let work = run(&spawner, command, DEADLINE, OUTPUT);
         let output = watched(dir, growing, work)
             .await
             .map_err(|error| PackageError::Sandbox {
@@ -163,21 +186,118 @@ impl Installer {
     }
 }
 
+/// The environment and the sandbox of one installation.
+struct Confined {
+    dir: PathBuf,
+    variables: Vec<(OsString, OsString)>,
+    policy: Policy,
+}
+
+impl Confined {
+    /// Makes its folders, reads the disk.
+    fn new(program: &Path, dir: &Path, package: Option<&str>) -> Self {
+        // Beside the folder in which installations are staged.
+        let folder = dir.ancestors().nth(2).unwrap_or(dir).join(".installer");
+        let mut variables = env::of_host(VARIABLES);
+        let caches = caches(&mut variables, &folder);
+        defaults(&mut variables);
+        let temporary = folder.join("tmp");
+        for made in caches.iter().chain([&temporary]) {
+            if let Err(error) = std::fs::create_dir_all(made) {
+                tracing::debug!("{} cannot be made: {error}", made.display());
+            }
+        }
+        let policy = sandbox::Installation {
+            program,
+            dir,
+            package,
+            environment: &variables,
+            caches: &caches,
+            temporary,
+        }
+        .policy();
+        Self {
+            dir: dir.to_owned(),
+            variables,
+            policy,
+        }
+    }
+}
+
 /// Caches of our own, unless the user's environment names some: those in the home folder are written by commands of the model, which
 /// could put another package there in advance.
-fn own_caches(dir: &Path) -> Vec<(OsString, OsString)> {
-    // Beside the folder in which installations are staged.
-    let folder = dir.ancestors().nth(2).unwrap_or(dir).join(".installer");
+fn caches(variables: &mut Vec<(OsString, OsString)>, folder: &Path) -> Vec<PathBuf> {
     let caches = [
         ("BUN_INSTALL_CACHE_DIR", "bun"),
         ("npm_config_cache", "npm"),
     ];
-    let unset = caches
+    for (name, below) in caches {
+        set_unless_there(variables, name, folder.join(below).into());
+    }
+    let named = caches.iter().flat_map(|(name, _)| values(variables, name));
+    named.collect()
+}
+
+/// What a package's own `.npmrc` would say while npm prepares it is said by the environment, which goes before it: the program that is
+/// run as git, and options with which a program of npm's would load a file.
+fn defaults(variables: &mut Vec<(OsString, OsString)>) {
+    let path = variables.iter().find(|(name, _)| name == "PATH");
+    let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
+    // Where there is none nothing is run, either.
+    let git = which_of_host("git", &path).unwrap_or_else(|| "/usr/bin/git".into());
+    set_unless_there(variables, "npm_config_git", git.into());
+    // An empty value would not count.
+    set_unless_there(
+        variables,
+        "npm_config_node_options",
+        "--no-deprecation".into(),
+    );
+}
+
+/// What the user's settings of npm say, as variables: a package's `.npmrc` does not send what it needs elsewhere.
+async fn users_settings(
+    npm: &Path,
+    spawner: &Spawner,
+    confined: &Confined,
+) -> Vec<(OsString, OsString)> {
+    let mut found = Vec::new();
+    for (key, variable) in SETTINGS {
+        if values(&confined.variables, variable).next().is_some() {
+            continue;
+        }
+        let ask = Spec::new(npm)
+            .args(["config", "get", key])
+            .vars(confined.variables.clone())
+            .cwd(&confined.dir);
+        let answer = run(spawner, ask, ANSWER, OUTPUT).await;
+        let said = answer.ok().filter(|it| it.exit.success());
+        let said = said.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
+        let one_word = |it: &String| !it.is_empty() && !it.contains(char::is_whitespace);
+        found.extend(
+            said.filter(one_word)
+                .map(|it| (OsString::from(variable), OsString::from(it))),
+        );
+    }
+    found
+}
+
+/// The values of a variable, in whatever case it is written: npm takes all.
+fn values<'a>(
+    variables: &'a [(OsString, OsString)],
+    name: &'a str,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    let named = variables
         .iter()
-        .filter(|(name, _)| std::env::var_os(name).is_none());
-    unset
-        .map(|(name, below)| (OsString::from(name), folder.join(below).into()))
-        .collect()
+        .filter(move |(it, _)| it.eq_ignore_ascii_case(name));
+    named
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(_, value)| PathBuf::from(value))
+}
+
+fn set_unless_there(variables: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
+    if values(variables, name).next().is_none() {
+        variables.push((name.into(), value));
+    }
 }
 
 // A start waits for this. By itself npm tries for more than a minute to reach a registry that cannot be reached; one more
@@ -252,14 +372,13 @@ mod tests {
 
     #[test]
     fn caches_are_our_own_unless_the_user_names_some() {
-        let found = own_caches(Path::new("/cache/plugins/.staging/x.1"));
-        for (name, place) in found {
-            assert!(std::env::var_os(&name).is_none());
-            assert!(
-                Path::new(&place).starts_with("/cache/plugins/.installer"),
-                "{place:?}"
-            );
-        }
+        let folder = Path::new("/cache/plugins/.installer");
+        let mut variables = vec![("NPM_CONFIG_CACHE".into(), "/mine".into())];
+        let found = caches(&mut variables, folder);
+        assert_eq!(found, [&folder.join("bun"), Path::new("/mine")]);
+        assert_eq!(variables.len(), 2);
+        defaults(&mut variables);
+        assert!(values(&variables, "npm_config_git").all(|it| it.is_absolute()));
     }
 
     #[test]

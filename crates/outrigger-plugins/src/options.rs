@@ -46,6 +46,8 @@ pub struct LoadOptions {
     pub covers: CoversFn,
     /// Starts processes.
     pub spawner: Spawner,
+    /// The same for what installs packages: what it reaches, and what is kept from it.
+    pub installers: Spawner,
     /// Where a JavaScript runtime is looked for.
     pub runtimes: Lookup,
     /// Our data folder.

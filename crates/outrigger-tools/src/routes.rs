@@ -51,7 +51,7 @@ pub struct Route {
     pub contract: Option<Contract>,
     /// For the tool of this name, or with a `*` after it for those whose names begin so.
     pub tool: Option<String>,
-    /// For this agent.
+    /// For this agent and its subagents.
     pub agent: Option<String>,
     /// For paths at or below this one (the working folder of commands), absolute or from the session's folder.
     pub path: Option<PathBuf>,
@@ -210,7 +210,8 @@ fn is_for(rule: &Route, contract: Contract, ctx: &ToolContext) -> bool {
     let (tool, agent) = (rule.tool.as_ref(), rule.agent.as_ref());
     rule.contract.is_none_or(|it| it == contract)
         && tool.is_none_or(|tool| names(tool, &ctx.call.tool))
-        && agent.is_none_or(|agent| *agent == ctx.call.agent)
+        // What an agent has done elsewhere, its subagents do not do here.
+        && agent.is_none_or(|agent| *agent == ctx.call.agent || ctx.callers.contains(agent))
 }
 
 fn fits(rule: &Route, contract: Contract, input: &Value, ctx: &ToolContext) -> bool {

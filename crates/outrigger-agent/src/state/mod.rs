@@ -101,6 +101,8 @@ pub(crate) struct Inner {
     /// Decides where MCP servers start.
     pub(crate) server_launcher: Arc<outrigger_mcp_tools::ServerLauncher>,
     pub(crate) skill_servers: SkillServers,
+    /// Whose subagents the agents of sessions are.
+    pub(crate) callers: outrigger_permissions::callers::Callers,
     /// Events of subagents that are published after their calls.
     pub(crate) deferred: DeferredEvents,
     pub(crate) lsp: outrigger_lsp::Lsp,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use outrigger_contributions::grants;
 use outrigger_kernel::hooks::HookPoint;
 use outrigger_kernel::merge::name_changes;
 use outrigger_mcp_tools::start_skill_servers;
@@ -175,8 +176,10 @@ impl CallHost {
         ctx.cancel = self.cancel.clone();
         ctx.limits = inner.tool_limits();
         // The user's own call is nobody's to grant.
+        ctx.callers = inner.callers_of(&call.session_id);
         if !self.is_users() {
-            ctx.granted = inner.grant_of_agent(&call.agent);
+            let agents = ctx.callers.iter().chain([&call.agent]);
+            ctx.granted = grants::of_agents(&inner.config.settings.tool_execution, agents);
         }
         ctx
     }

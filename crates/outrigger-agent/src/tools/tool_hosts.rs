@@ -21,19 +21,33 @@ const HINT: &str = "in your own outrigger.toml, [tools] hosts = [..., \"HOST\"] 
 
 /// The spawner of commands: of the shell and Python tools, of `!` in prompts, of the user's own shell and terminals.
 pub(crate) fn spawner(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
+    let hosts = config.settings.tools.hosts.as_ref();
+    let hosts = hosts.map(|hosts| parsed("tools.hosts", hosts));
+    within(spawner, config, store, ("shell commands", hosts))
+}
+
+/// The spawner of what installs plugins: it reaches what the policy of the machine does not forbid.
+pub(crate) fn installers(spawner: &Spawner, config: &Loaded, store: &Store) -> Spawner {
+    within(spawner, config, store, ("installing plugins", None))
+}
+
+fn within(
+    spawner: &Spawner,
+    config: &Loaded,
+    store: &Store,
+    (name, hosts): (&str, Option<Hosts>),
+) -> Spawner {
     let settings = &config.settings;
     let forbidden = Hosts::forbidden(&settings.forbid.hosts);
-    let hosts = settings.tools.hosts.as_ref();
     if settings.sandbox == Sandbox::Off || (hosts.is_none() && forbidden.is_empty()) {
         return spawner.clone();
     }
-    let hosts = hosts.map(|hosts| parsed("tools.hosts", hosts));
     let env: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     let store = store.clone();
     spawner.clone().with_hosts(Arc::new(ScopedNetwork {
-        name: "shell commands".to_owned(),
+        name: name.to_owned(),
         reach: Reach::of(hosts, forbidden),
         hint: HINT.to_owned(),
         on_connect: Arc::new(move |it| store.audit_lazily(now(), vec![record(it)])),

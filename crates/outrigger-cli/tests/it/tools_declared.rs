@@ -11,9 +11,16 @@ fn tools_are_listed_with_what_they_declare() {
     let world = World::new([]);
     granting(
         &world,
-        "[tool_limits.write]\nallowed_write_roots = [\"out\"]\n",
+        "[capabilities]\nnobody = []\n[tool_limits.fly]\ntimeout_ms = 5\n[tool_limits.write]\nallowed_write_roots = [\"out\"]\n",
     );
-    let listed = world.cli(&["tool", "list"]).ok().stdout;
+    let listed = world.cli(&["tool", "list"]).ok();
+    for warning in [
+        "[capabilities] nobody: there is no agent",
+        "[tool_limits.fly] there is no tool `fly`",
+    ] {
+        assert!(listed.stderr.contains(warning), "{}", listed.stderr);
+    }
+    let listed = listed.stdout;
     // Whether they are there depends on what else is on the machine.
     let listed: String = listed
         .lines()
@@ -117,6 +124,43 @@ fn an_agent_without_a_capability_is_refused_and_learns_which() {
         "{}",
         listing.stderr
     );
+}
+
+/// An agent has by a subagent no more than it was granted, and what it has done elsewhere its subagents do not do here.
+#[test]
+fn a_subagent_stays_within_the_grants_and_routes_of_its_caller() {
+    let task = json!({ "description": "job", "prompt": "Job", "subagent_type": "general" });
+    let work = [
+        call(
+            "bash",
+            json!({ "command": "touch ran", "description": "x" }),
+        ),
+        call("write", json!({ "filePath": "ran", "content": "x" })),
+    ];
+    for (settings, says) in [
+        (
+            "[capabilities]\nbuild = [\"fs.read\", \"agent.spawn\"]\n",
+            "which the agent `build` has not been granted",
+        ),
+        (
+            "[connectors.box]\nurl = \"ws://127.0.0.1:1\"\ntoken_env = \"HOME\"\n[[routes]]\nagent = \"build\"\nprovider = \"box\"\n",
+            "cannot be reached",
+        ),
+    ] {
+        let world = World::new([
+            turn([call("task", task.clone())]),
+            turn(work.clone()),
+            text("did"),
+            done(),
+        ]);
+        granting(&world, settings);
+        world.run(&["go"]).ok();
+        let requests = world.mock.requests();
+        let results: Vec<String> = requests.iter().flat_map(|it| it.texts("tool")).collect();
+        let refused = results.iter().filter(|it| it.contains(says)).count();
+        assert_eq!(refused, 2, "{results:?}");
+        assert!(!world.path("ran").exists());
+    }
 }
 
 const TOOLS: &str = r#"

@@ -1,6 +1,8 @@
 //! Who executes what tools do, and within what limits: `[connectors.NAME]`, `[[routes]]`, `[capabilities]`, `[tool_limits.NAME]`
 //! (C11, D6), and `[mcp.NAME]`. These tables have names of the user's own, so they are no rows of the table of settings.
 
+mod unfit;
+
 use std::collections::BTreeMap;
 
 use outrigger_protocol::descriptor::{Capability, Contract};
@@ -270,6 +272,20 @@ impl ToolExecution {
             );
             return Err(problem(text, file, at, &message));
         }
+        for (tool, limits) in &read.tool_limits {
+            if let Some((key, why)) = unfit::limit(tool, limits) {
+                let header = format!("[tool_limits.{tool}]");
+                let at = place(text, &header, key);
+                return Err(problem(text, file, at, &format!("{header} {why}")));
+            }
+        }
+        for agent in read.capabilities.keys() {
+            if let Some(meant) = unfit::agent(agent) {
+                let at = place(text, "[capabilities]", agent);
+                let message = format!("[capabilities] {agent}: the agent is called {meant:?}");
+                return Err(problem(text, file, at, &message));
+            }
+        }
         Ok(read)
     }
 
@@ -281,6 +297,17 @@ impl ToolExecution {
         self.tool_limits.extend(later.tool_limits);
         self.mcp.extend(later.mcp);
     }
+}
+
+/// Where a key stands below a header, or the header where it is not found.
+fn place(text: &str, header: &str, key: &str) -> usize {
+    let Some(start) = text.find(header) else {
+        return text.find(key).unwrap_or_default();
+    };
+    let below = start + header.len();
+    let found = text.get(below..).and_then(|rest| rest.find(key));
+    let found = found.filter(|_| !key.is_empty());
+    found.map_or(start, |at| below + at)
 }
 
 fn problem(text: &str, file: &str, at: usize, message: &str) -> ConfigError {
@@ -368,6 +395,27 @@ mod tests {
             ),
             ("[capabilities]\nplan = [\"fs.all\"]", "f:2:9"),
             ("[tool_limits.x]\ntimeout = 5", "f:2:1"),
+            (
+                "[tool_limits.write]\nallowed_write_roots = [\"a\"]\nallowed_read_roots = [\"a\"]",
+                "f:3:1: not valid settings: [tool_limits.write] allowed_read_roots: `write` does not ask for fs.read",
+            ),
+            (
+                "[tool_limits.bash]\ntimeout_ms = 5\nallowed_write_roots = []",
+                "f:3:1: not valid settings: [tool_limits.bash] allowed_write_roots: nothing would hold",
+            ),
+            (
+                "[tool_limits.read]\ntimeout_ms = 86400001",
+                "f:2:1: not valid settings: [tool_limits.read] timeout_ms: at most",
+            ),
+            ("[tool_limits.bash]\ntimeout_ms = 0", "f:2:1"),
+            (
+                "[tool_limits.Write]\ntimeout_ms = 5",
+                "f:1:1: not valid settings: [tool_limits.Write] the tool is called \"write\"",
+            ),
+            (
+                "[capabilities]\nBuild = []",
+                "f:2:1: not valid settings: [capabilities] Build: the agent is called \"build\"",
+            ),
             ("routes = 5", "f:1:10"),
             ("[mcp.s]\nsandbox = \"none\"", "f:2:11"),
             ("[mcp.s]\nroot = 1", "f:2:1"),

@@ -102,6 +102,7 @@ impl Room {
             project: json!({"id": "global"}),
             server_url: SERVER_URL.to_owned(),
             spawner: spawner.clone(),
+            installers: spawner.clone(),
             runtimes: runtimes.clone(),
             data: root.path().join("data"),
             cache: root.path().join("cache"),

@@ -46,7 +46,7 @@ impl Fetch {
         Some(Self {
             npm: which_of_host("npm", &lookup.path)?,
             data: options.data.clone(),
-            spawner: options.spawner.clone(),
+            spawner: options.installers.clone(),
             progress: options.progress.clone(),
             consent: (options.settings.js.install == Install::Ask).then(|| options.consent.clone()),
             failed: None,

@@ -41,7 +41,7 @@ pub(super) async fn modules(
         });
     };
     tell(Stage::Installing, None);
-    match host_modules::setup(&options.data, installer, &options.spawner).await {
+    match host_modules::setup(&options.data, installer, &options.installers).await {
         Ok(modules) => {
             tell(Stage::Active, None);
             Some(modules)

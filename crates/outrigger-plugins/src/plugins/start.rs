@@ -49,7 +49,11 @@ pub(super) async fn start(
         Err(_) => None,
     };
     let installer = Installer::find_in(bun.as_deref(), &options.runtimes.path);
-    let cache = Cache::new(&options.cache, installer.clone(), options.spawner.clone());
+    let cache = Cache::new(
+        &options.cache,
+        installer.clone(),
+        options.installers.clone(),
+    );
     resolve_all(options, registry, &cache).await;
     let runtime =
         runtime_selection::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;

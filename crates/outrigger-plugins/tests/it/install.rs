@@ -361,3 +361,104 @@ async fn install_scripts_do_not_run() {
         );
     }
 }
+
+/// A folder with these files, as a git repository with one commit.
+async fn repository(folder: &Path, files: &[(&str, String)]) {
+    fs::create_dir_all(folder).unwrap();
+    for (name, text) in files {
+        script(&folder.join(name), text);
+    }
+    let commit =
+        "git init -q . && git add -A && git -c user.name=a -c user.email=a@a commit -q -m i";
+    let spec = Spec::new("sh").args(["-c", commit]).cwd(folder);
+    let spec = spec.vars(env::allow_list(&[]));
+    let spawner = Spawner::new().unwrap();
+    let output = run(&spawner, spec, Duration::from_secs(60), 65536);
+    let output = output.await.unwrap();
+    assert!(
+        output.exit.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// npm prepares a git dependency by installing in its clone, where the package's `.npmrc` counts. What that names as git is not run.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_settings_of_a_git_dependency_run_nothing_while_it_is_installed() {
+    let Some(npm) = npm() else {
+        return skip("there is no npm on PATH");
+    };
+    let project = Project::new();
+    let root = project.root.path().canonicalize().unwrap();
+    let (one, two) = (root.join("one"), root.join("one/.git/two"));
+    let manifest = format!(
+        r#"{{"name":"git-plugin","version":"1.0.0","main":"i.js","scripts":{{"prepare":"true"}},
+            "dependencies":{{"two":"git+file://{}"}}}}"#,
+        two.display()
+    );
+    let evil = "#!/bin/sh\ntouch \"$TMPDIR/ran\"\nexec git \"$@\"\n";
+    let files = [
+        ("package.json", manifest),
+        ("i.js", "export const A = async () => ({})".to_owned()),
+        (".npmrc", "git=./evil.sh\n".to_owned()),
+        ("evil.sh", evil.to_owned()),
+    ];
+    repository(&one, &files).await;
+    let second = r#"{"name":"two","version":"1.0.0"}"#.to_owned();
+    repository(&two, &[("package.json", second)]).await;
+    let cache = Cache::new(
+        &project.path("cache"),
+        Some(Installer::Npm(npm.0)),
+        Spawner::new().unwrap(),
+    );
+    let request = format!("git+file://{}", one.display());
+    let package = cache
+        .get("git-plugin", "git-plugin", &request, |_| {})
+        .await
+        .unwrap();
+    assert_eq!(package.version, "1.0.0");
+    let temporary = cache.root().join(".installer/tmp");
+    assert!(temporary.is_dir() && !temporary.join("ran").exists());
+}
+
+/// Whatever an installer is made to run reads and writes what the installation needs, and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_installer_is_in_a_sandbox() {
+    let project = Project::new();
+    let root = project.root.path().canonicalize().unwrap();
+    let (program, secret) = (root.join("tool/bin/npm"), root.join("secret"));
+    fs::write(&secret, "MARKER").unwrap();
+    let text = format!(
+        "#!/bin/sh\ntest \"$1\" = config && exit 1\ncat {secret} > stolen; touch {outside}; touch {other}/changed\n\
+         mkdir -p node_modules/p && echo '{{\"version\":\"1.0.0\"}}' > node_modules/p/package.json\n",
+        secret = secret.display(),
+        outside = root.join("outside").display(),
+        other = project.path("cache/plugins/other@1.0.0").display(),
+    );
+    script(&program, &text);
+    fs::create_dir_all(project.path("cache/plugins/other@1.0.0")).unwrap();
+    for installer in [
+        Installer::Npm(program.clone()),
+        Installer::Bun(program.clone()),
+    ] {
+        let name = installer.name().to_owned();
+        let cache = Cache::new(
+            &project.path("cache"),
+            Some(installer),
+            Spawner::new().unwrap(),
+        );
+        let package = cache.get(&name, "p", &name, |_| {}).await.unwrap();
+        let stolen = package.dir.join("../../stolen");
+        assert_eq!(fs::read_to_string(stolen).unwrap(), "", "{name}");
+        assert!(!root.join("outside").exists(), "{name}");
+        let other = cache.root().join("other@1.0.0/changed");
+        assert!(!other.exists(), "{name}");
+    }
+}

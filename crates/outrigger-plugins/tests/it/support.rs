@@ -187,6 +187,7 @@ impl Project {
             server_url: SERVER_URL.to_owned(),
             covers: Arc::new(|| Ok(Covers::default())),
             spawner: Spawner::new().unwrap(),
+            installers: Spawner::new().unwrap(),
             runtimes: self.runtimes.clone(),
             data: self.path("data"),
             cache: self.path("cache"),

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::error::SandboxError;
 use crate::fs::absent::Absent;
-use crate::fs::path_masks::{CoversFn, Kept, WALK_TIMEOUT};
+use crate::fs::path_masks::{Covers, CoversFn, Kept, WALK_TIMEOUT};
 use crate::fs::stale_masks::Hidden;
 use crate::namespaces::init;
 use crate::namespaces::view;
@@ -152,6 +152,23 @@ impl Spawner {
         if let Some(sandbox) = &mut self.sandbox {
             sandbox.base = Some(base);
         }
+        self
+    }
+
+    /// A handle whose processes are in this sandbox where they have none of their own, less what the handle masks anyway.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        let sandbox = self.sandbox.take();
+        let (covers, strict): (CoversFn, bool) = match sandbox {
+            Some(sandbox) => (sandbox.covers, sandbox.strict),
+            None => (Arc::new(|| Ok(Covers::default())), false),
+        };
+        self.sandbox = Some(DefaultSandbox {
+            covers,
+            base: Some(Arc::new(move || Ok(policy.clone()))),
+            strict,
+            own: SandboxOverrides::default(),
+        });
         self
     }
 

@@ -7,6 +7,9 @@ mod lines;
 
 use std::ops::Range;
 
+/// Lines of the file times lines of the text up to which the lenient rules for lines look for it: each compares every place with the whole text.
+const MAX_LINES: usize = 4_000_000;
+
 pub(crate) type Spans = Vec<Range<usize>>;
 
 /// Why nothing was replaced. The texts are OpenCode's.
@@ -79,6 +82,8 @@ fn find(content: &str, old: &str, new: &str) -> Option<Replacement> {
         return None;
     }
     let plain = &forms[1];
+    let lines = |text: &str| text.lines().count();
+    let is_small = lines(content).saturating_mul(lines(plain)) <= MAX_LINES;
     let new = ends.apply(new);
     let lenient: [fn(&str, &str) -> Spans; 5] = [
         lines::trimmed,
@@ -87,7 +92,7 @@ fn find(content: &str, old: &str, new: &str) -> Option<Replacement> {
         lines::indentation_flexible,
         escape_normalised,
     ];
-    for rule in lenient {
+    for rule in lenient.into_iter().filter(|_| is_small) {
         let spans = rule(content, plain);
         if !spans.is_empty() {
             return Some(Replacement { spans, new });
@@ -95,6 +100,9 @@ fn find(content: &str, old: &str, new: &str) -> Option<Replacement> {
     }
     if let Some(found) = trimmed_boundary(content, plain, &new) {
         return Some(found);
+    }
+    if !is_small {
+        return None;
     }
     let spans = blocks::context_aware(content, plain);
     (!spans.is_empty()).then_some(Replacement { spans, new })

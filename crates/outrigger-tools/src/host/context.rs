@@ -83,8 +83,10 @@ pub struct ToolContext {
     pub artifacts: PathBuf,
     /// Limits.
     pub limits: Limits,
-    /// What the caller was granted; `None`: everything.
-    pub granted: Option<Grant>,
+    /// What the agent was granted, and those that called it as their subagent; without any: everything.
+    pub granted: Vec<Grant>,
+    /// The agents whose subagent the calling agent is, the nearest last.
+    pub callers: Vec<String>,
     /// Roots that every path of this call has to lie in.
     roots: Vec<Roots>,
     shared: Arc<Shared>,
@@ -110,7 +112,8 @@ impl ToolContext {
             spawner,
             artifacts,
             limits: Limits::default(),
-            granted: None,
+            granted: Vec::new(),
+            callers: Vec::new(),
             roots: Vec::new(),
             shared: Arc::default(),
         }

@@ -182,11 +182,11 @@ async fn what_was_not_granted_is_refused_by_name() {
     ] {
         let call = room.call(tool, input);
         let mut ctx = room.context(&call);
-        ctx.granted = granted.map(|list| Grant {
+        ctx.granted.extend(granted.map(|list| Grant {
             who: "the agent `plan`".into(),
             capabilities: list.into_iter().collect(),
             how: "add it".into(),
-        });
+        }));
         room.asked();
         let done = room.runtime.execute(call, ctx).await;
         match done.outcome {

@@ -63,6 +63,7 @@ impl Bootstrap {
             background: Background::default(),
             bus: Bus::new(self.boot.sink.take()),
             commands: all_commands(&self.config, &parts.skills, &self.boot.folders),
+            callers: outrigger_permissions::callers::Callers::default(),
             deferred: DeferredEvents::default(),
             formatters: self.helpers.formatters(&self.owner(), env.clone()),
             skipped_instructions: Mutex::default(),

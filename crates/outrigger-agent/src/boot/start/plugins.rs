@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outrigger_config::settings::Install;
-use outrigger_permissions::access::Access;
-use outrigger_permissions::deny_policy::DenyPolicy;
-use outrigger_permissions::{folder_trust, home_files, sandbox_policy};
+use outrigger_config::settings::{Install, Sandbox};
+use outrigger_permissions::{folder_trust, sandbox_policy};
 use outrigger_plugins::{LoadOptions, Notice, NoticeFn, PluginSettings, Plugins};
 use outrigger_workspace::Place;
 use serde_json::json;
@@ -16,6 +14,7 @@ use super::bootstrap::Bootstrap;
 use crate::boot::notices;
 use crate::ids::now;
 use crate::plugin_api::plugin_admission;
+use crate::tools::tool_hosts;
 
 impl Bootstrap {
     /// Loads the plugins. What becomes of them while they run comes over the channel.
@@ -36,6 +35,9 @@ impl Bootstrap {
         let (boot, config) = (&self.boot, &self.config);
         let (plugins, skipped) = self.admitted.to_load(config);
         let progress = folder_trust::without_repeats(config, Arc::clone(&boot.progress));
+        let covers = sandbox_policy::plugin_covers(config, &self.place, &boot.folders);
+        let strict = config.settings.sandbox == Sandbox::Strict;
+        let installers = tool_hosts::installers(&self.spawner, config, &self.store);
         LoadOptions {
             plugins,
             skipped,
@@ -49,20 +51,8 @@ impl Bootstrap {
             worktree: worktree(&self.place),
             project: json!(self.project),
             server_url: outrigger_plugins::SERVER_URL.to_owned(),
-            covers: {
-                let access = Access::new(&self.place, &boot.folders.home);
-                let rules = config.config.permission.clone();
-                let folders = boot.folders.clone();
-                let forbidden = DenyPolicy::of(config, &self.place);
-                let (place, shown) = (self.place.clone(), config.settings.tools.secrets.clone());
-                Arc::new(move || {
-                    let mut found =
-                        sandbox_policy::kept(&access.rules(&[&rules]), &folders, &forbidden)?;
-                    let project = [place.directory.as_path(), place.worktree.as_path()];
-                    home_files::keep_from_plugins(&mut found, &folders, &shown, project);
-                    Ok(found)
-                })
-            },
+            installers: installers.with_covers(Arc::clone(&covers), strict),
+            covers,
             spawner: self.spawner.clone(),
             runtimes: boot.runtimes(),
             data: boot.folders.data.clone(),

@@ -32,6 +32,7 @@ impl CallHost {
                 agent.create_session(child).await.map_err(failed)?
             }
         };
+        self.inner.callers.add(&session.id, self.callers_of_child());
         let model = info.model.clone().unwrap_or_else(|| self.model.clone());
         self.started_subagent(&session.id, &model, &request);
         // Clients know of the child session before anything comes of it.
@@ -153,12 +154,24 @@ impl CallHost {
     /// not do themselves (issue 18). A command of the user's names its subagent as the user wants it, where no
     /// plugin contributed or changed that.
     fn caller_limits(&self, child: &[Rule]) -> Vec<Rule> {
-        let by_plugin = !self.causes().plugins_that(Deed::Contributed).is_empty();
-        if self.is_users() && !by_plugin {
+        if self.is_named_by_user() {
             return Vec::new();
         }
         let caller = [&self.agent.permission[..], &self.session_rules()].concat();
         pinned_rules::subagent_limits(&caller, child)
+    }
+
+    fn is_named_by_user(&self) -> bool {
+        self.is_users() && self.causes().plugins_that(Deed::Contributed).is_empty()
+    }
+
+    /// The agents within whose grants and routes a subagent of this call stays.
+    fn callers_of_child(&self) -> Vec<String> {
+        let mut callers = self.inner.callers_of(&self.session_id);
+        if !self.is_named_by_user() {
+            callers.push(self.agent.name.clone());
+        }
+        callers
     }
 
     fn session_rules(&self) -> Vec<Rule> {

@@ -22,7 +22,6 @@ mod sampling;
 use crate::boot::options::Boot;
 use crate::boot::start::{Helpers, Owner};
 use crate::error::AgentError;
-use crate::plugin_api::capability_grants::narrow_one;
 use crate::state::{Agent, Inner};
 
 impl McpHost for Inner {
@@ -68,7 +67,8 @@ impl McpHost for Inner {
     }
 
     fn registered(&self, tool: &str) {
-        narrow_one(self, tool);
+        let settings = &self.config.settings.tool_execution;
+        outrigger_contributions::grants::narrow(&self.runtime, tool, settings);
     }
 }
 

@@ -122,12 +122,19 @@ impl Tool for Edit {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let held = hold(&target(&input, ctx)?.real).await;
-            let Plan { at, old, new } = {
+            let context = ctx.clone();
+            let written = tokio::task::spawn_blocking(move || -> Result<Plan, ToolError> {
                 let _writing = lock(&WRITING);
-                let plan = plan(&input, ctx)?;
+                let plan = plan(&input, &context)?;
+                if context.cancel.is_cancelled() {
+                    return Err(ToolError::Cancelled);
+                }
                 write_text(&plan.at, &plan.new)?;
-                plan
-            };
+                Ok(plan)
+            });
+            let Plan { at, old, new } = written
+                .await
+                .map_err(|error| ToolError::failed(error.to_string()))??;
             let (new, note) = format_and_publish(&at, old.as_ref(), new, ctx).await;
             drop(held);
             let before = old.map(|old| old.text).unwrap_or_default();

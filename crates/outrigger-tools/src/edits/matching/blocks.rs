@@ -15,6 +15,8 @@ const MARGIN: f64 = 0.02;
 const SLACK: usize = 4;
 // Longer lines are only compared for being equal.
 const LONGEST: usize = 400;
+// So many pairs of characters are compared; lines beyond that only for being equal.
+const MAX_PAIRS: usize = 50_000_000;
 // So many blocks are weighed; a file of closing braces has no end of them.
 const MAX_BLOCKS: usize = 200;
 
@@ -22,8 +24,13 @@ const MAX_BLOCKS: usize = 200;
 pub(super) fn anchored(content: &str, old: &str) -> Spans {
     let mut scored: Vec<(f64, Range<usize>)> = Vec::new();
     let (here, wanted) = (split(content), split(old));
+    let mut pairs = MAX_PAIRS;
     for block in blocks(&here, &wanted) {
-        let score = similarity(&block[1..block.len() - 1], &wanted[1..wanted.len() - 1]);
+        let score = similarity(
+            &block[1..block.len() - 1],
+            &wanted[1..wanted.len() - 1],
+            &mut pairs,
+        );
         if let Some(span) = span(block, old).filter(|_| score >= SIMILAR) {
             scored.push((score, span));
         }
@@ -92,7 +99,7 @@ fn blocks<'a, 'b>(here: &'b [Line<'a>], wanted: &[Line<'_>]) -> Vec<&'b [Line<'a
     found
 }
 
-fn similarity(a: &[Line<'_>], b: &[Line<'_>]) -> f64 {
+fn similarity(a: &[Line<'_>], b: &[Line<'_>], pairs: &mut usize) -> f64 {
     let most = a.len().max(b.len());
     if most == 0 {
         return 1.0;
@@ -100,19 +107,21 @@ fn similarity(a: &[Line<'_>], b: &[Line<'_>]) -> f64 {
     let sum: f64 = a
         .iter()
         .zip(b)
-        .map(|(a, b)| alike(a.text.trim(), b.text.trim()))
+        .map(|(a, b)| alike(a.text.trim(), b.text.trim(), pairs))
         .sum();
     sum / most as f64
 }
 
-fn alike(a: &str, b: &str) -> f64 {
+fn alike(a: &str, b: &str, pairs: &mut usize) -> f64 {
     if a == b {
         return 1.0;
     }
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let most = a.len().max(b.len());
-    if most > LONGEST {
+    let cost = a.len().saturating_mul(b.len());
+    if most > LONGEST || cost > *pairs {
         return 0.0;
     }
+    *pairs -= cost;
     1.0 - generic_levenshtein(&a, &b) as f64 / most as f64
 }

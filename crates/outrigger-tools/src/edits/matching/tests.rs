@@ -184,6 +184,29 @@ fn everywhere() {
     );
 }
 
+/// A hostile text would keep a processor busy for minutes.
+#[test]
+fn the_work_of_looking_for_a_text_is_bounded() {
+    let lines = |count: usize, last: &str| {
+        let lines = (0..count).map(|it| format!("line {}\n", it % 7));
+        lines.chain([last.to_owned()]).collect::<String>()
+    };
+    let begun = std::time::Instant::now();
+    for (content, old) in [
+        (
+            lines(60_000, "z"),
+            format!("line 0\n{}", lines(20_000, "line 6")),
+        ),
+        (
+            "{\n  abcdefghij klmnop\n}\n".repeat(1000),
+            format!("{{\n{}}}", "  x".repeat(390)),
+        ),
+    ] {
+        assert_eq!(replace(&content, &old, "", false), Err(NoMatch::Missing));
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20));
+}
+
 #[test]
 fn a_large_file_of_braces_is_no_trouble() {
     let content = "  }\n".repeat(20_000);
