@@ -206,7 +206,19 @@ pub fn spawner(
         .with_covers(covers, sandbox == Sandbox::Strict)
 }
 
-/// What is kept from plugins and from what installs them, as things are when one is started.
+/// The same as for plugins, for what installs them: it fills the folders that they only read. Where it writes there its own sandbox says.
+pub fn installer_covers(of_plugins: CoversFn, folders: &Folders) -> CoversFn {
+    let (data, cache) = (folders.data.clone(), folders.cache.clone());
+    Arc::new(move || {
+        let mut found = of_plugins()?;
+        found
+            .read_only
+            .retain(|path| *path != cache && !path.starts_with(&data));
+        Ok(found)
+    })
+}
+
+/// What is kept from plugins, as things are when one is started.
 pub fn plugin_covers(config: &Loaded, place: &Place, folders: &Folders) -> CoversFn {
     let access = Access::new(place, &folders.home);
     let rules = config.config.permission.clone();

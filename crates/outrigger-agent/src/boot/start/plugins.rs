@@ -37,6 +37,7 @@ impl Bootstrap {
         let progress = folder_trust::without_repeats(config, Arc::clone(&boot.progress));
         let covers = sandbox_policy::plugin_covers(config, &self.place, &boot.folders);
         let strict = config.settings.sandbox == Sandbox::Strict;
+        let installer_covers = sandbox_policy::installer_covers(Arc::clone(&covers), &boot.folders);
         let installers = tool_hosts::installers(&self.spawner, config, &self.store);
         LoadOptions {
             plugins,
@@ -51,7 +52,7 @@ impl Bootstrap {
             worktree: worktree(&self.place),
             project: json!(self.project),
             server_url: outrigger_plugins::SERVER_URL.to_owned(),
-            installers: installers.with_covers(Arc::clone(&covers), strict),
+            installers: installers.with_covers(installer_covers, strict),
             covers,
             spawner: self.spawner.clone(),
             runtimes: boot.runtimes(),
