@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::sh::{cargo, check, command};
-use crate::{Result, clients, dist, parity, setup, sh, tidy, usage};
+use crate::{Result, clients, dist, failed, parity, setup, sh, tidy, usage};
 
 /// A stage's name, and what it does.
 type Stage = (&'static str, fn() -> Result);
@@ -90,6 +90,14 @@ fn deny() -> Result {
 /// Where tests write what they could not test (`outrigger_test_support::skip`).
 fn skipped_file() -> PathBuf {
     sh::work("skipped.txt")
+}
+
+/// Adds what a stage could not try.
+pub(crate) fn note_skipped(line: &str) -> Result {
+    let file = skipped_file();
+    let before = fs::read_to_string(&file).unwrap_or_default();
+    fs::write(&file, format!("{before}{line}\n"))
+        .or_else(|error| failed(format!("{} cannot be written: {error}", file.display())))
 }
 
 /// Says at the very end what was not tested, so that no pass is silent.
