@@ -239,7 +239,18 @@ impl Around<'_> {
     }
 }
 
-/// This program and the runtimes of plugins, wherever they lie.
+/// Those of [`programs`] that lie in the project, where plugins and servers write, too.
+pub fn programs_of_project(config: &Loaded, place: &Place) -> Vec<PathBuf> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let roots = [&place.directory, &place.worktree];
+    let roots: Vec<PathBuf> = roots.iter().filter_map(|it| real(it)).collect();
+    let all = programs(config).into_iter();
+    all.filter_map(|it| real(&it))
+        .filter(|it| roots.iter().any(|root| it.starts_with(root)))
+        .collect()
+}
+
+/// This program with what npm starts it by, and the runtimes of plugins, wherever they lie.
 pub fn programs(config: &Loaded) -> Vec<PathBuf> {
     let js = &config.settings.js;
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -248,7 +259,20 @@ pub fn programs(config: &Loaded) -> Vec<PathBuf> {
         Some(set) => Some(set.clone()),
         None => which(Path::new(name), &path),
     });
-    named.chain(std::env::current_exe()).collect()
+    let own = std::env::current_exe().ok();
+    let launcher = own.as_deref().and_then(launcher);
+    named.chain(own).chain(launcher).collect()
+}
+
+/// The script that starts this program where it was installed by npm: that of the package `outrigger`, which lies beside or around the
+/// package of the platform (`node_modules/outrigger-linux-x64/bin/outrigger`).
+fn launcher(program: &Path) -> Option<PathBuf> {
+    let modules = program.ancestors().nth(3)?;
+    let around = modules.parent()?;
+    let found =
+        [modules.join("outrigger"), around.to_owned()].map(|it| it.join("bin/outrigger.js"));
+    let mut found = found.into_iter().filter(|it| it.is_file());
+    found.next().filter(|_| modules.ends_with("node_modules"))
 }
 
 /// Where a name that is not there would be.

@@ -8,7 +8,7 @@ use outrigger_config::settings::Sandbox;
 use outrigger_mcp::McpServers;
 use outrigger_permissions::deny_policy::DenyPolicy;
 use outrigger_permissions::workspace_trust::WorkspaceTrust;
-use outrigger_permissions::{folder_trust, home_files, reserved_paths};
+use outrigger_permissions::{command_sandbox, folder_trust, home_files, reserved_paths};
 use outrigger_plugins::{Snapshot, keep_programs};
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::{SandboxOverrides, Spawner};
@@ -80,7 +80,8 @@ impl Bootstrap {
             trust.will_run().await?;
         }
         let hooks = FoundHooks::find(&boot, &config);
-        let kept_programs = config.kept_programs(hooks.executed());
+        let mut kept_programs = config.kept_programs(hooks.executed());
+        kept_programs.extend(command_sandbox::programs_of_project(&config, &place));
         keep_programs(&place.worktree, kept_programs.clone());
         let sandboxes = SandboxOverrides::default();
         home_files::check(&boot.folders, &config.settings.tools.secrets);
