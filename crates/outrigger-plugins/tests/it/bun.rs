@@ -24,10 +24,9 @@ fn machine(npm: impl Fn(&Path) -> String) -> Option<(Project, PathBuf)> {
     let path = project.path("path");
     fs::create_dir(&path).unwrap();
     symlink(node, path.join("node")).unwrap();
-    let log = project.path("npm.log");
+    // It is asked for the user's settings before; in its sandbox it writes nothing beside the installation.
     let script = format!(
-        "#!/bin/sh\necho \"$*\" >> {}\n{}\n",
-        log.display(),
+        "#!/bin/sh\ntest \"$1\" = config && exit 1\necho \"$*\" >> \"$TMPDIR/npm.log\"\n{}\n",
         npm(&bun)
     );
     fs::write(path.join("npm"), script).unwrap();
@@ -37,6 +36,7 @@ fn machine(npm: impl Fn(&Path) -> String) -> Option<(Project, PathBuf)> {
         data: Some(project.path("data")),
         ..Lookup::default()
     };
+    let log = project.path("data/bun/.installer/tmp/npm.log");
     Some((project, log))
 }
 

@@ -377,6 +377,12 @@ async fn a_call_of_several_files_is_answered_as_a_whole() {
                 echo $f >> seen; cat answer.$f";
             let (project, plugins) = loaded(vec![hook(event, command)]).await;
             for (file, says) in [("a", a), ("b", b)] {
+                // What has no opinion.
+                let says = if says == "-" {
+                    Value::Null
+                } else {
+                    json!(says)
+                };
                 let decision = match event {
                     HookEvent::PreToolUse => json!({"permissionDecision": says}),
                     _ => json!({"decision": {"behavior": says}}),
