@@ -473,6 +473,8 @@ async fn an_old_generation_is_asked_and_watched() {
     for (what, code) in [("a spin", spins), ("memory", grows)] {
         let mut project = project();
         project.settings.health = (what == "a spin").then(|| Duration::from_millis(200));
+        // How long an answer to such a question may take.
+        project.settings.deadlines.normal = Duration::from_secs(2);
         project.settings.limits.memory = 600 << 20;
         let source = |name: &str, code: &str| {
             format!(
