@@ -2,6 +2,7 @@
 
 mod audit;
 mod auth;
+pub(crate) mod checks;
 mod config;
 mod mcp;
 mod open;

@@ -9,6 +9,7 @@ use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{CommandCall, TurnBody};
 use serde_json::{Value, json};
 
+use crate::args::checks::fork_has_a_session;
 use crate::args::{AttachArgs, Global};
 use crate::client::follow::{Answers, Follower, Next};
 use crate::client::view::{Show, View};
@@ -80,12 +81,7 @@ pub(crate) async fn attach(
     args: AttachArgs,
     signals: Signals,
 ) -> Result<u8, Failure> {
-    if args.fork && !args.resume && args.session.is_none() {
-        return Err(Failure::usage(
-            "--fork needs a session to copy",
-            Some("add -c or -s ID".into()),
-        ));
-    }
+    fork_has_a_session(args.fork, args.resume, args.session.as_deref())?;
     let remote = crate::boot::remote(&args.url, &args.server, global)?;
     let line = Line::new();
     let _ticking = line.run();

@@ -15,15 +15,22 @@ pub trait ToolProcessor: Send + Sync {
     /// Names of the tools.
     fn tools(&self) -> &[&str];
     /// What it did, from start and result.
-    fn details(&self, start: &ConversationMessage, result: &ConversationMessage)
-    -> Option<Details>;
+    fn details(
+        &self,
+        _start: &ConversationMessage,
+        _result: &ConversationMessage,
+    ) -> Option<Details> {
+        None
+    }
     /// One line for people; without one it is `NAME completed`.
     fn summary(
         &self,
-        start: &ConversationMessage,
-        result: &ConversationMessage,
-        details: Option<&Details>,
-    ) -> Option<String>;
+        _start: &ConversationMessage,
+        _result: &ConversationMessage,
+        _details: Option<&Details>,
+    ) -> Option<String> {
+        None
+    }
     /// Further fields of `metadata`, for what the three kinds of details do not hold.
     fn more(&self, _start: &ConversationMessage, _result: &ConversationMessage) -> Object {
         Object::new()
@@ -217,14 +224,6 @@ impl ToolProcessor for FileList {
             .collect();
         Some(Details::FileList { files })
     }
-    fn summary(
-        &self,
-        _: &ConversationMessage,
-        _: &ConversationMessage,
-        _: Option<&Details>,
-    ) -> Option<String> {
-        None
-    }
 }
 
 /// `bash` and `python`.
@@ -256,14 +255,6 @@ impl ToolProcessor for Shell {
             exit_code: reported(result, "/exit").and_then(Value::as_i64),
         })
     }
-    fn summary(
-        &self,
-        _: &ConversationMessage,
-        _: &ConversationMessage,
-        _: Option<&Details>,
-    ) -> Option<String> {
-        None
-    }
 }
 
 /// A tool, a place in what it reports, and the field that has it: the child conversation of a subagent, a list of todos, answers.
@@ -272,17 +263,6 @@ struct Reported(&'static str, &'static str, &'static str);
 impl ToolProcessor for Reported {
     fn tools(&self) -> &[&str] {
         core::slice::from_ref(&self.0)
-    }
-    fn details(&self, _: &ConversationMessage, _: &ConversationMessage) -> Option<Details> {
-        None
-    }
-    fn summary(
-        &self,
-        _: &ConversationMessage,
-        _: &ConversationMessage,
-        _: Option<&Details>,
-    ) -> Option<String> {
-        None
     }
     fn more(&self, _: &ConversationMessage, result: &ConversationMessage) -> Object {
         let value = reported(result, self.1).cloned();

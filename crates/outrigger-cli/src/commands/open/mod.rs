@@ -8,10 +8,10 @@ use std::sync::Arc;
 use outrigger_agent::{Agent, Answering, Boot};
 use outrigger_client::{ClientError, Connection};
 use outrigger_plugins::Stage;
-use outrigger_protocol::message::ModelRef;
 use outrigger_tui::{Depth, Host, Options, Start, Theme};
 use tokio::sync::Mutex;
 
+use crate::args::checks::{fork_has_a_session, named_model};
 use crate::args::{Global, OpenArgs};
 use crate::exit;
 use crate::failure::Failure;
@@ -23,12 +23,7 @@ type Slot = Arc<Mutex<Option<Agent>>>;
 
 /// Runs the interface.
 pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> Result<u8, Failure> {
-    if args.fork && !args.resume && args.session.is_none() {
-        return Err(Failure::usage(
-            "--fork needs a session to copy",
-            Some("add -c or -s ID".into()),
-        ));
-    }
+    fork_has_a_session(args.fork, args.resume, args.session.as_deref())?;
     let history = history::History::of(global);
     let options = options(global, &args, history.read())?;
     let start = Start {
@@ -79,15 +74,7 @@ pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> R
 }
 
 fn options(global: &Global, args: &OpenArgs, history: Vec<String>) -> Result<Options, Failure> {
-    let model = match args.model.as_deref() {
-        Some(text) => Some(ModelRef::parse(text).ok_or_else(|| {
-            Failure::usage(
-                format!("`{text}` does not name a model"),
-                Some("write it as provider/model".into()),
-            )
-        })?),
-        None => None,
-    };
+    let model = named_model(args.model.as_deref())?;
     let depth = Depth::of(|name| std::env::var(name).ok());
     let folder = match &args.attach {
         Some(url) => url.clone(),

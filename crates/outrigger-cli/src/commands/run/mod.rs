@@ -12,6 +12,7 @@ use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::session::PartInput;
 
 pub(super) use self::prompt::Prompt;
+use crate::args::checks::{fork_has_a_session, named_model};
 use crate::args::{Global, RunArgs};
 use crate::client::follow::{Answers, Follower};
 use crate::client::view::Show;
@@ -24,27 +25,14 @@ use crate::terminal::{Paint, entry, err, person_is_there};
 /// Runs the command.
 pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Result<u8, Failure> {
     let message = message::message(&args).await?;
-    if args.fork && !args.resume && args.session.is_none() {
-        return Err(Failure::usage(
-            "--fork needs a session to copy",
-            Some("add -c or -s ID".into()),
-        ));
-    }
+    fork_has_a_session(args.fork, args.resume, args.session.as_deref())?;
     if says_nothing(&args, &message) && !args.resume && args.session.is_none() {
         return Err(Failure::usage(
             "there is nothing to say",
             Some("outrigger run \"what to do\"".into()),
         ));
     }
-    let model = match args.model.as_deref() {
-        Some(text) => Some(ModelRef::parse(text).ok_or_else(|| {
-            Failure::usage(
-                format!("`{text}` does not name a model"),
-                Some("write it as provider/model".into()),
-            )
-        })?),
-        None => None,
-    };
+    let model = named_model(args.model.as_deref())?;
     let run = Run {
         global,
         args: &args,
