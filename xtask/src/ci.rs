@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use crate::sh::{cargo, check, command};
@@ -51,12 +52,17 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         ));
     }
     let mut times = Vec::new();
-    for (name, stage) in STAGES
-        .iter()
-        .filter(|(stage, _)| arguments.is_empty() || arguments.iter().any(|name| name == stage))
-    {
+    let is_chosen =
+        |stage: &str| arguments.is_empty() || arguments.iter().any(|name| name == stage);
+    let mut build = None;
+    for (name, stage) in STAGES.iter().filter(|(stage, _)| is_chosen(stage)) {
         println!("==> {name}");
         let started = Instant::now();
+        match *name {
+            "tests" if is_chosen("release") => build = Some(ReleaseBuild::start()?),
+            "release" => drop(build.take().map(ReleaseBuild::wait)),
+            _ => {}
+        }
         stage().inspect_err(|_| {
             println!(
                 "==> {name} failed after {:.0} s",
@@ -68,6 +74,33 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     println!("==> all stages passed: {}", times.join(", "));
     report_skipped();
     Ok(())
+}
+
+/// The release build, begun with the tests: these wait for processes a good part of their time. It is at the lowest priority, so
+/// that it takes no time from a test, and quiet: what fails is printed by the stage, which builds what is left.
+struct ReleaseBuild(Child);
+
+impl ReleaseBuild {
+    fn start() -> Result<Self> {
+        let mut build = sh::at_lowest_priority(&parity::release_build());
+        match build.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+            Ok(child) => Ok(Self(child)),
+            Err(error) => failed(format!("`nice` cannot be started: {error}")),
+        }
+    }
+
+    fn wait(mut self) {
+        // Whether it failed is found out by the stage.
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for ReleaseBuild {
+    /// Where the tests failed, nobody needs it.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Licences, sources and versions of dependencies (`deny.toml`). Advisories need the network: hosted CI checks them.

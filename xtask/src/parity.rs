@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::sh::{self, Arguments, check, command, work};
 use crate::{Result, failed, setup, usage};
@@ -139,15 +140,20 @@ fn replay(ours: &Path) -> Result {
 /// # Errors
 /// It does not compile.
 pub(crate) fn release_binary() -> Result<PathBuf> {
-    check(&mut sh::cargo(&[
+    check(&mut release_build())?;
+    Ok(target_folder()?.join("release/outrigger"))
+}
+
+/// The command that builds it.
+pub(crate) fn release_build() -> Command {
+    sh::cargo(&[
         "build",
         "--release",
         "--package",
         "outrigger-cli",
         "--bin",
         "outrigger",
-    ]))?;
-    Ok(target_folder()?.join("release/outrigger"))
+    ])
 }
 
 /// Where cargo puts what it builds.

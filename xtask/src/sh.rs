@@ -52,6 +52,21 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// The same command, which takes only the time that nothing else takes.
+pub(crate) fn at_lowest_priority(command: &Command) -> Command {
+    let mut nice = self::command("nice");
+    nice.args(["-n", "19"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    nice
+}
+
 /// Runs a program whose output goes to the terminal.
 ///
 /// # Errors
