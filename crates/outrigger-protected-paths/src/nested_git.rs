@@ -5,6 +5,7 @@
 mod harmless;
 mod index;
 mod repository;
+mod tree;
 mod walk;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -18,7 +19,7 @@ use outrigger_files::sync::lock;
 use outrigger_sandbox::absent::{Place, SUFFIX};
 
 use self::repository::{Repository, SETTINGS, Stamp, Stamps, active_hooks, repository_in};
-use self::walk::{Extent, MAX_NAMES, walk};
+use self::walk::{Extent, MAX_NAMES, Walked, walk};
 use crate::content::{Before, Content};
 use crate::git_config::{self, Setting};
 use crate::nested_startup::NestedStartup;
@@ -66,7 +67,7 @@ impl NestedGit {
         let began = SystemTime::now() - BEHIND;
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let worktree = worktree.canonicalize().unwrap_or_else(|_| worktree.into());
-        let walked = walk(&worktree, Extent::Worked);
+        let walked = worked(&worktree);
         let mut nested = Self {
             startup: NestedStartup::before(&worktree, &walked.startup),
             is_command: false,
@@ -142,7 +143,7 @@ impl NestedGit {
         let mut all = self.linked();
         if has_ended {
             let known: BTreeSet<PathBuf> = all.iter().map(|it| it.folder.clone()).collect();
-            let walked = walk(&self.worktree, Extent::Worked);
+            let walked = worked(&self.worktree);
             let others = self.appeared(walked.repositories).into_iter();
             all.extend(others.filter(|it| !known.contains(&it.folder)));
             if self.is_command {
@@ -153,6 +154,8 @@ impl NestedGit {
                 }
             }
             report.extend(self.restore_link());
+        } else {
+            tree::take_reports(&self.worktree);
         }
         for repository in all {
             if !self.is_the_users(&repository) {
@@ -238,9 +241,22 @@ impl NestedGit {
     fn appeared(&self, mut found: Vec<Repository>) -> Vec<Repository> {
         found.retain(|it| match self.others.get(&it.folder) {
             Some(before) => self.is_command && *before != it.stamps(),
-            None => self.is_new(it),
+            None => self.is_new(it) || self.is_command && !self.was_elsewhere(it),
         });
         found
+    }
+
+    /// Whether a repository was there, as it is, in another folder. One that came from where nobody looks (a folder in `target`) may be
+    /// of an earlier command.
+    fn was_elsewhere(&self, repository: &Repository) -> bool {
+        let stamps = |it: &Stamps| {
+            let mut stamps: Vec<Option<Stamp>> = it.iter().map(|(_, stamp)| *stamp).collect();
+            stamps.sort_unstable();
+            stamps
+        };
+        let now = stamps(&repository.stamps());
+        let mut before = self.before.values().chain(self.others.values());
+        before.any(|before| stamps(before) == now)
     }
 
     /// The project's own `.git`, where that is a link: it leads where it led.
@@ -346,6 +362,11 @@ impl NestedGit {
         let before = self.others.get(&repository.folder);
         before.and_then(|it| it.first()) == repository.stamps().first()
     }
+}
+
+/// What lies below a root, without what packages hold.
+fn worked(worktree: &Path) -> Walked {
+    tree::look(worktree).unwrap_or_else(|| walk(worktree, Extent::Worked))
 }
 
 /// Whether it says where the work tree of a submodule is, in the project: git writes files there.

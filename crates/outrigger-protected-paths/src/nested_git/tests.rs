@@ -436,3 +436,56 @@ fn where_the_projects_git_leads_comes_back() {
     assert_eq!(nested.clear(true).len(), 1);
     assert_eq!(fs::read_link(&entry).unwrap(), Path::new("s/g"));
 }
+
+/// A repository that one command made where nobody looks, and another moved to where somebody works.
+#[test]
+fn a_repository_that_is_moved_in_is_looked_at() {
+    let world = World::fresh();
+    let at = |name: &str| world.project.join(name);
+    commit(&at("own"));
+    set(&at("own"), "alias.mine", &world.ran);
+    let first = NestedGit::before(&world.project).for_command();
+    commit(&at("target/a/b/made"));
+    set(&at("target/a/b/made"), "core.fsmonitor", &world.ran);
+    assert_eq!(first.clear(true), [""; 0]);
+    drop(first);
+    settle();
+    let second = NestedGit::before(&world.project).for_command();
+    fs::create_dir(at("deep")).unwrap();
+    fs::rename(at("target/a/b/made"), at("deep/made")).unwrap();
+    fs::rename(at("own"), at("deep/own")).unwrap();
+    let report = second.clear(true);
+    assert_eq!(report.len(), 1, "{report:?}");
+    git(&at("deep/made"), &["status"]);
+    assert!(!world.ran.exists(), "{report:?}");
+    // The user's is as it was.
+    let config = fs::read_to_string(at("deep/own/.git/config")).unwrap();
+    assert!(config.contains("mine"), "{config}");
+}
+
+/// A command costs a look at what changed, not a walk of the project.
+#[test]
+fn what_has_not_changed_is_not_read_again() {
+    let world = World::fresh();
+    for number in 0..300 {
+        fs::create_dir_all(world.project.join(format!("a/{}/{number}", number % 20))).unwrap();
+    }
+    let command = |change: &dyn Fn()| {
+        let before = tree::reads(&world.project).unwrap_or_default();
+        let nested = NestedGit::before(&world.project).for_command();
+        let began = tree::reads(&world.project).unwrap();
+        change();
+        assert_eq!(nested.clear(true), [""; 0]);
+        (began - before, tree::reads(&world.project).unwrap() - began)
+    };
+    // The root, `users`, `a` and what is in it.
+    assert_eq!(command(&|| {}), (323, 0));
+    assert_eq!(command(&|| {}), (0, 0));
+    let file = world.project.join("a/3/23/new");
+    assert_eq!(command(&|| fs::write(&file, "").unwrap()), (0, 1));
+    assert_eq!(command(&|| fs::write(&file, "other").unwrap()), (0, 0));
+    let folder = world.project.join("a/3/x/y");
+    assert_eq!(command(&|| fs::create_dir_all(&folder).unwrap()), (0, 3));
+    fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+    assert_eq!(command(&|| {}), (1, 0));
+}

@@ -97,7 +97,7 @@ fn walk_at_most(worktree: &Path, extent: Extent, mut left: usize) -> Walked {
     }
 }
 
-fn is_large(name: Option<&OsStr>) -> bool {
+pub(super) fn is_large(name: Option<&OsStr>) -> bool {
     name.is_some_and(|name| LARGE.iter().any(|it| name == *it))
 }
 

@@ -1,0 +1,137 @@
+//! Changes of folders as the kernel reports them: at once, each before the call that made it returns.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{
+    CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch,
+};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use super::Id;
+
+/// Of the watches that the user may have, what is left to editors and builds: three of four.
+const SHARE: usize = 4;
+/// Bytes of reports that are taken at a time.
+const BUFFER: usize = 16 * 1024;
+const LIMIT: &str = "/proc/sys/fs/inotify/max_user_watches";
+
+/// The watches of a project.
+pub(super) struct Watches {
+    notify: OwnedFd,
+    /// Which folders one is for. Two where a folder was moved and its old place is not read yet.
+    of: HashMap<i32, Vec<Id>>,
+    max: usize,
+    changed: BTreeSet<Id>,
+    /// Reports were lost.
+    is_lost: bool,
+}
+
+impl Watches {
+    /// # Errors
+    /// There are none.
+    pub(super) fn new() -> io::Result<Self> {
+        let limit = outrigger_files::read_to_string(LIMIT.as_ref(), 64)?;
+        let limit: usize = limit.trim().parse().map_err(io::Error::other)?;
+        Ok(Self {
+            notify: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
+            of: HashMap::new(),
+            max: limit / SHARE,
+            changed: BTreeSet::new(),
+            is_lost: false,
+        })
+    }
+
+    /// Watches an open folder, whatever its name is by now.
+    ///
+    /// # Errors
+    /// There are no more.
+    pub(super) fn add(&mut self, open: &OwnedFd, id: Id) -> io::Result<i32> {
+        let flags = WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVED_TO
+            | WatchFlags::ONLYDIR;
+        let path = format!("/proc/self/fd/{}", open.as_raw_fd());
+        let watch = add_watch(&self.notify, path, flags)?;
+        let ids = self.of.entry(watch).or_default();
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        match self.of.len() <= self.max {
+            true => Ok(watch),
+            false => Err(Errno::NOSPC.into()),
+        }
+    }
+
+    pub(super) fn release(&mut self, watch: i32, id: Id) {
+        let Some(ids) = self.of.get_mut(&watch) else {
+            return;
+        };
+        ids.retain(|it| *it != id);
+        if ids.is_empty() {
+            self.of.remove(&watch);
+            // That of a folder that is no more has gone with it.
+            let _ = remove_watch(&self.notify, watch);
+        }
+    }
+
+    /// Takes what was reported until now.
+    pub(super) fn take(&mut self) {
+        let mut buffer = [MaybeUninit::uninit(); BUFFER];
+        let mut reports = Reader::new(&self.notify, &mut buffer);
+        loop {
+            let report = match reports.next() {
+                Ok(report) => report,
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR) => continue,
+                Err(_) => {
+                    self.is_lost = true;
+                    return;
+                }
+            };
+            self.is_lost |= report.events().contains(ReadFlags::QUEUE_OVERFLOW);
+            match report.events().contains(ReadFlags::IGNORED) {
+                true => self
+                    .changed
+                    .extend(self.of.remove(&report.wd()).unwrap_or_default()),
+                false => self
+                    .changed
+                    .extend(self.of.get(&report.wd()).into_iter().flatten()),
+            }
+        }
+    }
+
+    /// The folders that changed since this was last asked; `None` where that is not certain.
+    pub(super) fn changed(&mut self) -> Option<BTreeSet<Id>> {
+        self.take();
+        (!self.is_lost).then(|| std::mem::take(&mut self.changed))
+    }
+}
+
+/// The mounts of this machine: one on a folder of the project shows another folder in its place, which nobody reports.
+pub(super) struct Mounts(OwnedFd);
+
+impl Mounts {
+    /// # Errors
+    /// The system's.
+    pub(super) fn new() -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let list = openat(CWD, "/proc/self/mountinfo", flags, Mode::empty())?;
+        Ok(Self(list))
+    }
+
+    /// Whether there are others than when this was last asked.
+    pub(super) fn have_changed(&self) -> bool {
+        let mut list = [PollFd::new(&self.0, PollFlags::PRI | PollFlags::ERR)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut list, Some(&now)).is_ok_and(|changed| changed > 0)
+    }
+}
