@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The model of `scale.py` for many requests at once: a process of its own, so that what it costs is nobody's figure.
+"""The model of `scale.py` and `messages.py` for many requests at once: a process of its own, so that what it costs is nobody's figure.
 
 It says `model on PORT`, and answers by the last message of the user:
 
 hold               begins its answer, and ends it when GET /release comes
 stream COUNT MS    so many pieces, with a pause before each
+flow COUNT RATE    so many pieces, so many a second
 call NAME ARGS     a call of that tool, and a word after its result
 anything else      a word
 
@@ -14,6 +15,7 @@ import asyncio
 import json
 import resource
 import sys
+import time
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
 DONE = "Done."
@@ -65,6 +67,8 @@ class Model:
                 await asyncio.sleep(int(pause) / 1000)
                 delta(writer, {"content": "piece "})
                 await writer.drain()
+        if word == "flow":
+            await flow(writer, *map(int, rest.split()[:2]))
         delta(writer, {"content": DONE})
         return self.end(writer, "stop")
 
@@ -76,6 +80,18 @@ class Model:
 
     def whole(self, writer, answer):
         writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {len(answer)}\r\n\r\n".encode() + answer)
+
+
+async def flow(writer, count, rate):
+    """By the clock: what is late is made up for, each piece in a chunk of its own."""
+    started, sent = time.monotonic(), 0
+    while sent < count:
+        await asyncio.sleep(0.001)
+        due = min(count, int((time.monotonic() - started) * rate))
+        for _ in range(due - sent):
+            delta(writer, {"content": "piece "})
+        sent = due
+        await writer.drain()
 
 
 def last_words(body):

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve`, `bench scale`, `bench hooks`, `bench audit`, `bench tui`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
+/// `bench turn`, `bench serve`, `bench scale`, `bench hooks`, `bench audit`, `bench tui`, `bench messages`, `bench runtime`, `bench build` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let serve = match arguments.next() {
@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         Some("build") => return build::run(&mut arguments),
         Some("scale") => return scale(&mut arguments),
         Some("tui") => return interface(&mut arguments),
+        Some("messages") => return messages(&mut arguments),
         Some("recovery") => return hooks(&mut arguments, Some("recovery")),
         Some(other) => return usage(format!("there is no benchmark `{other}`")),
         None => return usage("which benchmark?"),
@@ -100,6 +101,45 @@ fn scale(arguments: &mut Arguments<'_>) -> Result {
             other => return usage(format!("bench scale takes no `{other}`")),
         }
     }
+    python.arg("--fill").arg(store_filler()?);
+    if !alone {
+        python.arg("--reference").arg(setup::reference()?);
+    }
+    let ours = binary.map_or_else(parity::release_binary, Ok)?;
+    check(python.arg("--ours").arg(ours))
+}
+
+/// Merging on one core, a late client of a long conversation, many clients of a stream.
+fn messages(arguments: &mut Arguments<'_>) -> Result {
+    let mut binary: Option<PathBuf> = None;
+    let mut python = command("python3");
+    python.arg("tests/bench/messages.py");
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
+            "--runs" | "--messages" | "--clients" | "--rate" | "--seconds" | "--json" => {
+                python.arg(argument).arg(arguments.value(argument)?);
+            }
+            "--check" => {
+                python.arg(argument);
+            }
+            other => return usage(format!("bench messages takes no `{other}`")),
+        }
+    }
+    check(&mut sh::cargo(&[
+        "bench",
+        "--package",
+        "outrigger-kernel",
+        "--bench",
+        "merge",
+    ]))?;
+    let fill = store_filler()?;
+    let ours = binary.map_or_else(parity::release_binary, Ok)?;
+    check(python.arg("--ours").arg(ours).arg("--fill").arg(fill))
+}
+
+/// The program that writes long histories and many sessions into a store.
+fn store_filler() -> Result<PathBuf> {
     check(&mut sh::cargo(&[
         "build",
         "--package",
@@ -107,12 +147,7 @@ fn scale(arguments: &mut Arguments<'_>) -> Result {
         "--example",
         "fill",
     ]))?;
-    if !alone {
-        python.arg("--reference").arg(setup::reference()?);
-    }
-    let ours = binary.map_or_else(parity::release_binary, Ok)?;
-    python.arg("--ours").arg(ours);
-    check(python.args(["--fill", "target/debug/examples/fill"]))
+    Ok(parity::target_folder()?.join("debug/examples/fill"))
 }
 
 /// The terminal interface: first frame, idle, streaming, beside OpenCode's.

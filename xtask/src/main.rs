@@ -54,6 +54,7 @@ cargo xtask NAME [options]
                              what a long history and many sessions cost: adding a message, a turn, the first turn after a
                              start, lists and pages
   bench tui [--runs N] [--alone] [--bin PATH] [--check] [--json FILE]
+  bench messages [--runs N] [--messages N] [--clients N] [--rate N] [--seconds N] [--bin PATH] [--check] [--json FILE]
                              the terminal interface, ours and OpenCode's: first frame, idle, streamed words
   bench hooks [--only hook|transform|curve|host|recovery] [--check] [--json FILE]
                              a hook call beside a bare socket; a large history handed to a plugin in each way there is;

@@ -170,7 +170,7 @@ impl Converter {
             (Some(UNMATCHED_RESULT), Some(result)) => vec![placed(key, state, result)],
             (Some(UNMATCHED_START), _) | (_, None) => vec![placed(key, state, start)],
             (_, Some(result)) if form == Form::Merged => {
-                vec![placed(key, state, pair(&self.processors, &start, &result))]
+                vec![placed(key, state, pair(&self.processors, start, result))]
             }
             (_, Some(result)) => {
                 let after = format!("{key}-result");

@@ -5,50 +5,81 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use outrigger_protocol::Object;
-use outrigger_protocol::merged::ConversationMessage;
+use outrigger_protocol::merged::{ConversationMessage, Details};
 use serde_json::{Value, json};
 
 use super::PLUGIN;
 use super::changed::changed_by;
 use super::processors::{ToolProcessor, declared, failed};
 
-/// What both say. The first processor that knows the tool describes it.
-pub(super) fn pair(
+/// How an execution is shown.
+struct Description {
+    details: Option<Details>,
+    summary: String,
+    more: Object,
+}
+
+/// The first processor that knows the tool describes it. One that has the name of a bundled tool and is a plugin's describes itself.
+fn describe(
     processors: &[Box<dyn ToolProcessor>],
     start: &ConversationMessage,
     result: &ConversationMessage,
-) -> ConversationMessage {
-    let field = |key: &str| {
-        let own = start.metadata.get(key);
-        own.or_else(|| result.metadata.get(key)).cloned()
-    };
-    let name = field("tool_name").unwrap_or_default();
-    let name = name.as_str().unwrap_or_default();
-    let plugin = field(PLUGIN);
-    let known = processors.iter().filter(|_| plugin.is_none());
+) -> Description {
+    let own = start.metadata.get("tool_name");
+    let name = own.or_else(|| result.metadata.get("tool_name"));
+    let name = name.and_then(Value::as_str).unwrap_or_default();
+    let is_plugins = start.metadata.contains_key(PLUGIN) || result.metadata.contains_key(PLUGIN);
+    let known = processors.iter().filter(|_| !is_plugins);
     let processor = known
         .filter(|it| it.tools().contains(&name))
         .map(Box::as_ref)
         .next();
-    let described = declared(result);
+    let declared = declared(result);
     let details = processor
         .and_then(|it| it.details(start, result))
-        .or(described.details);
+        .or(declared.details);
     let summary = processor.and_then(|it| it.summary(start, result, details.as_ref()));
-    let summary = summary
-        .or(described.summary)
-        .unwrap_or_else(|| format!("{name} completed"));
-    let mut metadata = Object::new();
+    Description {
+        summary: summary
+            .or(declared.summary)
+            .unwrap_or_else(|| format!("{name} completed")),
+        more: processor
+            .map(|it| it.more(start, result))
+            .unwrap_or_default(),
+        details,
+    }
+}
+
+/// What both say.
+pub(super) fn pair(
+    processors: &[Box<dyn ToolProcessor>],
+    mut start: ConversationMessage,
+    mut result: ConversationMessage,
+) -> ConversationMessage {
+    let Description {
+        details,
+        summary,
+        more,
+    } = describe(processors, &start, &result);
+    let (is_error, changed) = (failed(&result), changed_by(&result));
     let took = result.timestamp.saturating_sub(start.timestamp);
+
+    // Long texts are moved: what is merged is read again with each page.
+    let mut field = |key: &str| {
+        let own = start.metadata.swap_remove(key);
+        own.or_else(|| result.metadata.swap_remove(key))
+    };
+    let (name, id, plugin) = (field("tool_name"), field("tool_use_id"), field(PLUGIN));
+    let mut metadata = Object::new();
     for (key, value) in [
-        ("tool_name", json!(name)),
-        ("tool_use_id", field("tool_use_id").unwrap_or(Value::Null)),
+        ("tool_name", name.unwrap_or_else(|| json!(""))),
+        ("tool_use_id", id.unwrap_or(Value::Null)),
         (
             "input",
-            start.metadata.get("input").cloned().unwrap_or(Value::Null),
+            start.metadata.swap_remove("input").unwrap_or(Value::Null),
         ),
         ("output", output(result)),
-        ("is_error", json!(failed(result))),
+        ("is_error", json!(is_error)),
         ("duration_ms", json!(took)),
         ("summary", json!(summary)),
     ] {
@@ -57,12 +88,11 @@ pub(super) fn pair(
     if let Some(plugin) = plugin {
         metadata.insert(PLUGIN.to_string(), plugin);
     }
-    metadata.extend(changed_by(result));
+    metadata.extend(changed);
     if let Some(details) = details {
         metadata.insert("details".to_string(), json!(details));
     }
-    let more = processor.map(|it| it.more(start, result));
-    metadata.extend(more.unwrap_or_default());
+    metadata.extend(more);
     ConversationMessage {
         id: format!("{}-merged", start.id),
         role: "assistant".to_string(),
@@ -73,7 +103,7 @@ pub(super) fn pair(
     }
 }
 
-fn output(result: &ConversationMessage) -> Value {
-    let output = result.metadata.get("output").cloned();
-    output.unwrap_or_else(|| json!(String::clone(&result.content)))
+fn output(mut result: ConversationMessage) -> Value {
+    let output = result.metadata.swap_remove("output");
+    output.unwrap_or(Value::String(result.content))
 }
