@@ -11,7 +11,7 @@ turn         a prompt to its answer, and what of it goes to sending the request'
 whole, page  `GET /session/ID/message`, all of it and the newest 50
 show         the command `session show`
 
-With 10,000 sessions: `GET /session`, `session list`, the start until healthy, a new session. Then 1,000 sessions with a turn each
+With 10,000 sessions: `GET /session`, the command `session list`, the start until healthy, a new session, a turn. Then 1,000 sessions with a turn each
 at once (`scale_crowd.py`), 500 clients that follow turns on `/event`, and 100,000 files in the project (`scale_files.py`), beside
 `rg` and `git`.
 
@@ -41,6 +41,17 @@ REFERENCE = {"messages": [10, 1000], "crowd": 25, "clients": 25}
 PART_TIMEOUT = 60
 
 
+def added(what, count, add):
+    """How many of so many `add(number)` added within `PART_TIMEOUT`; that there are fewer is said."""
+    until = time.monotonic() + PART_TIMEOUT
+    for number in range(count):
+        add(number)
+        if time.monotonic() > until:
+            print(f"OpenCode: {number + 1:,} of {count:,} {what} were added in {PART_TIMEOUT} s", file=sys.stderr)
+            return number + 1
+    return count
+
+
 def history(world, count, runs, fill):
     """How many messages a session has, and the figures of it. Without `fill` they are sent, as many as there is time for."""
     session = world.run(lambda server: Client(server.url).json("POST", "/session", {"title": "long"})["id"])
@@ -49,13 +60,8 @@ def history(world, count, runs, fill):
         world.filled(fill, "messages", session, count)
     else:
         def send(server):
-            client, until = Client(server.url), time.monotonic() + PART_TIMEOUT
-            for number in range(count):
-                client.send("POST", path, prompt(f"{number:<200}", noReply=True))
-                if time.monotonic() > until:
-                    print(f"OpenCode: {number + 1:,} of {count:,} messages were added in {PART_TIMEOUT} s", file=sys.stderr)
-                    return number + 1
-            return count
+            client = Client(server.url)
+            return added("messages", count, lambda number: client.send("POST", path, prompt(f"{number:<200}", noReply=True)))
         count = world.run(send)
 
     def work(server):
@@ -86,9 +92,17 @@ def history(world, count, runs, fill):
 
 
 def sessions(world, count, runs, fill):
-    """Figures of a project with so many sessions."""
-    like = world.run(lambda server: Client(server.url).json("POST", "/session", {"title": "one of many"})["id"])
-    world.filled(fill, "sessions", like, count)
+    """How many sessions a project has, and the figures of it. Without `fill` they are made, as many as there is time for."""
+    def make(server):
+        client = Client(server.url)
+        return lambda number: client.json("POST", "/session", {"title": f"one of many, {number}"})["id"]
+
+    like = world.run(lambda server: make(server)(0))
+    if fill:
+        world.filled(fill, "sessions", like, count)
+    else:
+        # One is there.
+        count = 1 + world.run(lambda server: added("sessions", count - 1, make(server)))
 
     def work(server):
         client = Client(server.url)
@@ -102,7 +116,7 @@ def sessions(world, count, runs, fill):
     figures = world.run(work)
     figures["ready"] = [world.started]
     figures["session list"] = [world.command("session", "list") for _ in range(3)]
-    return figures
+    return count, figures
 
 
 SIZES = ("memory", "bytes", "per session", "after", "per client")
@@ -171,7 +185,17 @@ class Run:
 
     def sessions(self):
         counts = [int(count) for count in self.options.sessions.split(",") if count]
-        of = {count: in_world(self.ours, lambda world, count=count: sessions(world, count, self.options.runs, self.fill)) for count in counts}
+
+        def ours(count):
+            return in_world(self.ours, lambda world: sessions(world, count, self.options.runs, self.fill))
+
+        of = dict(ours(count) for count in counts)
+        if self.reference:
+            for count in counts:
+                made, figures = in_world(self.reference, lambda world, count=count: sessions(world, count, 3, None))
+                if made not in of:
+                    of.update([ours(made)])
+                of[f"reference {made:,}"] = figures
         if of:
             table("sessions", self.kept("sessions", of))
 

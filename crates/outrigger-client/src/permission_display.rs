@@ -217,7 +217,7 @@ fn about(permission: &str) -> &'static str {
     }
 }
 
-/// Programs of the command that lie in the project, as they were found.
+/// Programs of the command that are not the system's, as they were found.
 fn programs(found: Option<&Value>) -> String {
     let found = found.and_then(Value::as_array).into_iter().flatten();
     found

@@ -53,6 +53,22 @@ const EVENT: Schema = schema!({
     examples?: [EVENT_EXAMPLE],
 });
 
+const PROVIDER_EXAMPLE: Schema = schema!({
+    /// One of its models.
+    model: string,
+    /// What the model is asked.
+    prompt: string,
+});
+
+const PROVIDER: Schema = schema!({
+    /// One of provides.providers.
+    id: string,
+    /// What it is.
+    description: string,
+    /// What it is asked by `outrigger plugin test`, which sends it.
+    examples?: [PROVIDER_EXAMPLE],
+});
+
 const PERMISSIONS: Schema = schema!({
     files?: {
         /// ${project} or paths below it that it reads; of places outside the user grants each.
@@ -157,6 +173,8 @@ pub const MANIFEST: Schema = schema!({
     points?: [POINT],
     /// Bus events of its own.
     events?: [EVENT],
+    /// What it says of its providers of models.
+    providers?: [PROVIDER],
     /// Plugins that it hosts: each in a process of its own, with no more than both ask for.
     subplugins?: [SUBPLUGIN],
 });

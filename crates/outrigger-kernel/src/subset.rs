@@ -56,6 +56,7 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
         permissions,
         points: Vec::new(),
         events: Vec::new(),
+        providers: Vec::new(),
         subplugins: Vec::new(),
     };
     (manifest, lost)

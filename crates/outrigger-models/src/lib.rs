@@ -18,6 +18,7 @@ mod cloud;
 mod content;
 mod credentials;
 mod error;
+mod example;
 mod logins;
 mod models;
 mod provider;

@@ -36,6 +36,8 @@ pub struct PipelineContext {
     pub session: Option<SessionId>,
     /// Turn, for the records.
     pub turn: Option<TurnId>,
+    /// Step of the turn at which it was reached, for the records: the turn may be elsewhere when its handlers have answered.
+    pub step: Option<String>,
     /// Turns true when nobody wants the result any more; handlers not yet called are skipped then.
     pub cancel: Option<watch::Receiver<bool>>,
     /// Points of plugins that it is reached from, the outermost first (B8).

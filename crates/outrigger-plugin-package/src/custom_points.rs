@@ -12,7 +12,9 @@ use outrigger_files::sync::lock;
 use outrigger_kernel::hooks::{
     Deadline, Failure, Field, HookPoint, Kind, OutputCheck, Phase, PointSpec,
 };
-use outrigger_protocol::manifest::{Allow, DeadlineClass, EventDecl, Manifest, PointDecl};
+use outrigger_protocol::manifest::{
+    Allow, DeadlineClass, EventDecl, Manifest, PointDecl, ProviderEntry,
+};
 use serde_json::Value;
 
 /// Limit of different points that may be declared while the program runs. Each is kept until it exits, once, however
@@ -48,6 +50,8 @@ pub struct Declarations {
     pub points: Vec<DeclaredPoint>,
     /// Its bus events.
     pub events: Vec<DeclaredEvent>,
+    /// What it says of its providers of models.
+    pub providers: Vec<ProviderEntry>,
 }
 
 /// A compiled schema. References to other documents are refused: nothing is fetched.
@@ -113,6 +117,7 @@ impl Declarations {
         let own = Self {
             points: points.collect::<Result<_, _>>()?,
             events: events.collect::<Result<_, _>>()?,
+            providers: manifest.providers.clone(),
         };
         own.examples_fit()?;
         Ok(own)

@@ -24,7 +24,7 @@ pub use contributions::auth::{
 };
 pub use contributions::plugin_reach::PluginReach;
 pub use contributions::points::{EventRow, PointRow};
-pub use contributions::provider::PluginProvider;
+pub use contributions::provider::{PluginProvider, ProviderRow};
 pub use contributions::tools::{PluginToolEntry, ToolRunner};
 pub use options::{AdmitFn, ConsentFn, LoadOptions, SERVER_URL};
 pub use outrigger_claude_hooks::{

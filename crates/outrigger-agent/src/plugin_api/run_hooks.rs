@@ -33,11 +33,11 @@ impl Inner {
         let context = PipelineContext {
             session: session.cloned(),
             turn: turn.cloned(),
+            step: self.turns.step_of(turn),
             cancel: cancel.map(|flag| flag.receiver()),
             ..PipelineContext::default()
         };
-        let step = self.turns.step_of(turn);
-        self.run_chain(point, items, context, step).await
+        self.run_chain(point, items, context).await
     }
 
     /// Runs the chain of a point of which plugins are notified, and which was reached at this step.
@@ -50,10 +50,11 @@ impl Inner {
         let context = PipelineContext {
             session,
             turn,
+            step,
             ..PipelineContext::default()
         };
         let session = context.session.clone();
-        let result = self.run_chain(point, vec![payload], context, step).await;
+        let result = self.run_chain(point, vec![payload], context).await;
         if point.spec().phase == Phase::Error {
             self.publish_context(point, session, &result).await;
         }
@@ -94,7 +95,7 @@ impl Inner {
             guards_only: true,
             ..PipelineContext::default()
         };
-        self.run_chain(point, vec![item], context, None).await
+        self.run_chain(point, vec![item], context).await
     }
 
     async fn run_chain(
@@ -102,7 +103,6 @@ impl Inner {
         point: HookPoint,
         items: Vec<HookPayload>,
         context: PipelineContext,
-        step: Option<String>,
     ) -> PipelineResult {
         let (session, turn) = (context.session.clone(), context.turn.clone());
         let (session, turn) = (session.as_ref(), turn.as_ref());
@@ -110,9 +110,9 @@ impl Inner {
         let _open = session
             .filter(|_| pipeline.has(point))
             .map(|id| self.turns.enter_plugins(id));
-        let mut result = pipeline.run(point, items, context).await;
+        let result = pipeline.run(point, items, context).await;
         if !result.records.is_empty() {
-            self.write_down(&mut result.records, step);
+            self.write_down(&result.records);
             if point != HOOK_ERROR {
                 self.notify_hook_errors(&result.records, session, turn);
             }
@@ -154,11 +154,7 @@ impl Inner {
         Ok(())
     }
 
-    /// `step`: that at which they were called; the turn may be elsewhere by now.
-    fn write_down(&self, records: &mut [HookRecord], step: Option<String>) {
-        for record in &mut *records {
-            record.audit.step.clone_from(&step);
-        }
+    fn write_down(&self, records: &[HookRecord]) {
         let records = records.iter();
         self.note(
             records
@@ -169,12 +165,12 @@ impl Inner {
 
     /// What hooks did that were not reached from here (those of plugins' own points, B8, and of `config`, `event` and
     /// `dispose`), or why they were not run: recorded and reported as for any other chain.
-    pub(crate) fn hooks_ran(&self, mut records: Vec<HookRecord>) {
+    pub(crate) fn hooks_ran(&self, records: Vec<HookRecord>) {
         let Some(first) = records.first() else {
             return;
         };
         let (session, turn) = (first.session.clone(), first.turn.clone());
-        self.write_down(&mut records, self.turns.step_of(turn.as_ref()));
+        self.write_down(&records);
         self.notify_hook_errors(&records, session.as_ref(), turn.as_ref());
     }
 

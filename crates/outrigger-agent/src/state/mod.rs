@@ -21,7 +21,7 @@ use outrigger_config::settings::Profile;
 use outrigger_mcp_tools::SkillServers;
 use outrigger_models::Models;
 use outrigger_permissions::agents::AgentInfo;
-use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
+use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow, ProviderRow};
 use outrigger_protocol::descriptor::{SandboxProfile, ToolDescriptor};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
@@ -318,6 +318,12 @@ impl Agent {
     #[must_use]
     pub fn plugin_points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
         self.inner.plugins.points()
+    }
+
+    /// The providers that plugins speak for, and what their manifests say of them.
+    #[must_use]
+    pub fn plugin_providers(&self) -> Vec<ProviderRow> {
+        self.inner.plugins.provider_rows()
     }
 
     /// Which plugins should run, and why the others should not (D2).

@@ -200,7 +200,48 @@ impl Notifications {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// The end of a message comes however many wait (A4), and so does the line of a turn (A2).
+    #[test]
+    fn ends_of_messages_and_turns_are_kept() {
+        let payload = HookPayload::new(json!({}), json!({}));
+        for (what, kept) in [
+            (What::Completed("msg_1".into()), true),
+            (What::Sequence("trn_1".into()), true),
+            (
+                What::Point(HookPoint::SessionAfterCompleteMessage, payload),
+                false,
+            ),
+        ] {
+            assert_eq!(what.is_kept(), kept);
+        }
+        let line = About::Session("ses_1".into());
+        let all = Notifications::default();
+        let put = |what| {
+            all.put(
+                &line,
+                Notification {
+                    what,
+                    about: line.clone(),
+                    step: None,
+                },
+            )
+        };
+        let point = || {
+            What::Point(
+                HookPoint::LlmOnError,
+                HookPayload::new(json!({}), json!({})),
+            )
+        };
+        for _ in 0..=MAX_PENDING {
+            assert!(!matches!(put(point()), Put::Dropped(_)));
+        }
+        assert!(matches!(put(point()), Put::Dropped(1)));
+        assert!(matches!(put(What::Completed("msg_1".into())), Put::Waits));
+    }
 
     #[test]
     fn a_line_is_in_order_and_has_an_end() {

@@ -19,19 +19,3 @@ pub(crate) fn named_model(text: Option<&str>) -> Result<Option<ModelRef>, Failur
     };
     text.map(parsed).transpose()
 }
-
-/// # Errors
-/// `--fork` without a session that is meant.
-pub(crate) fn fork_has_a_session(
-    fork: bool,
-    resume: bool,
-    session: Option<&str>,
-) -> Result<(), Failure> {
-    if fork && !resume && session.is_none() {
-        return Err(Failure::usage(
-            "--fork needs a session to copy",
-            Some("add -c or -s ID".into()),
-        ));
-    }
-    Ok(())
-}

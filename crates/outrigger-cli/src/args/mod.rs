@@ -4,6 +4,7 @@ mod audit;
 mod auth;
 pub(crate) mod checks;
 mod config;
+mod continued;
 mod mcp;
 mod open;
 mod plugin;
@@ -207,6 +208,84 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Words of a help text that look like the name of a type.
+    fn type_names(command: &mut clap::Command) -> Vec<String> {
+        const NAMES: [&str; 4] = ["OpenCode", "OpenTelemetry", "TypeScript", "WebSocket"];
+        let help = command.render_long_help().to_string();
+        let words = help.split(|c: char| !c.is_alphanumeric() && c != ':');
+        let is_type = |word: &&str| {
+            let camel = word.as_bytes().windows(2);
+            let mut camel =
+                camel.filter(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
+            (word.contains("::") || camel.next().is_some())
+                && !NAMES.iter().any(|name| word.starts_with(name))
+        };
+        let found = words.filter(is_type).map(str::to_owned);
+        let mut found: Vec<String> = found.collect();
+        for below in command.get_subcommands_mut() {
+            found.extend(type_names(below));
+        }
+        found
+    }
+
+    #[test]
+    fn the_help_has_the_words_of_the_field() {
+        let mut root = Cli::command().term_width(100);
+        root.build();
+        assert_eq!(type_names(&mut root), Vec::<String>::new());
+        insta::assert_snapshot!(root.render_help(), @"
+        A coding agent that runs OpenCode's plugins in sandboxed processes
+
+        Usage: outrigger [OPTIONS] [COMMAND]
+
+        Commands:
+          run          Run a prompt and print the answer [alias: exec]
+          demo         Show a whole turn with plugins, without a key, network or npm
+          serve        Start the HTTP server
+          bridge       Run tools for a remote controller, over a WebSocket
+          attach       Connect to a running server
+          session      List, show, export and delete sessions
+          tool         List the tools and show what each declares
+          sandbox      Run a command in the sandbox
+          auth         Manage credentials of model providers [alias: providers]
+          models       List models
+          stats        Show tokens and cost, by day and by model
+          plugin       Install, inspect and control plugins
+          mcp          Manage MCP servers
+          config       Show the configuration
+          audit        Show and verify the audit log
+          trust        Trust the settings of a folder
+          doctor       Check the installation and the machine
+          upgrade      Show how to upgrade this installation
+          completions  Generate a completion script for a shell
+          man          Print the man page of a command
+          help         Print this message or the help of the given subcommand(s)
+
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
+
+        Global options:
+              --print-logs         Print the log to standard error
+              --log-level <LEVEL>  Log level [possible values: DEBUG, INFO, WARN, ERROR]
+              --pure               Run without external plugins
+              --strict-plugins     Fail if a plugin does not load
+              --trust              Trust the settings of this folder for this run
+              --dir <PATH>         Run as if started in this folder
+
+        Options without a command:
+          -c, --continue                Continue the last session of this folder
+          -s, --session <ID>            Continue this session
+              --fork                    Fork the session first (with -c or -s)
+          -m, --model <PROVIDER/MODEL>  Model to use, as provider/model
+              --agent <NAME>            Agent to use
+              --prompt <TEXT>           Prompt to begin with
+              --attach <URL>            Connect to this server instead of starting an agent
+          -p, --password <PASSWORD>     Password of the server (default: OPENCODE_SERVER_PASSWORD, else the one stored on this machine)
+          -u, --username <NAME>         User of the server (default: OPENCODE_SERVER_USERNAME, else `opencode`)
+        ");
     }
 
     /// What of a command and those below it `page` does not name.

@@ -2,21 +2,15 @@
 
 use clap::Args;
 
+use super::continued::ContinueArgs;
 use super::server::ServerArgs;
 
 /// `outrigger`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Options without a command")]
 pub(crate) struct OpenArgs {
-    /// Continue the last session of this folder
-    #[arg(short = 'c', long = "continue")]
-    pub(crate) resume: bool,
-    /// Continue this session
-    #[arg(short = 's', long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Fork the session first (with -c or -s)
-    #[arg(long)]
-    pub(crate) fork: bool,
+    #[command(flatten)]
+    pub(crate) continued: ContinueArgs,
     /// Model to use, as provider/model
     #[arg(short = 'm', long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
@@ -37,9 +31,9 @@ impl OpenArgs {
     /// The first option that was given: none of them goes with a command.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
-            (self.resume, "--continue"),
-            (self.session.is_some(), "--session"),
-            (self.fork, "--fork"),
+            (self.continued.resume, "--continue"),
+            (self.continued.session.is_some(), "--session"),
+            (self.continued.fork, "--fork"),
             (self.model.is_some(), "--model"),
             (self.agent.is_some(), "--agent"),
             (self.prompt.is_some(), "--prompt"),

@@ -34,7 +34,7 @@ pub(crate) enum PluginCommand {
         #[arg(long, value_name = "PLUGIN", num_args = 0..=1, conflicts_with = "json")]
         types: Option<Option<String>>,
     },
-    /// Load a plugin, or all, and hold the examples of what it declares against its schemas
+    /// Load a plugin, or all, and try the examples of what it declares
     Test {
         /// Plugin
         plugin: Option<String>,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::continued::ContinueArgs;
 use super::server::ServerArgs;
 
 /// `outrigger run`.
@@ -14,15 +15,8 @@ pub(crate) struct RunArgs {
     /// Run this slash command, with the message as its arguments
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
-    /// Continue the last session of this folder
-    #[arg(short = 'c', long = "continue")]
-    pub(crate) resume: bool,
-    /// Continue this session
-    #[arg(short = 's', long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Fork the session first (with -c or -s)
-    #[arg(long)]
-    pub(crate) fork: bool,
+    #[command(flatten)]
+    pub(crate) continued: ContinueArgs,
     /// Model to use, as provider/model
     #[arg(short = 'm', long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::continued::ContinueArgs;
+
 /// `outrigger serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
@@ -40,15 +42,8 @@ pub(crate) struct ServerArgs {
 pub(crate) struct AttachArgs {
     /// URL of the server
     pub(crate) url: String,
-    /// Continue the last session of the folder
-    #[arg(short = 'c', long = "continue")]
-    pub(crate) resume: bool,
-    /// Continue this session
-    #[arg(short = 's', long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Fork the session first (with -c or -s)
-    #[arg(long)]
-    pub(crate) fork: bool,
+    #[command(flatten)]
+    pub(crate) continued: ContinueArgs,
     /// Show the reasoning of the model
     #[arg(long)]
     pub(crate) thinking: bool,

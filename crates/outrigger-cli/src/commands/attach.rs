@@ -2,14 +2,13 @@
 
 use std::io::IsTerminal as _;
 
-use outrigger_client::session::{self, Wanted};
+use outrigger_client::session;
 use outrigger_client::{ClientError, Connection, StreamItem};
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{CommandCall, TurnBody};
 use serde_json::{Value, json};
 
-use crate::args::checks::fork_has_a_session;
 use crate::args::{AttachArgs, Global};
 use crate::client::follow::{Answers, Follower, Next};
 use crate::client::view::{Show, View};
@@ -81,7 +80,7 @@ pub(crate) async fn attach(
     args: AttachArgs,
     signals: Signals,
 ) -> Result<u8, Failure> {
-    fork_has_a_session(args.fork, args.resume, args.session.as_deref())?;
+    let wanted = args.continued.wanted()?;
     let remote = crate::boot::remote(&args.url, &args.server, global)?;
     let line = Line::new();
     let _ticking = line.run();
@@ -92,11 +91,6 @@ pub(crate) async fn attach(
     };
     let connection = Connection::Remote(remote);
     let follower = Follower::new(connection, answers, &line, &signals).await?;
-    let wanted = Wanted {
-        id: args.session.as_deref(),
-        latest: args.resume,
-        fork: args.fork,
-    };
     let session = session::find(&follower.connection, &wanted).await?;
     let mut talk = Talk {
         follower,

@@ -13,7 +13,7 @@ const KEY: &str = "hunter2hunter2hunter2";
 const BUSY: &str = r#"
 export const Busy = async ({ serverUrl }) => ({
   "tool.execute.before": async (input, output) => {
-    if (output.args.command === "echo one") output.args.command = "echo two"
+    if (output.args.command === "echo one") output.args.command = "sleep 0.2; echo two"
   },
   "tool.execute.after": async (input, output) => { output.title = "seen" },
   "chat.params": async (input, output) => { output.model = "other" },
@@ -98,6 +98,11 @@ fn a_run_is_written_down() {
     );
     assert_eq!(of_tool[0]["inputHash"], of_tool[1]["inputHash"]);
     assert_eq!(of_tool[0]["traceId"], of_tool[1]["traceId"]);
+    let at = |record: &Value| record["at"].as_u64().unwrap();
+    assert!(
+        at(of_tool[1]) >= at(of_tool[0]) + 200,
+        "the outcome is as old as the effect: {of_tool:?}"
+    );
     assert_eq!(of_tool[0]["stepId"], "1");
     // A call that was refused never had an intent, and says by which rule.
     assert_eq!(of_tool[2]["policyCheckResult"], "refused: tool.denied");

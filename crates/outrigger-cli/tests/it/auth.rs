@@ -233,6 +233,9 @@ fn the_published_catalog_is_fetched_from_where_the_settings_say() {
     let done = refresh(&[("OPENCODE_MODELS_URL", &url)]).ok();
     assert!(asked.join().unwrap().starts_with("GET /api.json "));
     assert_eq!(done.stdout, "acme/a1\nbeta/b1\nmock/m1\n");
+    granting(&world, "[models]\nfetch_catalog = false\n");
+    let off = refresh(&[("OPENCODE_MODELS_URL", &url)]);
+    assert!(off.stderr.contains("catalog.off"), "{}", off.stderr);
     let copy = world.home().join(".cache/outrigger/models.json");
     assert!(
         done.stderr.contains(&copy.display().to_string()),

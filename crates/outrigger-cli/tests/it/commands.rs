@@ -177,6 +177,17 @@ fn doctor_says_what_is_wrong() {
             well.stdout
         );
     }
+    // What the system enforces has a name of its own: `full` is the sandbox that keeps nothing from a command.
+    let sandbox = well.stdout.lines().find(|line| line.contains(" sandbox "));
+    let sandbox = sandbox.unwrap_or_default();
+    assert!(
+        match sandbox.starts_with("ok ") {
+            true => sandbox.contains(" enforced (Landlock ABI"),
+            false => sandbox.contains(" partial (") || sandbox.contains(" none ("),
+        },
+        "{}",
+        well.stdout
+    );
     world.config(json!({ "plugin": ["./missing.js"] }));
     let ill = world.cli(&["doctor"]).exited(1);
     assert!(ill.stdout.contains("bad  plugin"), "{}", ill.stdout);

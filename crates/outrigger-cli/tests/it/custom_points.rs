@@ -164,6 +164,59 @@ fn answering(world: &World, id: &str, hears: &str, tells: &str) {
     );
 }
 
+/// The step in a record is that at which the turn reached the point, not that at which the handler had answered: at a point that
+/// plugins are only notified of, and at one that such a handler reaches (C13).
+#[test]
+fn a_slow_handler_is_recorded_at_the_step_that_reached_it() {
+    let wait = "touch second; for n in $(seq 400); do [ -e answered ] && break; sleep 0.05; done";
+    let world = World::new([
+        turn([call("read", json!({ "filePath": "hello.txt" }))]),
+        turn([call(
+            "bash",
+            json!({ "command": wait, "description": "waits" }),
+        )]),
+        done(),
+    ]);
+    world.file(
+        "tools/late/outrigger.plugin.toml",
+        "id = \"late\"\nversion = \"1.0.0\"\nkind = \"capability\"\nentry = \"main.mjs\"\n[permissions.files]\nwrite = [\"${project}\"]\n[[points]]\nname = \"late/check.made\"\ndescription = \"A check was made.\"\n",
+    );
+    world.file(
+        "tools/late/main.mjs",
+        "import fs from 'node:fs'
+         export default { id: 'late', server: async ({ outrigger, directory }) => ({
+           'llm.after_response': async () => {
+             if (fs.existsSync(directory + '/answered')) return
+             while (!fs.existsSync(directory + '/second')) await new Promise((done) => setTimeout(done, 20))
+             await outrigger.call('late/check.made', {}, {})
+             fs.writeFileSync(directory + '/answered', '')
+           },
+         }) }",
+    );
+    world.file(
+        "tools/late/package.json",
+        r#"{"type":"module","main":"main.mjs"}"#,
+    );
+    world.plugin(
+        "witness",
+        "export const P = async () => ({ 'late/check.made': async () => {} })",
+    );
+    world.config(json!({ "plugin": ["./tools/late"], "permission": "allow" }));
+    world.run(&["--title", "x", "hi"]).ok();
+    let steps = |hook: &str| -> Vec<String> {
+        let listed = world.cli(&["audit", "list", "--hook", hook, "--json"]);
+        let records = listed.ok().lines();
+        let steps = records.iter().map(|it| it["stepId"].to_string());
+        steps.collect()
+    };
+    assert_eq!(steps("late/check.made"), ["\"1\""]);
+    assert_eq!(steps("llm.after_response"), ["\"1\"", "\"2\"", "\"3\""]);
+    // A declaration that nothing tests is one that fails.
+    let tested = world.cli(&["plugin", "test", "late"]).exited(1).stdout;
+    assert_eq!(tested, "failed  late/check.made: it has no example\n");
+    world.verify();
+}
+
 /// An event that leads to itself comes to an end, through one plugin and through two, at the bound of calls.
 #[test]
 fn events_that_lead_to_themselves_end() {

@@ -5,22 +5,35 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 
 use crate::support::*;
 
-/// A tarball as npm has them, with a file of random bytes in it, so that it is as large packed.
+/// A package in a registry.
+struct Package {
+    name: &'static str,
+    /// Each version with its tarball.
+    versions: Vec<(&'static str, Vec<u8>)>,
+    /// Which of them is the latest.
+    latest: AtomicUsize,
+    /// Pause after each eighth of a tarball.
+    pause: Duration,
+}
+
+/// A tarball as npm has them, with so many random bytes in it, so that it is as large packed.
 #[expect(
     clippy::disallowed_methods,
     reason = "tar makes what a registry would have"
 )]
-fn tarball(world: &World) -> Vec<u8> {
-    let folder = world.root().join("slow/package");
+fn tarball(world: &World, name: &str, version: &str, bytes: usize) -> Vec<u8> {
+    let around = world.root().join(format!("{name}-{version}"));
+    let folder = around.join("package");
     std::fs::create_dir_all(&folder).unwrap();
     let manifest =
-        json!({ "name": "slow-plugin", "version": "1.0.0", "type": "module", "main": "index.js" });
+        json!({ "name": name, "version": version, "type": "module", "main": "index.js" });
     std::fs::write(folder.join("package.json"), manifest.to_string()).unwrap();
     let source = "export const Slow = async () => ({ 'chat.message': async () => {} })\n";
     std::fs::write(folder.join("index.js"), source).unwrap();
@@ -32,35 +45,32 @@ fn tarball(world: &World) -> Vec<u8> {
         seed ^= seed << 17;
         seed.to_le_bytes()
     })
-    .take(500_000)
+    .take(bytes / 8)
     .flatten()
     .collect();
     std::fs::write(folder.join("noise.bin"), noise).unwrap();
-    let file = world.root().join("slow.tgz");
+    let file = around.join("package.tgz");
     let mut tar = Command::new("tar");
-    tar.arg("-czf")
-        .arg(&file)
-        .arg("-C")
-        .arg(world.root().join("slow"));
+    tar.arg("-czf").arg(&file).arg("-C").arg(&around);
     assert!(tar.arg("package").status().unwrap().success());
     std::fs::read(file).unwrap()
 }
 
-/// Answers what npm asks for the package; the tarball comes in eight pieces with pauses. Ends with the test's process.
-fn registry(tarball: Vec<u8>) -> String {
+/// Answers what npm asks for the package. Ends with the test's process.
+fn registry(package: &Arc<Package>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let (tarball, own) = (Arc::new(tarball), url.clone());
+    let (package, own) = (Arc::clone(package), url.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let (tarball, own) = (Arc::clone(&tarball), own.clone());
-            std::thread::spawn(move || answer(stream, &tarball, &own));
+            let (package, own) = (Arc::clone(&package), own.clone());
+            std::thread::spawn(move || answer(stream, &package, &own));
         }
     });
     url
 }
 
-fn answer(mut stream: TcpStream, tarball: &[u8], own: &str) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, package: &Package, own: &str) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -69,30 +79,35 @@ fn answer(mut stream: TcpStream, tarball: &[u8], own: &str) -> std::io::Result<(
         line.clear();
     }
     let path = first.split(' ').nth(1).unwrap_or_default();
+    let path = path.trim_start_matches('/');
     let head = |status: &str, kind: &str, length: usize| {
         format!(
             "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
         )
     };
-    match path {
-        "/slow-plugin" => {
-            let version = json!({ "name": "slow-plugin", "version": "1.0.0", "dist": { "tarball": format!("{own}slow.tgz") } });
-            let body = json!({ "name": "slow-plugin", "dist-tags": { "latest": "1.0.0" }, "versions": { "1.0.0": version } });
-            let body = body.to_string();
-            stream.write_all(head("200 OK", "application/json", body.len()).as_bytes())?;
-            stream.write_all(body.as_bytes())
-        }
-        "/slow.tgz" => {
-            let kind = "application/octet-stream";
-            stream.write_all(head("200 OK", kind, tarball.len()).as_bytes())?;
-            for piece in tarball.chunks(tarball.len().div_ceil(8)) {
-                stream.write_all(piece)?;
-                std::thread::sleep(Duration::from_secs(1));
-            }
-            Ok(())
-        }
-        _ => stream.write_all(head("404 Not Found", "text/plain", 0).as_bytes()),
+    if path == package.name {
+        let version = |(version, _): &(&str, Vec<u8>)| {
+            let dist = json!({ "tarball": format!("{own}{version}.tgz") });
+            let about = json!({ "name": package.name, "version": version, "dist": dist });
+            ((*version).to_owned(), about)
+        };
+        let versions: serde_json::Map<_, _> = package.versions.iter().map(version).collect();
+        let latest = package.versions[package.latest.load(Ordering::SeqCst)].0;
+        let body = json!({ "name": package.name, "dist-tags": { "latest": latest }, "versions": versions });
+        let body = body.to_string();
+        stream.write_all(head("200 OK", "application/json", body.len()).as_bytes())?;
+        return stream.write_all(body.as_bytes());
     }
+    let mut versions = package.versions.iter();
+    let Some((_, tarball)) = versions.find(|(version, _)| path == format!("{version}.tgz")) else {
+        return stream.write_all(head("404 Not Found", "text/plain", 0).as_bytes());
+    };
+    stream.write_all(head("200 OK", "application/octet-stream", tarball.len()).as_bytes())?;
+    for piece in tarball.chunks(tarball.len().div_ceil(8)) {
+        stream.write_all(piece)?;
+        std::thread::sleep(package.pause);
+    }
+    Ok(())
 }
 
 /// npm and Node, and no Bun: npm is the installer.
@@ -121,8 +136,14 @@ fn how_much_of_a_package_has_come_is_said_every_few_seconds() {
     let Some(programs) = programs(&world) else {
         return skip("there is no node or no npm");
     };
+    let package = Arc::new(Package {
+        name: "slow-plugin",
+        versions: vec![("1.0.0", tarball(&world, "slow-plugin", "1.0.0", 4_000_000))],
+        latest: AtomicUsize::new(0),
+        pause: Duration::from_secs(1),
+    });
     let mut list = world.command(&["plugin", "list", "--json"]);
-    list.env("npm_config_registry", registry(tarball(&world)))
+    list.env("npm_config_registry", registry(&package))
         .env("npm_config_cache", world.root().join("npm-cache"))
         .env("OUTRIGGER_JS_INSTALL", "never")
         .env("PATH", programs)
@@ -155,6 +176,65 @@ fn how_much_of_a_package_has_come_is_said_every_few_seconds() {
         "{}",
         done.stderr
     );
+}
+
+/// What is listed without an exact version stays at the one that was installed until somebody asks for a newer one.
+#[test]
+fn a_plugin_is_updated_when_that_is_asked_for() {
+    let world = World::new([]);
+    world.packages();
+    world.config(json!({ "plugin": ["new-plugin"] }));
+    let Some(programs) = programs(&world) else {
+        return skip("there is no node or no npm");
+    };
+    let versions = ["1.0.0", "1.1.0"];
+    let package = Arc::new(Package {
+        name: "new-plugin",
+        versions: versions
+            .map(|it| (it, tarball(&world, "new-plugin", it, 8)))
+            .into(),
+        latest: AtomicUsize::new(0),
+        pause: Duration::ZERO,
+    });
+    let url = registry(&package);
+    let plugin = |registry: &str, args: &[&str]| {
+        let mut command = world.command(&[&["plugin"], args].concat());
+        command
+            .env("npm_config_registry", registry)
+            .env("npm_config_cache", world.root().join("npm-cache"))
+            .env("npm_config_fetch_retries", "0")
+            .env("OUTRIGGER_JS_INSTALL", "never")
+            .env("PATH", &programs)
+            .env_remove("OUTRIGGER_BUN");
+        world.start(command).end()
+    };
+    let listed = || {
+        let listed = plugin(&url, &["list", "--json"]).ok().json();
+        format!("{} {}", listed[0]["version"], listed[0]["stage"])
+    };
+    assert_eq!(listed(), "\"1.0.0\" \"active\"");
+    package.latest.store(1, Ordering::SeqCst);
+    assert_eq!(listed(), "\"1.0.0\" \"active\"");
+    let updated = plugin(&url, &["update"]).ok().stdout;
+    assert!(
+        updated.starts_with("new-plugin 1.0.0 -> 1.1.0\n"),
+        "{updated}"
+    );
+    // It is not what was trusted, and starts when somebody has looked at it.
+    let accept = "`outrigger plugin review new-plugin --accept`";
+    assert!(updated.contains(accept), "{updated}");
+    plugin(&url, &["review", "new-plugin", "--accept"]).ok();
+    assert_eq!(listed(), "\"1.1.0\" \"active\"");
+    // Nobody answers: what is there stays.
+    let kept = plugin("http://127.0.0.1:9/", &["update", "new-plugin"]).exited(1);
+    assert_eq!(kept.stdout, "new-plugin 1.1.0 stays: npm did not answer\n");
+    let newest = plugin(&url, &["update"]).ok().stdout;
+    assert!(
+        newest.starts_with("new-plugin 1.1.0 is the newest\n"),
+        "{newest}"
+    );
+    let unknown = plugin(&url, &["update", "other"]).exited(1).stderr;
+    assert!(unknown.contains("lists an npm plugin `other`"), "{unknown}");
 }
 
 /// Runs the program in a terminal of its own.

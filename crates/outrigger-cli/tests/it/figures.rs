@@ -180,7 +180,18 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
 /// Nothing of them needs a level of all others (A12).
 #[test]
 fn the_lines_of_the_plugin_log_can_be_written_alone() {
-    let world = world();
+    let bash = || {
+        turn([call(
+            "bash",
+            json!({ "command": "date", "description": "x" }),
+        )])
+    };
+    let world = World::new([bash(), done(), bash(), done()]);
+    world.plugin("rules", PLUGIN);
+    world.plugin(
+        "late",
+        "export const P = async () => ({ 'message.completed': () => new Promise((done) => setTimeout(done, 100)) })",
+    );
     let only = [("OUTRIGGER_LOG", "plugin::perf=debug,plugin::seq=debug")];
     let said = world.run_with(&only, &["hi"]).ok().stderr;
     let lines: Vec<&str> = said
@@ -203,6 +214,25 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
         seq.is_some_and(|line| line.contains("chat.message(rules)")),
         "{said}"
     );
+    // The line is written when plugins have been notified of all of the turn, and that of an equal turn is equal (A2).
+    let sequence = |said: &str| {
+        let line = said.lines().find(|line| line.contains("[plugin-seq]"));
+        let (_, rest) = line.unwrap().split_once(" sequence=").unwrap();
+        let (asked, notified) = rest.split_once(" notified=").unwrap();
+        (asked.to_owned(), notified.to_owned())
+    };
+    let (asked, notified) = sequence(&said);
+    assert_eq!(
+        notified.matches("message.completed(late").count(),
+        1,
+        "{notified}"
+    );
+    assert!(
+        notified.contains("message.completed(late,late)"),
+        "{notified}"
+    );
+    let equal = world.run_with(&only, &["hi"]).ok().stderr;
+    assert_eq!(sequence(&equal), (asked, notified));
     let perf = lines
         .iter()
         .find(|line| line.contains("event=chat.message "));

@@ -167,8 +167,8 @@ fn every_reason_is_reported() {
     enabled  builtin-tools       bundled     -            required
     enabled  core-command        bundled     -            in the profile
     enabled  core-fs             bundled     -            in the profile
-    enabled  core-python         bundled     -            in the profile
-    enabled  core-table          bundled     -            in the profile
+    optional core-python         bundled     -            in the profile; `python` is offered where a permission rule or an agent names it
+    optional core-table          bundled     -            in the profile; `table` is offered where a permission rule or an agent names it
     disabled core-web            bundled     policy       switched off by `plugins.core-web.disabled` (HOME/.config/outrigger/outrigger.toml:8:12)
     disabled denied              user        policy       `discovery.deny` has "denied"
     disabled effects             user        admission    it changes things outside of the session, and `discovery.allow` does not name it

@@ -231,6 +231,24 @@ fn a_model_of_a_plugins_provider_is_listed_asked_and_billed() {
         listed(WITH_KEY).ok().stdout,
         "acme/acme-large\nacme/acme-small\n"
     );
+    // The example of its manifest is a request that the service answers, or not.
+    let tested = |key: &str| {
+        let mut command = world.command(&["plugin", "test", "acme"]);
+        command.env("ACME_API_KEY", key);
+        world.start(command).end()
+    };
+    assert_eq!(
+        tested(KEY).ok().stdout,
+        "ok      acme: 1 of 1 examples are answered\n"
+    );
+    let said = parley.asked.lock().unwrap()[0]["script"].to_string();
+    assert!(said.contains("Say hello."), "{said}");
+    let refused = tested("acme-key-wrong").exited(1).stdout;
+    assert!(
+        refused.starts_with("failed  acme: example 1 of 1 is not answered: ")
+            && refused.contains("is unknown"),
+        "{refused}"
+    );
     let run = world.run_with(WITH_KEY, &["read"]).ok();
     assert!(run.stdout.contains("It says: "), "{}", run.stdout);
     let asked = parley.asked();
@@ -435,6 +453,12 @@ fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
     odd(&world, "[provides]\nproviders = [\"odd\"]\n");
     let options = json!({ "chunkTimeout": 4000, "headerTimeout": 30_000 });
     world.config(json!({ "plugin": ["./tools/odd"], "model": "odd/m", "provider": { "odd": { "options": options } } }));
+    // Its manifest says nothing of the provider: what nothing tests fails.
+    let tested = world.cli(&["plugin", "test"]).exited(1).stdout;
+    assert_eq!(
+        tested,
+        "failed  odd: its manifest has no description of it (`[[providers]]`)\n"
+    );
     let mut command = world.command(&["serve", "--port", &free_port()]);
     command.env("OPENCODE_SERVER_PASSWORD", "mine");
     let mut server = world.serve_with(command);

@@ -69,7 +69,8 @@ impl Person {
         rustix::process::kill_process(pid, Signal::WINCH).unwrap();
     }
 
-    fn prepared(
+    /// `outrigger run` with these arguments, as `prepare` leaves it.
+    pub(crate) fn prepared(
         world: &World,
         args: &[&str],
         prepare: impl Fn(&mut std::process::Command),

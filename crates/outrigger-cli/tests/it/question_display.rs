@@ -74,6 +74,37 @@ fn a_script_is_shown_whole_and_v_shows_the_rest() {
     person.ends(0);
 }
 
+/// The name alone does not say that a program on `PATH` is not the system's; and what it prints is shown as it comes.
+#[test]
+fn programs_are_shown_as_resolved_and_output_before_the_end() {
+    let command = "deploy-x; printf 'fir%s\\n' st; for n in $(seq 400); do [ -e go ] && break; sleep 0.05; done; printf 'sec%s\\n' ond";
+    let world = World::new([turn([bash(command)]), done()]);
+    world.config(json!({ "permission": { "bash": "ask" } }));
+    let bin = world.root().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("deploy-x"), "#!/bin/sh\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("deploy-x"), mode).unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(bin.clone()).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
+    let mut person = Person::prepared(&world, &["go"], |command| {
+        command.env("PATH", &path);
+    });
+    person.sees("? allow bash? ");
+    let screen = person.screen();
+    let file = bin.canonicalize().unwrap().join("deploy-x");
+    let line = format!(" program │ deploy-x is {}\n", file.display());
+    assert!(screen.contains(&line), "{screen}");
+    assert!(!screen.contains("sleep is"), "{screen}");
+    person.types("y\n");
+    person.sees("\nfirst\n");
+    assert!(!person.screen().contains("second"), "{}", person.screen());
+    std::fs::write(world.path("go"), "").unwrap();
+    person.sees("\nsecond\n");
+    person.ends(0);
+}
+
 /// What is written is asked about with the difference, also a file that makes something run later.
 #[test]
 fn a_change_is_shown_before_it_is_allowed() {

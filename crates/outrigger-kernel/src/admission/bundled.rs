@@ -23,6 +23,8 @@ pub struct Bundled {
     pub profile: Profile,
     /// Tools that are there only with it.
     pub tools: &'static [&'static str],
+    /// A model is offered its tools only where a permission rule or an agent names them.
+    pub optional: bool,
     /// It changes something outside of the session.
     pub side_effects: bool,
     /// Variables that have to be set.
@@ -40,6 +42,7 @@ const fn toolset(id: &'static str, tools: &'static [&'static str]) -> Bundled {
         required: false,
         profile: Profile::Minimal,
         tools,
+        optional: false,
         side_effects: true,
         env: &[],
         env_any: &[],
@@ -68,9 +71,13 @@ pub const BUNDLED: &[Bundled] = &[
         &["read", "glob", "grep", "edit", "write", "apply_patch"],
     ),
     toolset("core-command", &["bash"]),
-    toolset("core-table", &["table"]),
+    Bundled {
+        optional: true,
+        ..toolset("core-table", &["table"])
+    },
     toolset("core-web", &["webfetch", "websearch"]),
     Bundled {
+        optional: true,
         external_bins: &["python3"],
         ..toolset("core-python", &["python"])
     },

@@ -5,10 +5,11 @@ use insta::assert_snapshot;
 use outrigger_kernel::turn::{Effect, step};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{PartKind, ToolState};
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::turn::{Begin, CommandCall, EffectId, Input, ModelSignal};
 use serde_json::json;
 
-use crate::drive::{Drive, begin, failed};
+use crate::drive::{Drive, begin, completed, failed};
 
 #[test]
 fn cancelled_while_a_command_is_with_the_hooks() {
@@ -387,10 +388,30 @@ fn resumed_while_the_prompt_was_with_the_hooks() {
     "#);
 }
 
+/// How long a call took, as its part in these effects has it.
+fn took(effects: &[Effect]) -> Option<u64> {
+    effects.iter().find_map(|effect| {
+        let Effect::Publish {
+            event: Event::PartUpdated { part, .. },
+        } = effect
+        else {
+            return None;
+        };
+        let PartKind::Tool(call) = &part.kind else {
+            return None;
+        };
+        let time = match &call.state {
+            ToolState::Error { time, .. } | ToolState::Completed { time, .. } => time,
+            _ => return None,
+        };
+        Some(time.end? - time.start)
+    })
+}
+
 /// A person who thinks and then refuses: the call has taken no time.
 #[test]
 fn a_refused_call_takes_no_time() {
-    for (code, took) in [("tool.rejected", 0), ("tool.failed", 4_000)] {
+    for (code, time) in [("tool.rejected", 0), ("tool.failed", 4_000)] {
         let mut drive = Drive::asked(begin());
         drive.started();
         drive.call("c1", "bash", "{}");
@@ -403,19 +424,31 @@ fn a_refused_call_takes_no_time() {
             began + 4_000,
             Input::ToolDone { effect, outcome },
         );
-        let times = effects.iter().find_map(|effect| match effect {
-            Effect::Publish {
-                event: Event::PartUpdated { part, .. },
-            } => match &part.kind {
-                PartKind::Tool(call) => match &call.state {
-                    ToolState::Error { time, .. } => Some((time.start, time.end)),
-                    _ => None,
-                },
-                _ => None,
-            },
-            _ => None,
-        });
-        let (start, end) = times.unwrap();
-        assert_eq!(end.unwrap() - start, took, "{code}");
+        assert_eq!(took(&effects), Some(time), "{code}");
     }
+}
+
+/// A person who thinks and then allows: what the call takes is counted from the approval.
+#[test]
+fn an_approved_call_takes_the_time_after_its_approval() {
+    let mut drive = Drive::asked(begin());
+    drive.started();
+    drive.call("c1", "bash", "{}");
+    // Clients see the call while the person is asked.
+    drive.tool_started("bash");
+    let began = drive.at;
+    let (effect, input) = drive.tool("bash");
+    let approved = Input::ToolStarted {
+        effect,
+        input: input.clone(),
+        provenance: Provenance::default(),
+    };
+    step(&mut drive.turn, began + 4_000, approved);
+    let outcome = completed(input, "done");
+    let effects = step(
+        &mut drive.turn,
+        began + 4_100,
+        Input::ToolDone { effect, outcome },
+    );
+    assert_eq!(took(&effects), Some(100));
 }

@@ -117,6 +117,7 @@ impl PointGateway {
         let context = PipelineContext {
             session: link.session,
             turn: link.turn,
+            step: link.step,
             cancel: None,
             path: link.path,
             depth: link.depth,
@@ -354,6 +355,7 @@ impl PointGateway {
             at: (host.now)(),
             audit: HookAudit {
                 refused: Some(rule),
+                step: link.step.clone(),
                 ..HookAudit::default()
             },
         })

@@ -21,6 +21,8 @@ pub struct Link {
     pub session: Option<SessionId>,
     /// The turn that it belongs to.
     pub turn: Option<TurnId>,
+    /// The step at which the chain of its handler was reached.
+    pub step: Option<String>,
     /// When it has to have answered itself.
     pub by: Option<Instant>,
 }

@@ -22,6 +22,7 @@ impl Drive<'_> {
             depth: self.context.depth,
             session: self.context.session.clone(),
             turn: self.context.turn.clone(),
+            step: self.context.step.clone(),
             by: Instant::now().checked_add(deadline),
         }))
     }

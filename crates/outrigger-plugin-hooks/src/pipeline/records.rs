@@ -22,7 +22,7 @@ impl Drive<'_> {
             if self.again.is_some() && sent.bytes == 0 && run.decision == Decision::Continue {
                 return None;
             }
-            let record = HookRecord {
+            let mut record = HookRecord {
                 point: self.point.name().to_owned(),
                 hook: self.point.hook().to_owned(),
                 plugin: PluginId(bound.id.clone()),
@@ -43,6 +43,7 @@ impl Drive<'_> {
                 },
                 audit: audit.of(run),
             };
+            record.audit.step.clone_from(&self.context.step);
             let heals = self.host.settings.self_heal && !bound.guards();
             log(&record, heals, &self.host.said);
             Some(record)

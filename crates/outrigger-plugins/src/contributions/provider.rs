@@ -9,6 +9,7 @@ use futures_util::stream::{StreamExt as _, unfold};
 use outrigger_js::{FetchBody, JsError};
 use outrigger_protocol::custom_points::{ProviderAsked, ProviderDecl, ProviderStream};
 use outrigger_protocol::login::AuthHead;
+use outrigger_protocol::manifest::ProviderEntry;
 use outrigger_protocol::rpc::{HandlerRef, Instance, host};
 
 use crate::contributions::auth::{FetchStream, Place, place};
@@ -33,6 +34,17 @@ pub struct PluginProvider {
     pub declared: ProviderDecl,
     /// Those of them that the plugin may see.
     pub granted: Vec<String>,
+}
+
+/// A provider that a plugin speaks for, and what the plugin's manifest says of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProviderRow {
+    /// Its id.
+    pub id: String,
+    /// The plugin.
+    pub declared_by: String,
+    /// Its entry in the manifest, if there is one.
+    pub entry: Option<ProviderEntry>,
 }
 
 impl std::fmt::Debug for PluginProvider {
@@ -66,6 +78,21 @@ impl Plugins {
         let mut all: Vec<PluginProvider> = streams.into_iter().map(provider).collect();
         all.sort_by_key(|it| self.is_of_project(&it.plugin));
         all
+    }
+
+    /// The same with what manifests say of them.
+    #[must_use]
+    pub fn provider_rows(&self) -> Vec<ProviderRow> {
+        let row = |it: PluginProvider| {
+            let own = self.0.registry.own(it.index);
+            let mut entries = own.providers.iter();
+            ProviderRow {
+                entry: entries.find(|entry| entry.id == it.declared.id).cloned(),
+                id: it.declared.id,
+                declared_by: it.plugin,
+            }
+        };
+        self.providers().into_iter().map(row).collect()
     }
 
     /// Refuses a provider: its plugin runs without it.

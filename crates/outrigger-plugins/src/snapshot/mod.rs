@@ -64,6 +64,9 @@ pub struct SnapshotEntry {
     pub manifest: bool,
     /// Whether it should run.
     pub enabled: bool,
+    /// It runs, and a model is offered its tools only where a permission rule or an agent names them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
     /// The layer that decided against it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
@@ -347,11 +350,21 @@ fn machine(config: &Loaded, known: &[Known]) -> Machine {
 
 fn shown(entry: Entry, known: Known) -> SnapshotEntry {
     let (layer, it) = (entry.layer(), entry.candidate);
+    let enabled = entry.disabled.is_none();
+    let optional = admission::bundled(&it.id).filter(|own| {
+        own.optional && enabled && it.source == Source::Bundled && known.switched_on.is_none()
+    });
     let why = match (&entry.disabled, &known.switched_on) {
         (Some(reason), _) => reason.text(),
         (None, _) if it.required => "required".to_owned(),
         (None, Some(by)) => format!("switched on by {by}"),
-        (None, None) if it.profile.is_some() => "in the profile".to_owned(),
+        (None, None) if it.profile.is_some() => match optional {
+            Some(own) => format!(
+                "in the profile; `{}` is offered where a permission rule or an agent names it",
+                own.tools.join("`, `")
+            ),
+            None => "in the profile".to_owned(),
+        },
         (None, None) if it.listed => "listed by OpenCode's configuration".to_owned(),
         (None, None) => "found, and nothing speaks against it".to_owned(),
     };
@@ -362,7 +375,8 @@ fn shown(entry: Entry, known: Known) -> SnapshotEntry {
         kind: known.kind,
         version: known.version,
         manifest: known.manifest,
-        enabled: entry.disabled.is_none(),
+        enabled,
+        optional: optional.is_some(),
         layer,
         remedy: entry.disabled.as_ref().map(|reason| reason.remedy(&it.id)),
         reason: entry.disabled,

@@ -117,7 +117,7 @@ async fn what_was_found_out_holds_at_the_next_starts() {
     project.settings.trust.changes = outrigger_config::settings::TrustChanges::Allow;
     let spec = project.plugin("slow", SLOW);
     let specs = vec![spec.clone(), project.plugin("good", &appender("good"))];
-    let start = async || {
+    let start = async |project: &Project| {
         let plugins = project.load(specs.clone()).await;
         let isolated = status(&plugins, "slow").pid != status(&plugins, "good").pid;
         let said = call(&plugins, true).await;
@@ -126,7 +126,7 @@ async fn what_was_found_out_holds_at_the_next_starts() {
     };
     let (mut isolated, mut said) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        let (apart, answer) = start().await;
+        let (apart, answer) = start(&project).await;
         isolated.push(apart);
         said.push(answer);
     }
@@ -134,9 +134,15 @@ async fn what_was_found_out_holds_at_the_next_starts() {
     let timeout = "good1 | slow timeout, good ok";
     let skipped = "good1 | slow skipped, good ok";
     assert_eq!(said, [timeout, timeout, timeout, skipped, skipped]);
+    // Another project has found out nothing, and takes nothing from this one.
+    std::fs::create_dir(project.path("other")).unwrap();
+    project.directory = "other";
+    assert_eq!(start(&project).await, (false, timeout.to_owned()));
+    project.directory = "project";
+    assert_eq!(start(&project).await, (true, skipped.to_owned()));
     // Another version begins anew.
     project.plugin("slow", &format!("{SLOW}\n// mended"));
-    assert_eq!(start().await, (false, timeout.to_owned()));
+    assert_eq!(start(&project).await, (false, timeout.to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,8 @@ pub(crate) const HANGS: Duration = Duration::from_secs(3);
 
 /// A project with a data and a cache folder.
 pub(crate) struct Project {
+    /// The folder below the root that is the project.
+    pub(crate) directory: &'static str,
     pub(crate) root: tempfile::TempDir,
     pub(crate) settings: PluginSettings,
     pub(crate) runtimes: Lookup,
@@ -128,6 +130,7 @@ impl Project {
         settings.deadlines.load = PLENTY;
         settings.js.install = outrigger_config::settings::Install::Auto;
         Self {
+            directory: "project",
             root,
             settings,
             runtimes: runtimes(),
@@ -181,7 +184,7 @@ impl Project {
             admits: self.admits.clone(),
             bundled: Vec::new(),
             settings: self.settings.clone(),
-            directory: self.path("project"),
+            directory: self.path(self.directory),
             worktree: PathBuf::from("/"),
             project: json!({"id": "global"}),
             server_url: SERVER_URL.to_owned(),

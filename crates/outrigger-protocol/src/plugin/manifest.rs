@@ -10,7 +10,8 @@ mod subplugins;
 use serde::{Deserialize, Serialize};
 
 pub use custom_points::{
-    Allow, DeadlineClass, EventDecl, EventExample, PointDecl, PointExample, RESERVED_DOMAINS,
+    Allow, DeadlineClass, EventDecl, EventExample, PointDecl, PointExample, ProviderEntry,
+    ProviderExample, RESERVED_DOMAINS,
 };
 pub use subplugins::SubpluginDecl;
 
@@ -61,6 +62,9 @@ pub struct Manifest {
     /// Bus events of its own (B8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventDecl>,
+    /// What it says of its providers of models, and what tries them (B8).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<ProviderEntry>,
     /// Plugins that it hosts (C8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subplugins: Vec<SubpluginDecl>,
@@ -294,6 +298,7 @@ impl Manifest {
             },
             points: Vec::new(),
             events: Vec::new(),
+            providers: Vec::new(),
             subplugins: Vec::new(),
         }
     }

@@ -17,6 +17,16 @@ const PROGRAMS: [&str; 8] = [
     "/usr/games",
     "/usr/local/games",
 ];
+/// What belongs to the system with all that lies in it: programs in [`PROGRAMS`] are often links into these.
+const SYSTEM: [&str; 7] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/nix/store",
+    "/gnu/store",
+];
 /// Where the loaders of dynamic programs are known to lie.
 const LOADERS: [&str; 6] = [
     "/lib64/ld-linux-x86-64.so.2",
@@ -63,6 +73,13 @@ pub fn named(search: &OsStr, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
         found.extend(same.filter_map(|path| fs::canonicalize(path).ok()));
     }
     found.into_iter().collect()
+}
+
+/// Whether a program is the system's: with links resolved, it lies in one of the system's folders.
+#[must_use]
+pub fn is_of_system(real: &Path) -> bool {
+    let mut folders = SYSTEM.iter().filter_map(|it| fs::canonicalize(it).ok());
+    folders.any(|folder| real.starts_with(folder))
 }
 
 /// What may be executed: the list, what its links lead to, and the loaders.
@@ -127,6 +144,21 @@ mod tests {
             named(bin.as_os_str(), |name| name.ends_with("-x")),
             ["bin/alias", "bin/fetch-x", "real-x"].map(|it| root.join(it))
         );
+    }
+
+    #[test]
+    fn programs_of_the_system_lie_in_its_folders() {
+        for (path, is) in [
+            ("/usr/bin/git", true),
+            ("/usr/lib/git-core/git", true),
+            ("/usr/local/bin/node", true),
+            ("/home/me/bin/git", false),
+            ("/opt/acme/bin/git", false),
+            ("/tmp/git", false),
+            ("/usrx/bin/git", false),
+        ] {
+            assert_eq!(is_of_system(Path::new(path)), is, "{path}");
+        }
     }
 
     #[test]

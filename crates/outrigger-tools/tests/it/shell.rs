@@ -52,6 +52,44 @@ async fn output_and_exit_code() {
     );
 }
 
+/// Which program a name stands for is in the question where it is none of the system's: in the project or elsewhere.
+#[tokio::test]
+async fn a_question_names_the_programs_that_are_not_the_systems() {
+    let room = Room::new();
+    let project = room.file("tool", "#!/bin/sh\n");
+    let outside = room.outside().join("git");
+    std::fs::write(&outside, "#!/bin/sh\n").unwrap();
+    let link = room.project().join("linked");
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+    for (command, programs) in [
+        ("ls -l; sh -c true".to_owned(), Value::Null),
+        (
+            "./tool one && ./tool two".to_owned(),
+            json!([format!(
+                "./tool is {}",
+                project.canonicalize().unwrap().display()
+            )]),
+        ),
+        (
+            format!("{} status; ./linked", outside.display()),
+            json!([
+                format!(
+                    "{} is {}",
+                    outside.display(),
+                    outside.canonicalize().unwrap().display()
+                ),
+                format!("./linked is {}", outside.canonicalize().unwrap().display()),
+            ]),
+        ),
+    ] {
+        let _ = room.execute("bash", json!({ "command": command })).await;
+        let mut asks = std::mem::take(&mut *room.host.asks.lock().unwrap());
+        asks.retain(|ask| ask.permission == "bash");
+        let asked: Vec<&Value> = asks.iter().map(|ask| &ask.metadata["programs"]).collect();
+        assert_eq!(asked, [&programs], "{command}");
+    }
+}
+
 #[tokio::test]
 async fn folder_and_environment() {
     let room = Room::new();

@@ -124,6 +124,30 @@ fn a_command_is_shown_while_it_prints() {
     );
 }
 
+/// The wait is shown, and the reason once.
+#[test]
+fn a_request_that_is_sent_again_says_when() {
+    let retry = |id: &str, attempt: u32, message: &str, after: u64| {
+        let next = outrigger_agent::ids::now() + after;
+        let status =
+            json!({ "type": "retry", "attempt": attempt, "message": message, "next": next });
+        let properties = json!({ "sessionID": "ses_1", "status": status });
+        event(id, "session.status", properties)
+    };
+    let (mut view, text) = view(Show::default());
+    for event in [
+        retry("e1", 1, "busy", 3_000),
+        retry("e2", 2, "busy", 8_000),
+        retry("e3", 3, "no connection", 0),
+    ] {
+        view.on(&event);
+    }
+    assert_eq!(
+        *text.lock().unwrap(),
+        "~ try 1: busy; again in 3 s\n~ try 2: the same; again in 8 s\n~ try 3: no connection\n"
+    );
+}
+
 #[test]
 fn nothing_stays_unseen() {
     let now = outrigger_agent::ids::now();

@@ -11,7 +11,7 @@ use outrigger_plugins::Stage;
 use outrigger_tui::{Depth, Host, Options, Start, Theme};
 use tokio::sync::Mutex;
 
-use crate::args::checks::{fork_has_a_session, named_model};
+use crate::args::checks::named_model;
 use crate::args::{Global, OpenArgs};
 use crate::exit;
 use crate::failure::Failure;
@@ -23,13 +23,13 @@ type Slot = Arc<Mutex<Option<Agent>>>;
 
 /// Runs the interface.
 pub(crate) async fn open(global: &Global, args: OpenArgs, signals: Signals) -> Result<u8, Failure> {
-    fork_has_a_session(args.fork, args.resume, args.session.as_deref())?;
+    let wanted = args.continued.wanted()?;
     let history = history::History::of(global);
     let options = options(global, &args, history.read())?;
     let start = Start {
-        session: args.session.clone(),
-        resume: args.resume,
-        fork: args.fork,
+        session: wanted.id.map(str::to_owned),
+        resume: wanted.latest,
+        fork: wanted.fork,
         prompt: args.prompt.clone(),
     };
     let slot = Slot::default();

@@ -2,6 +2,7 @@
 
 mod allow_hooks;
 mod bisect;
+mod examples;
 mod grant;
 mod install;
 pub(crate) mod listing;
@@ -49,7 +50,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             perf::trace(&store, &session.id, json)
         }
         PluginCommand::Points { json, types } => points::points(global, json, types).await,
-        PluginCommand::Test { plugin } => points::test(global, plugin.as_deref()).await,
+        PluginCommand::Test { plugin } => examples::test(global, plugin.as_deref()).await,
         PluginCommand::AllowHooks { list, revoke } => {
             allow_hooks::allow_hooks(global, list, revoke)
         }

@@ -5,7 +5,6 @@ use outrigger_plugins::{EventRow, PointRow};
 use serde_json::json;
 
 use crate::args::Global;
-use crate::exit;
 use crate::failure::Failure;
 use crate::terminal::out;
 
@@ -44,49 +43,6 @@ pub(crate) async fn points(
         table(&points, &events)
     });
     Ok(0)
-}
-
-/// Says of each point and event that a plugin declares what tests it (B8). The examples are held against the schemas when the plugin
-/// is loaded: one that does not fit keeps it from being loaded, and fails here with it.
-pub(crate) async fn test(global: &Global, of: Option<&str>) -> Result<u8, Failure> {
-    let agent = Agent::boot(super::listing::listing(global)?).await?;
-    let (points, events) = agent.plugin_points();
-    let plugins = agent.plugins();
-    agent.shutdown().await;
-    let wanted = |id: &str| of.is_none_or(|of| of == id);
-    if let Some(of) = of.filter(|of| !plugins.iter().any(|it| it.id == **of)) {
-        return Err(Failure::new(
-            "plugin.not_found",
-            format!("no plugin is called `{of}` here"),
-            Some("`outrigger plugin list` names them".to_owned()),
-        ));
-    }
-    let (mut text, mut failed) = (String::new(), false);
-    for plugin in plugins.iter().filter(|it| wanted(&it.id)) {
-        if let Some(cause) = &plugin.cause {
-            failed = true;
-            text.push_str(&format!("failed  {}: {}\n", plugin.id, cause.message));
-        }
-    }
-    let points = points.iter().filter_map(|row| {
-        let by = row.declared_by.as_deref()?;
-        Some((by, &row.name, row.examples.len()))
-    });
-    let events = events
-        .iter()
-        .map(|row| (row.declared_by.as_str(), &row.name, row.examples.len()));
-    for (_, name, examples) in points.chain(events).filter(|(by, ..)| wanted(by)) {
-        failed |= examples == 0;
-        text.push_str(&match examples {
-            0 => format!("failed  {name}: it has no example\n"),
-            n => format!("ok      {name}: {n} of {n} examples fit\n"),
-        });
-    }
-    if text.is_empty() {
-        text = "nothing declares a point or an event\n".to_owned();
-    }
-    out(&text);
-    Ok(if failed { exit::FAILED } else { 0 })
 }
 
 /// One line for each; points that a plugin declares have its name after them.

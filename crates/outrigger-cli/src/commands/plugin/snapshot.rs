@@ -36,9 +36,9 @@ fn table(snapshot: &Snapshot) -> String {
         "LAYER"
     );
     for it in &snapshot.entries {
-        let state = if it.enabled { "enabled" } else { "disabled" };
         text.push_str(&format!(
-            "{state:8} {:wide$}  {:11} {:12} {}\n",
+            "{:8} {:wide$}  {:11} {:12} {}\n",
+            state(it),
             it.id,
             it.source.word(),
             it.layer.map_or("-", Layer::name),
@@ -52,6 +52,15 @@ fn table(snapshot: &Snapshot) -> String {
         text.push_str(&format!("note     {problem}\n"));
     }
     text
+}
+
+/// Whether it runs, in a word.
+fn state(it: &SnapshotEntry) -> &'static str {
+    match (it.enabled, it.optional) {
+        (false, _) => "disabled",
+        (true, true) => "optional",
+        (true, false) => "enabled",
+    }
 }
 
 pub(crate) fn explain(snapshot: &Snapshot, id: &str) -> Result<String, Failure> {
@@ -74,10 +83,10 @@ pub(crate) fn explain(snapshot: &Snapshot, id: &str) -> Result<String, Failure> 
 }
 
 fn explained(it: &SnapshotEntry) -> String {
-    let state = if it.enabled { "enabled" } else { "disabled" };
     let mut text = format!(
-        "{} is {state}\n  from    {} ({}, precedence {})\n",
+        "{} is {}\n  from    {} ({}, precedence {})\n",
         it.id,
+        state(it),
         it.place,
         it.source.word(),
         it.precedence

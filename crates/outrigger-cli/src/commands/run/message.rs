@@ -24,8 +24,7 @@ pub(crate) async fn message(args: &RunArgs) -> Result<String, Failure> {
     // In a thread of its own, so that Ctrl-C is heard while it waits.
     let mut reading = tokio::task::spawn_blocking(|| read(std::io::stdin()));
     let something_else = !words.is_empty()
-        || args.resume
-        || args.session.is_some()
+        || args.continued.has_session()
         || args.command.is_some()
         || !args.files.is_empty();
     let piped = tokio::select! {

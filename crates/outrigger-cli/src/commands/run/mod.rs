@@ -12,7 +12,7 @@ use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::session::PartInput;
 
 pub(super) use self::prompt::Prompt;
-use crate::args::checks::{fork_has_a_session, named_model};
+use crate::args::checks::named_model;
 use crate::args::{Global, RunArgs};
 use crate::client::follow::{Answers, Follower};
 use crate::client::view::Show;
@@ -25,8 +25,8 @@ use crate::terminal::{Paint, entry, err, person_is_there};
 /// Runs the command.
 pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Result<u8, Failure> {
     let message = message::message(&args).await?;
-    fork_has_a_session(args.fork, args.resume, args.session.as_deref())?;
-    if says_nothing(&args, &message) && !args.resume && args.session.is_none() {
+    args.continued.wanted()?;
+    if says_nothing(&args, &message) && !args.continued.has_session() {
         return Err(Failure::usage(
             "there is nothing to say",
             Some("outrigger run \"what to do\"".into()),

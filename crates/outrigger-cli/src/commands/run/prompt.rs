@@ -1,6 +1,6 @@
 //! One prompt, from the session to the end of the turn.
 
-use outrigger_client::session::{self, Wanted};
+use outrigger_client::session;
 use outrigger_protocol::id::TurnId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule};
@@ -70,7 +70,7 @@ impl Prompt<'_> {
     async fn check(&self, agent: Option<&str>) -> Result<(), Failure> {
         let named = json!({
             "agent": agent, "command": self.args.command, "model": self.model,
-            "continues": self.args.resume || self.args.session.is_some(),
+            "continues": self.args.continued.has_session(),
         });
         self.follower
             .connection
@@ -82,11 +82,7 @@ impl Prompt<'_> {
     /// The session to work in, and whether it was there before.
     async fn session(&self) -> Result<(Session, bool), Failure> {
         let connection = &self.follower.connection;
-        let wanted = Wanted {
-            id: self.args.session.as_deref(),
-            latest: self.args.resume,
-            fork: self.args.fork,
-        };
+        let wanted = self.args.continued.wanted()?;
         if let Some(found) = session::find(connection, &wanted).await? {
             return Ok(found);
         }

@@ -1,4 +1,4 @@
-//! Hook points and bus events that a plugin declares in its manifest (B8).
+//! Hook points, bus events and providers of models that a plugin declares in its manifest (B8).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -128,6 +128,29 @@ pub struct EventDecl {
     pub examples: Vec<EventExample>,
 }
 
+/// What a plugin says of a provider of models that it speaks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderEntry {
+    /// Its id, one of `provides.providers`.
+    pub id: String,
+    /// What it is.
+    pub description: String,
+    /// What it is asked when it is tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<ProviderExample>,
+}
+
+/// A request to a provider, which `outrigger plugin test` sends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderExample {
+    /// One of its models.
+    pub model: String,
+    /// What the model is asked.
+    pub prompt: String,
+}
+
 /// What is wrong with what a manifest declares, the first of each key.
 pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
     let names = |key, names: Vec<&String>| {
@@ -182,7 +205,30 @@ pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
             message,
         })
     });
-    points.into_iter().chain(events).collect()
+    let providers = wrong_provider(manifest);
+    points.into_iter().chain(events).chain(providers).collect()
+}
+
+/// The first provider that is described twice, not at all, or that the plugin does not bring.
+fn wrong_provider(manifest: &Manifest) -> Option<ManifestProblem> {
+    let known = &manifest.provides.providers;
+    let all = &manifest.providers;
+    let wrong = all.iter().enumerate().find_map(|(at, it)| {
+        let twice = all.iter().take(at).any(|other| other.id == it.id);
+        let why = match (known.contains(&it.id), twice) {
+            (false, _) => "is not in `provides.providers`",
+            (true, true) => "is declared twice",
+            (true, false) => return None,
+        };
+        Some(format!("{:?} {why}", it.id))
+    });
+    let described = all.iter().map(|it| (&it.id, &it.description));
+    let bare = bare("providers", described);
+    let wrong = wrong.map(|message| ManifestProblem {
+        key: "providers",
+        message,
+    });
+    wrong.or(bare)
 }
 
 /// The first of these, names and descriptions, that says nothing of itself (B8).
@@ -349,6 +395,37 @@ mod tests {
             examples: Vec::new(),
         }];
         assert!(manifest.problems()[0].message.contains("no description"));
+    }
+
+    #[test]
+    fn a_provider_that_is_described_is_brought() {
+        let provider = |id: &str, description: &str| ProviderEntry {
+            id: id.into(),
+            description: description.into(),
+            examples: Vec::new(),
+        };
+        for (providers, wrong) in [
+            (vec![provider("acme", "Models of Acme.")], None),
+            (vec![provider("acme", " ")], Some("no description")),
+            (
+                vec![provider("other", "Models.")],
+                Some("provides.providers"),
+            ),
+            (
+                vec![provider("acme", "Models."), provider("acme", "Models.")],
+                Some("twice"),
+            ),
+        ] {
+            let mut manifest = Manifest::inferred("acme", None);
+            manifest.provides.providers = vec!["acme".into()];
+            manifest.providers = providers;
+            let found = manifest.problems();
+            assert_eq!(found.is_empty(), wrong.is_none(), "{found:?}");
+            for problem in found {
+                assert_eq!(problem.key, "providers");
+                assert!(problem.message.contains(wrong.unwrap()), "{problem:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use outrigger_shell_parse::Command;
 use serde_json::{Value, json};
 
-use outrigger_sandbox::which;
+use outrigger_sandbox::{is_of_system, which};
 
 use super::{locate, text};
 use crate::error::ToolError;
@@ -83,8 +83,9 @@ pub(super) fn asks(
     Ok(asks)
 }
 
-// Programs that lie in the project, with links resolved: the question shows them. What comes after a `cd` is looked up
-// in the folder that the line begins in, and the line shows the `cd`.
+// Programs that are not the system's, with links resolved: the question shows them, since the name alone does not say that
+// `git` is one of the project, of `~/bin` or of `/tmp`. What comes after a `cd` is looked up in the folder that the line
+// begins in, and the line shows the `cd`.
 fn programs(commands: &[Command], cwd: &Path, ctx: &ToolContext) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in commands.iter().filter_map(Command::program) {
@@ -93,7 +94,7 @@ fn programs(commands: &[Command], cwd: &Path, ctx: &ToolContext) -> Vec<String> 
             false => which(name, std::env::var_os("PATH").unwrap_or_default()),
         };
         let real = path.and_then(|path| path.canonicalize().ok());
-        let Some(real) = real.filter(|real| is_of_project(real, ctx)) else {
+        let Some(real) = real.filter(|it| is_of_project(it, ctx) || !is_of_system(it)) else {
             continue;
         };
         let line = format!("{name} is {}", real.display());
