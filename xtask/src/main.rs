@@ -11,6 +11,7 @@ mod generate;
 mod models;
 mod parity;
 mod picture;
+mod plugins;
 mod requirements;
 mod sandboxes;
 mod schema;
@@ -73,8 +74,11 @@ cargo xtask NAME [options]
                              sessions on one server with a plugin that misbehaves at random: no growth of memory and
                              descriptors, no orphan, every turn finished (30 minutes; not part of `test`)
   fuzz-shell [--minutes N] [--seed N]
-                             lines of a generator under real shells, traced: what they execute and write and the reader of
-                             command lines did not name is printed (10 minutes; needs strace)
+                             lines of a generator under real shells, traced: what they execute, write and read and the
+                             reader of command lines did not name is printed (10 minutes; needs strace)
+  plugins [--bin PATH] [--only NAME] [--grant LINE] [--json FILE]
+                             one turn with each plugin of the second table of docs/plugins-tried.md, as npm has it: whether it
+                             loads, whether the calls run, which grants are named (needs npm; not part of `test`)
   picture [--bin PATH]       makes docs/demo.svg, the picture of the README, from `outrigger demo` in tmux
   sandboxes [--bin PATH] [--only NAMES] [--write] [-v]
                              the same shell commands in the sandboxes of Outrigger, Codex and Claude Code, judged by their
@@ -129,6 +133,7 @@ fn run(arguments: &[String]) -> Result {
         "tidy" => tidy::run(rest),
         "models" => models::run(rest),
         "parity" => parity::run(rest),
+        "plugins" => plugins::run(rest),
         "picture" => picture::run(rest),
         "bench" => bench::run(rest),
         "dist" => dist::run(rest),

@@ -6,6 +6,7 @@
 mod bypass;
 mod code;
 mod contracts;
+mod grants;
 mod invariants;
 mod kernel;
 mod modules;
@@ -24,7 +25,7 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 28] = [
+const RULES: [Rule; 29] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -48,6 +49,7 @@ const RULES: [Rule; 28] = [
     ("invariants", |repo| Ok(invariants::check(repo))),
     ("bypass", |repo| Ok(bypass::check(repo))),
     ("contracts", |repo| Ok(contracts::check(repo))),
+    ("grants", |repo| Ok(grants::check(repo))),
     ("peers", |repo| Ok(peers::check(repo))),
     ("promises", |repo| Ok(promises::check(repo))),
     ("requirement-numbers", |repo| Ok(requirements::check(repo))),
